@@ -1,0 +1,1 @@
+"""fixloop.toml and presets to one frozen configuration."""

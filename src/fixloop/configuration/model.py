@@ -1,0 +1,99 @@
+"""The configuration of one workflow, frozen when it starts (DESIGN: gates are frozen).
+
+Read once from the snapshot, kept with its digest; a fix cannot change its own gates.
+"""
+
+import hashlib
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["Check", "Configuration", "FailOn", "Fixer", "SpecialistChecks", "WorkspaceSettings"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FailOn(StrEnum):
+    """From which SARIF level a result fails."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Check(_Frozen):
+    """One command of a specialist."""
+
+    name: str
+    command: tuple[str, ...]
+    """argv; `{junit}`, `{sarif}`, `{coverage}` stand for fresh report paths and name their readers."""
+    optional: bool = False
+    """May be skipped when it cannot run here (K38)."""
+    fail_on: FailOn = FailOn.ERROR
+    coverage_percent: float | None = None
+    """The gate, for a check with `{coverage}`."""
+    preset: str = ""
+    """The preset it came from; empty when the user wrote it."""
+    env: tuple[str, ...] = ()
+    """Names of further environment variables the command may see."""
+
+    def report_kinds(self) -> tuple[str, ...]:
+        """The placeholders in the command: of `junit`, `sarif`, `coverage`."""
+        text = "\0".join(self.command)
+        return tuple(kind for kind in ("junit", "sarif", "coverage") if "{" + kind + "}" in text)
+
+
+class SpecialistChecks(_Frozen):
+    """What one specialist runs; in a configuration only applicable ones are listed."""
+
+    name: str
+    checks: tuple[Check, ...]
+    timeout_minutes: float = 30.0
+
+
+class Fixer(_Frozen):
+    """The main agent as a command."""
+
+    command: tuple[str, ...]
+    timeout_minutes: float = 30.0
+    env: tuple[str, ...] = ()
+
+
+class WorkspaceSettings(_Frozen):
+    """How a workspace is made ready."""
+
+    setup: tuple[str, ...] = ()
+    copy_globs: tuple[str, ...] = Field(default=(), alias="copy")
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Configuration(_Frozen):
+    """Everything a workflow's gates and agents depend on."""
+
+    project: str = ""
+    max_iterations: int = Field(default=5, ge=1)
+    notify: tuple[str, ...] = ()
+    workspace: WorkspaceSettings = WorkspaceSettings()
+    fixer: Fixer | None = None
+    """None: the engine waits for a person or an outside agent."""
+    specialists: tuple[SpecialistChecks, ...] = ()
+    """In the fixed order of the phases (U1, U2)."""
+    detected_not_configured: tuple[str, ...] = ()
+    """Tools the project has that nobody configured; the last lines of `run` name them."""
+
+    def specialist(self, name: str) -> SpecialistChecks:
+        """The checks of `name`. Raises KeyError when it does not apply."""
+        for entry in self.specialists:
+            if entry.name == name:
+                return entry
+        raise KeyError(name)
+
+    def to_json(self) -> str:
+        return self.model_dump_json(by_alias=True, exclude_defaults=True)
+
+    def digest(self) -> str:
+        """sha256 of the canonical JSON, hex."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()

@@ -1,0 +1,41 @@
+"""Every error a caller can meet, by whose turn it is to act.
+
+    FixloopError
+    ├── UsageError            the caller: wrong call, configuration or file      exit 2
+    │   └── RefusedError      the caller: right words, wrong moment or state     exit 2
+    ├── InfrastructureError   the operator: Redis, git or a server is away       exit 4
+    └── ProtocolError         the developers: two parts of fixloop disagree      exit 1
+
+A message says what, with which value, and what to do, in one sentence and without a traceback.
+Arguments are positional and plain, so that an error survives pickling through Celery.
+"""
+
+from typing import ClassVar
+
+__all__ = ["FixloopError", "InfrastructureError", "ProtocolError", "RefusedError", "UsageError"]
+
+
+class FixloopError(Exception):
+    """Something fixloop can explain in one sentence."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(FixloopError):
+    """The call, the configuration or a file is wrong; the caller can mend it."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class RefusedError(UsageError):
+    """The call is understood, but the state does not allow it now."""
+
+
+class InfrastructureError(FixloopError):
+    """A server or tool that fixloop stands on is away."""
+
+    exit_code: ClassVar[int] = 4
+
+
+class ProtocolError(FixloopError):
+    """Two parts of fixloop disagree; nothing was changed."""

@@ -1,0 +1,106 @@
+"""What a check found wrong, and how two runs' findings compare (K7, B41-B43).
+
+A failure's key is (file, name, error type): line and message shift while the fault stays.
+A failure that stands for a whole measurement carries the measure in its key.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = ["Comparison", "Failure", "FailureKey", "Severity", "compare", "keys", "same_failures"]
+
+
+class Severity(StrEnum):
+    """How bad a failure is (B20)."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class FailureKey(NamedTuple):
+    """What makes two failures the same one (K7)."""
+
+    file: str
+    name: str
+    error_type: str
+    measure: str
+
+
+class Failure(BaseModel):
+    """One thing that has to be fixed (A25, B21)."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str
+    """The test's id, the rule's id or the check's name."""
+    file: str = ""
+    """Path relative to the workspace, with forward slashes; empty when unknown."""
+    line: int | None = None
+    error_type: str = ""
+    message: str = ""
+    """The tool's own full text (B21), cut at the limits of K41."""
+    check: str = ""
+    """The check of the specialist that found it."""
+    severity: Severity | None = None
+    context: str = ""
+    suggestion: str = ""
+    measure: str = ""
+    """Only for a failure that stands for a whole measurement: a percentage, an output's digest."""
+
+    @property
+    def key(self) -> FailureKey:
+        return FailureKey(self.file, self.name, self.error_type, self.measure)
+
+    @property
+    def location(self) -> str:
+        """`file:line`, `file` or empty."""
+        return f"{self.file}:{self.line}" if self.file and self.line is not None else self.file
+
+
+class Comparison(BaseModel):
+    """What changed between two consecutive runs (A93, B42); lists are names with multiplicity."""
+
+    model_config = ConfigDict(frozen=True)
+
+    resolved: tuple[str, ...] = ()
+    persisting: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+
+    @property
+    def previous_count(self) -> int:
+        return len(self.resolved) + len(self.persisting)
+
+    @property
+    def current_count(self) -> int:
+        return len(self.persisting) + len(self.new)
+
+
+def keys(failures: Iterable[Failure]) -> Counter[FailureKey]:
+    """The multiset of keys of `failures` (K7)."""
+    return Counter(failure.key for failure in failures)
+
+
+def compare(previous: Iterable[FailureKey], current: Iterable[FailureKey]) -> Comparison:
+    """Split two runs' keys into resolved, persisting and new, with multiplicity (B42)."""
+    before, after = Counter(previous), Counter(current)
+    return Comparison(
+        resolved=_names(before - after),
+        persisting=_names(before & after),
+        new=_names(after - before),
+    )
+
+
+def same_failures(runs: Sequence[Iterable[FailureKey]]) -> bool:
+    """True when all runs failed with one equal, non-empty multiset of keys (K7)."""
+    counted = [Counter(run) for run in runs]
+    return bool(counted) and bool(counted[0]) and all(run == counted[0] for run in counted)
+
+
+def _names(found: Counter[FailureKey]) -> tuple[str, ...]:
+    return tuple(key.name for key in sorted(found.elements()))

@@ -1,0 +1,1 @@
+"""Report files of tools to failures, counts and evidence."""

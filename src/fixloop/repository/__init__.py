@@ -1,0 +1,1 @@
+"""The user's repository: identity, snapshot, mirror and the way back."""

@@ -1,0 +1,1 @@
+"""The store: one workflow, one hash, one script per change."""
