@@ -37,7 +37,9 @@ SPECIALISTS: Final = (
     Specialist(
         "security", "Security Assessment", "Security Vulnerabilities", "No critical or high vulnerabilities"
     ),
-    Specialist("e2e-accessibility", "E2E & Accessibility", "E2E Failures", "All user flows pass, WCAG 2.1 AA"),
+    Specialist(
+        "e2e-accessibility", "E2E & Accessibility", "E2E Failures", "All user flows pass, WCAG 2.1 AA"
+    ),
 )
 """In the fixed order of the phases (U2)."""
 
