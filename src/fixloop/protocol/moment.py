@@ -1,0 +1,22 @@
+"""One point in time as decisions see it: wall time for people, engine time for clocks (K34).
+
+Nothing here reads a clock: a moment comes from the store, and whoever holds one adds monotonic differences.
+"""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+__all__ = ["Moment"]
+
+
+class Moment(NamedTuple):
+    """When something is decided."""
+
+    at: datetime
+    """Aware UTC wall time; what a log shows."""
+    clock: float
+    """Seconds of engine time, which stands still while the engine is away; what limits are measured in."""
+
+    def plus(self, seconds: float) -> "Moment":
+        """This moment `seconds` later, on both clocks."""
+        return Moment(self.at + timedelta(seconds=seconds), self.clock + seconds)

@@ -1,0 +1,27 @@
+"""The right to do one step once: what it is for and what limits it. Who holds it is the store's business."""
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = ["Ticket"]
+
+
+class Ticket(BaseModel):
+    """One piece of work that has to be done exactly once."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    """`{workflow}.{...}`: begins with the workflow's id, and is the id of the Celery task."""
+    workflow: str
+    step: str
+    queue: str
+    priority: int = 3
+    """0 is served first (the Redis transport's order)."""
+    specialist: str = ""
+    iteration: int = 0
+    attempt: int = 1
+    delay_seconds: float = 0.0
+    """Neither hinted nor claimed earlier than this after the commit that made it, in engine time."""
+    limit_name: str = ""
+    limit_seconds: float | None = None
+    """Each new claim sets the deadline `limit_name` this long after it: clocks start with the work (K34)."""
