@@ -1,0 +1,205 @@
+"""What can happen to a validation workflow: the only inputs of its decisions, in the past tense."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from fixloop.protocol.checks import Evidence
+from fixloop.protocol.failures import Failure
+from fixloop.protocol.messages import Decision
+from fixloop.protocol.state import Completion, Limits
+
+__all__ = [
+    "AnswerRejected",
+    "BlockerSignalled",
+    "Cancelled",
+    "DeadlineReached",
+    "DecisionMade",
+    "Event",
+    "FixAcknowledged",
+    "FixCompleted",
+    "FixFailed",
+    "ManualFixDone",
+    "ReportDelivered",
+    "RunFinished",
+    "WorkflowStarted",
+    "event_from_json",
+]
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class WorkflowStarted(_Event):
+    """A feature was handed in."""
+
+    kind: Literal["workflow-started"] = "workflow-started"
+    workflow: str
+    project: str = ""
+    issue: int
+    name: str
+    specialists: tuple[str, ...]
+    """The applicable ones."""
+    max_iterations: int = 5
+    limits: Limits = Limits()
+    fixer: Literal["command", "outside"] = "outside"
+    notify: bool = False
+    queue: str = ""
+    configuration: str = ""
+    snapshot: str = ""
+    tip: str = ""
+    tree: str = ""
+
+
+class RunFinished(_Event):
+    """A specialist's checks were run, or could not be."""
+
+    kind: Literal["run-finished"] = "run-finished"
+    step: Literal["validate", "recheck", "confirm"]
+    specialist: str
+    iteration: int
+    attempt: int = 1
+    outcome: Literal["passed", "failed", "error", "skipped"]
+    tree: str
+    failures: tuple[Failure, ...] = ()
+    passed: tuple[str, ...] = ()
+    """Of the tests still owed, the names seen passing (K7)."""
+    lists_passes: tuple[str, ...] = ()
+    """The checks whose report lists what passed."""
+    evidence: tuple[Evidence, ...] = ()
+    skipped_checks: tuple[str, ...] = ()
+    coverage: str = ""
+    error: str = ""
+    stack_trace: str = ""
+
+
+class ReportDelivered(_Event):
+    """The channel took the failure report (G1)."""
+
+    kind: Literal["report-delivered"] = "report-delivered"
+    specialist: str
+    iteration: int
+
+
+class FixAcknowledged(_Event):
+    """The main agent has the report: a receipt, or a command that started (G1)."""
+
+    kind: Literal["fix-acknowledged"] = "fix-acknowledged"
+    specialist: str
+    iteration: int
+    by: str
+
+
+class FixCompleted(_Event):
+    """The main agent says it is done (A31)."""
+
+    kind: Literal["fix-completed"] = "fix-completed"
+    specialist: str
+    completion: Completion
+
+
+class FixFailed(_Event):
+    """The fixer command ended without a fix."""
+
+    kind: Literal["fix-failed"] = "fix-failed"
+    specialist: str
+    iteration: int
+    attempt: int
+    error: str
+    output_tail: str = ""
+    undelivered: bool = False
+    """It could not even be started: a communication error (A70)."""
+    fatal: bool = False
+    """Trying again cannot help."""
+
+
+class AnswerRejected(_Event):
+    """The main agent's answer did not fit (A71)."""
+
+    kind: Literal["answer-rejected"] = "answer-rejected"
+    specialist: str
+    iteration: int
+    violations: tuple[str, ...]
+    offending: str = ""
+
+
+class BlockerSignalled(_Event):
+    """The main agent says it cannot go on (G8)."""
+
+    kind: Literal["blocker-signalled"] = "blocker-signalled"
+    by: str
+    text: str
+
+
+class DeadlineReached(_Event):
+    """A deadline fell due; whether it still matters is for the decision to say (R6)."""
+
+    kind: Literal["deadline-reached"] = "deadline-reached"
+    name: str
+    due: float
+    """Engine seconds."""
+
+
+class DecisionMade(_Event):
+    """A person answered the escalation (A13)."""
+
+    kind: Literal["decision-made"] = "decision-made"
+    decision: Decision
+    by: str = "User"
+    reason: str = ""
+    iterations: int | None = None
+    minutes: float | None = None
+    tip: str = ""
+    tree: str = ""
+    configuration: str = ""
+    specialists: tuple[str, ...] = ()
+    """Re-read with a manual fix after a specialist error; empty where nothing was re-read."""
+    limits: Limits | None = None
+
+
+class ManualFixDone(_Event):
+    """The person who chose manual-fix has finished (K20)."""
+
+    kind: Literal["manual-fix-done"] = "manual-fix-done"
+    by: str = "User"
+    summary: str = ""
+    files: tuple[str, ...] = ()
+    tip: str
+    tree: str
+    marks: tuple[str, ...] = ()
+    configuration: str = ""
+    specialists: tuple[str, ...] = ()
+    limits: Limits | None = None
+
+
+class Cancelled(_Event):
+    """Somebody stopped the workflow; no decision, no verdict on the work (K20)."""
+
+    kind: Literal["cancelled"] = "cancelled"
+    by: str = "User"
+    reason: str = ""
+
+
+Event = Annotated[
+    WorkflowStarted
+    | RunFinished
+    | ReportDelivered
+    | FixAcknowledged
+    | FixCompleted
+    | FixFailed
+    | AnswerRejected
+    | BlockerSignalled
+    | DeadlineReached
+    | DecisionMade
+    | ManualFixDone
+    | Cancelled,
+    Field(discriminator="kind"),
+]
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def event_from_json(text: str | bytes) -> Event:
+    """Read an event back from a history entry."""
+    return _ADAPTER.validate_json(text)

@@ -1,0 +1,314 @@
+"""The main agent's side of the loop: report, receipt, completion, and what can go wrong (A4-A8, A70-A73)."""
+
+from collections import Counter
+
+from fixloop.protocol import deciding, ids
+from fixloop.protocol.events import (
+    AnswerRejected,
+    BlockerSignalled,
+    FixAcknowledged,
+    FixCompleted,
+    FixFailed,
+    ReportDelivered,
+)
+from fixloop.protocol.failures import Severity
+from fixloop.protocol.messages import (
+    MAIN_AGENT,
+    ORCHESTRATOR,
+    ErrorType,
+    FailureReport,
+    FixCompletion,
+    FixRequest,
+    Priority,
+    ProtocolViolation,
+    Reason,
+    RevalidationTrigger,
+    priority_of,
+)
+from fixloop.protocol.notices import count_of, next_phase, say_recovered, say_unrecovered
+from fixloop.protocol.outcome import Draft, Unexpected
+from fixloop.protocol.specialists import Specialist
+from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.state import Completion, FailureRef, OperationName, PendingError, Run, State
+from fixloop.protocol.statuses import Role, Status
+
+__all__ = [
+    "acknowledged",
+    "answer_rejected",
+    "blocked",
+    "completed",
+    "failed",
+    "record_fix",
+    "report_delivered",
+    "take_completion",
+    "trigger",
+]
+
+AWAITING = (Status.AWAITING_FIX, Status.FIXING)
+
+
+def report_delivered(draft: Draft, event: ReportDelivered) -> None:
+    """VFR and FIXREQ go out together; the iteration's clock starts (K6, K9)."""
+    state, active = draft.state, draft.state.active
+    if (event.specialist, event.iteration) != (active.name, active.iteration) or (
+        active.status not in (Status.FAIL, Status.ESCALATED)
+    ):
+        raise Unexpected(f"{active.name} is {active.status}: there is no failure to report")
+    before = active.status
+    draft.move(Status.AWAITING_FIX, Role.ORCHESTRATOR, "failure report sent")
+    _say_report(draft, before)
+    draft.update(iteration_clock=draft.clock, attempts=1, answers=0)
+    if state.limits.iteration_seconds is not None:
+        draft.set_deadline(OperationName.ITERATION.value, draft.clock + state.limits.iteration_seconds)
+    if state.fixer == "command":
+        draft.ask("fix", operation=OperationName.FIX)
+    else:
+        draft.expect_fix(state.limits.fix_seconds)
+
+
+def acknowledged(draft: Draft, event: FixAcknowledged) -> None:
+    """A receipt, not a line: AWAITING_FIX becomes FIXING (G1)."""
+    active = draft.state.active
+    if (event.specialist, event.iteration) != (active.name, active.iteration) or (
+        active.status not in AWAITING
+    ):
+        raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
+    draft.note(f"receipt by {event.by} of {ids.report_id(draft.state.issue, active.name, active.iteration)}")
+    if active.status is Status.AWAITING_FIX:
+        draft.move(Status.FIXING, Role.MAIN_AGENT, f"{event.by} has the report")
+
+
+def completed(draft: Draft, event: FixCompleted) -> None:
+    """FIXDONE: confirmed, and the re-validation triggered at once (A6, B33-B37)."""
+    active, completion = draft.state.active, event.completion
+    if event.specialist != active.name or completion.iteration != active.iteration:
+        raise Unexpected(
+            f"{ids.completion_id(draft.state.issue, completion.iteration)} answers no open request; "
+            f"open is {ids.request_id(draft.state.issue, active.iteration)} of {active.name}"
+        )
+    if draft.state.paused:
+        # It is not lost: the next extend or manual-fix takes it up.
+        draft.note(f"a completion by {completion.by} arrived while paused and is kept")
+        draft.update(kept=completion)
+        return
+    if active.status not in AWAITING:
+        raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
+    take_completion(draft, completion)
+
+
+def take_completion(draft: Draft, completion: Completion) -> None:
+    """Record the completion, trigger run n+1 and restart the clock a reminder stopped (K6)."""
+    state, active = draft.state, draft.state.active
+    reminded = state.operation is not None and state.operation.reminded_clock is not None
+    if active.status is Status.AWAITING_FIX:
+        draft.move(Status.FIXING, Role.MAIN_AGENT, f"{completion.by} has the report")
+    say_recovered(draft)
+    _say_completion(draft, completion)
+    record_fix(draft, completion)
+    draft.finish_operation()
+    if reminded and state.limits.iteration_seconds is not None:
+        draft.update(iteration_clock=draft.clock)
+        draft.set_deadline(OperationName.ITERATION.value, draft.clock + state.limits.iteration_seconds)
+    trigger(draft, completion.fixes)
+
+
+def trigger(draft: Draft, fixes: tuple[str, ...]) -> None:
+    """REVAL n+1 and the ticket for it (A35-A37)."""
+    active = draft.state.active
+    before, last = active.status, active.last_run
+    number = active.iteration + 1
+    draft.update_specialist(active.name, iteration=number)
+    draft.move(Status.RE_CHECKING, Role.SPECIALIST, f"run {number} is asked for")
+    draft.say(
+        RevalidationTrigger(
+            phase=slot(active.name).phase,
+            previous_failures=_names(last),
+            fixes=fixes,
+        ),
+        ids.trigger_id(draft.state.issue, active.name, number),
+        summary=f"Run {number}/{active.max_iterations} of {slot(active.name).phase}",
+        recipient=slot(active.name).handle,
+        before=before,
+    )
+    draft.ask("recheck", operation=OperationName.REVALIDATION)
+
+
+def record_fix(draft: Draft, completion: Completion) -> None:
+    """Keep what was done beside the run it answers, and the tree it led to (B60, A93)."""
+    active = draft.state.active
+    fixes = completion.fixes or ("no change",)
+    if active.runs:
+        last = active.runs[-1]
+        answered = last.model_copy(update={"fixes": (*last.fixes, *fixes)})
+        draft.update_specialist(active.name, runs=(*active.runs[:-1], answered))
+    marks = tuple(dict.fromkeys((*draft.state.marks, *completion.marks)))
+    draft.update(
+        tip=completion.tip or draft.state.tip,
+        tree=completion.tree or draft.state.tree,
+        marks=marks,
+        kept=None,
+    )
+
+
+def failed(draft: Draft, event: FixFailed) -> None:
+    """A fixer that ended without a fix: again with backoff, then a person (A70, A73, K5)."""
+    state, active = draft.state, draft.state.active
+    if (event.specialist, event.iteration) != (active.name, active.iteration) or (
+        active.status not in AWAITING
+    ):
+        raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
+    kind = ErrorType.COMMUNICATION if event.undelivered else ErrorType.UNRESPONSIVE
+    before = active.error.recovery if active.error is not None else ()
+    failures = state.attempts - state.answers
+    again = not event.fatal and failures < state.limits.fix_attempts
+    recovery = (*before, f"the fixer was started again (attempt {failures + 1})") if again else before
+    pending = PendingError(
+        error_type=kind,
+        context=f"fix of {active.name}, run {event.iteration}",
+        error=event.error,
+        stack_trace=event.output_tail,
+        attempts=failures,
+        recovery=recovery,
+    )
+    draft.update_specialist(active.name, error=pending)
+    if again:
+        _ask_again(draft, state.limits.backoff(failures + 1))
+        return
+    say_unrecovered(draft, pending)
+    reason = Reason.COMMUNICATION_ERROR if event.undelivered else Reason.UNRESPONSIVE
+    deciding.escalate(draft, reason, event.error)
+
+
+def answer_rejected(draft: Draft, event: AnswerRejected) -> None:
+    """A71, G2: one protocol violation notice with a new request, the second bad answer escalates."""
+    state, active = draft.state, draft.state.active
+    if active.status not in AWAITING:
+        raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
+    answers = state.answers + 1
+    draft.update(answers=answers)
+    draft.note(f"invalid answer: {'; '.join(event.violations)}")
+    if answers >= state.limits.answer_attempts:
+        pending = PendingError(
+            error_type=ErrorType.INVALID_RESPONSE,
+            context=f"fix completion of {active.name}, run {active.iteration}",
+            error="; ".join(event.violations),
+            recovery=("a protocol violation notice was sent and the answer asked for again",),
+        )
+        say_unrecovered(draft, pending)
+        deciding.escalate(draft, Reason.INVALID_RESPONSE, "; ".join(event.violations))
+        return
+    draft.say(
+        ProtocolViolation(
+            offending=event.offending[:2000],
+            violations=event.violations,
+            expected="a Fix Completion with Completion Summary, Fixes Applied, Files Modified and "
+            "Ready for Re-validation, as Markdown or JSON",
+        ),
+        draft.stamped_id("PVN", "feature-implementer-main"),
+        summary=f"The answer does not fit: {'; '.join(event.violations)}",
+        recipient=MAIN_AGENT,
+    )
+    if state.fixer == "command":
+        _ask_again(draft, 0.0)
+
+
+def blocked(draft: Draft, event: BlockerSignalled) -> None:
+    """The main agent cannot go on: an escalation at once, no timer any more (G8, S7)."""
+    active = draft.state.active
+    if draft.state.paused or active.status not in AWAITING:
+        raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
+    deciding.escalate(draft, Reason.BLOCKER, f"{event.by}: {event.text}")
+
+
+def _ask_again(draft: Draft, delay_seconds: float) -> None:
+    attempt = draft.state.attempts + 1
+    draft.update(attempts=attempt)
+    draft.ask("fix", operation=OperationName.FIX, attempt=attempt, delay_seconds=delay_seconds)
+
+
+def _say_report(draft: Draft, before: Status) -> None:
+    state, active, who = draft.state, draft.state.active, slot(draft.state.current)
+    severity = _severity(state)
+    request = draft.attachment(
+        FixRequest(
+            items=_items(state),
+            approach=tuple(dict.fromkeys(f.suggestion for f in state.failures if f.suggestion))[:10],
+            expected=who.expected,
+            remaining_iterations=max(0, active.max_iterations - active.iteration),
+        ),
+        ids.request_id(state.issue, active.iteration),
+        summary=f"Fix {count_of(state.failure_count)} of {who.phase}",
+        recipient=MAIN_AGENT,
+    )
+    draft.say(
+        _report(state, who, severity),
+        ids.report_id(state.issue, active.name, active.iteration),
+        summary=f"{count_of(state.failure_count)} in run {active.iteration}/{active.max_iterations}",
+        recipient=MAIN_AGENT,
+        priority=priority_of(severity),
+        before=before,
+        attached=request,
+    )
+
+
+def _report(state: State, who: Specialist, severity: Severity) -> FailureReport:
+    last = state.active.last_run
+    return FailureReport(
+        feature=state.name,
+        phase=who.phase,
+        specialist_handle=who.handle,
+        failure_type=who.failure_type,
+        severity=severity,
+        next_phase=next_phase(state),
+        failures=state.failures,
+        further=state.failure_count - len(state.failures),
+        coverage=last.coverage if last is not None else "",
+        marks=state.marks,
+    )
+
+
+def _severity(state: State) -> Severity:
+    order = list(Severity)
+    found = [failure.severity for failure in state.failures if failure.severity is not None]
+    return min(found, key=order.index, default=Severity.HIGH)
+
+
+def _items(state: State) -> tuple[str, ...]:
+    items = []
+    for failure in state.failures:
+        headline = FailureRef.of(failure).headline
+        where = f" ({failure.location})" if failure.location else ""
+        items.append(f"{failure.name}{where}: {headline}" if headline else f"{failure.name}{where}")
+    further = state.failure_count - len(state.failures)
+    if further:
+        items.append(f"and {count_of(further)} more, in the report")
+    return tuple(items) or ("make the check pass",)
+
+
+def _say_completion(draft: Draft, completion: Completion) -> None:
+    state, active = draft.state, draft.state.active
+    since = state.iteration_clock if state.iteration_clock is not None else draft.clock
+    count = len(completion.files)
+    files = f"{count} file" if count == 1 else f"{count} files"
+    draft.say(
+        FixCompletion(
+            specialist=active.name,
+            summary=completion.summary,
+            fixes=completion.fixes,
+            files=completion.files,
+            duration_seconds=draft.clock - since,
+            marks=completion.marks,
+        ),
+        ids.completion_id(state.issue, active.iteration),
+        summary=f"{completion.summary or 'Fix completed'} ({files})",
+        sender=MAIN_AGENT,
+        recipient=ORCHESTRATOR,
+        priority=Priority.HIGH,
+    )
+
+
+def _names(run: Run | None) -> tuple[str, ...]:
+    if run is None:
+        return ()
+    counted = Counter(ref.name for ref in run.failures)
+    return tuple(f"{name} (×{n})" if n > 1 else name for name, n in counted.items())

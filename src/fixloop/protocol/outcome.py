@@ -1,0 +1,269 @@
+"""What a decision comes to, and the draft it is written on.
+
+An outcome is a value: the next state and everything that has to happen because of it, to be committed
+in one piece. A draft collects it; nothing else in the protocol builds messages, tickets or transitions.
+"""
+
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.errors import RefusedError
+from fixloop.protocol import ids
+from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, Priority
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.state import Operation, OperationName, SpecialistState, State
+from fixloop.protocol.statuses import Role, Status, check_transition
+from fixloop.protocol.ticket import Ticket
+
+__all__ = ["Draft", "NotDue", "Outcome", "Transition", "Unexpected"]
+
+CONTROL_STEPS: Final = frozenset({"report"})
+
+
+class Unexpected(RefusedError):
+    """The event does not fit the state; nothing was changed."""
+
+
+class NotDue(Unexpected):
+    """A timer came too early; it will come again."""
+
+
+class Transition(BaseModel):
+    """One status change (A53-A55)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    specialist: str
+    before: Status
+    after: Status
+    role: Role
+    reason: str
+    at: datetime
+
+
+class Outcome(BaseModel):
+    """The next state and what follows from it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    state: State
+    messages: tuple[Message, ...] = ()
+    transitions: tuple[Transition, ...] = ()
+    steps: tuple[Ticket, ...] = ()
+    deadlines: dict[str, float] = {}
+    """Engine seconds by name, to be set."""
+    cleared_deadlines: tuple[str, ...] = ()
+    withdraws_tickets: bool = False
+    """Every ticket and deadline made before is void."""
+    notes: tuple[str, ...] = ()
+    """What the log should know beside messages (A58)."""
+
+
+class Draft:
+    """An outcome in the making: each method keeps state, messages and transitions in step."""
+
+    def __init__(self, state: State, now: Moment) -> None:
+        self.at = max(state.last_at, now.at)
+        self.clock = now.clock
+        self.state = state.model_copy(update={"last_at": self.at})
+        self._messages: list[Message] = []
+        self._transitions: list[Transition] = []
+        self._steps: list[Ticket] = []
+        self._deadlines: dict[str, float] = {}
+        self._cleared: list[str] = []
+        self._withdraws = False
+        self._notes: list[str] = []
+
+    def outcome(self) -> Outcome:
+        """The finished outcome."""
+        return Outcome.model_construct(
+            state=self.state,
+            messages=tuple(self._messages),
+            transitions=tuple(self._transitions),
+            steps=tuple(self._steps),
+            deadlines=self._deadlines,
+            cleared_deadlines=tuple(self._cleared),
+            withdraws_tickets=self._withdraws,
+            notes=tuple(self._notes),
+        )
+
+    def update(self, **changes: Any) -> None:
+        """Change fields of the workflow."""
+        self.state = self.state.model_copy(update=changes)
+
+    def update_specialist(self, name: str, **changes: Any) -> SpecialistState:
+        """Change fields of one specialist; returns it as it is now."""
+        changed = self.state.specialist(name).model_copy(update=changes)
+        entries = tuple(changed if entry.name == name else entry for entry in self.state.specialists)
+        self.update(specialists=entries)
+        return changed
+
+    def move(self, after: Status, role: Role, reason: str) -> None:
+        """Change the active specialist's status, or refuse (A51, A52, A54)."""
+        name, before = self.state.current, self.state.active.status
+        check_transition(before, after, role)
+        self.update_specialist(name, status=after)
+        change = Transition(specialist=name, before=before, after=after, role=role, reason=reason, at=self.at)
+        self._transitions.append(change)
+
+    def note(self, text: str) -> None:
+        """Something the log should know that nobody said to anybody."""
+        self._notes.append(text)
+
+    def say(
+        self,
+        body: Body,
+        message_id: str,
+        *,
+        summary: str,
+        sender: str = ORCHESTRATOR,
+        recipient: str,
+        priority: Priority = Priority.HIGH,
+        before: Status | None = None,
+        iteration: int | None = None,
+        attached: Message | None = None,
+    ) -> None:
+        """
+        Say one line (A84).
+
+        `before` is the status before it when the message goes with a change already made; the status after
+        it is the active specialist's present one. `iteration` is the current run where it is not given.
+        """
+        number = self.state.lines + 1
+        self.update(lines=number)
+        message = self._message(body, message_id, summary, sender, recipient, priority)
+        changes: dict[str, Any] = {"number": number, "attached": attached}
+        if before is not None:
+            changes["status_before"] = before
+        if iteration is not None:
+            changes["iteration"] = iteration
+        self._messages.append(message.model_copy(update=changes))
+
+    def attachment(self, body: Body, message_id: str, *, summary: str, recipient: str) -> Message:
+        """A message that travels with another and has no line of its own (K9)."""
+        return self._message(body, message_id, summary, ORCHESTRATOR, recipient, Priority.HIGH)
+
+    def _message(
+        self, body: Body, message_id: str, summary: str, sender: str, recipient: str, priority: Priority
+    ) -> Message:
+        active = self.state.active
+        self.update(sequence=self.state.sequence + 1)
+        return Message.model_construct(
+            uid=ids.message_uid(self.state.workflow, self.state.sequence),
+            message_id=message_id,
+            sender=sender,
+            recipient=recipient,
+            at=self.at,
+            priority=priority,
+            issue=self.state.issue,
+            specialist=active.name,
+            iteration=active.iteration,
+            max_iterations=active.max_iterations,
+            number=0,
+            summary=summary,
+            status_before=active.status,
+            status_after=active.status,
+            body=body,
+            attached=None,
+        )
+
+    def stamped_id(self, prefix: str, subject: str) -> str:
+        """A time-stamped id that no other message of the workflow has (G4)."""
+        stamp = f"{self.at:%Y%m%dT%H%M%SZ}"
+        recent = tuple(taken for taken in self.state.stamped if stamp in taken)
+        fresh = ids.stamped_id(prefix, self.state.issue, subject, self.at, recent)
+        self.update(stamped=(*recent, fresh))
+        return fresh
+
+    def ask(
+        self,
+        step: str,
+        *,
+        operation: OperationName | None = None,
+        attempt: int = 1,
+        limit_seconds: float | None = None,
+        delay_seconds: float = 0.0,
+    ) -> None:
+        """Ask for one step of the active specialist: a ticket, and the operation it belongs to."""
+        active = self.state.active
+        limit = limit_seconds
+        if operation is not None:
+            limit = limit_seconds or self.state.limits.of(operation, active.name)
+            self._expect(operation, limit)
+        self._steps.append(
+            Ticket(
+                id=ids.ticket_id(
+                    self.state.workflow, active.name, step, active.iteration, attempt, self.state.epoch
+                ),
+                workflow=self.state.workflow,
+                step=step,
+                queue=self._queue(step),
+                specialist=active.name,
+                iteration=active.iteration,
+                attempt=attempt,
+                delay_seconds=delay_seconds,
+                limit_name=operation.value if operation is not None and limit is not None else "",
+                limit_seconds=limit if operation is not None else None,
+            )
+        )
+
+    def expect_fix(self, limit_seconds: float | None) -> None:
+        """An outside agent was offered the work: its clock starts now (K34)."""
+        self._expect(OperationName.FIX, limit_seconds, started_clock=self.clock)
+        if limit_seconds is not None:
+            self.set_deadline(OperationName.FIX.value, self.clock + limit_seconds)
+
+    def _expect(self, name: OperationName, limit: float | None, started_clock: float | None = None) -> None:
+        active, previous = self.state.active, self.state.operation
+        same = previous is not None and (previous.name, previous.specialist, previous.iteration) == (
+            name,
+            active.name,
+            active.iteration,
+        )
+        self.update(
+            operation=Operation(
+                name=name,
+                specialist=active.name,
+                iteration=active.iteration,
+                started_clock=started_clock,
+                limit_seconds=limit,
+                reminded_clock=previous.reminded_clock if same and previous is not None else None,
+            )
+        )
+
+    def _queue(self, step: str) -> str:
+        own = self.state.queue
+        if step in CONTROL_STEPS:
+            return f"{own}.control" if own else "fixloop.control"
+        if own:
+            return own
+        name = "fix" if step in ("fix", "notify") else slot(self.state.current).name
+        return f"fixloop.{name}"
+
+    def set_deadline(self, name: str, due: float) -> None:
+        """Have `DeadlineReached(name)` at `due` engine seconds."""
+        self._deadlines[name] = due
+
+    def clear_deadlines(self, *names: str) -> None:
+        """These no longer matter."""
+        for name in names:
+            self._deadlines.pop(name, None)
+            self._cleared.append(name)
+
+    def finish_operation(self) -> None:
+        """The operation is over: neither its reminder nor its escalation may fire (A64)."""
+        operation = self.state.operation
+        if operation is not None:
+            self.clear_deadlines(operation.name.value, operation.name.reminder_deadline)
+            self.update(operation=None)
+
+    def withdraw(self) -> None:
+        """Void every ticket and deadline made so far (a pause or an end)."""
+        self._withdraws = True
+        self._steps.clear()
+        self._deadlines.clear()
+        self._cleared.clear()
+        self.update(operation=None, iteration_clock=None)

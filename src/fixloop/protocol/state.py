@@ -1,0 +1,317 @@
+"""The state of one validation workflow: everything a decision may depend on, complete in one snapshot.
+
+Times are of two kinds: `at` is wall time for people, `clock` is engine seconds, which stand still while
+the engine is away (K34). New fields need a default, so that older snapshots still load.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.protocol.checks import Evidence
+from fixloop.protocol.failures import Failure, FailureKey
+from fixloop.protocol.messages import Decision, ErrorType, Reason
+from fixloop.protocol.specialists import SPECIALISTS
+from fixloop.protocol.statuses import Status
+
+__all__ = [
+    "Completion",
+    "FailureRef",
+    "Limits",
+    "OpenEscalation",
+    "Operation",
+    "OperationName",
+    "PendingError",
+    "Run",
+    "SpecialistState",
+    "State",
+    "WorkflowOutcome",
+]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class WorkflowOutcome(StrEnum):
+    """How a workflow ended."""
+
+    SUCCESS = "success"
+    SKIPPED = "skipped"
+    ABORTED = "aborted"
+    CANCELLED = "cancelled"
+
+
+class OperationName(StrEnum):
+    """What can be late (A56, G6)."""
+
+    VALIDATION = "specialist-validation"
+    FIX = "main-agent-fix"
+    REVALIDATION = "re-validation"
+    ITERATION = "total-iteration"
+
+    @property
+    def reminder_deadline(self) -> str:
+        """The deadline set when the reminder goes out (K34)."""
+        return f"{self.value}.escalation"
+
+
+class Limits(_Value):
+    """Every limit, window and number of attempts; None switches a time limit off (K6)."""
+
+    validation_seconds: float | None = 1800.0
+    """For a specialist that `specialist_seconds` does not name."""
+    specialist_seconds: dict[str, float] = {}
+    fix_seconds: float | None = 1800.0
+    iteration_seconds: float | None = 1800.0
+    reminder_window_seconds: float = 300.0
+    deadlock_window: int = 3
+    extra_iterations: int = 3
+    extend_minutes: float = 30.0
+    specialist_attempts: int = 2
+    fix_attempts: int = 3
+    answer_attempts: int = 2
+    confirm_rounds: int = 3
+    backoff_seconds: float = 2.0
+    backoff_cap_seconds: float = 60.0
+
+    def of(self, operation: OperationName, specialist: str) -> float | None:
+        """The limit of an operation in seconds, None when there is none (A56)."""
+        if operation is OperationName.FIX:
+            return self.fix_seconds
+        if operation is OperationName.ITERATION:
+            return self.iteration_seconds
+        return self.specialist_seconds.get(specialist, self.validation_seconds)
+
+    def backoff(self, attempt: int) -> float:
+        """Seconds before attempt `attempt` (2, 3 …): min(cap, base * 2**(attempt - 2)) (G19)."""
+        return min(self.backoff_cap_seconds, self.backoff_seconds * 2.0 ** (attempt - 2))
+
+
+class FailureRef(_Value):
+    """A failure as history keeps it: enough to compare and to name it."""
+
+    name: str
+    file: str = ""
+    line: int | None = None
+    error_type: str = ""
+    measure: str = ""
+    headline: str = ""
+    """The message's first line, at most 160 characters."""
+
+    @property
+    def key(self) -> FailureKey:
+        return FailureKey(self.file, self.name, self.error_type, self.measure)
+
+    @classmethod
+    def of(cls, failure: Failure) -> "FailureRef":
+        first = next((line for line in failure.message.splitlines() if line.strip()), "")
+        return cls(
+            name=failure.name,
+            file=failure.file,
+            line=failure.line,
+            error_type=failure.error_type,
+            measure=failure.measure,
+            headline=first.strip()[:160],
+        )
+
+
+class Run(_Value):
+    """One run of a specialist that ended PASS or FAIL."""
+
+    number: int
+    passed: bool
+    tree: str
+    count: int = 0
+    """How many failures; exact, even where `failures` was shortened."""
+    failures: tuple[FailureRef, ...] = ()
+    coverage: str = ""
+    at: datetime
+    fixes: tuple[str, ...] = ()
+    """What was done in answer to this run's failures."""
+    could_not_run: bool = False
+
+
+class PendingError(_Value):
+    """An error whose recovery is still being tried (A74-A76)."""
+
+    error_type: ErrorType
+    context: str
+    error: str
+    stack_trace: str = ""
+    attempts: int = 1
+    recovery: tuple[str, ...] = ()
+
+
+class SpecialistState(_Value):
+    """One specialist's own loop (B15)."""
+
+    name: str
+    applicable: bool = True
+    status: Status = Status.PENDING
+    iteration: int = 0
+    """The run now in progress, or the last one (K2)."""
+    max_iterations: int = 5
+    runs: tuple[Run, ...] = ()
+    started_clock: float | None = None
+    """When its first run was asked for."""
+    window_start: int = 0
+    """Runs up to this number no longer count towards a deadlock: an extension resets the window (K7)."""
+    owed: tuple[FailureRef, ...] = ()
+    """Failing tests that have not been seen passing since (K7: a vanished test is not resolved)."""
+    skipped: bool = False
+    """A person let it go on with known failures."""
+    known_issues: tuple[str, ...] = ()
+    passed_tree: str = ""
+    """The tree of its last PASS (K37)."""
+    evidence: tuple[Evidence, ...] = ()
+    skipped_checks: tuple[str, ...] = ()
+    error: PendingError | None = None
+
+    @property
+    def last_run(self) -> Run | None:
+        return self.runs[-1] if self.runs else None
+
+
+class Operation(_Value):
+    """What somebody is expected to finish (A90)."""
+
+    name: OperationName
+    specialist: str
+    iteration: int
+    started_clock: float | None = None
+    """None until the work is claimed (K34)."""
+    limit_seconds: float | None = None
+    reminded_clock: float | None = None
+    """Set once: exactly one reminder (A61)."""
+
+
+class Completion(_Value):
+    """A fix as it arrived."""
+
+    iteration: int
+    by: str
+    summary: str = ""
+    fixes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    tip: str = ""
+    tree: str = ""
+    marks: tuple[str, ...] = ()
+
+
+class OpenEscalation(_Value):
+    """The one escalation of a pause (A69)."""
+
+    message_id: str
+    reason: Reason
+    target: str
+    detail: str = ""
+    interrupted: Status
+    """The status it interrupted; extend after a timeout leads back there (K19)."""
+    operation: OperationName | None = None
+    """The late operation of a timeout."""
+    at: datetime
+    decision: Decision | None = None
+    """Only manual-fix stays open until the person signals done (K20)."""
+
+
+class State(_Value):
+    """One validation workflow."""
+
+    schema_version: Literal[1] = 1
+    protocol_version: str = "2.0.0"
+    workflow: str
+    profile: Literal["validation"] = "validation"
+    project: str = ""
+    issue: int
+    name: str
+    queue: str = ""
+    """Empty for the shared queues, else the workflow's own (`run-{workflow}`)."""
+    fixer: Literal["command", "outside"]
+    notify: bool = False
+    limits: Limits = Limits()
+    configuration: str = ""
+    """Digest of the frozen configuration, an artifact."""
+    snapshot: str = ""
+    """The snapshot's description as JSON: opaque here, the workers' business."""
+    base: str = ""
+    tip: str = ""
+    """The commit that holds the work so far."""
+    tree: str = ""
+    """The hash of the tree that is to be judged next."""
+    specialists: tuple[SpecialistState, ...] = tuple(
+        SpecialistState(name=entry.name, applicable=False) for entry in SPECIALISTS
+    )
+    current: str = ""
+    """The specialist whose turn it is."""
+    paused: bool = False
+    escalation: OpenEscalation | None = None
+    outcome: WorkflowOutcome | None = None
+    started_at: datetime
+    last_at: datetime
+    """No later timestamp may be earlier (K34)."""
+    operation: Operation | None = None
+    iteration_clock: float | None = None
+    """When the failure report of the running iteration was sent (K6)."""
+    failures: tuple[Failure, ...] = ()
+    """The last failed run's failures in full, within the limits of K41."""
+    failure_count: int = 0
+    lines: int = 0
+    """Log lines so far; the next line's number is one more (A78)."""
+    sequence: int = 0
+    """Messages so far, attached ones included; ids of messages are derived from it."""
+    stamped: tuple[str, ...] = ()
+    """Time-stamped ids of the last second that had one (G4)."""
+    epoch: int = 0
+    attempts: int = 0
+    """Fix attempts in this iteration (K5)."""
+    answers: int = 0
+    """Invalid answers in this iteration (G2)."""
+    confirm_rounds: int = 0
+    """Confirmations that failed (K37)."""
+    confirm_failed: tuple[str, ...] = ()
+    escalate_on_failure: bool = False
+    """After a manual fix the next FAIL escalates at once (K20)."""
+    kept: Completion | None = None
+    """A completion that arrived while paused."""
+    marks: tuple[str, ...] = ()
+    """Tests, gates or tool configuration that some fix touched."""
+
+    def specialist(self, name: str) -> SpecialistState:
+        return next(entry for entry in self.specialists if entry.name == name)
+
+    @property
+    def active(self) -> SpecialistState:
+        """The specialist whose turn it is."""
+        return self.specialist(self.current)
+
+    @property
+    def status(self) -> Status:
+        """The workflow's derived status (K28): the first specialist's that is not done, else COMPLETED."""
+        for entry in self.specialists:
+            if entry.applicable and entry.status is not Status.COMPLETED:
+                return entry.status
+        return Status.COMPLETED
+
+    @property
+    def ended(self) -> bool:
+        return self.outcome is not None
+
+    @property
+    def owner(self) -> str:
+        """Whose turn it is: `engine`, `agent` or `person`."""
+        if self.paused:
+            return "person"
+        waiting = self.operation is not None and self.operation.name is OperationName.FIX
+        return "agent" if waiting and not self.ended else "engine"
+
+    @property
+    def verdict(self) -> str | None:
+        """None while running, then `passed`, `passed_with_known_issues` or `not_passed`."""
+        if self.outcome is None:
+            return None
+        if self.outcome in (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED):
+            return "not_passed"
+        return "passed_with_known_issues" if any(s.skipped for s in self.specialists) else "passed"

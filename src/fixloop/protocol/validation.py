@@ -1,0 +1,80 @@
+"""The `validation` profile: what follows from an event (A, B; K1-K8, K20, K34-K40).
+
+    decide(state, event, now) -> Outcome
+
+Pure: no clock, no Redis, no Celery. Reading order: this file (the flow of results), `fixing.py` (the main
+agent's side), `timers.py` (lateness), `deciding.py` (escalations and decisions).
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from fixloop.errors import UsageError
+from fixloop.protocol import deciding, fixing, results, timers
+from fixloop.protocol import events as ev
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.outcome import Draft, Outcome, Unexpected
+from fixloop.protocol.specialists import NAMES, SPECIALISTS
+from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.state import SpecialistState, State
+
+__all__ = ["DECIDE_VERSION", "decide"]
+
+DECIDE_VERSION: Final = 1
+"""Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
+
+
+def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
+    """
+    What follows from `event`.
+
+    Raises:
+        Unexpected: the event does not fit the state; nothing was changed.
+        UsageError: a workflow with nothing to do, or with an unknown specialist.
+    """
+    if isinstance(event, ev.WorkflowStarted):
+        if state is not None:
+            raise Unexpected(f"workflow {state.workflow} has started already")
+        return _start(event, now)
+    if state is None:
+        raise Unexpected(f"{event.kind} came before the workflow started")
+    if state.ended:
+        raise Unexpected(f"{event.kind} came after workflow {state.workflow} ended ({state.outcome})")
+    draft = Draft(state, now)
+    _HANDLERS[type(event)](draft, event)
+    return draft.outcome()
+
+
+_HANDLERS: Final = cast(
+    dict[type, Callable[[Draft, Any], None]],
+    {
+        ev.RunFinished: results.run_finished,
+        ev.ReportDelivered: fixing.report_delivered,
+        ev.FixAcknowledged: fixing.acknowledged,
+        ev.FixCompleted: fixing.completed,
+        ev.FixFailed: fixing.failed,
+        ev.AnswerRejected: fixing.answer_rejected,
+        ev.BlockerSignalled: fixing.blocked,
+        ev.DeadlineReached: timers.deadline_reached,
+        ev.DecisionMade: deciding.decision_made,
+        ev.ManualFixDone: deciding.manual_fix_done,
+        ev.Cancelled: deciding.cancelled,
+    },
+)
+
+
+def _start(event: ev.WorkflowStarted, now: Moment) -> Outcome:
+    applicable = {slot(name).name for name in event.specialists}
+    if not applicable:
+        raise UsageError(f"nothing to check: none of {', '.join(NAMES)} applies")
+    specialists = tuple(
+        SpecialistState(
+            name=entry.name, applicable=entry.name in applicable, max_iterations=event.max_iterations
+        )
+        for entry in SPECIALISTS
+    )
+    taken = event.model_dump(exclude={"kind", "specialists", "max_iterations", "limits"})
+    state = State(**taken, limits=event.limits, specialists=specialists, started_at=now.at, last_at=now.at)
+    draft = Draft(state, now)
+    results.go_on(draft)
+    return draft.outcome()
