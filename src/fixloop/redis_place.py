@@ -1,0 +1,121 @@
+"""Where a project's embedded Redis lives: its data below the project, its socket in the runtime directory.
+
+Owns the names of both. Refuses a runtime directory that somebody else owns or may look into: whoever can
+reach the socket commands the server.
+"""
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fixloop.errors import UsageError
+
+__all__ = ["Place", "runtime_directory"]
+
+# struct sockaddr_un has 108 bytes, the last one is a zero.
+SOCKET_PATH_BYTES: Final = 107
+
+
+@dataclass(frozen=True)
+class Place:
+    """The directories and files of one project's embedded Redis."""
+
+    project: Path
+
+    @classmethod
+    def prepare(cls, project_directory: Path) -> "Place":
+        """
+        Make the directories that are missing, and `.fixloop/.gitignore`.
+
+        Raises:
+            UsageError: there is no such directory, or it cannot be written.
+        """
+        try:
+            place = cls(project_directory.resolve(strict=True))
+            place.data.parent.mkdir(exist_ok=True)
+            place.data.mkdir(mode=0o700, exist_ok=True)
+            place._ignore()
+            if not os.access(place.data, os.W_OK):
+                raise PermissionError(13, "Permission denied")
+        except OSError as error:
+            raise UsageError(
+                f"cannot keep the embedded Redis in {project_directory / '.fixloop'}: {error.strerror};"
+                " make the directory writable, or set FIXLOOP_STATE_URL to a running Redis"
+            ) from None
+        return place
+
+    @property
+    def data(self) -> Path:
+        """The server's data directory."""
+        return self.project / ".fixloop" / "redis"
+
+    def _ignore(self) -> None:
+        path = self.data.parent / ".gitignore"
+        if not path.exists():
+            path.write_text("*\n", encoding="utf-8")
+
+    def socket(self) -> Path:
+        """
+        The socket a new server listens on: the one recorded by the last, if its directory is still safe.
+
+        Sessions of one user may differ in $XDG_RUNTIME_DIR; the record keeps them on one socket.
+
+        Raises:
+            UsageError: no safe runtime directory.
+        """
+        recorded = self.recorded_socket()
+        if recorded is not None and _objection(recorded.parent) == "":
+            return recorded
+        digest = hashlib.sha256(os.fsencode(self.project)).hexdigest()[:16]
+        return runtime_directory() / f"{digest}.sock"
+
+    def recorded_socket(self) -> Path | None:
+        """The socket the last keeper wrote down."""
+        try:
+            return Path((self.data / "socket").read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError):
+            return None
+
+
+def runtime_directory() -> Path:
+    """
+    The directory for sockets, mode 0700 and ours: `$XDG_RUNTIME_DIR/fixloop`, else `/tmp/fixloop-{uid}`.
+
+    Raises:
+        UsageError: the latter is somebody else's, is open to others, or cannot be made.
+    """
+    session = os.environ.get("XDG_RUNTIME_DIR", "")
+    if os.path.isabs(session) and _objection(Path(session)) == "":
+        directory = Path(session, "fixloop")
+        if len(os.fsencode(directory / f"{'0' * 16}.sock")) <= SOCKET_PATH_BYTES and _made(directory) == "":
+            return directory
+    directory = Path(f"/tmp/fixloop-{os.getuid()}")
+    if objection := _made(directory):
+        raise UsageError(f"{directory} cannot hold the embedded Redis' socket: {objection}; remove it")
+    return directory
+
+
+def _made(directory: Path) -> str:
+    try:
+        directory.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        return str(error.strerror)
+    return _objection(directory)
+
+
+def _objection(directory: Path) -> str:
+    """Why `directory` is not a safe place for a socket; empty if it is."""
+    try:
+        state = directory.lstat()
+    except OSError as error:
+        return str(error.strerror)
+    if not stat.S_ISDIR(state.st_mode):
+        return "it is not a directory"
+    if state.st_uid != os.getuid():
+        return f"it belongs to user {state.st_uid}"
+    if state.st_mode & 0o077:
+        return f"its mode is {stat.S_IMODE(state.st_mode):04o} instead of 0700"
+    return ""

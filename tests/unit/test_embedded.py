@@ -1,0 +1,394 @@
+"""The embedded Redis, with real processes and real kills."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from fixloop.embedded import embedded_redis
+from fixloop.errors import InfrastructureError, UsageError
+from fixloop.redis_binary import ServerVersion, read_written_by, server_binary
+from fixloop.redis_place import Place, runtime_directory
+
+USER = """
+import json, sys
+from pathlib import Path
+import redis
+from fixloop.embedded import embedded_redis
+
+name, project = sys.argv[1:]
+with embedded_redis(Path(project)) as url:
+    client = redis.Redis.from_url(url)
+    written = 0
+    server = client.info("server")["process_id"]
+    while True:
+        client.rpush(name, written)
+        written += 1
+        print(json.dumps({"url": url, "server": server, "written": written}), flush=True)
+        if not sys.stdin.readline():
+            break
+    client.close()
+"""
+
+
+class User:
+    """A process that uses the embedded Redis and writes once for each line it is given."""
+
+    def __init__(self, project: Path, name: str = "user") -> None:
+        self.name = name
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", USER, name, str(project)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def answer(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def write(self) -> Any:
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.end()
+
+    def end(self) -> None:
+        self.process.communicate(timeout=20)
+
+
+Start = Callable[..., User]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    users: list[User] = []
+
+    def start_user(name: str = "user") -> User:
+        users.append(User(tmp_path, name))
+        return users[-1]
+
+    yield start_user
+    for user in users:
+        if user.process.returncode is None:
+            user.kill()
+    until(lambda: leftovers(tmp_path) == [])
+
+
+def until(condition: Callable[[], bool], *, seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition never came true"
+        time.sleep(0.02)
+
+
+def leftovers(project: Path) -> list[str]:
+    """The command lines of keepers and servers of `project` that still run."""
+    socket = str(Place(project).recorded_socket() or "no socket yet")
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(project / ".fixloop") in line or socket in line:
+            found.append(line)
+    return found
+
+
+def keeper_process(project: Path) -> int:
+    return int((project / ".fixloop" / "redis" / "keeper.pid").read_text())
+
+
+def test_a_server_version_is_read_from_what_servers_and_files_say() -> None:
+    assert ServerVersion.parse("Redis server v=6.2.14 sha=40305114:0") == ("redis", (6, 2, 14))
+    assert ServerVersion.parse("Valkey server v=8.0.1 sha=0") == ("valkey", (8, 0, 1))
+    assert ServerVersion.parse("redis 7.0.15\n") == ("redis", (7, 0, 15))
+    assert ServerVersion.parse("nginx version: 1.2") is None
+
+
+@pytest.mark.parametrize(
+    ("server", "writer", "readable"),
+    [
+        ("redis 7.0.15", "redis 7.0.15", True),
+        ("redis 7.2.0", "redis 7.0.15", True),
+        ("redis 6.2.14", "redis 7.0.15", False),
+        ("redis 10.0.0", "redis 9.9.9", True),
+        ("valkey 8.0.0", "redis 7.2.4", True),
+        ("valkey 8.0.0", "redis 7.4.0", False),
+        ("redis 8.0.0", "valkey 8.0.0", False),
+    ],
+)
+def test_a_server_reads_what_an_older_one_of_its_line_wrote(server: str, writer: str, readable: bool) -> None:
+    reader, written_by = ServerVersion.parse(server), ServerVersion.parse(writer)
+
+    assert reader is not None
+    assert written_by is not None
+    assert reader.can_read(written_by) is readable
+
+
+def test_a_runtime_directory_open_to_others_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+    tmp_path.chmod(0o700)
+    assert runtime_directory() == tmp_path / "fixloop"
+
+    tmp_path.chmod(0o755)
+    assert runtime_directory() == Path(f"/tmp/fixloop-{os.getuid()}")
+
+
+def test_a_runtime_directory_too_long_for_a_socket_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
+
+    assert runtime_directory() == Path(f"/tmp/fixloop-{os.getuid()}")
+
+
+def test_a_directory_that_cannot_be_written_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / ".fixloop").write_text("a file in the way")
+
+    with pytest.raises(
+        UsageError, match=r"cannot keep the embedded Redis in .*: .*; make the directory"
+    ) as refused:
+        embedded_redis(tmp_path).__enter__()
+
+    assert "\n" not in str(refused.value)
+
+
+def test_an_older_server_than_the_one_that_wrote_the_data_is_refused(tmp_path: Path) -> None:
+    data = Place.prepare(tmp_path).data
+    (data / "written-by").write_text("redis 99.1.0\n")
+
+    with pytest.raises(UsageError, match=r"was written by redis 99\.1\.0, and .* cannot read it"):
+        embedded_redis(tmp_path).__enter__()
+
+    assert leftovers(tmp_path) == []
+    assert (data / "written-by").read_text() == "redis 99.1.0\n"
+
+
+def test_data_of_a_multi_part_log_is_taken_for_redis_7_where_nothing_names_its_writer(tmp_path: Path) -> None:
+    assert read_written_by(tmp_path) is None
+
+    (tmp_path / "appendonlydir").mkdir()
+
+    assert read_written_by(tmp_path) == ("redis", (7, 0, 0))
+
+
+def test_an_unreadable_version_is_refused_with_its_text(tmp_path: Path) -> None:
+    (tmp_path / "written-by").write_text("soup")
+
+    with pytest.raises(UsageError, match=r"written-by says 'soup'"):
+        read_written_by(tmp_path)
+
+
+def test_no_server_at_all_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    with pytest.raises(InfrastructureError, match="apt install redis-server"):
+        server_binary()
+
+
+@pytest.mark.slow
+def test_data_survives_the_server_and_nothing_else_does(tmp_path: Path) -> None:
+    for expected in (1, 2, 3):
+        with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
+            assert client.incr("starts") == expected
+            assert client.config_get("appendfsync")["appendfsync"] == "always"
+            assert client.config_get("maxmemory-policy")["maxmemory-policy"] == "noeviction"
+            assert client.config_get("save")["save"] == ""
+            assert client.config_get("port")["port"] == "0"
+
+    until(lambda: leftovers(tmp_path) == [])
+    assert (tmp_path / ".fixloop" / ".gitignore").read_text() == "*\n"
+    assert read_written_by(tmp_path / ".fixloop" / "redis") == server_binary()[1]
+
+
+@pytest.mark.slow
+def test_a_long_path_with_odd_characters_is_no_hindrance(tmp_path: Path) -> None:
+    project = tmp_path / ("a long 'name' with ü, \"quotes\" and % " * 5)
+    project.mkdir()
+
+    with embedded_redis(project) as url, closing(redis.Redis.from_url(url)) as client:
+        assert client.incr("starts") == 1
+        assert client.config_get("dir")["dir"] == str(project / ".fixloop" / "redis")
+
+    until(lambda: leftovers(project) == [])
+
+
+@pytest.mark.slow
+def test_the_socket_is_for_its_owner_only(tmp_path: Path) -> None:
+    with embedded_redis(tmp_path):
+        socket = Place(tmp_path).recorded_socket()
+
+        assert socket is not None
+        assert socket.stat().st_mode & 0o077 == 0
+        assert socket.parent.stat().st_mode & 0o077 == 0
+
+    until(lambda: leftovers(tmp_path) == [])
+
+
+@pytest.mark.slow
+def test_two_processes_share_one_server_and_the_first_may_leave(tmp_path: Path, start: Start) -> None:
+    first, second = start("first"), start("second")
+    one, other = first.answer(), second.answer()
+    assert one["server"] == other["server"]
+    assert one["url"] == other["url"]
+
+    first.end()
+
+    assert second.write()["written"] == 2
+    assert second.process.poll() is None
+
+
+@pytest.mark.slow
+def test_twenty_four_users_a_third_of_them_killed_share_one_start_and_lose_nothing(
+    tmp_path: Path, start: Start
+) -> None:
+    chance = random.Random(24)
+    users = [start(f"user-{number}") for number in range(24)]
+    written = {user.name: user.answer() for user in users}
+    doomed = chance.sample(users, 8)
+
+    for user in chance.sample(users, len(users)):
+        written[user.name] = user.write()
+        if user in doomed:
+            user.kill()
+    for user in users:
+        if user not in doomed:
+            user.end()
+
+    assert len({answer["server"] for answer in written.values()}) == 1
+    until(lambda: leftovers(tmp_path) == [])
+    log = (tmp_path / ".fixloop" / "redis" / "keeper.log").read_text()
+    assert log.count("ready") == 1
+    with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
+        assert {name: client.llen(name) for name in written} == dict.fromkeys(written, 2)
+
+
+@pytest.mark.slow
+def test_users_who_come_while_the_last_one_leaves_lose_nothing(tmp_path: Path, start: Start) -> None:
+    rounds = 6
+    for number in range(rounds):
+        users = [start("relay"), start("relay")]
+        for user in users:
+            user.answer()
+        users[number % 2].kill()
+        users[1 - number % 2].end()
+
+    with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
+        assert client.llen("relay") == 2 * rounds
+
+
+@pytest.mark.slow
+def test_a_killed_server_is_started_again_on_the_same_socket_with_its_data(tmp_path: Path) -> None:
+    with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
+        for number in range(50):
+            client.rpush("list", number)
+        killed = client.info("server")["process_id"]
+        os.kill(killed, signal.SIGKILL)
+
+        until(lambda: serves_another(url, killed))
+
+        assert client.lrange("list", 0, -1) == [str(number).encode() for number in range(50)]
+    until(lambda: leftovers(tmp_path) == [])
+
+
+@pytest.mark.slow
+def test_a_killed_keeper_takes_its_server_along_and_a_user_starts_both_anew(tmp_path: Path) -> None:
+    with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
+        client.set("key", "kept")
+        killed = client.info("server")["process_id"]
+        os.kill(keeper_process(tmp_path), signal.SIGKILL)
+
+        until(lambda: serves_another(url, killed))
+
+        assert client.get("key") == b"kept"
+    until(lambda: leftovers(tmp_path) == [])
+
+
+@pytest.mark.slow
+def test_a_keeper_killed_with_its_last_user_leaves_nothing(tmp_path: Path, start: Start) -> None:
+    user = start()
+    user.answer()
+
+    os.kill(keeper_process(tmp_path), signal.SIGKILL)
+    user.kill()
+
+    until(lambda: leftovers(tmp_path) == [])
+    with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
+        assert client.llen("user") == 1
+
+
+@pytest.mark.slow
+def test_a_socket_that_was_tidied_away_comes_back(tmp_path: Path) -> None:
+    with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
+        before = client.info("server")["process_id"]
+        socket = Place(tmp_path).recorded_socket()
+        assert socket is not None
+        socket.unlink()
+
+        until(lambda: serves_another(url, before))
+
+
+@pytest.mark.slow
+def test_a_log_that_cannot_be_loaded_is_reported_with_the_servers_own_words(tmp_path: Path) -> None:
+    data = Place.prepare(tmp_path).data
+    with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
+        client.set("key", "value")
+    until(lambda: leftovers(tmp_path) == [])
+    for log in data.rglob("appendonly.aof*"):
+        if log.is_file():
+            log.write_bytes(b"no log at all\n" * 40)
+
+    began = time.monotonic()
+    with pytest.raises(
+        InfrastructureError, match=r"did not start on .*the server ended at once; .*server\.log ends"
+    ):
+        embedded_redis(tmp_path).__enter__()
+
+    assert time.monotonic() - began < 5
+    until(lambda: leftovers(tmp_path) == [])
+
+
+@pytest.mark.slow
+def test_a_frozen_server_gives_one_sentence_within_seconds(tmp_path: Path, start: Start) -> None:
+    server = start().answer()["server"]
+    os.kill(server, signal.SIGSTOP)
+
+    began = time.monotonic()
+    try:
+        with pytest.raises(InfrastructureError, match=r"does not answer; its keeper is process \d+"):
+            embedded_redis(tmp_path).__enter__()
+    finally:
+        os.kill(server, signal.SIGCONT)
+
+    assert time.monotonic() - began < 10
+
+
+def serves_another(url: str, process: int) -> bool:
+    """Whether a server other than `process` answers at `url`."""
+    try:
+        with closing(redis.Redis.from_url(url, retry=None)) as client:
+            return bool(client.info("server")["process_id"] != process)
+    except redis.exceptions.RedisError:
+        return False
