@@ -1,0 +1,122 @@
+"""What the environment says about the machine: `FIXLOOP_*` variables.
+
+Owns where Redis and the cache are and which variables a check may see. Gates are not here: the environment
+never decides what passes.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from fixloop.embedded import embedded_redis
+from fixloop.errors import UsageError
+from fixloop.redis_url import celery_url, checked_url, shown_url
+
+__all__ = ["RedisUrls", "Settings", "celery_url", "load_settings", "redis_urls"]
+
+_PREFIX: Final = "FIXLOOP_"
+
+
+def _default_cache() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache") / "fixloop"
+
+
+class Settings(BaseSettings):
+    """The deployment's settings; each field is the variable `FIXLOOP_{FIELD}`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX, env_ignore_empty=True, frozen=True, extra="forbid", hide_input_in_errors=True
+    )
+
+    broker_url: str | None = None
+    """Redis for Celery's messages; `state_url` if not given."""
+    state_url: str | None = None
+    """Redis for state and locks; `broker_url` if not given. Neither: the embedded one."""
+    cache_dir: Path = Field(default_factory=_default_cache)
+    """Where mirrors and workspaces lie; outside any checkout."""
+    allow_env: Annotated[tuple[str, ...], NoDecode] = ()
+    """Variables a shared worker may pass on to checks and fixers, separated by commas."""
+    embedded: Path | None = None
+    """The project whose embedded Redis to join; set for the processes a command starts."""
+    redis_connect_seconds: float = Field(default=1.0, gt=0, le=60)
+    """How long the first contact with Redis may take."""
+    redis_timeout_seconds: float = Field(default=2.0, gt=0, le=60)
+    """How long an answer of Redis may take."""
+
+    @field_validator("broker_url", "state_url")
+    @classmethod
+    def _check_url(cls, value: str | None) -> str | None:
+        try:
+            return value and checked_url(value.strip())
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+
+    @field_validator("cache_dir", "embedded")
+    @classmethod
+    def _make_absolute(cls, value: Path | None) -> Path | None:
+        return value and value.expanduser().absolute()
+
+    @field_validator("allow_env", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        names = tuple(name.strip() for name in value.split(",") if name.strip())
+        for name in names:
+            if not name.isidentifier():
+                raise ValueError(f"{name!r} is not the name of a variable; separate names by commas")
+        return names
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether neither URL is given."""
+        return self.broker_url is None and self.state_url is None
+
+
+class RedisUrls(NamedTuple):
+    """Where broker and state are, both in redis-py's form; `celery_url` converts the first for Celery."""
+
+    broker: str
+    state: str
+
+
+def load_settings() -> Settings:
+    """
+    The settings of this process' environment.
+
+    Raises:
+        UsageError: a variable has a value that cannot be; the sentence names both.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = f"{_PREFIX}{first['loc'][0]}".upper()
+        value = shown_url(os.environ.get(name, ""))
+        raise UsageError(f"{name} is {value!r}: {_reason(first['msg'])}") from None
+
+
+def _reason(message: str) -> str:
+    reason = message.removeprefix("Value error, ")
+    return reason[:1].lower() + reason[1:]
+
+
+@contextmanager
+def redis_urls(settings: Settings, project_directory: Path) -> Iterator[RedisUrls]:
+    """
+    Broker and state of this process; holds the project's embedded Redis while entered, where no URL is given.
+
+    Raises:
+        UsageError, InfrastructureError: as `embedded_redis`.
+    """
+    with ExitStack() as held:
+        state = settings.state_url or settings.broker_url
+        if state is None:
+            state = held.enter_context(embedded_redis(settings.embedded or project_directory))
+        yield RedisUrls(broker=settings.broker_url or state, state=state)
