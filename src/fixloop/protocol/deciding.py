@@ -1,7 +1,7 @@
 """Escalations and what people decide: one pause, one report, one of four answers (A11-A14, A65-A69, K20)."""
 
 from fixloop.protocol import analysis, fixing, results
-from fixloop.protocol.events import Cancelled, DecisionMade, ManualFixDone
+from fixloop.protocol.events import Cancelled, DecisionMade, ManualFixDone, PersonNotified
 from fixloop.protocol.messages import (
     Decision,
     ErrorType,
@@ -26,6 +26,7 @@ __all__ = [
     "decision_made",
     "escalate",
     "manual_fix_done",
+    "notified",
     "specialist_error",
 ]
 
@@ -274,6 +275,11 @@ def _reread(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
     for entry in draft.state.specialists:
         if entry.status is Status.PENDING:
             draft.update_specialist(entry.name, applicable=entry.name in event.specialists)
+
+
+def notified(draft: Draft, event: PersonNotified) -> None:
+    """Somebody was told of the escalation; that decides nothing."""
+    draft.note(f"notified: {event.detail}")
 
 
 def cancelled(draft: Draft, event: Cancelled) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "FixCompleted",
     "FixFailed",
     "ManualFixDone",
+    "PersonNotified",
     "ReportDelivered",
     "RunFinished",
     "WorkflowStarted",
@@ -173,6 +174,13 @@ class ManualFixDone(_Event):
     limits: Limits | None = None
 
 
+class PersonNotified(_Event):
+    """The notify command was run, whatever came of it."""
+
+    kind: Literal["person-notified"] = "person-notified"
+    detail: str = ""
+
+
 class Cancelled(_Event):
     """Somebody stopped the workflow; no decision, no verdict on the work (K20)."""
 
@@ -193,6 +201,7 @@ Event = Annotated[
     | DeadlineReached
     | DecisionMade
     | ManualFixDone
+    | PersonNotified
     | Cancelled,
     Field(discriminator="kind"),
 ]

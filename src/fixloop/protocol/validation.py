@@ -58,6 +58,7 @@ _HANDLERS: Final = cast(
         ev.DeadlineReached: timers.deadline_reached,
         ev.DecisionMade: deciding.decision_made,
         ev.ManualFixDone: deciding.manual_fix_done,
+        ev.PersonNotified: deciding.notified,
         ev.Cancelled: deciding.cancelled,
     },
 )
