@@ -1,0 +1,209 @@
+"""Runs fixloop on copies of the examples and checks that everything ended as it should.
+
+`make demo` calls this. It needs no network and no Redis server of yours, works in a temporary
+directory, and leaves neither files nor processes. Exit code 0: every check below held.
+"""
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parent
+# Beside this interpreter, and not resolved: in a virtual environment `python` is a link out of it.
+FIXLOOP = Path(sys.executable).with_name("fixloop")
+LIMIT_SECONDS = 180
+
+
+class Stage:
+    """A temporary directory, an environment that knows nothing else, and what went wrong so far."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.wrong: list[str] = []
+        self.environment = _environment(root)
+
+    def project(self, name: str) -> Path:
+        """A copy of one example as a git repository with one commit."""
+        target = self.root / name
+        caches = shutil.ignore_patterns("__pycache__", ".*_cache", ".coverage", ".fixloop")
+        shutil.copytree(EXAMPLES / name, target, ignore=caches)
+        for words in ("init -q -b main", "add -A", "commit -q -m Start"):
+            subprocess.run(["git", *words.split()], cwd=target, env=self.environment, check=True)
+        return target
+
+    def run(self, project: Path, *words: str, expected: int = 0) -> None:
+        """`fixloop WORDS` in `project`, shown as it runs; its exit code has to be `expected`."""
+        print(f"\n$ {shlex.join(['fixloop', *words])}", flush=True)
+        done = self._fixloop(project, words)
+        self.check(f"exit code of `fixloop {words[0]}`", done.returncode, expected)
+
+    def read(self, project: Path, *words: str) -> dict:
+        """What `fixloop WORDS --json` says."""
+        done = self._fixloop(project, (*words, "--json"), stdout=subprocess.PIPE, text=True)
+        try:
+            return json.loads(done.stdout)
+        except ValueError:
+            self.check(f"`fixloop {' '.join(words)} --json` is JSON", done.stdout, "JSON")
+            return {}
+
+    def check(self, what: str, found: object, expected: object) -> None:
+        """Print one line, and remember it when it is wrong."""
+        if found == expected:
+            print(f"   ok: {what} is {expected!r}", flush=True)
+        else:
+            print(f"WRONG: {what} is {found!r}, expected {expected!r}", flush=True)
+            self.wrong.append(what)
+
+    def _fixloop(self, project: Path, words: tuple[str, ...], **options) -> subprocess.CompletedProcess:
+        command = [str(FIXLOOP), *words]
+        environment = self.environment
+        return subprocess.run(
+            command, cwd=project, env=environment, stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS, **options
+        )
+
+
+def main() -> int:
+    """Plays the three acts. Exit code 1 when one of the checks did not hold."""
+    if not FIXLOOP.exists():
+        print(f"there is no {FIXLOOP}; install fixloop for this python first", file=sys.stderr)
+        return 2
+    started = time.monotonic()
+    root = Path(tempfile.mkdtemp(prefix="fixloop-demo-")).resolve()
+    stage = Stage(root)
+    try:
+        _finished_feature(stage)
+        _coverage_alone(stage)
+        _nobody_can_fix_it(stage)
+        stage.check("processes left behind", list(_left_behind(root).values()), [])
+    except subprocess.TimeoutExpired as late:
+        stage.check("time limit kept", f"{LIMIT_SECONDS} s were not enough for {late.cmd[1:]}", True)
+    finally:
+        _end(_left_behind(root))
+        shutil.rmtree(root, ignore_errors=True)
+    verdict = f"{len(stage.wrong)} checks did not hold" if stage.wrong else "every check held"
+    print(f"\nThe demo took {time.monotonic() - started:.0f} s; {verdict}.")
+    return 1 if stage.wrong else 0
+
+
+def _finished_feature(stage: Stage) -> None:
+    _heading("1. Feature #47 of `ledger`: five phases, 3 failing tests, then 1, then 0")
+    project = stage.project("ledger")
+    stage.run(project, "run", ".", "--issue", "47")
+    status = stage.read(project, "status", "47")
+    stage.check("the verdict", status.get("verdict"), "passed")
+    runs = {"unit-test": 1, "integration-test": 1, "test-runner": 3, "code-quality": 3, "security": 2}
+    stage.check("runs of each specialist", _iterations(status), runs)
+    stage.check("files changed in the checkout", _changes(stage, project), [])
+
+    stage.run(project, "log", "47")
+    statistics = stage.read(project, "log", "47").get("statistics", {})
+    # A specialist that passes at run n sends 4n - 2 messages: 2 + 2 + 10 + 10 + 6.
+    stage.check("messages in the log", statistics.get("total_messages"), 30)
+
+    stage.run(project, "apply", "47")
+    stage.check("changes in the checkout after apply", bool(_changes(stage, project)), True)
+    print("\n$ python -m pytest", flush=True)
+    tests = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q"], cwd=project, env=stage.environment, timeout=LIMIT_SECONDS
+    )
+    stage.check("exit code of the project's own tests", tests.returncode, 0)
+
+
+def _coverage_alone(stage: Stage) -> None:
+    _heading("2. `inventory`: a command without a report, a coverage gate, plain lines of findings")
+    project = stage.project("inventory")
+    stage.run(project, "run", ".", "--issue", "12")
+    status = stage.read(project, "status", "12")
+    stage.check("the verdict", status.get("verdict"), "passed")
+    runs = {"integration-test": 2, "test-runner": 2, "code-quality": 2}
+    stage.check("runs of each specialist", _iterations(status), runs)
+
+
+def _nobody_can_fix_it(stage: Stage) -> None:
+    _heading("3. `stuck`: a fixer that only writes comments. Three equal runs, then a person decides")
+    project = stage.project("stuck")
+    _deadlock(stage, project, "48")
+    stage.run(project, "inbox")
+    stage.run(project, "decide", "48", "skip", "--reason", "known, will be fixed next week")
+    stage.run(project, "resume", "48")
+    status = stage.read(project, "status", "48")
+    stage.check("the verdict", status.get("verdict"), "passed_with_known_issues")
+
+    _deadlock(stage, project, "49")
+    stage.run(project, "decide", "49", "abort", "--reason", "back to design")
+    stage.run(project, "resume", "49", expected=1)
+    stage.check("the outcome", stage.read(project, "status", "49").get("outcome"), "aborted")
+
+
+def _deadlock(stage: Stage, project: Path, issue: str) -> None:
+    stage.run(project, "run", ".", "--issue", issue, expected=3)
+    status = stage.read(project, "status", issue)
+    found = [status.get(name) for name in ("status", "specialist", "iteration", "paused")]
+    stage.check("where it stopped", found, ["ESCALATED", "test-runner", 3, True])
+
+
+def _heading(text: str) -> None:
+    print(f"\n{'=' * len(text)}\n{text}\n{'=' * len(text)}", flush=True)
+
+
+def _iterations(status: dict) -> dict[str, int]:
+    return {each["name"]: each["iteration"] for each in status.get("specialists", []) if each["applicable"]}
+
+
+def _changes(stage: Stage, project: Path) -> list[str]:
+    command = ["git", "status", "--porcelain"]
+    shown = subprocess.check_output(command, cwd=project, env=stage.environment, text=True)
+    return shown.splitlines()
+
+
+def _environment(root: Path) -> dict[str, str]:
+    """Ours for `python` and git; nothing of the caller's git, virtual environment or fixloop."""
+    ours = ("FIXLOOP_", "GIT_", "XDG_", "PYTEST_", "COV_", "COVERAGE_", "VIRTUAL_ENV", "PYTHONPATH")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    kept["PATH"] = f"{FIXLOOP.parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
+    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
+        folder = root / name.removeprefix("XDG_").lower()
+        folder.mkdir(mode=0o700)
+        kept[name] = str(folder)
+    for role in ("AUTHOR", "COMMITTER"):
+        kept[f"GIT_{role}_NAME"], kept[f"GIT_{role}_EMAIL"] = "Demo", "demo@example.invalid"
+    kept |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    return kept
+
+
+def _left_behind(root: Path, wait_seconds: float = 15) -> dict[int, str]:
+    """Processes that still carry our environment, once they have had time to end by themselves."""
+    deadline = time.monotonic() + wait_seconds
+    while (found := _carrying(str(root))) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return found
+
+
+def _end(processes: dict[int, str]) -> None:
+    for pid in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
+
+def _carrying(mark: str) -> dict[int, str]:
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes() and folder.name != str(os.getpid()):
+                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                found[int(folder.name)] = words.strip()[:100]
+        except OSError:
+            continue  # it ended meanwhile, or is not ours
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

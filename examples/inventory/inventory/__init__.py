@@ -1,0 +1,1 @@
+"""Stock levels of a small shop."""

@@ -1,0 +1,1 @@
+"""A household ledger: accounts, monthly statements, CSV in and out."""
