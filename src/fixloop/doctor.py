@@ -1,0 +1,240 @@
+"""What is wrong with this machine, one line for each check, each with its remedy.
+
+Looks at the interpreter, git, Redis and the directories. Changes nothing, apart from starting the project's
+embedded Redis for the moment of the question, and refuses to guess: what cannot be told is marked so.
+"""
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import redis
+
+from fixloop.errors import FixloopError
+from fixloop.redis_binary import server_for
+from fixloop.redis_place import Place
+from fixloop.redis_url import shown_url
+from fixloop.settings import Settings, redis_urls
+
+__all__ = ["Finding", "examine", "redis_findings"]
+
+OLDEST_PYTHON: Final = (3, 11)
+OLDEST_GIT: Final = (2, 38)
+"""The first with `git merge-tree --write-tree`."""
+OLDEST_REDIS: Final = (6, 2)
+MODULES: Final = ("pytest", "pytest_cov", "ruff", "mypy", "bandit")
+_ASK_MODULES: Final = (
+    "import importlib.util, json, sys;"
+    "print(json.dumps([name for name in sys.argv[1:] if importlib.util.find_spec(name)]))"
+)
+_COMPOSE_REMEDY: Final = "start it, for example with `docker compose up -d redis`"
+
+
+class Finding(NamedTuple):
+    """One check's answer."""
+
+    name: str
+    ok: bool | None
+    """None where it cannot be told, or where it may be meant so."""
+    detail: str
+    remedy: str = ""
+    """What to do; empty where nothing needs doing."""
+
+    def __str__(self) -> str:
+        word = {True: "ok", False: "wrong", None: "note"}[self.ok]
+        line = f"{word:5}  {self.name}: {self.detail}"
+        return f"{line}; {self.remedy}" if self.remedy and not self.ok else line
+
+
+def examine(settings: Settings, directory: Path) -> list[Finding]:
+    """
+    Every check, in a fixed order; none raises.
+
+    Args:
+        settings: as the environment gives them.
+        directory: the project somebody wants to validate.
+    """
+    found = [_python(), _git(), _venv(), _project(directory), _cache(settings.cache_dir), _tools(directory)]
+    if settings.is_embedded:
+        project = settings.embedded or directory
+        found.append(_server(project))
+        if not (found[-1].ok and _project(project).ok):
+            return found
+    return [*found, *_redis(settings, directory)]
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding(
+        "python",
+        sys.version_info >= OLDEST_PYTHON,
+        f"{version} ({sys.executable})",
+        "use Python 3.11 or newer",
+    )
+
+
+def _git() -> Finding:
+    remedy = f"install git {'.'.join(map(str, OLDEST_GIT))} or newer"
+    try:
+        said = subprocess.run(
+            ["git", "--version"], capture_output=True, text=True, timeout=5, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return Finding("git", False, "it does not run", remedy)
+    return Finding("git", _numbers(said) >= OLDEST_GIT, said.strip().removeprefix("git version "), remedy)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    found = re.search(r"\d+(?:\.\d+)+", text)
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
+
+
+def _venv() -> Finding:
+    # Debian splits ensurepip off; venv without it fails only when it is used.
+    missing = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
+    detail = f"no {' and '.join(missing)}" if missing else "environments can be made"
+    return Finding("venv", not missing, detail, "install it (on Debian `apt install python3-venv`)")
+
+
+def _project(directory: Path) -> Finding:
+    remedy = "run fixloop in a directory you may write"
+    if not directory.is_dir():
+        return Finding("project", False, f"{directory} is not a directory", remedy)
+    writable = os.access(directory, os.W_OK | os.X_OK)
+    return Finding("project", writable, f"{directory} is {'writable' if writable else 'read-only'}", remedy)
+
+
+def _cache(cache: Path) -> Finding:
+    cache = cache.resolve()
+    checkout = next((folder for folder in (cache, *cache.parents) if (folder / ".git").exists()), None)
+    if checkout is not None:
+        return Finding(
+            "cache",
+            False,
+            f"{cache} lies in the checkout {checkout}",
+            "set FIXLOOP_CACHE_DIR to a place outside",
+        )
+    existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+    return Finding(
+        "cache",
+        writable,
+        f"{cache} is writable" if writable else f"{existing} cannot be written",
+        "set FIXLOOP_CACHE_DIR to a directory you may write",
+    )
+
+
+def _tools(directory: Path) -> Finding:
+    python = _project_python(directory)
+    if python is None:
+        return Finding("tools", False, "no Python on the PATH", "install one, or make a .venv in the project")
+    try:
+        said = subprocess.run(
+            [python, "-I", "-c", _ASK_MODULES, *MODULES],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        ).stdout
+        present = [str(name) for name in json.loads(said)]
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return Finding("tools", False, f"{python} does not run", "make the project's environment anew")
+    missing = [name for name in MODULES if name not in present]
+    detail = f"{python} has {', '.join(present) or 'none of the usual tools'}"
+    if not missing:
+        return Finding("tools", True, detail)
+    return Finding("tools", None, f"{detail}, not {', '.join(missing)}", "install those that your checks use")
+
+
+def _project_python(directory: Path) -> Path | None:
+    environments = [directory / ".venv", directory / "venv"]
+    if active := os.environ.get("VIRTUAL_ENV"):
+        environments.append(Path(active))
+    for environment in environments:
+        if (environment / "bin" / "python").exists():
+            return environment / "bin" / "python"
+    found = shutil.which("python") or shutil.which("python3")
+    return Path(found) if found else None
+
+
+def _server(project: Path) -> Finding:
+    try:
+        path, version = server_for(Place(project.resolve()).data)
+    except FixloopError as error:
+        return Finding("server", False, str(error))
+    return Finding("server", True, f"{version} for the embedded mode ({path})")
+
+
+def _redis(settings: Settings, directory: Path) -> Iterator[Finding]:
+    try:
+        with redis_urls(settings, directory) as urls:
+            parted = urls.broker != urls.state
+            yield from redis_findings("state" if parted else "redis", urls.state, settings)
+            if parted:
+                yield from redis_findings("broker", urls.broker, settings)
+    except FixloopError as error:
+        yield Finding("redis", False, str(error))
+
+
+def redis_findings(name: str, url: str, settings: Settings) -> list[Finding]:
+    """Whether the Redis at `url` answers, how old it is, and whether it keeps what it is told."""
+    try:
+        with closing(_client(url, settings)) as client:
+            state: dict[str, Any] = {
+                key: value
+                for section in ("server", "persistence", "memory")
+                for key, value in client.info(section).items()
+            }
+    except (redis.RedisError, OSError, ValueError) as error:
+        reason = str(error).replace("\n", " ").rstrip(".")
+        return [Finding(name, False, f"cannot reach {shown_url(url)}: {reason}", _COMPOSE_REMEDY)]
+    return [_answers(name, url, state), *_keeps(name, state)]
+
+
+def _client(url: str, settings: Settings) -> redis.Redis:
+    return redis.Redis.from_url(
+        url,
+        socket_connect_timeout=settings.redis_connect_seconds,
+        socket_timeout=settings.redis_timeout_seconds,
+        retry=None,
+    )
+
+
+def _answers(name: str, url: str, state: dict[str, Any]) -> Finding:
+    version = str(state.get("redis_version", "unknown"))
+    return Finding(
+        name,
+        _numbers(version) >= OLDEST_REDIS,
+        f"version {version} at {shown_url(url)}",
+        f"use Redis {'.'.join(map(str, OLDEST_REDIS))} or newer",
+    )
+
+
+def _keeps(name: str, state: dict[str, Any]) -> Iterator[Finding]:
+    log = str(state.get("aof_enabled")) == "1"
+    yield Finding(
+        f"{name} log",
+        log,
+        "append-only" if log else "not append-only, a restart forgets",
+        "set `appendonly yes`",
+    )
+    if log:
+        status = str(state.get("aof_last_write_status"))
+        yield Finding(
+            f"{name} writes",
+            status == "ok",
+            f"the last write to the log was {status}",
+            "look at the disk and at the server's log",
+        )
+    policy = str(state.get("maxmemory_policy", "unknown"))
+    yield Finding(
+        f"{name} memory", policy == "noeviction", f"policy {policy}", "set `maxmemory-policy noeviction`"
+    )

@@ -1,0 +1,133 @@
+"""What doctor finds, on directories made wrong on purpose and on a real Redis."""
+
+import os
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import redis
+
+from fixloop.doctor import Finding, examine, redis_findings
+from fixloop.embedded import embedded_redis
+from fixloop.redis_place import Place
+from fixloop.settings import Settings
+
+
+def by_name(findings: list[Finding]) -> dict[str, Finding]:
+    return {finding.name: finding for finding in findings}
+
+
+@pytest.fixture
+def away(tmp_path: Path) -> Settings:
+    """Settings that name a Redis that is not there."""
+    return Settings(state_url=f"unix://{tmp_path}/no.sock", cache_dir=tmp_path / "cache")
+
+
+def test_a_finding_is_one_line_and_shows_its_remedy_only_when_needed() -> None:
+    assert str(Finding("git", True, "2.39.5", "install it")) == "ok     git: 2.39.5"
+    assert (
+        str(Finding("git", False, "it does not run", "install it"))
+        == "wrong  git: it does not run; install it"
+    )
+    assert str(Finding("tools", None, "no ruff", "install it")) == "note   tools: no ruff; install it"
+
+
+def test_a_redis_that_is_away_is_wrong_and_says_how_to_start_one(away: Settings, tmp_path: Path) -> None:
+    found = by_name(examine(away, tmp_path))["redis"]
+
+    assert found.ok is False
+    assert "no.sock" in found.detail
+    assert "docker compose up" in found.remedy
+    assert "\n" not in str(found)
+
+
+def test_python_git_and_venv_of_a_developers_machine_are_fine(away: Settings, tmp_path: Path) -> None:
+    found = by_name(examine(away, tmp_path))
+
+    assert [found[name].ok for name in ("python", "git", "venv", "project", "cache")] == [True] * 5
+
+
+def test_a_machine_without_git_or_python_is_told_so(
+    away: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+
+    found = by_name(examine(away, tmp_path))
+
+    assert found["git"].ok is False
+    assert found["git"].remedy == "install git 2.38 or newer"
+    assert found["tools"].ok is False
+
+
+def test_a_git_too_old_is_wrong(away: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git = tmp_path / "git"
+    git.write_text("#!/bin/sh\necho git version 2.37.9\n")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    found = by_name(examine(away, tmp_path))["git"]
+
+    assert (found.ok, found.detail) == (False, "2.37.9")
+
+
+def test_a_cache_inside_a_checkout_is_wrong(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    settings = Settings(state_url=f"unix://{tmp_path}/no.sock", cache_dir=tmp_path / "deep" / "cache")
+
+    found = by_name(examine(settings, tmp_path))["cache"]
+
+    assert found.ok is False
+    assert f"lies in the checkout {tmp_path}" in found.detail
+
+
+def test_a_project_that_is_a_file_is_wrong(away: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+
+    assert by_name(examine(away, path))["project"].ok is False
+
+
+def test_the_tools_are_those_of_the_projects_own_interpreter(away: Settings, tmp_path: Path) -> None:
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\necho '[\"pytest\"]'\n")
+    python.chmod(0o755)
+
+    found = by_name(examine(away, tmp_path))["tools"]
+
+    assert found.ok is None
+    assert found.detail == f"{python} has pytest, not pytest_cov, ruff, mypy, bandit"
+
+
+def test_data_too_new_for_the_server_is_told_without_starting_one(tmp_path: Path) -> None:
+    data = Place.prepare(tmp_path).data
+    (data / "written-by").write_text("redis 99.0.0\n")
+
+    found = examine(Settings(cache_dir=tmp_path / "cache"), tmp_path)
+
+    assert found[-1].name == "server"
+    assert found[-1].ok is False
+    assert not (data / "keeper.pid").exists()
+
+
+@pytest.mark.slow
+def test_the_embedded_redis_passes_every_check_and_is_gone_afterwards(tmp_path: Path) -> None:
+    found = by_name(examine(Settings(cache_dir=tmp_path / "cache"), tmp_path))
+
+    names = ("server", "redis", "redis log", "redis writes", "redis memory")
+    assert [found[name].ok for name in names] == [True] * 5
+
+
+@pytest.mark.slow
+def test_a_redis_that_forgets_is_wrong_with_the_line_to_set(tmp_path: Path) -> None:
+    with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
+        client.config_set("appendonly", "no")
+        client.config_set("maxmemory-policy", "allkeys-lru")
+
+        found = by_name(redis_findings("redis", url, Settings()))
+
+    assert found["redis"].ok is True
+    assert (found["redis log"].ok, found["redis log"].remedy) == (False, "set `appendonly yes`")
+    assert (found["redis memory"].ok, found["redis memory"].detail) == (False, "policy allkeys-lru")
