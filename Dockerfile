@@ -1,0 +1,31 @@
+# The workers' image: fixloop, git, and a user of its own.
+
+FROM python:3.12-slim AS build
+WORKDIR /source
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+# Everything is checked against the lock's hashes on its way into the wheelhouse, and installed from there only.
+COPY requirements.lock ./
+RUN python -m venv /opt/fixloop \
+ && /opt/fixloop/bin/pip wheel --quiet --require-hashes --wheel-dir /wheels -r requirements.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY src src
+COPY workers workers
+COPY workflows workflows
+COPY config config
+RUN /opt/fixloop/bin/pip wheel --quiet --no-index --find-links /wheels --no-deps --wheel-dir /built . \
+ && /opt/fixloop/bin/pip install --quiet --no-index --find-links /wheels /built/*.whl
+
+FROM python:3.12-slim
+RUN apt-get update -qq \
+ && apt-get install -y -qq --no-install-recommends git \
+ && rm -rf /var/lib/apt/lists/*
+# Repositories are mounted from outside and belong to somebody else; git would refuse to read them.
+RUN git config --system --add safe.directory '*' \
+ && useradd --create-home --uid 10001 fixloop \
+ && install -d -o fixloop -g fixloop /cache /repositories
+COPY --from=build /opt/fixloop /opt/fixloop
+ENV PATH=/opt/fixloop/bin:$PATH PYTHONUNBUFFERED=1 FIXLOOP_CACHE_DIR=/cache
+USER fixloop
+WORKDIR /repositories
+HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --retries=3 CMD ["fixloop", "worker", "--check"]
+CMD ["fixloop", "worker"]

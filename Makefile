@@ -1,0 +1,43 @@
+# Targets that need an environment make it first; the second time that costs nothing.
+.PHONY: setup demo test quick lint types bench lock clean
+.DEFAULT_GOAL := test
+
+PYTHON ?= $(shell for name in python3.12 python3.11 python3.13 python3.14 python3; do \
+	$$name -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+STAMP := .venv/.setup-stamp
+
+setup: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer with venv was found; install one (on Debian: apt install python3-venv) or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -x .venv/bin/pip || $(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup
+	.venv/bin/python examples/demo.py
+
+test: lint types
+	.venv/bin/python -m pytest -n auto --maxprocesses 8 --durations=15
+
+quick: setup
+	.venv/bin/python -m pytest -q -n auto --maxprocesses 4 -m "not slow"
+
+lint: setup
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+
+types: setup
+	.venv/bin/mypy
+
+bench: setup
+	@set -e; for file in bench/[a-z]*.py; do echo "== $$file"; .venv/bin/python $$file; done
+
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--group dev --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf .demo build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

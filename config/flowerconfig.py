@@ -1,0 +1,37 @@
+"""Flower's settings: it shows, it does not command, and only to those who have the password.
+
+FIXLOOP_FLOWER_AUTH       `user:password`; without it a password is made up for this run and printed
+FIXLOOP_FLOWER_ADDRESS    the address to listen on, this machine's loopback by default
+"""
+
+import os
+import secrets
+import sys
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def _credentials(given: str, listens_on: str) -> str:
+    user, colon, password = given.partition(":")
+    if user and colon and password and given.isascii():
+        return given
+    if given:
+        sys.exit("FIXLOOP_FLOWER_AUTH is not of the form user:password, in ASCII")
+    if listens_on not in _LOOPBACK:
+        sys.exit(f"Flower would listen on {listens_on} without your password; set FIXLOOP_FLOWER_AUTH")
+    made_up = f"fixloop:{secrets.token_urlsafe(12)}"
+    print("Flower: log in as {} with {}".format(*made_up.split(":")), file=sys.stderr, flush=True)
+    return made_up
+
+
+address = os.environ.get("FIXLOOP_FLOWER_ADDRESS") or "127.0.0.1"
+port = 5555
+basic_auth = [_credentials(os.environ.get("FIXLOOP_FLOWER_AUTH", ""), address)]
+
+# Its buttons revoke tasks and stop workers behind the state's back; decisions have commands of their own.
+read_only = True
+
+# The ticket is the task's id, and the arguments name workflow, specialist and iteration.
+tasks_columns = "name,uuid,state,args,kwargs,received,started,runtime,worker,retries"
+natural_time = False
+max_tasks = 20_000
