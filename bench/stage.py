@@ -1,0 +1,64 @@
+"""What the benchmarks stand on: a Redis of their own, worker processes, a clock that polls."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from redis import Redis
+
+from fixloop.redis_binary import server_binary
+
+__all__ = ["ROOT", "background", "redis_server", "wait_until"]
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@contextmanager
+def redis_server() -> Iterator[str]:
+    """A Redis on a unix socket, append-only everysec; yields its URL."""
+    with tempfile.TemporaryDirectory(prefix="fixloop-bench-") as folder:
+        socket = f"{folder}/redis.sock"
+        binary = str(server_binary()[0])
+        command = [binary, "--port", "0", "--unixsocket", socket, "--dir", folder, "--save", ""]
+        command += ["--appendonly", "yes", "--appendfsync", "everysec", "--loglevel", "warning"]
+        with background(command, {}):
+            client = Redis.from_url(f"unix://{socket}")
+            wait_until(lambda: Path(socket).exists() and bool(client.ping()), seconds=10)
+            client.close()
+            yield f"unix://{socket}"
+
+
+@contextmanager
+def background(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of ours, ended with the block."""
+    process = subprocess.Popen(
+        command, env=os.environ | dict(environment), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=sys.stderr
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float, step_seconds: float = 0.01) -> None:
+    """
+    Poll until `condition` holds.
+
+    Raises:
+        TimeoutError: it did not within `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds} s in vain")
+        time.sleep(step_seconds)

@@ -1,0 +1,131 @@
+"""Steps per second against a bare Celery chain: five interleaved pairs in one run, the median of their ratios.
+
+Seven steps a workflow (validate, and two rounds of report, fix, recheck), 1 KB of message each; specialists and
+fixer are scripted and in-process, so that only the engine is measured. The last line reads `ratio 0.NN`.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+from bench.stage import ROOT, background, redis_server, wait_until
+from fixloop.engine import Engine
+from fixloop.hints import producer, send_hint
+from fixloop.protocol.events import WorkflowStarted
+from fixloop.store.keys import workflow_id
+from fixloop.store.redis_store import RedisStore
+from fixloop.testing import MESSAGE_BYTES
+
+STEPS = 7
+PROJECT = "be9c4a11"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workflows", type=int, default=150)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--alone", type=int, default=30, help="workflows run one at a time, for p50 and p99")
+    options = parser.parse_args()
+    with redis_server() as url:
+        environment = {
+            "FIXLOOP_BROKER_URL": url,
+            "FIXLOOP_STATE_URL": url,
+            "FIXLOOP_TASK_EVENTS": "0",
+            "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
+        }
+        os.environ.update(environment)
+        bare = [sys.executable, "-m", "celery", "-A", "bench.bare", "worker", "-c", "2", "-Q", "bare"]
+        bare += ["--without-gossip", "--without-mingle", "-l", "WARNING"]
+        ours = [sys.executable, str(ROOT / "workers" / "launch.py"), "supervise", '{"concurrency": 2}']
+        with background(bare, environment), background(ours, environment):
+            _measure(Fixloop(url), Bare(url), options)
+
+
+class Fixloop:
+    """Workflows through fixloop's own worker."""
+
+    def __init__(self, url: str) -> None:
+        self.store = RedisStore(url)
+        app = producer(url)
+        self._engine = Engine(self.store, lambda ticket, state: send_hint(app, ticket, state))
+        self._issue = 0
+
+    def run(self, count: int) -> int:
+        """Run `count` workflows to their end; returns the steps they took, by their histories."""
+        workflows = [self._start() for _ in range(count)]
+        wait_until(lambda: all(map(self._ended, workflows[-3:])), seconds=120)
+        wait_until(lambda: all(map(self._ended, workflows)), seconds=120)
+        # One entry for the start, one for each step.
+        return sum(len(self.store.history(workflow)) - 1 for workflow in workflows)
+
+    def _start(self) -> str:
+        self._issue += 1
+        workflow = workflow_id(PROJECT, self._issue, 1)
+        event = WorkflowStarted(
+            workflow=workflow,
+            issue=self._issue,
+            name="scripted 3 1 0",
+            specialists=("test-runner",),
+            fixer="command",
+            tip="commit-0",
+            tree="tree-0",
+        )
+        self._engine.start(event)
+        return workflow
+
+    def _ended(self, workflow: str) -> bool:
+        found = self.store.read(workflow)
+        return found is not None and bool(found.fields.get("outcome"))
+
+
+class Bare:
+    """The same number of hops through a bare chain."""
+
+    def __init__(self, url: str) -> None:
+        from redis import Redis
+
+        self._client = Redis.from_url(url)
+
+    def run(self, count: int) -> int:
+        """Run `count` chains; returns their hops."""
+        from bench.bare import hop_chain
+
+        self._client.delete("bare:done")
+        for _ in range(count):
+            hop_chain(STEPS, "x" * MESSAGE_BYTES)
+        wait_until(lambda: int(self._client.get("bare:done") or 0) >= count, seconds=120)
+        return count * STEPS
+
+
+def _rate(run: Callable[[int], int], count: int) -> float:
+    started = time.perf_counter()
+    steps = run(count)
+    elapsed = time.perf_counter() - started
+    if steps != count * STEPS:
+        sys.exit(f"{steps} steps were made instead of {count * STEPS}: the comparison is not fair")
+    return steps / elapsed
+
+
+def _measure(ours: Fixloop, bare: Bare, options: argparse.Namespace) -> None:
+    _rate(ours.run, 10)
+    _rate(bare.run, 10)
+    pairs = []
+    for _ in range(options.pairs):
+        pair = _rate(bare.run, options.workflows), _rate(ours.run, options.workflows)
+        pairs.append(pair)
+        print(f"bare {pair[0]:6.0f} steps/s   fixloop {pair[1]:6.0f} steps/s   {pair[1] / pair[0]:.2f}")
+    alone = sorted(STEPS / _rate(ours.run, 1) for _ in range(options.alone))
+    if alone:
+        p99 = alone[min(len(alone) - 1, int(len(alone) * 0.99))]
+        print(f"one workflow alone: p50 {statistics.median(alone) * 1000:.0f} ms, p99 {p99 * 1000:.0f} ms")
+    ratios = sorted(fixloop / baseline for baseline, fixloop in pairs)
+    print(f"{len(pairs)} pairs of {options.workflows} workflows, ratios {ratios[0]:.2f}-{ratios[-1]:.2f}")
+    print(f"ratio {statistics.median(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()

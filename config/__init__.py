@@ -1,0 +1,1 @@
+"""How a deployment runs: Celery, Redis and Flower settings, and the presets."""

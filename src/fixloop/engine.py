@@ -1,0 +1,268 @@
+"""The shell around `decide`: read, decide, commit; nothing is decided here.
+
+Used alike by workers, which hold a ticket, and by commands, which bring an event from outside. A commit that
+meets a newer version decides again on that version; a repetition gets its first answer (DESIGN, the one rule).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from fixloop.errors import ProtocolError, UsageError
+from fixloop.protocol.events import DeadlineReached, Event, WorkflowStarted
+from fixloop.protocol.messages import Message
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.outcome import Outcome, Unexpected
+from fixloop.protocol.rendering import render
+from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.state import State
+from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.validation import DECIDE_VERSION, decide
+from fixloop.store.contract import Store
+from fixloop.store.records import Claim, Commit, Committed
+
+__all__ = ["Applied", "Engine", "Holding", "hold", "load_state", "plain_fields"]
+
+ROUNDS: Final = 8
+"""How often a decision is made anew on a newer version before giving up; each round lost one race."""
+
+
+class Holding(NamedTuple):
+    """A claimed ticket as its holder knows it."""
+
+    ticket: Ticket
+    owner: str
+    fence: int
+    version: int
+    head: str
+    state: State
+    moment: Moment
+    deaths: int = 0
+
+
+class _Basis(NamedTuple):
+    """What a decision was made on."""
+
+    version: int
+    head: str
+    moment: Moment
+
+
+class Applied(NamedTuple):
+    """An event that was committed, or that was known already."""
+
+    outcome: Outcome | None
+    """None when there was nothing to commit: a repetition, or a ticket that others took over."""
+    status: str
+    """`ok`, `dup`, `stale`, `gone` or `exists`."""
+    version: int
+    other: str = ""
+    """The workflow that is live already, for `exists`."""
+
+    @property
+    def steps(self) -> Sequence[Ticket]:
+        return self.outcome.steps if self.outcome is not None else ()
+
+
+class Engine:
+    """Applies events to workflows; `hint` is called for each new ticket and may be lost."""
+
+    def __init__(self, store: Store, hint: Callable[[Ticket, State], object] | None = None) -> None:
+        self.store = store
+        self._hint = hint
+
+    def start(self, event: WorkflowStarted) -> Applied:
+        """
+        Create the workflow, unless one of its feature is live already.
+
+        Raises:
+            UsageError: nothing applies.
+        """
+        moment = self.store.now(event.workflow)
+        outcome = decide(None, event, moment)
+        committed = self.store.create(_commit(event, outcome, _Basis(0, "", moment), live=True))
+        return self._applied(outcome, committed)
+
+    def state(self, workflow: str) -> State:
+        """
+        The workflow's present state.
+
+        Raises:
+            UsageError: there is no such workflow.
+        """
+        found = self.store.read(workflow)
+        if found is None:
+            raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+        return load_state(found.snapshot)
+
+    def apply(self, workflow: str, event: Event, *, operation: str) -> Applied:
+        """
+        Apply an event that comes from outside, once for each `operation`.
+
+        Raises:
+            Unexpected: the state does not allow it; nothing was changed.
+            UsageError: there is no such workflow.
+        """
+        found = self.store.read(workflow)
+        if found is None:
+            raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+        basis, snapshot = _Basis(found.version, found.head, found.moment), found.snapshot
+        for _ in range(ROUNDS):
+            outcome = decide(load_state(snapshot), event, basis.moment)
+            committed = self.store.commit(_commit(event, outcome, basis, operation=operation))
+            if committed.status != "conflict":
+                return self._applied(outcome, committed)
+            basis = _Basis(committed.version, committed.head, basis.moment)
+            snapshot = committed.snapshot or b""
+        raise ProtocolError(f"workflow {workflow} changed {ROUNDS} times in a row; try again")
+
+    def reach(self, workflow: str, name: str, due: float) -> Applied:
+        """
+        Act on a deadline, if it is still the one the state set (R6).
+
+        Raises:
+            NotDue: it lies ahead.
+        """
+        found = self.store.read(workflow)
+        current = found.deadlines.get(name) if found is not None else None
+        if current is None or abs(current - due) > 0.001:
+            return Applied(None, "gone", found.version if found is not None else 0)
+        event = DeadlineReached(name=name, due=due)
+        return self.apply(workflow, event, operation=f"{name}@{due}")
+
+    def finish(self, held: Holding, event: Event, moment: Moment) -> Applied:
+        """
+        Commit a ticket's result; its holder follows up the new tickets itself.
+
+        Returns:
+            `stale` or `gone` when the ticket was withdrawn or taken over: the result is dropped.
+        """
+        basis, state = _Basis(held.version, held.head, moment), held.state
+        for _ in range(ROUNDS):
+            try:
+                outcome = decide(state, event, moment)
+            except Unexpected:
+                # Somebody was faster (an abort, another fence). The store tells which, and counts it.
+                return Applied(None, "stale", basis.version)
+            committed = self.store.commit(_commit(event, outcome, basis, held=held))
+            if committed.status != "conflict":
+                done = outcome if committed.status == "ok" else None
+                return Applied(done, committed.status, committed.version)
+            basis = _Basis(committed.version, committed.head, moment)
+            state = load_state(committed.snapshot or b"")
+        raise ProtocolError(f"workflow {held.ticket.workflow} changed {ROUNDS} times in a row")
+
+    def _applied(self, outcome: Outcome, committed: Committed) -> Applied:
+        done = committed.status == "ok"
+        if done and self._hint is not None:
+            for ticket in outcome.steps:
+                self._hint(ticket, outcome.state)
+        return Applied(outcome if done else None, committed.status, committed.version, committed.other)
+
+
+def load_state(snapshot: bytes) -> State:
+    """
+    A snapshot as state.
+
+    Raises:
+        ProtocolError: it was written by a newer version; nothing was changed.
+    """
+    try:
+        return State.model_validate_json(snapshot)
+    except ValueError as error:
+        raise ProtocolError(f"this snapshot needs another version of fixloop: {error}") from None
+
+
+def hold(ticket: Ticket, claim: Claim, owner: str) -> Holding:
+    """What a granted claim gives its holder."""
+    return Holding(
+        ticket=ticket,
+        owner=owner,
+        fence=claim.fence,
+        version=claim.version,
+        head=claim.head,
+        deaths=claim.deaths,
+        state=load_state(claim.snapshot),
+        moment=claim.moment,
+    )
+
+
+def plain_fields(outcome: Outcome) -> dict[str, str]:
+    """What a person would look for with `redis-cli`, beside the snapshot (DESIGN, Redis)."""
+    state = outcome.state
+    active = state.active
+    return {
+        "project": state.project,
+        "issue": str(state.issue),
+        "name": state.name,
+        "profile": state.profile,
+        "status": state.status.value,
+        "paused": "1" if state.paused else "",
+        "outcome": state.outcome.value if state.outcome else "",
+        "verdict": state.verdict or "",
+        "owner": state.owner,
+        "phase": slot(active.name).phase,
+        "specialist": active.name,
+        "iteration": f"{active.iteration}/{active.max_iterations}",
+        "tree": state.tree,
+        "queue": state.queue,
+        "updated_at": state.last_at.isoformat(),
+    }
+
+
+def _commit(
+    event: Event,
+    outcome: Outcome,
+    basis: _Basis,
+    *,
+    held: Holding | None = None,
+    operation: str = "",
+    live: bool | None = None,
+) -> Commit:
+    state = outcome.state
+    return Commit(
+        workflow=state.workflow,
+        expected_version=basis.version,
+        head=basis.head,
+        snapshot=state.model_dump_json(exclude_defaults=True).encode(),
+        fields=plain_fields(outcome),
+        entry=_entry(event, outcome, basis.moment, held),
+        ticket=held.ticket.id if held is not None else "",
+        owner=held.owner if held is not None else "",
+        fence=held.fence if held is not None else 0,
+        operation=operation,
+        new_tickets=outcome.steps,
+        drop_all_tickets=outcome.withdraws_tickets,
+        set_deadlines=outcome.deadlines,
+        clear_deadlines=outcome.cleared_deadlines,
+        clear_all_deadlines=outcome.withdraws_tickets,
+        live=False if state.ended else live,
+    )
+
+
+def _entry(event: Event, outcome: Outcome, moment: Moment, held: Holding | None) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "at": outcome.state.last_at.isoformat(),
+        "clock": moment.clock,
+        "decide": DECIDE_VERSION,
+        "event": event.model_dump(mode="json", exclude_defaults=True) | {"kind": event.kind},
+    }
+    if outcome.messages:
+        entry["messages"] = [_recorded(message) for message in outcome.messages]
+    if outcome.transitions:
+        entry["transitions"] = [change.model_dump(mode="json") for change in outcome.transitions]
+    if outcome.notes:
+        entry["notes"] = list(outcome.notes)
+    if held is not None:
+        entry["by"] = {"ticket": held.ticket.id, "fence": held.fence, "owner": held.owner}
+    return entry
+
+
+def _recorded(message: Message) -> dict[str, Any]:
+    """The message with its text as it was said (A85)."""
+    recorded = message.model_dump(mode="json", exclude_defaults=True)
+    recorded["body"]["kind"] = message.body.kind
+    recorded["rendered"] = render(message)
+    if message.attached is not None:
+        recorded["attached"]["body"]["kind"] = message.attached.body.kind
+        recorded["attached"]["rendered"] = render(message.attached)
+    return recorded

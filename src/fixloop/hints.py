@@ -1,0 +1,64 @@
+"""Hints: Celery messages that say a ticket is there to be taken. Losing one loses nothing (DESIGN, the one rule)."""
+
+from typing import Any
+
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from fixloop.protocol.state import State
+from fixloop.protocol.ticket import Ticket
+from fixloop.settings import celery_url
+
+__all__ = ["arguments", "producer", "send_hint", "task_name"]
+
+START_TASK = "fixloop.validation.start"
+
+
+def producer(broker_url: str) -> Celery:
+    """A Celery app that only sends: JSON, and a bounded wait for a broker that is away."""
+    app = Celery("fixloop", set_as_current=False)
+    app.conf.update(
+        broker_url=celery_url(broker_url),
+        task_serializer="json",
+        accept_content=["json"],
+        task_ignore_result=True,
+        broker_connection_timeout=1.0,
+        broker_transport_options={
+            "socket_timeout": 1.0,
+            "socket_connect_timeout": 1.0,
+            "priority_steps": [0, 3, 6, 9],
+        },
+        task_publish_retry_policy={"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
+    )
+    return app
+
+
+def task_name(profile: str, step: str) -> str:
+    """`fixloop.{profile}.{step}` (R2)."""
+    return f"fixloop.{profile}.{step}"
+
+
+def arguments(ticket: Ticket) -> dict[str, Any]:
+    """What a step's task is called with; the issue is there to be seen in Flower (R12)."""
+    return {
+        "ticket": ticket.id,
+        "issue": int(ticket.workflow.split("-")[1]),
+        "specialist": ticket.specialist,
+        "iteration": ticket.iteration,
+    }
+
+
+def send_hint(app: Celery, ticket: Ticket, state: State) -> bool:
+    """Send one hint. False when the broker is away: the sweeper will send it again."""
+    try:
+        app.send_task(
+            task_name(state.profile, ticket.step),
+            kwargs=arguments(ticket),
+            task_id=ticket.id,
+            queue=ticket.queue,
+            priority=ticket.priority,
+            countdown=ticket.delay_seconds or None,
+        )
+    except OperationalError:
+        return False
+    return True

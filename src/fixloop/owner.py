@@ -1,0 +1,47 @@
+"""Who holds a ticket: host, boot id, pid namespace, pid and start time, so that a dead owner is known as one.
+
+A pid alone comes back; with the start time it does not. Only a process on the same host, boot and namespace can
+tell that an owner is gone; all others have to wait for the lease to run out.
+"""
+
+import os
+import socket
+from functools import lru_cache
+from pathlib import Path
+
+__all__ = ["identity", "is_dead_here", "machine"]
+
+
+@lru_cache(maxsize=1)
+def machine() -> str:
+    """`{host}/{boot id}/{pid namespace}` of this process."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        namespace = os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    except OSError:
+        boot, namespace = "unknown", "0"
+    return f"{socket.gethostname()}/{boot}/{namespace}"
+
+
+def identity(pid: int | None = None) -> str:
+    """`{machine}/{pid}/{start}` of a process, this one by default; its start is in clock ticks since boot."""
+    number = os.getpid() if pid is None else pid
+    return f"{machine()}/{number}/{_started(number)}"
+
+
+def is_dead_here(owner: str) -> bool:
+    """True when `owner` was a process of this machine and no longer runs; False when that cannot be told."""
+    where, _, rest = owner.rpartition("/")
+    where, _, pid = where.rpartition("/")
+    if where != machine() or not pid.isdigit():
+        return False
+    return _started(int(pid)) != rest
+
+
+def _started(pid: int) -> str:
+    """Field 22 of /proc/pid/stat, read behind the command's name, which may hold anything; a zombie has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in ("Z", "X") else fields[19]

@@ -1,0 +1,1 @@
+"""The Celery application: step tasks, specialists, fixers, workspaces, sweeper, supervisor."""

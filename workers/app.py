@@ -1,0 +1,8 @@
+"""The Celery app: settings from config/, tasks from workers.tasks. `celery -A workers.app` from the root works too."""
+
+from celery import Celery
+
+__all__ = ["app"]
+
+app = Celery("fixloop", include=["workers.tasks"])
+app.config_from_object("config.celeryconfig")

@@ -1,0 +1,59 @@
+"""Who does the work of a step: the specialists' checks and the fixer, behind one small interface.
+
+The real crew runs commands in workspaces. `FIXLOOP_CREW=module:factory` names another, as the benchmark and
+the scripted agents of `fixloop.testing` do.
+"""
+
+import importlib
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Protocol, cast
+
+from fixloop.engine import Holding
+from fixloop.protocol.events import AnswerRejected, FixCompleted, FixFailed, RunFinished
+from fixloop.protocol.state import State
+from fixloop.store.contract import Store
+
+__all__ = ["Crew", "Injured", "Work", "crew"]
+
+
+class Injured(Exception):
+    """The work was killed from outside; nothing is known of its result (K40)."""
+
+
+class Work(Protocol):
+    """One claimed step as its crew sees it."""
+
+    @property
+    def holding(self) -> Holding: ...
+
+    @property
+    def store(self) -> Store: ...
+
+    def cancelled(self) -> bool:
+        """True as soon as the ticket was withdrawn or lost: stop, the result would be refused."""
+
+
+class Crew(Protocol):
+    """Does the work; raises Injured when it was killed, returns None when it was cancelled."""
+
+    acknowledges: bool
+    """Whether the start of a fix is committed by itself; scripted fixers finish before anyone could look."""
+
+    def check(self, work: Work) -> RunFinished | None: ...
+
+    def fix(self, work: Work) -> FixCompleted | FixFailed | AnswerRejected | None: ...
+
+    def notify(self, work: Work) -> str: ...
+
+    def settle(self, work: Work, state: State) -> None:
+        """After the commit: what is written outside, such as the branch with the fix, now that it is true."""
+
+
+@lru_cache(maxsize=1)
+def crew() -> Crew:
+    """The crew of this process."""
+    name = os.environ.get("FIXLOOP_CREW", "workers.commands:commands")
+    module, _, factory = name.partition(":")
+    return cast(Callable[[], Crew], getattr(importlib.import_module(module), factory))()

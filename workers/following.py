@@ -1,0 +1,78 @@
+"""After a commit: how the next ticket is hinted. On the usual path the chain's own hop is the hint."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from celery import Task
+from kombu.exceptions import OperationalError
+
+from fixloop.engine import load_state
+from fixloop.hints import arguments
+from fixloop.protocol.state import State
+from fixloop.protocol.ticket import Ticket
+from fixloop.store.contract import Store
+from workers.app import app
+from workflows.validation import canvas
+
+__all__ = ["follow", "hint", "hint_again", "stop_chain"]
+
+
+def stop_chain(task: Task) -> None:
+    """Drop the rest of the chain, or a copy of this message would walk it (MECHANISM_FACTS)."""
+    task.request.chain = None
+
+
+def follow(task: Task, done: Ticket, state: State, steps: Sequence[Ticket]) -> None:
+    """
+    Hint `steps`, the first through the chain of `task`.
+
+    Raises:
+        celery.exceptions.Retry: the next ticket is this step's next attempt (K5).
+    """
+    if not steps:
+        stop_chain(task)
+        return
+    first, *others = steps
+    for ticket in others:
+        hint(ticket, state)
+    if (first.step, first.iteration) == (done.step, done.iteration) and first.attempt > done.attempt:
+        _retry(task, first)
+    if not _is_next(task, first):
+        task.request.chain = [dict(entry) for entry in reversed(canvas(app, state, first))]
+
+
+def hint(ticket: Ticket, state: State) -> bool:
+    """Send the canvas that begins with `ticket`. False when the broker is away: the sweeper sends it again."""
+    first, *rest = canvas(app, state, ticket)
+    try:
+        first.apply_async(
+            chain=[dict(entry) for entry in reversed(rest)], countdown=ticket.delay_seconds or None
+        )
+    except OperationalError:
+        return False
+    return True
+
+
+def hint_again(store: Store, ticket: Ticket) -> bool:
+    """Send the hint of a ticket that is offered again, with the canvas of the present state."""
+    found = store.read(ticket.workflow)
+    if found is None:
+        return False
+    return hint(ticket.model_copy(update={"delay_seconds": 0.0}), load_state(found.snapshot))
+
+
+def _is_next(task: Task, ticket: Ticket) -> bool:
+    chain: list[dict[str, Any]] = task.request.chain or []
+    return bool(chain) and chain[-1]["options"].get("task_id") == ticket.id
+
+
+def _retry(task: Task, ticket: Ticket) -> None:
+    # Attempts are counted in the ticket; Celery's counter is set to say the same.
+    task.request.retries = ticket.attempt - 2
+    raise task.retry(
+        task_id=ticket.id,
+        kwargs=arguments(ticket),
+        countdown=ticket.delay_seconds,
+        max_retries=max(task.max_retries or 0, ticket.attempt - 1),
+        throw=False,
+    )

@@ -1,0 +1,36 @@
+"""The lifeline: a pipe from parent to child. When it closes, the parent is gone and the child ends at once.
+
+Nothing is lost by that (a lease comes back, a guard kills its command), and nothing is left running.
+"""
+
+import os
+import signal
+import threading
+from typing import Final
+
+__all__ = ["VARIABLE", "attach", "attached_fd"]
+
+VARIABLE: Final = "FIXLOOP_LIFELINE"
+
+
+def attached_fd() -> int | None:
+    """The pipe's reading end in this process, if it was given one."""
+    number = os.environ.get(VARIABLE, "")
+    return int(number) if number.isdigit() else None
+
+
+def attach() -> None:
+    """Watch the lifeline in a thread of this process; after a fork, attach again."""
+    descriptor = attached_fd()
+    if descriptor is not None:
+        threading.Thread(target=_watch, args=(descriptor,), name="fixloop-lifeline", daemon=True).start()
+
+
+def _watch(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 1):
+            pass
+    except OSError:
+        pass
+    # SIGKILL: Celery's own handlers would wait for the running step.
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,44 @@
+"""What one process has once: store, engine, heart and its name as an owner. Made anew after a fork."""
+
+import os
+from functools import lru_cache
+from typing import Final
+
+from fixloop.engine import Engine
+from fixloop.owner import identity
+from fixloop.protocol.state import State
+from fixloop.protocol.ticket import Ticket
+from fixloop.store.contract import Store
+from fixloop.store.redis_store import RedisStore
+from workers.lease import Heart
+
+__all__ = ["Process", "process"]
+
+# A Redis that restarts with an append-only file is back within seconds; a step's work is worth the wait.
+PATIENCE_SECONDS: Final = 30.0
+
+
+class Process:
+    """Connections and identity of this process."""
+
+    def __init__(self) -> None:
+        self.store: Store = RedisStore(os.environ["FIXLOOP_STATE_URL"], patience_seconds=PATIENCE_SECONDS)
+        self.engine = Engine(self.store, _hint)
+        self.heart = Heart(self.store)
+        self.owner = identity()
+
+
+def process() -> Process:
+    """This process' own; a forked child gets a new one."""
+    return _process_of(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _process_of(pid: int) -> Process:
+    return Process()
+
+
+def _hint(ticket: Ticket, state: State) -> None:
+    from workers.following import hint
+
+    hint(ticket, state)

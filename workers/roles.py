@@ -1,0 +1,75 @@
+"""What a process of the application can be: `work`, `control`, `sweep` or `supervise`."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from celery.signals import worker_process_init
+
+from workers import lifeline
+
+__all__ = ["main"]
+
+
+def main(role: str, options: Mapping[str, Any]) -> int:
+    """Be `role` until told to stop; returns the exit code."""
+    logging.basicConfig(
+        level=os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING"),
+        stream=sys.stderr,
+        format=f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s",
+    )
+    lifeline.attach()
+    return _ROLES[role](options)
+
+
+def _work(options: Mapping[str, Any]) -> int:
+    worker_process_init.connect(_forked, weak=False)
+    count = int(options["concurrency"])
+    return _celery("work", options["queues"], ["--pool", "prefork", "--concurrency", str(count)])
+
+
+def _control(options: Mapping[str, Any]) -> int:
+    return _celery("control", options["queues"], ["--pool", "solo"])
+
+
+def _celery(kind: str, queues: Sequence[str], further: Sequence[str]) -> int:
+    from workers.app import app
+
+    name = f"{kind}-{os.getpid()}@%h"
+    arguments = ["worker", "--hostname", name, "--queues", ",".join(queues), *further]
+    # Neighbours are nobody's business: gossip and mingle cost start-up time and messages.
+    app.worker_main([*arguments, "--without-gossip", "--without-mingle", "--loglevel", "WARNING"])
+    return 0
+
+
+def _forked(**_: Any) -> None:
+    lifeline.attach()
+
+
+def _sweep(options: Mapping[str, Any]) -> int:
+    from workers.process import process
+    from workers.sweeper import Sweeper, sweep_for_ever
+
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    sweep_for_ever(Sweeper(process().store, options["queues"]), stopped.wait)
+    return 0
+
+
+def _supervise(options: Mapping[str, Any]) -> int:
+    from workers.supervisor import supervise
+
+    return supervise(options)
+
+
+_ROLES: Final[dict[str, Callable[[Mapping[str, Any]], int]]] = {
+    "work": _work,
+    "control": _control,
+    "sweep": _sweep,
+    "supervise": _supervise,
+}

@@ -1,0 +1,185 @@
+"""One step: claim its ticket, have the work done under a lease, commit what happened, hint what follows.
+
+A delivery that is late, doubled or lost changes nothing: without the ticket there is no work, and without the
+fence no commit.
+"""
+
+import logging
+import time
+import traceback
+import uuid
+from collections.abc import Callable
+from typing import Final, Literal, cast
+
+from celery import Task
+
+from fixloop.engine import Applied, Holding, hold
+from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.protocol.events import (
+    Event,
+    FixAcknowledged,
+    FixFailed,
+    PersonNotified,
+    ReportDelivered,
+    RunFinished,
+)
+from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.ticket import Ticket
+from fixloop.store.contract import Store
+from workers.crew import Injured, crew
+from workers.following import follow, stop_chain
+from workers.lease import Lease
+from workers.process import Process, process
+
+__all__ = ["POISONED", "Step", "carry_out"]
+
+log = logging.getLogger("fixloop.steps")
+
+POISONED: Final = 5
+"""So many processes died over one step: it is the step's own fault (K40)."""
+
+
+class Step:
+    """A claimed step as its crew sees it."""
+
+    def __init__(self, here: Process, holding: Holding) -> None:
+        self.holding = holding
+        self.lease = Lease(holding)
+        self._here = here
+        self._since = time.monotonic()
+
+    @property
+    def store(self) -> Store:
+        return self._here.store
+
+    def cancelled(self) -> bool:
+        return self.lease.cancelled()
+
+    def acknowledge(self) -> None:
+        """Say that the fixer has the report: it is about to start (G1)."""
+        ticket = self.holding.ticket
+        event = FixAcknowledged(specialist=ticket.specialist, iteration=ticket.iteration, by="fixer")
+        try:
+            self._here.engine.apply(
+                ticket.workflow, event, operation=f"{ticket.id}/{self.holding.fence}/started"
+            )
+        except Unexpected:
+            self.lease.withdraw()
+
+    def finish(self, event: Event) -> Applied:
+        """Commit the step's event at the time it happened."""
+        moment = self.holding.moment.plus(time.monotonic() - self._since)
+        return self._here.engine.finish(self.holding, event, moment)
+
+    def release(self, *, poison: bool) -> None:
+        """Give the ticket back: same attempt, next fence, no message (K40)."""
+        self.store.release(self.holding.ticket.id, self.holding.owner, self.holding.fence, poison=poison)
+
+
+def carry_out(task: Task, ticket_id: str) -> str:
+    """
+    Do the step of `ticket_id`, once.
+
+    Returns:
+        What became of it, for the log: `done`, `busy`, `gone`, `early`, `stale`, `cancelled` or `injured`.
+    """
+    here = process()
+    claim = here.store.claim(ticket_id, here.owner, uuid.uuid4().hex)
+    if claim.status != "ok" or claim.ticket is None:
+        stop_chain(task)
+        return claim.status
+    step = Step(here, hold(claim.ticket, claim, here.owner))
+    try:
+        with here.heart.beating(step.lease):
+            event = _event(step, claim.ticket)
+    except Injured as injury:
+        log.warning("%s was injured: %s; it is offered again", ticket_id, injury)
+        step.release(poison=True)
+        stop_chain(task)
+        return "injured"
+    if event is None:
+        stop_chain(task)
+        return "cancelled"
+    return _commit(task, step, event)
+
+
+def _commit(task: Task, step: Step, event: Event) -> str:
+    applied = step.finish(event)
+    if applied.outcome is None:
+        log.warning("%s: the result is %s and dropped", step.holding.ticket.id, applied.status)
+        stop_chain(task)
+        return applied.status
+    crew().settle(step, applied.outcome.state)
+    follow(task, step.holding.ticket, applied.outcome.state, applied.steps)
+    return "done"
+
+
+def _event(step: Step, ticket: Ticket) -> Event | None:
+    if step.holding.deaths >= POISONED:
+        return _failure(step, f"{step.holding.deaths} processes died over this step", "", final=True)
+    try:
+        return _WORK[ticket.step](step)
+    except InfrastructureError as error:
+        if ticket.step in ("report", "notify"):
+            raise
+        return _failure(step, str(error), "")
+    except FixloopError as error:
+        return _failure(step, str(error), "")
+    except Exception as error:
+        if isinstance(error, Injured):
+            raise
+        return _failure(step, f"{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def _failure(step: Step, error: str, stack_trace: str, *, final: bool = False) -> Event:
+    ticket = step.holding.ticket
+    if ticket.step == "fix":
+        return FixFailed(
+            specialist=ticket.specialist,
+            iteration=ticket.iteration,
+            attempt=ticket.attempt,
+            error=error,
+            output_tail=stack_trace,
+            fatal=final,
+        )
+    if ticket.step == "notify":
+        return PersonNotified(detail=error)
+    return RunFinished(
+        step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
+        specialist=ticket.specialist,
+        iteration=ticket.iteration,
+        attempt=1000 if final else ticket.attempt,
+        outcome="error",
+        tree=step.holding.state.tree,
+        error=error,
+        stack_trace=stack_trace,
+    )
+
+
+def _check(step: Step) -> Event | None:
+    return crew().check(step)
+
+
+def _report(step: Step) -> Event | None:
+    ticket = step.holding.ticket
+    return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
+
+
+def _fix(step: Step) -> Event | None:
+    if crew().acknowledges:
+        step.acknowledge()
+    return crew().fix(step)
+
+
+def _notify(step: Step) -> Event | None:
+    return PersonNotified(detail=crew().notify(step))
+
+
+_WORK: Final[dict[str, Callable[[Step], Event | None]]] = {
+    "validate": _check,
+    "recheck": _check,
+    "confirm": _check,
+    "report": _report,
+    "fix": _fix,
+    "notify": _notify,
+}

@@ -1,0 +1,57 @@
+"""The Celery tasks, by explicit names (R2): a durable message must survive a module that moves."""
+
+import logging
+from typing import Any, Final
+
+from celery import Task
+from fixloop.enqueueing import enqueue
+
+from fixloop.hints import START_TASK, task_name
+from fixloop.protocol.outcome import NotDue, Unexpected
+from workers.app import app
+from workers.process import process
+from workers.steps import carry_out
+
+__all__ = ["MAX_RETRIES", "deadline", "prepare", "start"]
+
+log = logging.getLogger("fixloop.tasks")
+
+# Celery counts retries, fixloop attempts including the first (K5).
+MAX_RETRIES: Final = {"validate": 1, "report": 2, "fix": 2, "recheck": 1, "confirm": 1, "notify": 0}
+
+
+def _step_task(step: str, max_retries: int) -> Task:
+    @app.task(bind=True, name=task_name("validation", step), max_retries=max_retries)  # type: ignore[untyped-decorator]
+    def run(self: Task, *, ticket: str, issue: int, specialist: str, iteration: int) -> str:
+        return carry_out(self, ticket)
+
+    return run
+
+
+for _step, _retries in MAX_RETRIES.items():
+    globals()[_step] = _step_task(_step, _retries)
+
+
+@app.task(name="fixloop.validation.deadline")  # type: ignore[untyped-decorator]
+def deadline(*, workflow: str, name: str, due: float, issue: int) -> str:
+    """The fast path of a deadline: ask the state again, then act (R6)."""
+    try:
+        return process().engine.reach(workflow, name, due).status
+    except NotDue:
+        return "early"
+    except Unexpected:
+        return "late"
+
+
+@app.task(name=START_TASK)  # type: ignore[untyped-decorator]
+def start(**feature: Any) -> None:
+    """Take a feature from a caller that has only celery; a work process prepares it, control stays quick."""
+    prepare.apply_async(kwargs=feature, queue="fixloop.prepare")
+
+
+@app.task(name="fixloop.validation.prepare")  # type: ignore[untyped-decorator]
+def prepare(*, issue: int, repo: str, ref: str | None = None, name: str = "", **further: Any) -> str:
+    """Snapshot the repository and create the workflow; the same call twice is one workflow."""
+    if further:
+        raise TypeError(f"unknown argument {', '.join(sorted(further))}; known are issue, repo, ref, name")
+    return enqueue(process().engine, issue=issue, repo=repo, ref=ref, name=name).workflow

@@ -1,0 +1,1 @@
+"""One file for each profile: which steps, in which order, as which canvas."""

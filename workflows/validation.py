@@ -1,0 +1,61 @@
+"""The canvas of the `validation` profile, built from state: validate | report | fix | recheck.
+
+A chain's hop is the hint for the next ticket. Ids of tickets are derived, so the chain can name those that do not
+exist yet; a ticket that comes otherwise (a PASS, a wait, an escalation) replaces the rest (DESIGN, The canvas).
+"""
+
+from celery import Celery
+from celery.canvas import Signature
+
+from fixloop.hints import arguments, task_name
+from fixloop.protocol.ids import ticket_id
+from fixloop.protocol.state import State
+from fixloop.protocol.ticket import Ticket
+
+__all__ = ["canvas", "following"]
+
+
+def canvas(app: Celery, state: State, ticket: Ticket) -> list[Signature]:
+    """The steps from `ticket` to the end of its round, as signatures in order; the first is `ticket` itself."""
+    return [_signature(app, entry) for entry in (ticket, *following(state, ticket))]
+
+
+def following(state: State, ticket: Ticket) -> list[Ticket]:
+    """The tickets that come after `ticket` if its checks fail and the fixer mends them."""
+    if ticket.step == "confirm" or ticket.step == "notify":
+        return []
+    rest = []
+    n = ticket.iteration
+    if ticket.step in ("validate", "recheck"):
+        rest.append(_later(state, ticket, "report", n))
+    if ticket.step != "fix" and state.fixer == "command":
+        rest.append(_later(state, ticket, "fix", n))
+    if state.fixer == "command":
+        rest.append(_later(state, ticket, "recheck", n + 1))
+    return rest
+
+
+def _later(state: State, ticket: Ticket, step: str, iteration: int) -> Ticket:
+    name = ticket.specialist
+    shared = {"report": "fixloop.control", "fix": "fixloop.fix", "recheck": f"fixloop.{name}"}
+    own = {"report": f"{state.queue}.control", "fix": state.queue, "recheck": state.queue}
+    return ticket.model_copy(
+        update={
+            "id": ticket_id(ticket.workflow, name, step, iteration, 1, state.epoch),
+            "step": step,
+            "iteration": iteration,
+            "attempt": 1,
+            "queue": (own if state.queue else shared)[step],
+        }
+    )
+
+
+def _signature(app: Celery, ticket: Ticket) -> Signature:
+    return app.signature(
+        task_name("validation", ticket.step),
+        kwargs=arguments(ticket),
+        task_id=ticket.id,
+        queue=ticket.queue,
+        priority=ticket.priority,
+        immutable=True,
+    )
