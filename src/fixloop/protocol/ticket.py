@@ -1,8 +1,14 @@
 """The right to do one step once: what it is for and what limits it. Who holds it is the store's business."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = ["Ticket"]
+
+# The store joins these into keys with `|`, blanks and line ends.
+_Word = Annotated[str, Field(pattern=r"^[^\s|]+$")]
+_OptionalWord = Annotated[str, Field(pattern=r"^[^\s|]*$")]
 
 
 class Ticket(BaseModel):
@@ -10,18 +16,18 @@ class Ticket(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    id: str
+    id: _Word
     """`{workflow}.{...}`: begins with the workflow's id, and is the id of the Celery task."""
-    workflow: str
+    workflow: _Word
     step: str
-    queue: str
-    priority: int = 3
+    queue: _Word
+    priority: Annotated[int, Field(ge=0, le=9)] = 3
     """0 is served first (the Redis transport's order)."""
     specialist: str = ""
     iteration: int = 0
     attempt: int = 1
     delay_seconds: float = 0.0
     """Neither hinted nor claimed earlier than this after the commit that made it, in engine time."""
-    limit_name: str = ""
+    limit_name: _OptionalWord = ""
     limit_seconds: float | None = None
     """Each new claim sets the deadline `limit_name` this long after it: clocks start with the work (K34)."""

@@ -1,0 +1,21 @@
+-- Take a lock (K10). KEYS: the shard, the lock. Wall time: agents go on while the engine is away.
+
+local SHARD, LOCK = KEYS[1], KEYS[2]
+local agent, lease = ARGV[1], tonumber(ARGV[2])
+
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+local held = redis.call('HMGET', LOCK, 'agent', 'token', 'expires', 'acquired')
+local live = held[1] and tonumber(held[3]) > now
+
+if live then
+  local status = held[1] == agent and 'again' or 'refused'
+  return {status, status == 'again' and held[2] or '0', held[1], held[4], held[3], ''}
+end
+
+local token = string.format('%d', redis.call('HINCRBY', SHARD, 'fence', 1))
+local acquired, expires = string.format('%.6f', now), string.format('%.6f', now + lease)
+redis.call('HSET', LOCK, 'agent', agent, 'token', token, 'acquired', acquired, 'expires', expires)
+-- The key outlives the lease, or a takeover could not name the previous owner.
+redis.call('PEXPIRE', LOCK, math.ceil(lease * 2000))
+return {held[1] and 'forced' or 'granted', token, agent, acquired, expires, held[1] or ''}

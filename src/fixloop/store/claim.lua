@@ -1,0 +1,44 @@
+-- Take a ticket, with a lease and a new fence; the same token again gets the same answer.
+
+local WORKFLOW = KEYS[9]
+local id, owner, token, lease, workflow = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+
+local hash = as_table(redis.call('HGETALL', WORKFLOW))
+local clock, wall, away = read_clock()
+
+local function answer(status)
+  return {status, seconds(wall), seconds(clock), seconds(away)}
+end
+
+local state = read_state(hash['s:' .. id])
+if not state then return answer('gone') end
+
+local repeated = state.kind == 'c' and state.rest == token and state.owner == owner
+if state.kind == 'c' and not repeated and tonumber(redis.call('ZSCORE', LEASES, id) or 0) > clock then
+  return answer('busy')
+end
+if state.kind == 'd' and tonumber(state.rest) > clock then return answer('early') end
+
+local text = hash['t:' .. id]
+local fence = state.fence
+if not repeated then
+  local ticket = cjson.decode(text)
+  fence = string.format('%d', redis.call('HINCRBY', SHARD, 'fence', 1))
+  if state.kind == 'p' then redis.call('ZREM', PENDING, state.rest) end
+  if state.kind == 'd' then redis.call('ZREM', DELAYED, id) end
+  local limit = ticket.limit_seconds and ticket.limit_name or ''
+  if limit ~= '' then
+    local due = clock + ticket.limit_seconds
+    redis.call('HSET', WORKFLOW, 'd:' .. limit, seconds(due))
+    redis.call('ZADD', DEADLINES, due, workflow .. '|' .. limit)
+  end
+  redis.call('HSET', WORKFLOW, 's:' .. id, state_text('c', fence, owner, limit, token))
+  redis.call('HSET', OWNERS, id, fence .. ' ' .. owner)
+end
+redis.call('ZADD', LEASES, clock + lease, id)
+
+local result = answer('ok')
+for _, value in ipairs({fence, hash.version, hash.snapshot, hash.head, text, hash['n:' .. id] or '0', plain_fields(hash)}) do
+  result[#result + 1] = value
+end
+return result

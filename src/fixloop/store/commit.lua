@@ -1,0 +1,142 @@
+-- One change of one workflow: compare, then write all of it or nothing. Knows nothing of what a change means.
+-- Nothing is written before every comparison is done.
+
+local WORKFLOW, HISTORY = KEYS[9], KEYS[10]
+local change = cjson.decode(ARGV[1])
+local snapshot, entry = ARGV[2], ARGV[3]
+local local_part = #change.workflow + 2
+
+local found = redis.call('HMGET', WORKFLOW, 'version', 'head', 'done', 's:' .. change.ticket, 'o:' .. change.operation)
+local version, head, done = tonumber(found[1] or 0), found[2] or '', found[3] or ''
+local held, repeated = read_state(found[4]), found[5]
+
+local function answer(status, other)
+  return {status, version, head, '', other or ''}
+end
+
+-- The first answer again: its head is the digest of the entry it wrote.
+local function first_answer(made)
+  return {'dup', tonumber(made), '', redis.call('LINDEX', HISTORY, made - 1) or '', ''}
+end
+
+-- `done` has a line `{ticket} {fence} {version}` for each of the last tickets; a withdrawn one has the fence `-`.
+local function finished(id)
+  local from, to = string.find(done, '\n' .. string.sub(id, local_part) .. ' ', 1, true)
+  if not from then return nil end
+  return string.match(done, '^(%S+) (%d+)', to + 1)
+end
+
+local function finish(id, fence, made)
+  done = done .. '\n' .. string.sub(id, local_part) .. ' ' .. fence .. ' ' .. made
+  local _, lines = string.gsub(done, '\n', '')
+  for _ = DONE_KEPT + 1, lines do done = string.match(done, '^\n[^\n]*(.*)$') end
+end
+
+if change.ticket ~= '' and not held then
+  local fence, made = finished(change.ticket)
+  if fence == '-' then
+    redis.call('HINCRBY', WORKFLOW, 'stale', 1)
+    return answer('stale')
+  end
+  if fence and fence == change.fence then return first_answer(made) end
+  return answer('gone')
+end
+if held and (held.fence ~= change.fence or held.owner ~= change.owner) then
+  redis.call('HINCRBY', WORKFLOW, 'stale', 1)
+  return answer('stale')
+end
+if change.operation ~= '' and repeated then return first_answer(repeated) end
+if version == 0 and change.expected > 0 then return answer('gone') end
+
+local living = change.live ~= '' and redis.call('HGET', LIVE, change.feature) or false
+if change.live == 'begin' and living and (living ~= change.workflow or change.expected == 0) then
+  return answer('exists', living)
+end
+if version ~= change.expected or head ~= change.head then
+  return {'conflict', version, head, redis.call('HGET', WORKFLOW, 'snapshot') or '', ''}
+end
+
+local made = version + 1
+local removed = {}
+
+local function clear_deadline(name)
+  redis.call('ZREM', DEADLINES, change.workflow .. '|' .. name)
+  removed[#removed + 1] = 'd:' .. name
+end
+
+local function take_away(id, state)
+  if state.kind == 'c' then
+    redis.call('ZREM', LEASES, id)
+    redis.call('HDEL', OWNERS, id)
+  elseif state.kind == 'p' then
+    redis.call('ZREM', PENDING, state.rest)
+  else
+    redis.call('ZREM', DELAYED, id)
+  end
+  if state.limit ~= '' then clear_deadline(state.limit) end
+  for _, field in ipairs({'t:', 's:', 'n:'}) do removed[#removed + 1] = field .. id end
+end
+
+local function withdraw(id)
+  local state = id ~= change.ticket and read_state(redis.call('HGET', WORKFLOW, 's:' .. id))
+  if state then
+    take_away(id, state)
+    finish(id, '-', 0)
+  end
+end
+
+if held then
+  take_away(change.ticket, held)
+  finish(change.ticket, change.fence, made)
+end
+for _, id in ipairs(change.drop) do withdraw(id) end
+if change.drop_all or change.clear_all then
+  for _, name in ipairs(redis.call('HKEYS', WORKFLOW)) do
+    local kind, rest = string.sub(name, 1, 2), string.sub(name, 3)
+    if change.drop_all and kind == 't:' then withdraw(rest) end
+    if change.clear_all and kind == 'd:' then clear_deadline(rest) end
+  end
+end
+for _, name in ipairs(change.clear) do clear_deadline(name) end
+if #removed > 0 then redis.call('HDEL', WORKFLOW, unpack(removed)) end
+
+local written = {'version', made, 'head', change.new_head, 'snapshot', snapshot}
+
+local function write(name, value)
+  written[#written + 1] = name
+  written[#written + 1] = value
+end
+
+if done ~= (found[3] or '') then write('done', done) end
+if change.operation ~= '' then write('o:' .. change.operation, made) end
+for name, value in pairs(change.fields) do write(name, value) end
+for name, due in pairs(change.set) do
+  write('d:' .. name, seconds(due))
+  redis.call('ZADD', DEADLINES, due, change.workflow .. '|' .. name)
+end
+if #change.tickets > 0 then
+  local clock = read_clock()
+  for _, text in ipairs(change.tickets) do
+    local ticket = cjson.decode(text)
+    if redis.call('HEXISTS', WORKFLOW, 't:' .. ticket.id) == 0 then
+      write('t:' .. ticket.id, text)
+      if ticket.delay_seconds > 0 then
+        local ready = seconds(clock + ticket.delay_seconds)
+        write('s:' .. ticket.id, state_text('d', 0, '', '', ready))
+        redis.call('ZADD', DELAYED, ready, ticket.id)
+      else
+        write('s:' .. ticket.id, state_text('p', 0, '', '', offer(ticket, clock)))
+      end
+    end
+  end
+end
+
+redis.call('HSET', WORKFLOW, unpack(written))
+redis.call('RPUSH', HISTORY, entry)
+if version == 0 then redis.call('ZADD', WORKFLOWS, change.issue, change.workflow) end
+if change.live == 'begin' then
+  redis.call('HSET', LIVE, change.feature, change.workflow)
+elseif change.live == 'end' and living == change.workflow then
+  redis.call('HDEL', LIVE, change.feature)
+end
+return {'ok', made, change.new_head, '', ''}

@@ -1,0 +1,159 @@
+"""What fixloop asks of a store: RedisStore is the real one, MemoryStore its twin for tests.
+
+The same tests hold both to this. Every method raises InfrastructureError when the store cannot be reached, and
+UsageError for an id that is none. Repeating any call is harmless.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.ticket import Ticket
+from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS
+from fixloop.store.locks import Locks
+from fixloop.store.records import Claim, Commit, Committed, Entry, Renewal, Snapshot, Swept
+
+__all__ = ["Store"]
+
+
+class Store(Protocol):
+    """State, history, tickets and deadlines of all workflows. `project` is always the hash in ids."""
+
+    @property
+    def locks(self) -> Locks:
+        """Locks on resources, for the handoff profile (K10)."""
+        ...
+
+    def create(self, commit: Commit) -> Committed:
+        """Commit version 1 of a new workflow; `exists` names the live one of the same feature."""
+        ...
+
+    def commit(self, commit: Commit) -> Committed:
+        """
+        Apply one change, all or nothing (R4, R5, R8).
+
+        Returns:
+            ok: done, the new version and head.
+            dup: this ticket and fence, or this operation, was committed before; its version and head.
+            stale: the ticket was withdrawn, or is another fence's; nothing is written but the count.
+            gone: there is no such ticket (any more) or workflow.
+            conflict: decided on an old version; the current one with snapshot and head, to decide again.
+            exists: another workflow of the feature is live; `other` names it.
+
+        Raises:
+            ProtocolError: the commit contradicts itself.
+        """
+        ...
+
+    def read(self, workflow: str) -> Snapshot | None:
+        """One workflow as it stands; None when there is none of this id."""
+        ...
+
+    def claim(self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS) -> Claim:
+        """
+        Take a ticket (R7, R8). The same owner and token again get the same fence.
+
+        Returns:
+            ok: with everything to work on. busy: under a live lease. early: its delay is not over.
+            gone: committed, withdrawn or never there.
+        """
+        ...
+
+    def renew(
+        self, ticket_id: str, owner: str, fence: int, *, lease_seconds: float = LEASE_SECONDS
+    ) -> Renewal:
+        """Keep a claim, also a run-out one that nobody else has claimed; `cancelled`: stop working."""
+        ...
+
+    def release(self, ticket_id: str, owner: str, fence: int, *, poison: bool = False) -> Ticket | None:
+        """
+        Give a claim back: same attempt, next fence (K40).
+
+        Args:
+            poison: a process died over it while the rest of its worker lived.
+
+        Returns:
+            The ticket, to be hinted; None when this fence does not hold it (any more).
+        """
+        ...
+
+    def release_dead(self, is_dead: Callable[[str], bool], *, poison: bool = False) -> list[Ticket]:
+        """Release every claim whose owner is dead; the tickets, to be hinted."""
+        ...
+
+    def owners(self) -> dict[str, tuple[str, int]]:
+        """All claims: ticket id → owner and fence."""
+        ...
+
+    def sweep(
+        self,
+        shard: int,
+        *,
+        owner: str,
+        horizon_seconds: float = HORIZON_SECONDS,
+        empty_queues: Sequence[str] = (),
+    ) -> Swept:
+        """
+        Keep one shard's clock running, and find what has to be done now (R6, K34).
+
+        Args:
+            horizon_seconds: deadlines due within it are handed out, each again 5 s after it was due.
+            empty_queues: queues the broker has nothing in.
+        """
+        ...
+
+    def history(self, workflow: str, start: int = 0) -> list[Entry]:
+        """The entries of a workflow after number `start`; empty when there is no such workflow."""
+        ...
+
+    def verify(self, workflow: str) -> list[str]:
+        """What was changed in a workflow's history, snapshot or artifacts since it was committed."""
+        ...
+
+    def put_artifact(self, workflow: str, data: bytes) -> str:
+        """Keep `data` (an excerpt of what is over 16 MB) before the commit that names it; its digest."""
+        ...
+
+    def get_artifact(self, workflow: str, digest: str) -> bytes | None:
+        """An artifact; None when it is not there or cannot be read."""
+        ...
+
+    def live(self, project: str, issue: int) -> str | None:
+        """The one live workflow of a feature."""
+        ...
+
+    def latest(self, project: str, issue: int) -> str | None:
+        """The newest workflow of a feature, live or ended."""
+        ...
+
+    def search(self, issue: int) -> list[str]:
+        """The newest workflow of this issue number in each project."""
+        ...
+
+    def next_number(self, project: str, issue: int) -> int:
+        """What a new workflow of the feature would be called; whoever creates it first has it."""
+        ...
+
+    def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """All workflows with their plain fields, in no order; new ones may be missing."""
+        ...
+
+    def allocate_issue(self, project: str) -> int:
+        """The lowest issue number this project has never used, now used."""
+        ...
+
+    def use_issue(self, project: str, issue: int) -> None:
+        """Say that a number is used, so that it is never allocated."""
+        ...
+
+    def now(self, where: str | int) -> Moment:
+        """The time in the shard of a workflow, or in a shard."""
+        ...
+
+    def ping(self) -> None:
+        """Return when the store answers."""
+        ...
+
+    def close(self) -> None:
+        """Give up connections."""
+        ...

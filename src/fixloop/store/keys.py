@@ -1,0 +1,181 @@
+"""Every Redis key of the store, and which of the 16 shards a workflow lives in.
+
+Nothing else in fixloop spells a key. All keys of one workflow share the hash tag `{NN}`, so that one
+script touches one shard, in Redis Cluster too. A workflow's id is `{project, 8 hex}-{issue}-{number}`.
+"""
+
+import re
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from fixloop.errors import UsageError
+
+__all__ = [
+    "SHARDS",
+    "ShardKeys",
+    "artifact_key",
+    "feature_of",
+    "history_key",
+    "issue_of",
+    "latest_of",
+    "lock_key",
+    "number_keys",
+    "number_of",
+    "project_hash",
+    "shard_keys",
+    "shard_of",
+    "shard_of_feature",
+    "workflow_id",
+    "workflow_key",
+    "workflow_key_prefix",
+    "workflow_of",
+]
+
+SHARDS: Final = 16
+_WORKFLOW: Final = re.compile(r"([0-9a-f]{8})-(\d{1,15})-(\d{1,9})")
+
+
+class ShardKeys(NamedTuple):
+    """The keys each script of a shard is given, in the order the scripts unpack them."""
+
+    shard: str
+    """Hash: away, turned, swept, sweeper, until, fence, and `made:{lane}` (tickets offered)."""
+    pending: str
+    """Sorted set, score 0: `{queue}|{priority}|{number}|{offered at, ms}|{ticket}`, read in name order."""
+    leases: str
+    """Sorted set: claimed ticket → end of its lease, engine clock."""
+    owners: str
+    """Hash: claimed ticket → `{fence} {owner}`."""
+    deadlines: str
+    """Sorted set: `{workflow}|{name}` → when the sweeper looks at it; the true time is in the workflow."""
+    delayed: str
+    """Sorted set: ticket → not before, engine clock."""
+    live: str
+    """Hash: feature → its one live workflow."""
+    workflows: str
+    """Sorted set: workflow → issue number."""
+
+
+def project_hash(project: str) -> str:
+    """The eight hex digits that stand for `project` (any text that names it) in ids."""
+    return sha256(project.encode()).hexdigest()[:8]
+
+
+def workflow_id(project: str, issue: int, number: int) -> str:
+    """
+    The id of a feature's `number`-th workflow; `project` is its hash.
+
+    Raises:
+        UsageError: a part is out of range.
+    """
+    workflow = f"{project}-{issue}-{number}"
+    _parts(workflow)
+    return workflow
+
+
+def workflow_of(ticket: str) -> str:
+    """
+    The workflow a ticket id belongs to.
+
+    Raises:
+        UsageError: it is not the id of a ticket.
+    """
+    workflow, dot, rest = ticket.partition(".")
+    if not dot or not rest or _WORKFLOW.fullmatch(workflow) is None:
+        raise UsageError(f"{ticket!r} is no ticket id; one begins like 0a1b2c3d-42-1. with its workflow")
+    return workflow
+
+
+def feature_of(workflow: str) -> str:
+    """`{project}-{issue}`: what all workflows of a feature share, the shard too."""
+    return "-".join(_parts(workflow)[:2])
+
+
+def issue_of(workflow: str) -> int:
+    """The issue number in a workflow id."""
+    return int(_parts(workflow)[1])
+
+
+def number_of(workflow: str) -> int:
+    """How many workflows its feature has had, with this one."""
+    return int(_parts(workflow)[2])
+
+
+def latest_of(workflows: Iterable[str]) -> dict[str, str]:
+    """Feature → its newest workflow among `workflows`."""
+    return {feature_of(workflow): workflow for workflow in sorted(workflows, key=number_of)}
+
+
+def shard_of(workflow: str) -> int:
+    """
+    The shard of a workflow id.
+
+    Raises:
+        UsageError: it is not the id of a workflow.
+    """
+    return shard_of_feature(feature_of(workflow))
+
+
+def shard_of_feature(feature: str) -> int:
+    """The shard of `{project}-{issue}`."""
+    return sha256(feature.encode()).digest()[0] % SHARDS
+
+
+def shard_keys(shard: int) -> ShardKeys:
+    """
+    The shared keys of one shard.
+
+    Raises:
+        UsageError: there is no such shard.
+    """
+    if not 0 <= shard < SHARDS:
+        raise UsageError(f"there is no shard {shard}; shards are 0 to {SHARDS - 1}")
+    return _SHARD_KEYS[shard]
+
+
+def workflow_key(workflow: str) -> str:
+    """The hash of one workflow: version, head, snapshot, plain fields, tickets, deadlines."""
+    return f"{workflow_key_prefix(shard_of(workflow))}{workflow}"
+
+
+def workflow_key_prefix(shard: int) -> str:
+    """What stands before the workflow id in `workflow_key`, for the scripts that meet ids in a shard."""
+    return f"{_prefix(shard)}workflow:"
+
+
+def history_key(workflow: str) -> str:
+    """The list of a workflow's entries."""
+    return f"{_prefix(shard_of(workflow))}history:{workflow}"
+
+
+def artifact_key(workflow: str, digest: str) -> str:
+    """One artifact; workflows of a shard that stored the same bytes share it."""
+    return f"{_prefix(shard_of(workflow))}artifact:{digest}"
+
+
+def lock_key(workflow: str, resource: str) -> str:
+    """The lock of a resource in a workflow (K10)."""
+    return f"{_prefix(shard_of(workflow))}lock:{workflow}:{resource}"
+
+
+def number_keys(project: str) -> tuple[str, str]:
+    """The set of a project's used issue numbers, and the hash of where its free ones begin."""
+    prefix = _prefix(shard_of_feature(project))
+    return f"{prefix}numbers:{project}", f"{prefix}next:{project}"
+
+
+def _prefix(shard: int) -> str:
+    return f"fixloop:{{{shard:02}}}:"
+
+
+def _parts(workflow: str) -> tuple[str, ...]:
+    match = _WORKFLOW.fullmatch(workflow)
+    if match is None:
+        raise UsageError(f"{workflow!r} is no workflow id; one looks like 0a1b2c3d-42-1")
+    return match.groups()
+
+
+_SHARD_KEYS: Final = tuple(
+    ShardKeys(*(f"{_prefix(shard)}{name}" for name in ShardKeys._fields)) for shard in range(SHARDS)
+)

@@ -1,0 +1,43 @@
+"""The numbers both stores and the Lua scripts go by."""
+
+from typing import Final
+
+__all__ = [
+    "AWAY_AFTER",
+    "DONE_KEPT",
+    "HORIZON_SECONDS",
+    "LEASE_SECONDS",
+    "MOST_PER_SWEEP",
+    "OVERTAKEN_BY",
+    "SCRIPT_LIMITS",
+    "SEND_AGAIN",
+    "SHARD_LEASE_SECONDS",
+    "UNHEARD_AFTER",
+]
+
+LEASE_SECONDS: Final = 9.0
+"""Three heartbeats of three seconds: one lost is noise."""
+SHARD_LEASE_SECONDS: Final = 2.0
+"""How long a sweeper has a shard to itself; well under AWAY_AFTER, so that the next one comes in time."""
+HORIZON_SECONDS: Final = 30.0
+"""Deadlines are handed out this long before they are due."""
+MOST_PER_SWEEP: Final = 200
+"""Of each kind, so that a script never holds Redis for long."""
+AWAY_AFTER: Final = 5
+"""Seconds without a sweep after which the engine counts as away (K34)."""
+SEND_AGAIN: Final = 5
+"""Seconds after which a due deadline nobody acted on is handed out again."""
+OVERTAKEN_BY: Final = 10
+"""So many younger tickets of its queue were claimed: this one's hint was lost."""
+UNHEARD_AFTER: Final = 1
+"""Seconds a ticket may be pending although its queue is empty."""
+DONE_KEPT: Final = 16
+"""Committed and withdrawn tickets a workflow remembers, for late and repeated answers."""
+
+SCRIPT_LIMITS: Final = {
+    "AWAY_AFTER": AWAY_AFTER,
+    "SEND_AGAIN": SEND_AGAIN,
+    "OVERTAKEN_BY": OVERTAKEN_BY,
+    "UNHEARD_AFTER": UNHEARD_AFTER,
+    "DONE_KEPT": DONE_KEPT,
+}

@@ -1,0 +1,104 @@
+"""Locks on resources that agents share in the handoff profile (K10), and their Redis.
+
+A lock is granted with a fencing token; releasing and extending need it. Its lease is in wall time, because
+agents go on while the engine is away, and its record outlives the lease, so that a takeover can name whom it
+took from.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
+
+from fixloop.store.connection import Connection
+from fixloop.store.keys import lock_key, shard_keys, shard_of
+from fixloop.store.records import check_lease
+
+__all__ = ["LOCK_SECONDS", "Grant", "Kept", "Locks", "RedisLocks"]
+
+LOCK_SECONDS = 30 * 60.0
+"""D25."""
+
+Kept = Literal["ok", "lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The answer to an acquire."""
+
+    status: Literal["granted", "again", "forced", "refused"]
+    """again: this agent holds it already, unchanged; forced: its lease had run out (D28)."""
+    token: int
+    """Fencing token; 0 when refused."""
+    agent: str
+    """Who holds it now."""
+    acquired: datetime
+    expires: datetime
+    previous: str = ""
+    """With `forced`: who held it."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the caller has the lock."""
+        return self.status != "refused"
+
+
+class Locks(Protocol):
+    """Locks of the workflows of a store."""
+
+    def acquire(
+        self, workflow: str, resource: str, agent: str, *, lease_seconds: float = LOCK_SECONDS
+    ) -> Grant:
+        """Take a lock: absent, one's own and run-out ones are granted, a live other one is refused."""
+        ...
+
+    def extend(
+        self, workflow: str, resource: str, token: int, *, lease_seconds: float = LOCK_SECONDS
+    ) -> Kept:
+        """A new lease from now; `lost` when it has run out or is another's (G18)."""
+        ...
+
+    def release(self, workflow: str, resource: str, token: int) -> Kept:
+        """Give it up; `lost` and no effect when it is another's or was released."""
+        ...
+
+
+class RedisLocks:
+    """`Locks` in Redis, one script each."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def acquire(
+        self, workflow: str, resource: str, agent: str, *, lease_seconds: float = LOCK_SECONDS
+    ) -> Grant:
+        """See `Locks`."""
+        check_lease(lease_seconds)
+        keys = (shard_keys(shard_of(workflow)).shard, lock_key(workflow, resource))
+        return _grant(self._connection.run("acquire", keys, (agent, lease_seconds)))
+
+    def extend(
+        self, workflow: str, resource: str, token: int, *, lease_seconds: float = LOCK_SECONDS
+    ) -> Kept:
+        """See `Locks`."""
+        check_lease(lease_seconds)
+        return self._keep(workflow, resource, token, lease_seconds)
+
+    def release(self, workflow: str, resource: str, token: int) -> Kept:
+        """See `Locks`."""
+        return self._keep(workflow, resource, token, 0)
+
+    def _keep(self, workflow: str, resource: str, token: int, lease_seconds: float) -> Kept:
+        reply = self._connection.run("keep", (lock_key(workflow, resource),), (token, lease_seconds))
+        return "ok" if reply == b"ok" else "lost"
+
+
+def _grant(reply: list[Any]) -> Grant:
+    status, token, agent, acquired, expires, previous = reply
+    return Grant(
+        status.decode(),
+        int(token),
+        agent.decode(),
+        datetime.fromtimestamp(float(acquired), UTC),
+        datetime.fromtimestamp(float(expires), UTC),
+        previous.decode(),
+    )

@@ -1,0 +1,128 @@
+"""What MemoryStore keeps: the twin of the hashes and sorted sets in Redis."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.ticket import Ticket
+from fixloop.store.limits import AWAY_AFTER, DONE_KEPT
+from fixloop.store.records import Held
+
+__all__ = ["Finished", "KeptShard", "KeptTicket", "KeptWorkflow"]
+
+
+@dataclass(slots=True)
+class KeptTicket:
+    """A ticket that is not committed yet."""
+
+    ticket: Ticket
+    kind: Literal["pending", "claimed", "delayed"]
+    ready: float = 0.0
+    """Not before, engine clock; for a delayed one."""
+    number: int = 0
+    """Its place in its lane, and since when it is there; for a pending one."""
+    offered: float = 0.0
+    fence: int = 0
+    owner: str = ""
+    token: str = ""
+    limit: str = ""
+    lease_until: float = 0.0
+    deaths: int = 0
+
+    @property
+    def lane(self) -> tuple[str, int]:
+        """Tickets of a lane are served in their order."""
+        return self.ticket.queue, self.ticket.priority
+
+    def as_held(self) -> Held:
+        """What a reader of the workflow sees."""
+        return Held(self.ticket, self.kind, self.owner, self.fence, self.deaths)
+
+
+class Finished(NamedTuple):
+    """A committed ticket, or a withdrawn one with the fence None."""
+
+    ticket: str
+    fence: int | None
+    version: int
+
+
+@dataclass(slots=True)
+class KeptWorkflow:
+    """One workflow's hash and history."""
+
+    version: int = 0
+    head: str = ""
+    snapshot: bytes = b""
+    entries: list[bytes] = field(default_factory=list)
+    fields: dict[str, str] = field(default_factory=dict)
+    tickets: dict[str, KeptTicket] = field(default_factory=dict)
+    deadlines: dict[str, float] = field(default_factory=dict)
+    """Name → when it is due."""
+    looked_at: dict[str, float] = field(default_factory=dict)
+    """Name → when the sweeper looks at it."""
+    done: list[Finished] = field(default_factory=list)
+    operations: dict[str, int] = field(default_factory=dict)
+    stale: int = 0
+
+    def set_deadline(self, name: str, due: float) -> None:
+        """A clock runs."""
+        self.deadlines[name] = self.looked_at[name] = due
+
+    def clear_deadline(self, name: str) -> None:
+        """A clock stops."""
+        self.deadlines.pop(name, None)
+        self.looked_at.pop(name, None)
+
+    def take_away(self, ticket_id: str, *, fence: int | None, version: int) -> None:
+        """A ticket is committed, or withdrawn with the fence None."""
+        kept = self.tickets.pop(ticket_id)
+        if kept.limit:
+            self.clear_deadline(kept.limit)
+        self.done.append(Finished(ticket_id, fence, version))
+        del self.done[:-DONE_KEPT]
+
+    def finished(self, ticket_id: str) -> Finished | None:
+        """What became of a ticket that is not here any more."""
+        return next((found for found in self.done if found.ticket == ticket_id), None)
+
+
+@dataclass(slots=True)
+class KeptShard:
+    """A shard's clock and counters."""
+
+    away: float = 0.0
+    turned: float = 0.0
+    swept: float | None = None
+    sweeper: str = ""
+    until: float = 0.0
+    fence: int = 0
+    made: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def moment(self, at: datetime) -> Moment:
+        """Both times, when the wall clock shows `at`."""
+        now = wall = at.timestamp()
+        if self.swept is not None:
+            now = max(self.swept, min(wall, self.swept + AWAY_AFTER))
+        return Moment(at, now - self.away - self.turned)
+
+    def next_fence(self) -> int:
+        """A number higher than all before."""
+        self.fence += 1
+        return self.fence
+
+    def offer(self, kept: KeptTicket, clock: float) -> None:
+        """Put a ticket at the end of its lane."""
+        self.made[kept.lane] = kept.number = self.made.get(kept.lane, 0) + 1
+        kept.kind, kept.offered, kept.token = "pending", clock, ""
+
+    def sweep_by(self, owner: str, wall: float, lease_seconds: float) -> float | None:
+        """Keep the clock running; the gap since the last time, or None when another sweeper is at it."""
+        if self.sweeper not in ("", owner) and self.until > wall:
+            return None
+        gap = 0.0 if self.swept is None else wall - self.swept
+        self.away += max(0.0, gap - AWAY_AFTER)
+        self.turned += min(0.0, gap)
+        self.swept, self.sweeper, self.until = wall, owner, wall + lease_seconds
+        return gap if gap > AWAY_AFTER else 0.0

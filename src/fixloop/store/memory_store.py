@@ -1,0 +1,390 @@
+"""The store in memory: the same answers as RedisStore, by a clock that is given. For tests and scenarios.
+
+Entries, snapshots and artifacts are kept in their stored form, so that `verify` has the same bytes to judge.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from threading import RLock
+
+from fixloop.errors import ProtocolError
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.ticket import Ticket
+from fixloop.store import keys
+from fixloop.store.entries import (
+    RawHistory,
+    digest_of,
+    entry_of,
+    excerpt,
+    inflate,
+    opened,
+    pack,
+    problems,
+)
+from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, SHARD_LEASE_SECONDS
+from fixloop.store.memory_locks import MemoryLocks
+from fixloop.store.memory_records import KeptShard, KeptTicket, KeptWorkflow
+from fixloop.store.memory_sweep import due_deadlines, ended_delays, lapsed_leases, unheard
+from fixloop.store.records import (
+    Claim,
+    Commit,
+    Committed,
+    Entry,
+    Renewal,
+    Snapshot,
+    Swept,
+    check_claimant,
+    check_holder,
+    check_lease,
+)
+from fixloop.store.replies import snapshot_bytes
+
+__all__ = ["MemoryStore"]
+
+
+class MemoryStore:
+    """`Store` without Redis. `now` is the wall clock; tests set it forward."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._guard = RLock()
+        self._shards = [KeptShard() for _ in range(keys.SHARDS)]
+        self._workflows: dict[str, KeptWorkflow] = {}
+        self._artifacts: dict[str, bytes] = {}
+        self._live: dict[str, str] = {}
+        self._used: dict[str, set[int]] = {}
+        self.locks = MemoryLocks(now, lambda workflow: self._shard(workflow).next_fence(), self._guard)
+
+    def stay_awake(self) -> None:
+        """As if a sweeper had run until now: the time since the last sweep counts on every clock (K34)."""
+        for shard in self._shards:
+            shard.swept = self._now().timestamp()
+
+    def create(self, commit: Commit) -> Committed:
+        """See `Store`."""
+        if commit.expected_version != 0:
+            raise ProtocolError(
+                f"creating {commit.workflow} expects version 0, not {commit.expected_version}"
+            )
+        return self.commit(commit)
+
+    def commit(self, commit: Commit) -> Committed:
+        """See `Store`."""
+        commit.check()
+        with self._guard:
+            keys.shard_of(commit.workflow)
+            kept = self._workflows.get(commit.workflow, KeptWorkflow())
+            refused = self._refused(commit, kept)
+            if refused is not None:
+                return refused
+            entry = entry_of(commit, kept.head, self.put_artifact)
+            self._workflows[commit.workflow] = kept
+            self._write(commit, kept, entry)
+            return Committed("ok", kept.version, kept.head)
+
+    def read(self, workflow: str) -> Snapshot | None:
+        """See `Store`."""
+        with self._guard:
+            shard, kept = self._shard(workflow), self._workflows.get(workflow)
+            if kept is None:
+                return None
+            return Snapshot(
+                workflow=workflow,
+                version=kept.version,
+                snapshot=snapshot_bytes(kept.snapshot, workflow),
+                head=kept.head,
+                fields=dict(kept.fields),
+                moment=shard.moment(self._now()),
+                away_seconds=shard.away,
+                tickets=tuple(held.as_held() for _, held in sorted(kept.tickets.items())),
+                deadlines=dict(sorted(kept.deadlines.items())),
+                stale=kept.stale,
+            )
+
+    def claim(self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS) -> Claim:
+        """See `Store`."""
+        workflow = keys.workflow_of(ticket_id)
+        check_claimant(owner, token, lease_seconds)
+        with self._guard:
+            shard = self._shard(workflow)
+            now = shard.moment(self._now())
+            held = self._ticket(ticket_id)
+            if held is None:
+                return Claim("gone", now, shard.away)
+            repeated = held.kind == "claimed" and (held.token, held.owner) == (token, owner)
+            if held.kind == "claimed" and not repeated and held.lease_until > now.clock:
+                return Claim("busy", now, shard.away)
+            if held.kind == "delayed" and held.ready > now.clock:
+                return Claim("early", now, shard.away)
+            if not repeated:
+                held.fence, held.owner, held.token = shard.next_fence(), owner, token
+                self._start(held, now.clock)
+            held.lease_until = now.clock + lease_seconds
+            return self._claimed(held, now)
+
+    def renew(
+        self, ticket_id: str, owner: str, fence: int, *, lease_seconds: float = LEASE_SECONDS
+    ) -> Renewal:
+        """See `Store`."""
+        workflow = keys.workflow_of(ticket_id)
+        check_holder(ticket_id, owner, fence)
+        check_lease(lease_seconds)
+        with self._guard:
+            held = self._ticket(ticket_id)
+            if held is None:
+                kept = self._workflows.get(workflow, KeptWorkflow())
+                finished = kept.finished(ticket_id)
+                return "cancelled" if finished is not None and finished.fence is None else "lost"
+            if (held.fence, held.owner) != (fence, owner):
+                return "lost"
+            kept = self._workflows[workflow]
+            if held.kind == "pending" and held.limit in kept.deadlines:
+                kept.looked_at[held.limit] = kept.deadlines[held.limit]
+            held.kind = "claimed"
+            held.lease_until = self._shard(workflow).moment(self._now()).clock + lease_seconds
+            return "ok"
+
+    def release(self, ticket_id: str, owner: str, fence: int, *, poison: bool = False) -> Ticket | None:
+        """See `Store`."""
+        workflow = keys.workflow_of(ticket_id)
+        check_holder(ticket_id, owner, fence)
+        with self._guard:
+            held = self._ticket(ticket_id)
+            if held is None or (held.fence, held.owner) != (fence, owner):
+                return None
+            if held.limit:
+                self._workflows[workflow].clear_deadline(held.limit)
+            shard = self._shard(workflow)
+            shard.offer(held, shard.moment(self._now()).clock)
+            held.fence, held.owner, held.limit = 0, "", ""
+            held.deaths += poison
+            return held.ticket
+
+    def release_dead(self, is_dead: Callable[[str], bool], *, poison: bool = False) -> list[Ticket]:
+        """See `Store`."""
+        released = [
+            self.release(ticket_id, owner, fence, poison=poison)
+            for ticket_id, (owner, fence) in self.owners().items()
+            if is_dead(owner)
+        ]
+        return [ticket for ticket in released if ticket is not None]
+
+    def owners(self) -> dict[str, tuple[str, int]]:
+        """See `Store`."""
+        with self._guard:
+            return {
+                ticket_id: (held.owner, held.fence)
+                for kept in self._workflows.values()
+                for ticket_id, held in kept.tickets.items()
+                if held.kind == "claimed"
+            }
+
+    def sweep(
+        self,
+        shard: int,
+        *,
+        owner: str,
+        horizon_seconds: float = HORIZON_SECONDS,
+        empty_queues: Sequence[str] = (),
+    ) -> Swept:
+        """See `Store`."""
+        keys.shard_keys(shard)
+        with self._guard:
+            kept, wall = self._shards[shard], self._now()
+            gap = kept.sweep_by(owner, wall.timestamp(), SHARD_LEASE_SECONDS)
+            now = kept.moment(wall)
+            if gap is None:
+                return Swept(False, now, kept.away)
+            there = {name: flow for name, flow in self._workflows.items() if keys.shard_of(name) == shard}
+            lost = tuple(unheard(kept, there, now.clock, empty_queues))
+            lapsed = tuple(lapsed_leases(kept, there, now.clock))
+            ready = tuple(ended_delays(kept, there, now.clock))
+            due = tuple(due_deadlines(there, now.clock, horizon_seconds))
+            return Swept(True, now, kept.away, gap, due, lapsed, ready, lost)
+
+    def history(self, workflow: str, start: int = 0) -> list[Entry]:
+        """See `Store`."""
+        keys.shard_of(workflow)
+        kept = self._workflows.get(workflow, KeptWorkflow())
+        return [opened(entry, self._fetch(workflow)) for entry in kept.entries[start:]]
+
+    def verify(self, workflow: str) -> list[str]:
+        """See `Store`."""
+        keys.shard_of(workflow)
+        kept = self._workflows.get(workflow)
+        if kept is None:
+            return []
+        raw = RawHistory(kept.version, kept.head, kept.snapshot, list(kept.entries))
+        return problems(raw, self._fetch(workflow))
+
+    def put_artifact(self, workflow: str, data: bytes) -> str:
+        """See `Store`."""
+        whole = excerpt(data)
+        digest = digest_of(whole)
+        self._artifacts[keys.artifact_key(workflow, digest)] = pack(whole)
+        return digest
+
+    def get_artifact(self, workflow: str, digest: str) -> bytes | None:
+        """See `Store`."""
+        stored = self._artifacts.get(keys.artifact_key(workflow, digest))
+        return None if stored is None else inflate(stored)
+
+    def live(self, project: str, issue: int) -> str | None:
+        """See `Store`."""
+        return self._live.get(keys.feature_of(keys.workflow_id(project, issue, 1)))
+
+    def latest(self, project: str, issue: int) -> str | None:
+        """See `Store`."""
+        feature = keys.feature_of(keys.workflow_id(project, issue, 1))
+        return keys.latest_of(self._workflows).get(feature)
+
+    def search(self, issue: int) -> list[str]:
+        """See `Store`."""
+        found = (workflow for workflow in self._workflows if keys.issue_of(workflow) == issue)
+        return sorted(keys.latest_of(found).values())
+
+    def next_number(self, project: str, issue: int) -> int:
+        """See `Store`."""
+        latest = self.latest(project, issue)
+        return 1 if latest is None else keys.number_of(latest) + 1
+
+    def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """See `Store`."""
+        live = set(self._live.values())
+        for workflow, kept in list(self._workflows.items()):
+            if not live_only or workflow in live:
+                yield workflow, dict(kept.fields)
+
+    def allocate_issue(self, project: str) -> int:
+        """See `Store`."""
+        with self._guard:
+            used = self._used.setdefault(project, set())
+            number = next(number for number in range(1, len(used) + 2) if number not in used)
+            used.add(number)
+            return number
+
+    def use_issue(self, project: str, issue: int) -> None:
+        """See `Store`."""
+        with self._guard:
+            self._used.setdefault(project, set()).add(issue)
+
+    def now(self, where: str | int) -> Moment:
+        """See `Store`."""
+        keys.shard_keys(where if isinstance(where, int) else keys.shard_of(where))
+        shard = self._shards[where] if isinstance(where, int) else self._shard(where)
+        return shard.moment(self._now())
+
+    def ping(self) -> None:
+        """See `Store`."""
+
+    def close(self) -> None:
+        """See `Store`."""
+
+    def _refused(self, commit: Commit, kept: KeptWorkflow) -> Committed | None:
+        """The answer to a commit that may not be written, as commit.lua has it, in its order."""
+        refused = self._ticket_refused(commit, kept)
+        if refused is not None:
+            return refused
+        if commit.operation and commit.operation in kept.operations:
+            return _first_answer(kept, kept.operations[commit.operation])
+        if kept.version == 0 and commit.expected_version > 0:
+            return Committed("gone", 0)
+        living = self._live.get(keys.feature_of(commit.workflow))
+        if commit.live and living and (living != commit.workflow or commit.expected_version == 0):
+            return Committed("exists", kept.version, kept.head, other=living)
+        if kept.version != commit.expected_version or commit.head not in ("", kept.head):
+            data = snapshot_bytes(kept.snapshot, commit.workflow)
+            return Committed("conflict", kept.version, kept.head, data)
+        return None
+
+    def _ticket_refused(self, commit: Commit, kept: KeptWorkflow) -> Committed | None:
+        if not commit.ticket:
+            return None
+        held, finished = kept.tickets.get(commit.ticket), kept.finished(commit.ticket)
+        if held is not None and (held.fence, held.owner) == (commit.fence, commit.owner):
+            return None
+        if held is not None or (finished is not None and finished.fence is None):
+            kept.stale += 1
+            return Committed("stale", kept.version, kept.head)
+        if finished is not None and finished.fence == commit.fence:
+            return _first_answer(kept, finished.version)
+        return Committed("gone", kept.version, kept.head)
+
+    def _write(self, commit: Commit, kept: KeptWorkflow, entry: bytes) -> None:
+        kept.version += 1
+        kept.head, kept.snapshot = digest_of(entry), pack(commit.snapshot)
+        kept.entries.append(entry)
+        kept.fields.update(commit.fields)
+        if commit.operation:
+            kept.operations[commit.operation] = kept.version
+        _take_tickets_away(commit, kept)
+        _change_deadlines(commit, kept)
+        for ticket in commit.new_tickets:
+            self._offer(ticket, kept)
+        feature = keys.feature_of(commit.workflow)
+        if commit.live:
+            self._live[feature] = commit.workflow
+        elif commit.live is False and self._live.get(feature) == commit.workflow:
+            del self._live[feature]
+
+    def _offer(self, ticket: Ticket, kept: KeptWorkflow) -> None:
+        if ticket.id in kept.tickets:
+            return
+        shard = self._shard(ticket.workflow)
+        clock = shard.moment(self._now()).clock
+        held = kept.tickets[ticket.id] = KeptTicket(ticket, "delayed", ready=clock + ticket.delay_seconds)
+        if ticket.delay_seconds <= 0:
+            shard.offer(held, clock)
+
+    def _start(self, held: KeptTicket, clock: float) -> None:
+        """Claimed anew: its limit runs from now."""
+        held.kind = "claimed"
+        if held.ticket.limit_name and held.ticket.limit_seconds is not None:
+            held.limit = held.ticket.limit_name
+            self._workflows[held.ticket.workflow].set_deadline(held.limit, clock + held.ticket.limit_seconds)
+
+    def _claimed(self, held: KeptTicket, now: Moment) -> Claim:
+        workflow = held.ticket.workflow
+        kept = self._workflows[workflow]
+        return Claim(
+            "ok",
+            now,
+            self._shard(workflow).away,
+            held.fence,
+            kept.version,
+            snapshot_bytes(kept.snapshot, workflow),
+            kept.head,
+            held.ticket,
+            held.deaths,
+            dict(kept.fields),
+        )
+
+    def _shard(self, workflow: str) -> KeptShard:
+        return self._shards[keys.shard_of(workflow)]
+
+    def _ticket(self, ticket_id: str) -> KeptTicket | None:
+        kept = self._workflows.get(keys.workflow_of(ticket_id))
+        return None if kept is None else kept.tickets.get(ticket_id)
+
+    def _fetch(self, workflow: str) -> Callable[[str], bytes | None]:
+        return lambda digest: self.get_artifact(workflow, digest)
+
+
+def _first_answer(kept: KeptWorkflow, version: int) -> Committed:
+    return Committed("dup", version, digest_of(kept.entries[version - 1]))
+
+
+def _take_tickets_away(commit: Commit, kept: KeptWorkflow) -> None:
+    if commit.ticket:
+        kept.take_away(commit.ticket, fence=commit.fence, version=kept.version)
+    dropped = list(commit.drop_tickets) + (list(kept.tickets) if commit.drop_all_tickets else [])
+    for ticket_id in dropped:
+        if ticket_id in kept.tickets:
+            kept.take_away(ticket_id, fence=None, version=0)
+
+
+def _change_deadlines(commit: Commit, kept: KeptWorkflow) -> None:
+    for name in list(kept.deadlines) if commit.clear_all_deadlines else commit.clear_deadlines:
+        kept.clear_deadline(name)
+    for name, due in commit.set_deadlines.items():
+        kept.set_deadline(name, due)

@@ -1,0 +1,75 @@
+"""What a sweep of a shard in memory finds: the twin of sweep.lua."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from fixloop.protocol.ticket import Ticket
+from fixloop.store.limits import MOST_PER_SWEEP, OVERTAKEN_BY, SEND_AGAIN, UNHEARD_AFTER
+from fixloop.store.memory_records import KeptShard, KeptTicket, KeptWorkflow
+from fixloop.store.records import Due
+
+__all__ = ["due_deadlines", "ended_delays", "lapsed_leases", "unheard"]
+
+Workflows = dict[str, KeptWorkflow]
+
+
+def due_deadlines(workflows: Workflows, clock: float, horizon: float) -> Iterator[Due]:
+    """Deadlines due within the horizon, each to be looked at again after it was due."""
+    found = sorted(
+        (at, workflow, name)
+        for workflow, kept in workflows.items()
+        for name, at in kept.looked_at.items()
+        if at <= clock + horizon
+    )
+    for _, workflow, name in found[:MOST_PER_SWEEP]:
+        due = workflows[workflow].deadlines[name]
+        workflows[workflow].looked_at[name] = max(due, clock) + SEND_AGAIN + horizon
+        yield Due(workflow, name, due)
+
+
+def lapsed_leases(shard: KeptShard, workflows: Workflows, clock: float) -> Iterator[Ticket]:
+    """Claimed tickets whose lease ran out are pending again; fence and limit wait for a late renewal."""
+    found = sorted(_of_kind(workflows, "claimed"), key=lambda kept: kept.lease_until)
+    for kept in [kept for kept in found if kept.lease_until <= clock][:MOST_PER_SWEEP]:
+        shard.offer(kept, clock)
+        workflows[kept.ticket.workflow].looked_at.pop(kept.limit, None)
+        yield kept.ticket
+
+
+def ended_delays(shard: KeptShard, workflows: Workflows, clock: float) -> Iterator[Ticket]:
+    """Delayed tickets that may be claimed now."""
+    found = sorted(_of_kind(workflows, "delayed"), key=lambda kept: kept.ready)
+    for kept in [kept for kept in found if kept.ready <= clock][:MOST_PER_SWEEP]:
+        shard.offer(kept, clock)
+        yield kept.ticket
+
+
+def unheard(
+    shard: KeptShard, workflows: Workflows, clock: float, empty_queues: Collection[str]
+) -> Iterator[Ticket]:
+    """Pending tickets that ten younger ones overtook, or that wait although their queue is empty."""
+    pending = sorted(_of_kind(workflows, "pending"), key=lambda kept: (kept.lane, kept.number))
+    lost: list[KeptTicket] = []
+    for lane, made in list(shard.made.items()):
+        waiting = [kept for kept in pending if kept.lane == lane]
+        lost.extend(_overtaken(waiting, made))
+        if not waiting:
+            del shard.made[lane]
+    alone = (kept for kept in pending if kept.ticket.queue in empty_queues and kept not in lost)
+    lost.extend(kept for kept in alone if kept.offered < clock - UNHEARD_AFTER)
+    for kept in lost[:MOST_PER_SWEEP]:
+        shard.offer(kept, clock)
+        yield kept.ticket
+
+
+def _overtaken(waiting: Sequence[KeptTicket], made: int) -> list[KeptTicket]:
+    """Of the tickets made after one, those that are no longer pending were claimed."""
+    behind = range(len(waiting) - 1, -1, -1)
+    return [
+        kept
+        for kept, younger in zip(waiting, behind, strict=True)
+        if made - kept.number - younger >= OVERTAKEN_BY
+    ]
+
+
+def _of_kind(workflows: Workflows, kind: str) -> Iterator[KeptTicket]:
+    return (kept for flow in workflows.values() for kept in flow.tickets.values() if kept.kind == kind)

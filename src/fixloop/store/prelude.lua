@@ -1,0 +1,61 @@
+-- Put before every script of a shard: its keys, the engine's clock, the state of a ticket.
+-- KEYS are always those of keys.ShardKeys in order, then the script's own.
+-- AWAY_AFTER and the other capitals are set in front of this text from limits.py.
+
+local SHARD, PENDING, LEASES, OWNERS, DEADLINES, DELAYED, LIVE, WORKFLOWS = unpack(KEYS)
+
+local function seconds(number)
+  return string.format('%.6f', number)
+end
+
+-- The engine's clock stands still from AWAY_AFTER seconds after the last sweep until the next one. Before the first
+-- sweep ever it runs. `turned` makes up for a wall clock that was turned back.
+local function read_clock()
+  local time = redis.call('TIME')
+  local wall = tonumber(time[1]) + tonumber(time[2]) / 1000000
+  local known = redis.call('HMGET', SHARD, 'away', 'turned', 'swept')
+  local away, turned = tonumber(known[1] or 0), tonumber(known[2] or 0)
+  local now = wall
+  if known[3] then
+    local swept = tonumber(known[3])
+    now = math.max(swept, math.min(wall, swept + AWAY_AFTER))
+  end
+  return now - away - turned, wall, away, turned, tonumber(known[3] or wall)
+end
+
+-- A ticket's state is five lines: kind (p, c, d), fence, owner, name of its limit, and what the kind needs: the member of
+-- PENDING, the claim's token, or the time before which it must wait.
+local function read_state(text)
+  if not text then return nil end
+  local kind, fence, owner, limit, rest = string.match(text, '^(%a)\n(%d+)\n([^\n]*)\n([^\n]*)\n(.*)$')
+  return {kind = kind, fence = fence, owner = owner, limit = limit, rest = rest}
+end
+
+local function state_text(kind, fence, owner, limit, rest)
+  return table.concat({kind, fence, owner, limit, rest}, '\n')
+end
+
+-- Lanes number their tickets, so that "ten younger ones are gone" can be told without looking at any but the oldest.
+local function offer(ticket, clock)
+  local lane = ticket.queue .. '|' .. ticket.priority
+  local number = redis.call('HINCRBY', SHARD, 'made:' .. lane, 1)
+  local member = string.format('%s|%012d|%015d|%s', lane, number, clock * 1000, ticket.id)
+  redis.call('ZADD', PENDING, 0, member)
+  return member
+end
+
+local function as_table(flat)
+  local found = {}
+  for i = 1, #flat, 2 do found[flat[i]] = flat[i + 1] end
+  return found
+end
+
+local OWN = {version = true, head = true, snapshot = true, done = true, stale = true}
+
+local function plain_fields(hash)
+  local plain = {}
+  for name, value in pairs(hash) do
+    if not OWN[name] and not string.find(name, ':', 1, true) then plain[name] = value end
+  end
+  return cjson.encode(plain)
+end

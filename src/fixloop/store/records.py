@@ -1,0 +1,241 @@
+"""What goes into the store and comes out of it. Opaque to it: snapshots, entries, names of deadlines.
+
+Plain frozen dataclasses, not pydantic: a claim and a commit happen for every step, on values this package
+made itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from fixloop.errors import ProtocolError
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.ticket import Ticket
+
+__all__ = [
+    "Claim",
+    "ClaimStatus",
+    "Commit",
+    "CommitStatus",
+    "Committed",
+    "Due",
+    "Entry",
+    "Held",
+    "Renewal",
+    "Snapshot",
+    "Swept",
+    "check_claimant",
+    "check_holder",
+    "check_lease",
+]
+
+CommitStatus = Literal["ok", "dup", "stale", "gone", "conflict", "exists"]
+ClaimStatus = Literal["ok", "busy", "gone", "early"]
+Renewal = Literal["ok", "lost", "cancelled"]
+
+#: Fields of a workflow's hash that are the store's own; all others with a colon are, too.
+OWN_FIELDS: Final = frozenset({"version", "head", "snapshot", "done", "stale"})
+_OWN_ENTRY_KEYS: Final = frozenset({"seq", "prev", "state", "whole"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One change of one workflow, all of it or nothing."""
+
+    workflow: str
+    expected_version: int
+    """The version it was decided on; 0 creates the workflow."""
+    head: str = ""
+    """The head that came with that version. Left out, it costs one more round trip."""
+    snapshot: bytes
+    """The complete new state, JSON."""
+    entry: Mapping[str, Any]
+    """Body of the history entry: JSON-able, with `at` (ISO); `artifacts` lists the digests it names."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Plain hash fields beside the snapshot, for people with `redis-cli` and for lists."""
+    ticket: str = ""
+    """The id of the ticket whose work this is; committed with it, together with `owner` and `fence`."""
+    owner: str = ""
+    fence: int = 0
+    operation: str = ""
+    """Idempotency key of a commit without a ticket."""
+    new_tickets: tuple[Ticket, ...] = ()
+    drop_tickets: tuple[str, ...] = ()
+    drop_all_tickets: bool = False
+    """Withdraw every other ticket: its holder's next renewal says `cancelled`, its commit `stale`."""
+    set_deadlines: Mapping[str, float] = field(default_factory=dict)
+    """Name → engine clock."""
+    clear_deadlines: tuple[str, ...] = ()
+    clear_all_deadlines: bool = False
+    """All, except those this commit sets."""
+    live: bool | None = None
+    """True: becomes the feature's one live workflow; False: is no longer."""
+
+    def check(self) -> None:
+        """
+        Refuse what would break the store's own book-keeping.
+
+        Raises:
+            ProtocolError: two parts of fixloop disagree about what a commit may hold.
+        """
+        if self.ticket:
+            check_holder(self.ticket, self.owner, self.fence)
+        if self.head and self.expected_version == 0:
+            raise ProtocolError(f"workflow {self.workflow} does not exist yet and has no head")
+        for ticket in self.new_tickets:
+            if ticket.workflow != self.workflow or not ticket.id.startswith(f"{self.workflow}."):
+                raise ProtocolError(f"ticket {ticket.id} does not belong to workflow {self.workflow}")
+        self._check_names()
+
+    def _check_names(self) -> None:
+        wrong = [name for name in self.fields if ":" in name or name in OWN_FIELDS]
+        wrong += [name for name in self.entry if name in _OWN_ENTRY_KEYS]
+        wrong += [name for name in self.set_deadlines if not name or not name.isprintable() or "|" in name]
+        if wrong:
+            raise ProtocolError(f"the names {', '.join(sorted(wrong))} are the store's own; use others")
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What became of a commit; nothing was changed unless it is `ok`."""
+
+    status: CommitStatus
+    version: int
+    """ok, dup: the version this commit made; otherwise the current one."""
+    head: str = ""
+    snapshot: bytes | None = None
+    """Only with `conflict`, to decide again on."""
+    other: str = ""
+    """Only with `exists`: the live workflow of the same feature."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What became of a claim; everything after `moment` only with `ok`."""
+
+    status: ClaimStatus
+    moment: Moment
+    away_seconds: float = 0.0
+    """How long this shard's engine has been away in all its time (K34)."""
+    fence: int = 0
+    version: int = 0
+    snapshot: bytes = b""
+    head: str = ""
+    ticket: Ticket | None = None
+    deaths: int = 0
+    """How often a process died over this ticket while its worker lived (K40)."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A ticket that is not committed yet, and who has it."""
+
+    ticket: Ticket
+    status: Literal["pending", "claimed", "delayed"]
+    owner: str = ""
+    fence: int = 0
+    deaths: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One workflow as it stands."""
+
+    workflow: str
+    version: int
+    snapshot: bytes
+    head: str
+    fields: Mapping[str, str]
+    moment: Moment
+    away_seconds: float
+    tickets: tuple[Held, ...]
+    deadlines: Mapping[str, float]
+    """Name → engine clock."""
+    stale: int = 0
+    """Late commits refused so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a history."""
+
+    seq: int
+    """From 1; the version its commit made."""
+    body: Mapping[str, Any]
+    """What the commit gave."""
+    prev: str
+    """Digest of the stored bytes of the entry before; empty for the first."""
+    state: str
+    """Digest of the snapshot its commit wrote."""
+    digest: str
+    """Digest of its own stored bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A deadline that is due, or will be within the sweep's horizon."""
+
+    workflow: str
+    name: str
+    clock: float
+    """When, engine clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep of one shard found; empty and not `mine` when another sweeper has the shard."""
+
+    mine: bool
+    moment: Moment
+    away_seconds: float = 0.0
+    gap_seconds: float = 0.0
+    """How long the engine was away just now: clocks stood still that long (K34); 0 usually."""
+    deadlines: tuple[Due, ...] = ()
+    lapsed: tuple[Ticket, ...] = ()
+    """Their lease ran out."""
+    ready: tuple[Ticket, ...] = ()
+    """Their delay is over; nobody has hinted them before."""
+    unheard: tuple[Ticket, ...] = ()
+    """Their hint was probably lost."""
+
+    @property
+    def hints(self) -> tuple[Ticket, ...]:
+        """All tickets to be sent now."""
+        return self.lapsed + self.ready + self.unheard
+
+
+def check_lease(lease_seconds: float) -> None:
+    """
+    Refuse a lease that is none.
+
+    Raises:
+        ProtocolError: it is not over 0.
+    """
+    if not lease_seconds > 0:
+        raise ProtocolError(f"a lease of {lease_seconds} s is none; it has to be over 0")
+
+
+def check_claimant(owner: str, token: str, lease_seconds: float) -> None:
+    """
+    Refuse a claim that could not be told from another.
+
+    Raises:
+        ProtocolError: owner or token is empty or not one line, or the lease is none.
+    """
+    check_lease(lease_seconds)
+    if not owner or not token or "\n" in owner or "\n" in token:
+        raise ProtocolError(f"a claim needs an owner and a token of one line, not {owner!r} and {token!r}")
+
+
+def check_holder(ticket_id: str, owner: str, fence: int) -> None:
+    """
+    Refuse what only the holder of a ticket may ask, without a claim's owner and fence.
+
+    Raises:
+        ProtocolError: owner or fence is none.
+    """
+    if fence <= 0 or not owner:
+        raise ProtocolError(
+            f"the holder of ticket {ticket_id} has an owner and a fence, not {owner!r} and {fence}"
+        )

@@ -1,0 +1,299 @@
+"""The store in Redis: one workflow, one hash, one script per change, one round trip per script.
+
+Owns what is written; knows nothing of what a snapshot, an entry or a step means, nor of Celery.
+"""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import redis
+
+from fixloop.errors import ProtocolError
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.ticket import Ticket
+from fixloop.store import keys, replies
+from fixloop.store.connection import Connection
+from fixloop.store.entries import (
+    RawHistory,
+    digest_of,
+    entry_of,
+    excerpt,
+    inflate,
+    opened,
+    pack,
+    problems,
+)
+from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SECONDS
+from fixloop.store.locks import RedisLocks
+from fixloop.store.records import (
+    Claim,
+    Commit,
+    Committed,
+    Entry,
+    Renewal,
+    Snapshot,
+    Swept,
+    check_claimant,
+    check_holder,
+    check_lease,
+)
+
+__all__ = ["RedisStore"]
+
+_PAGE: Final = 200
+
+
+class RedisStore:
+    """
+    `Store` in one Redis.
+
+    Raises:
+        UsageError: the URL is not one of a Redis.
+    """
+
+    def __init__(self, url: str, *, patience_seconds: float = 0.0) -> None:
+        """Nothing is sent yet; each call goes on trying for `patience_seconds` while Redis is away."""
+        self._connection = Connection(url, patience_seconds=patience_seconds)
+        self.locks = RedisLocks(self._connection)
+
+    def create(self, commit: Commit) -> Committed:
+        """See `Store`."""
+        if commit.expected_version != 0:
+            raise ProtocolError(
+                f"creating {commit.workflow} expects version 0, not {commit.expected_version}"
+            )
+        return self.commit(commit)
+
+    def commit(self, commit: Commit) -> Committed:
+        """See `Store`."""
+        commit.check()
+        head = commit.head or self._head(commit)
+        entry = entry_of(commit, head, self.put_artifact)
+        new_head = digest_of(entry)
+        script = (replies.change_text(commit, head=head, new_head=new_head), pack(commit.snapshot), entry)
+        names = (*_keys(commit.workflow), keys.history_key(commit.workflow))
+        sent = 0
+
+        def send(_client: "redis.Redis") -> Any:
+            nonlocal sent
+            sent += 1
+            return self._connection.send("commit", names, script)
+
+        answer = replies.committed(self._connection.call(send), commit.workflow)
+        if sent > 1 and answer.status in ("dup", "conflict") and answer.head == new_head:
+            # The answer to our first sending was lost on the way; this is what it was.
+            return Committed("ok", answer.version, new_head)
+        return answer
+
+    def read(self, workflow: str) -> Snapshot | None:
+        """See `Store`."""
+        return replies.snapshot(self._connection.run("read", _keys(workflow), ()), workflow)
+
+    def claim(self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS) -> Claim:
+        """See `Store`."""
+        workflow = keys.workflow_of(ticket_id)
+        check_claimant(owner, token, lease_seconds)
+        reply = self._connection.run(
+            "claim", _keys(workflow), (ticket_id, owner, token, lease_seconds, workflow)
+        )
+        return replies.claim(reply, workflow)
+
+    def renew(
+        self, ticket_id: str, owner: str, fence: int, *, lease_seconds: float = LEASE_SECONDS
+    ) -> Renewal:
+        """See `Store`."""
+        workflow = keys.workflow_of(ticket_id)
+        check_holder(ticket_id, owner, fence)
+        check_lease(lease_seconds)
+        reply = self._connection.run(
+            "renew", _keys(workflow), (ticket_id, owner, fence, lease_seconds, workflow)
+        )
+        answer: Renewal = reply.decode()
+        return answer
+
+    def release(self, ticket_id: str, owner: str, fence: int, *, poison: bool = False) -> Ticket | None:
+        """See `Store`."""
+        workflow = keys.workflow_of(ticket_id)
+        check_holder(ticket_id, owner, fence)
+        reply = self._connection.run(
+            "release", _keys(workflow), (ticket_id, owner, fence, int(poison), workflow)
+        )
+        return replies.ticket(reply) if reply else None
+
+    def release_dead(self, is_dead: Callable[[str], bool], *, poison: bool = False) -> list[Ticket]:
+        """See `Store`."""
+        held = self.owners()
+        dead = {owner for owner in {owner for owner, _ in held.values()} if is_dead(owner)}
+        released = [
+            self.release(ticket_id, owner, fence, poison=poison)
+            for ticket_id, (owner, fence) in held.items()
+            if owner in dead
+        ]
+        return [ticket for ticket in released if ticket is not None]
+
+    def owners(self) -> dict[str, tuple[str, int]]:
+        """See `Store`."""
+        found: dict[str, tuple[str, int]] = {}
+        for shard in self._of_all_shards(lambda pipe, names: pipe.hgetall(names.owners)):
+            for ticket_id, value in shard.items():
+                fence, _, owner = value.decode().partition(" ")
+                found[ticket_id.decode()] = (owner, int(fence))
+        return found
+
+    def sweep(
+        self,
+        shard: int,
+        *,
+        owner: str,
+        horizon_seconds: float = HORIZON_SECONDS,
+        empty_queues: Sequence[str] = (),
+    ) -> Swept:
+        """See `Store`."""
+        limits = (SHARD_LEASE_SECONDS, horizon_seconds, MOST_PER_SWEEP)
+        reply = self._connection.run(
+            "sweep",
+            keys.shard_keys(shard),
+            (owner, *limits, keys.workflow_key_prefix(shard), json.dumps(list(empty_queues))),
+        )
+        return replies.swept(reply)
+
+    def history(self, workflow: str, start: int = 0) -> list[Entry]:
+        """See `Store`."""
+        name = keys.history_key(workflow)
+        stored: list[bytes] = self._connection.call(lambda client: _any(client).lrange(name, start, -1))
+        return [opened(entry, self._fetch(workflow)) for entry in stored]
+
+    def verify(self, workflow: str) -> list[str]:
+        """See `Store`."""
+        raw = self._raw_history(workflow)
+        return [] if raw is None else problems(raw, self._fetch(workflow))
+
+    def put_artifact(self, workflow: str, data: bytes) -> str:
+        """See `Store`."""
+        kept = excerpt(data)
+        digest = digest_of(kept)
+        name, value = keys.artifact_key(workflow, digest), pack(kept)
+        self._connection.call(lambda client: client.set(name, value))
+        return digest
+
+    def get_artifact(self, workflow: str, digest: str) -> bytes | None:
+        """See `Store`."""
+        name = keys.artifact_key(workflow, digest)
+        stored: bytes | None = self._connection.call(lambda client: _any(client).get(name))
+        return None if stored is None else inflate(stored)
+
+    def live(self, project: str, issue: int) -> str | None:
+        """See `Store`."""
+        feature = keys.feature_of(keys.workflow_id(project, issue, 1))
+        name = keys.shard_keys(keys.shard_of_feature(feature)).live
+        workflow: bytes | None = self._connection.call(lambda client: _any(client).hget(name, feature))
+        return workflow.decode() if workflow else None
+
+    def latest(self, project: str, issue: int) -> str | None:
+        """See `Store`."""
+        first = keys.workflow_id(project, issue, 1)
+        name = keys.shard_keys(keys.shard_of(first)).workflows
+        found = self._connection.call(lambda client: _any(client).zrangebyscore(name, issue, issue))
+        return keys.latest_of(found_id.decode() for found_id in found).get(keys.feature_of(first))
+
+    def search(self, issue: int) -> list[str]:
+        """See `Store`."""
+        shards = self._of_all_shards(lambda pipe, names: pipe.zrangebyscore(names.workflows, issue, issue))
+        return sorted(keys.latest_of(found.decode() for shard in shards for found in shard).values())
+
+    def next_number(self, project: str, issue: int) -> int:
+        """See `Store`."""
+        latest = self.latest(project, issue)
+        return 1 if latest is None else keys.number_of(latest) + 1
+
+    def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """See `Store`."""
+        for shard in range(keys.SHARDS):
+            found = self._live_in(shard) if live_only else self._all_in(shard)
+            for first in range(0, len(found), _PAGE):
+                yield from self._with_fields(shard, found[first : first + _PAGE])
+
+    def allocate_issue(self, project: str) -> int:
+        """See `Store`."""
+        number: int = self._connection.run("number", keys.number_keys(project), (uuid.uuid4().hex,))
+        return number
+
+    def use_issue(self, project: str, issue: int) -> None:
+        """See `Store`."""
+        used, _ = keys.number_keys(project)
+        self._connection.call(lambda client: client.sadd(used, issue))
+
+    def now(self, where: str | int) -> Moment:
+        """See `Store`."""
+        shard = where if isinstance(where, int) else keys.shard_of(where)
+        wall, clock, _away = self._connection.run("now", keys.shard_keys(shard), ())
+        return replies.moment(wall, clock)
+
+    def ping(self) -> None:
+        """See `Store`."""
+        self._connection.call(lambda client: client.ping())
+
+    def close(self) -> None:
+        """See `Store`."""
+        self._connection.close()
+
+    def _head(self, commit: Commit) -> str:
+        """The head of the version a commit was decided on, if that is still the current one."""
+        if commit.expected_version == 0:
+            return ""
+        name = keys.workflow_key(commit.workflow)
+        head: bytes | None = self._connection.call(lambda client: _any(client).hget(name, "head"))
+        return (head or b"").decode()
+
+    def _raw_history(self, workflow: str) -> RawHistory | None:
+        name, history = keys.workflow_key(workflow), keys.history_key(workflow)
+
+        def read(client: "redis.Redis") -> Any:
+            with client.pipeline(transaction=True) as pipe:
+                pipe.hmget(name, ["version", "head", "snapshot"])
+                pipe.lrange(history, 0, -1)
+                return pipe.execute()
+
+        (version, head, snapshot), entries = self._connection.call(read)
+        if version is None and not entries:
+            return None
+        return RawHistory(int(version or 0), (head or b"").decode(), snapshot or b"", entries)
+
+    def _fetch(self, workflow: str) -> Callable[[str], bytes | None]:
+        return lambda digest: self.get_artifact(workflow, digest)
+
+    def _of_all_shards(self, ask: Callable[[Any, keys.ShardKeys], Any]) -> list[Any]:
+        def read(client: "redis.Redis") -> list[Any]:
+            with client.pipeline(transaction=False) as pipe:
+                for shard in range(keys.SHARDS):
+                    ask(pipe, keys.shard_keys(shard))
+                return pipe.execute()
+
+        return self._connection.call(read)
+
+    def _live_in(self, shard: int) -> list[str]:
+        name = keys.shard_keys(shard).live
+        found = self._connection.call(lambda client: _any(client).hvals(name))
+        return [workflow.decode() for workflow in found]
+
+    def _all_in(self, shard: int) -> list[str]:
+        name = keys.shard_keys(shard).workflows
+        found = self._connection.call(lambda client: _any(client).zrange(name, 0, -1))
+        return [workflow.decode() for workflow in found]
+
+    def _with_fields(self, shard: int, found: Sequence[str]) -> Iterator[tuple[str, Mapping[str, str]]]:
+        names = (*keys.shard_keys(shard), *map(keys.workflow_key, found))
+        for workflow, text in zip(found, self._connection.run("list", names, ()), strict=True):
+            if text:
+                yield workflow, replies.fields(text)
+
+
+def _keys(workflow: str) -> tuple[str, ...]:
+    return (*keys.shard_keys(keys.shard_of(workflow)), keys.workflow_key(workflow))
+
+
+def _any(client: "redis.Redis") -> Any:
+    """redis-py types every reply as perhaps awaitable; ours are not."""
+    return client

@@ -1,0 +1,23 @@
+-- Keep a claim. It may come late: as long as nobody else has claimed, the same fence goes on.
+
+local WORKFLOW = KEYS[9]
+local id, owner, fence, lease, workflow = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+
+local found = redis.call('HMGET', WORKFLOW, 's:' .. id, 'done')
+local state = read_state(found[1])
+if not state then
+  local withdrawn = '\n' .. string.sub(id, #workflow + 2) .. ' - '
+  return string.find(found[2] or '', withdrawn, 1, true) and 'cancelled' or 'lost'
+end
+if state.fence ~= fence or state.owner ~= owner then return 'lost' end
+
+if state.kind == 'p' then
+  -- A sweep gave it back, nobody took it. Its token is gone: only this renewal's fence can go on with it.
+  redis.call('ZREM', PENDING, state.rest)
+  redis.call('HSET', WORKFLOW, 's:' .. id, state_text('c', fence, owner, state.limit, ''))
+  redis.call('HSET', OWNERS, id, fence .. ' ' .. owner)
+  local due = state.limit ~= '' and redis.call('HGET', WORKFLOW, 'd:' .. state.limit)
+  if due then redis.call('ZADD', DEADLINES, due, workflow .. '|' .. state.limit) end
+end
+redis.call('ZADD', LEASES, read_clock() + lease, id)
+return 'ok'

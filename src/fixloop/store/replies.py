@@ -1,0 +1,160 @@
+"""From the arrays the scripts answer with to records, and from a commit to what its script is given."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
+
+from fixloop.errors import ProtocolError
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.ticket import Ticket
+from fixloop.store.entries import digest_of, inflate
+from fixloop.store.keys import feature_of, issue_of
+from fixloop.store.records import Claim, Commit, Committed, Due, Held, Snapshot, Swept
+
+__all__ = [
+    "change_text",
+    "claim",
+    "committed",
+    "fields",
+    "moment",
+    "snapshot",
+    "snapshot_bytes",
+    "swept",
+    "ticket",
+]
+
+_KINDS: Mapping[str, Literal["pending", "claimed", "delayed"]] = {
+    "p": "pending",
+    "c": "claimed",
+    "d": "delayed",
+}
+
+
+def ticket(text: bytes) -> Ticket:
+    """A stored ticket."""
+    return Ticket.model_validate_json(text)
+
+
+def ticket_text(offered: Ticket) -> str:
+    """The stored form of a ticket; what is None is left out, for Lua's sake."""
+    return offered.model_dump_json(exclude_none=True)
+
+
+def moment(wall: bytes, clock: bytes) -> Moment:
+    """A moment from a script's two texts."""
+    return Moment(datetime.fromtimestamp(float(wall), UTC), float(clock))
+
+
+def fields(text: bytes) -> dict[str, str]:
+    """Plain fields as `plain_fields` in Lua wrote them."""
+    return cast("dict[str, str]", json.loads(text))
+
+
+def snapshot_bytes(stored: bytes, workflow: str) -> bytes:
+    """
+    A snapshot from its stored form.
+
+    Raises:
+        ProtocolError: it is damaged.
+    """
+    data = inflate(stored)
+    if data is None:
+        raise ProtocolError(f"the snapshot of {workflow} is damaged; see `fixloop audit verify`")
+    return data
+
+
+def change_text(commit: Commit, *, head: str, new_head: str) -> str:
+    """What commit.lua is told, JSON; the snapshot and the entry travel beside it."""
+    return json.dumps(
+        {
+            "workflow": commit.workflow,
+            "feature": feature_of(commit.workflow),
+            "issue": issue_of(commit.workflow),
+            "expected": commit.expected_version,
+            "head": head,
+            "new_head": new_head,
+            "ticket": commit.ticket,
+            "owner": commit.owner,
+            "fence": str(commit.fence),
+            "operation": commit.operation,
+            "fields": dict(commit.fields),
+            "tickets": [ticket_text(offered) for offered in commit.new_tickets],
+            "drop": commit.drop_tickets,
+            "drop_all": commit.drop_all_tickets,
+            "set": dict(commit.set_deadlines),
+            "clear": commit.clear_deadlines,
+            "clear_all": commit.clear_all_deadlines,
+            "live": {True: "begin", False: "end", None: ""}[commit.live],
+        },
+        separators=(",", ":"),
+    )
+
+
+def committed(reply: Sequence[Any], workflow: str) -> Committed:
+    """The answer of commit.lua."""
+    status, version, head, payload, other = reply
+    kind = status.decode()
+    if kind == "dup":
+        return Committed("dup", version, digest_of(payload))
+    data = snapshot_bytes(payload, workflow) if payload else None
+    return Committed(kind, int(version), head.decode(), data, other.decode())
+
+
+def claim(reply: Sequence[Any], workflow: str) -> Claim:
+    """The answer of claim.lua."""
+    status, now, away = reply[0].decode(), moment(reply[1], reply[2]), float(reply[3])
+    if status != "ok":
+        return Claim(status, now, away)
+    fence, version, stored, head, text, deaths, plain = reply[4:]
+    return Claim(
+        "ok",
+        now,
+        away,
+        int(fence),
+        int(version),
+        snapshot_bytes(stored, workflow),
+        head.decode(),
+        ticket(text),
+        int(deaths),
+        fields(plain),
+    )
+
+
+def snapshot(reply: Sequence[Any], workflow: str) -> Snapshot | None:
+    """The answer of read.lua."""
+    wall, clock, away, version, head, stored, stale, plain, tickets, deadlines = reply
+    if not version:
+        return None
+    return Snapshot(
+        workflow=workflow,
+        version=int(version),
+        snapshot=snapshot_bytes(stored, workflow),
+        head=head.decode(),
+        fields=fields(plain),
+        moment=moment(wall, clock),
+        away_seconds=float(away),
+        tickets=tuple(sorted((_held(*found) for found in tickets), key=lambda held: held.ticket.id)),
+        deadlines={name.decode(): float(due) for name, due in sorted(deadlines)},
+        stale=int(stale),
+    )
+
+
+def swept(reply: Sequence[Any]) -> Swept:
+    """The answer of sweep.lua."""
+    mine, wall, clock, away, gap, due, lapsed, ready, unheard = reply
+    return Swept(
+        bool(mine),
+        moment(wall, clock),
+        float(away),
+        float(gap),
+        tuple(Due(workflow.decode(), name.decode(), float(at)) for workflow, name, at in due),
+        tuple(map(ticket, lapsed)),
+        tuple(map(ticket, ready)),
+        tuple(map(ticket, unheard)),
+    )
+
+
+def _held(text: bytes, state: bytes, deaths: bytes) -> Held:
+    kind, fence, owner, _limit, _rest = state.decode().split("\n", 4)
+    return Held(ticket(text), _KINDS[kind], owner, int(fence), int(deaths))

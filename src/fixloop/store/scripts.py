@@ -1,0 +1,27 @@
+"""The Lua scripts as Redis gets them: the limits, the shared beginning, then the script's own file."""
+
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from fixloop.store.limits import SCRIPT_LIMITS
+
+__all__ = ["SCRIPTS", "source"]
+
+_OF_A_SHARD: Final = ("commit", "claim", "renew", "release", "sweep", "read", "list", "now")
+_ALONE: Final = ("number", "acquire", "keep")
+SCRIPTS: Final = _OF_A_SHARD + _ALONE
+
+
+@cache
+def source(name: str) -> str:
+    """The complete text of the script `name`."""
+    own = _text(name)
+    if name in _ALONE:
+        return own
+    limits = "".join(f"local {limit} = {value}\n" for limit, value in SCRIPT_LIMITS.items())
+    return limits + _text("prelude") + own
+
+
+def _text(name: str) -> str:
+    return files("fixloop.store").joinpath(f"{name}.lua").read_text("utf-8")

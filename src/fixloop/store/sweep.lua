@@ -1,0 +1,127 @@
+-- One shard's housekeeping: the clock, due deadlines, run-out leases, delays that are over, hints that were lost.
+-- One sweeper at a time has a shard. At most `most` of each kind a call; the work is in proportion to what is found.
+
+local owner, lease, horizon, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local prefix, empty_queues = ARGV[5], cjson.decode(ARGV[6])
+
+local clock, wall, away, turned, swept = read_clock()
+local shard = as_table(redis.call('HGETALL', SHARD))
+if shard.sweeper and shard.sweeper ~= owner and tonumber(shard['until']) > wall then
+  return {0, seconds(wall), seconds(clock), seconds(away), '0', {}, {}, {}, {}}
+end
+
+-- The clock's own reading does not jump here: what the wall gained over AWAY_AFTER goes into `away`.
+local gap = wall - swept
+if gap > AWAY_AFTER then away = away + gap - AWAY_AFTER end
+if gap < 0 then turned = turned + gap end
+redis.call('HSET', SHARD, 'swept', seconds(wall), 'away', seconds(away), 'turned', seconds(turned),
+  'sweeper', owner, 'until', seconds(wall + lease))
+clock = wall - away - turned
+
+local function workflow_key(ticket)
+  return prefix .. string.match(ticket, '^[^.]*')
+end
+
+-- Handed out again SEND_AGAIN seconds after it was due, unless a commit has removed it. The score is ahead by the horizon,
+-- because that is how far ahead the next sweep looks.
+local function due_deadlines()
+  local due = {}
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', DEADLINES, '-inf', clock + horizon, 'LIMIT', 0, most)) do
+    local workflow, name = string.match(member, '^([^|]*)|(.*)$')
+    local at = redis.call('HGET', prefix .. workflow, 'd:' .. name)
+    if at then
+      redis.call('ZADD', DEADLINES, math.max(tonumber(at), clock) + SEND_AGAIN + horizon, member)
+      due[#due + 1] = {workflow, name, at}
+    else
+      redis.call('ZREM', DEADLINES, member)
+    end
+  end
+  return due
+end
+
+-- The fence stays on a ticket whose lease ran out: if its holder was only slow, its renewal or commit still counts.
+local function offer_again(id, state, found)
+  local key = workflow_key(id)
+  local text = redis.call('HGET', key, 't:' .. id)
+  local member = offer(cjson.decode(text), clock)
+  redis.call('HSET', key, 's:' .. id, state_text('p', state.fence, state.owner, state.limit, member))
+  found[#found + 1] = text
+end
+
+local function state_of(id)
+  return read_state(redis.call('HGET', workflow_key(id), 's:' .. id))
+end
+
+local function lapsed_leases()
+  local found = {}
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '-inf', clock, 'LIMIT', 0, most)) do
+    redis.call('ZREM', LEASES, id)
+    redis.call('HDEL', OWNERS, id)
+    local state = state_of(id)
+    if state then
+      offer_again(id, state, found)
+      -- Its limit does not run while nobody works on it; a late renewal starts it again where it was.
+      if state.limit ~= '' then
+        redis.call('ZREM', DEADLINES, string.match(id, '^[^.]*') .. '|' .. state.limit)
+      end
+    end
+  end
+  return found
+end
+
+local function ended_delays()
+  local found = {}
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', DELAYED, '-inf', clock, 'LIMIT', 0, most)) do
+    redis.call('ZREM', DELAYED, id)
+    local state = state_of(id)
+    if state then offer_again(id, state, found) end
+  end
+  return found
+end
+
+local function hint_again(member, id, found)
+  redis.call('ZREM', PENDING, member)
+  local state = state_of(id)
+  if state then offer_again(id, state, found) end
+end
+
+-- Of the tickets made after this one, those that are no longer pending were claimed: numbers in a lane have no gaps.
+local function overtaken(lane, made, found)
+  local first, last = '[' .. lane .. '|', '[' .. lane .. '|~'
+  local count = redis.call('ZLEXCOUNT', PENDING, first, last)
+  if count == 0 then
+    redis.call('HDEL', SHARD, 'made:' .. lane)
+    return
+  end
+  for place, member in ipairs(redis.call('ZRANGEBYLEX', PENDING, first, last, 'LIMIT', 0, most - #found)) do
+    local number, id = string.match(member, '^(%d+)|%d+|(.*)$', #lane + 2)
+    if made - tonumber(number) - (count - place) < OVERTAKEN_BY then return end
+    hint_again(member, id, found)
+  end
+end
+
+local function alone_in_empty_queue(queue, found)
+  local first, last = '[' .. queue .. '|', '[' .. queue .. '|~'
+  for _, member in ipairs(redis.call('ZRANGEBYLEX', PENDING, first, last, 'LIMIT', 0, most)) do
+    local at, id = string.match(member, '^%d|%d+|(%d+)|(.*)$', #queue + 2)
+    if #found < most and tonumber(at) < (clock - UNHEARD_AFTER) * 1000 then hint_again(member, id, found) end
+  end
+end
+
+local function unheard()
+  local found = {}
+  for name, made in pairs(shard) do
+    local lane = string.match(name, '^made:(.*)$')
+    if lane then overtaken(lane, tonumber(made), found) end
+  end
+  for _, queue in ipairs(empty_queues) do alone_in_empty_queue(queue, found) end
+  return found
+end
+
+-- Lanes first: their numbers were read before anything here became pending. Deadlines last: the limit of a ticket whose
+-- lease ran out is not due.
+local lost = unheard()
+local lapsed = lapsed_leases()
+local ready = ended_delays()
+return {1, seconds(wall), seconds(clock), seconds(away), seconds(gap > AWAY_AFTER and gap or 0),
+  due_deadlines(), lapsed, ready, lost}
