@@ -4,10 +4,11 @@ import logging
 from typing import Any, Final
 
 from celery import Task
-from fixloop.enqueueing import enqueue
 
+from fixloop.enqueueing import Feature, enqueue
 from fixloop.hints import START_TASK, task_name
 from fixloop.protocol.outcome import NotDue, Unexpected
+from fixloop.settings import load_settings
 from workers.app import app
 from workers.process import process
 from workers.steps import carry_out
@@ -50,8 +51,7 @@ def start(**feature: Any) -> None:
 
 
 @app.task(name="fixloop.validation.prepare")  # type: ignore[untyped-decorator]
-def prepare(*, issue: int, repo: str, ref: str | None = None, name: str = "", **further: Any) -> str:
+def prepare(**feature: Any) -> str:
     """Snapshot the repository and create the workflow; the same call twice is one workflow."""
-    if further:
-        raise TypeError(f"unknown argument {', '.join(sorted(further))}; known are issue, repo, ref, name")
-    return enqueue(process().engine, issue=issue, repo=repo, ref=ref, name=name).workflow
+    cache = load_settings().cache_dir
+    return enqueue(process().engine, Feature.model_validate(feature), cache=cache).workflow

@@ -246,6 +246,9 @@ def _entry(event: Event, outcome: Outcome, moment: Moment, held: Holding | None)
         "decide": DECIDE_VERSION,
         "event": event.model_dump(mode="json", exclude_defaults=True) | {"kind": event.kind},
     }
+    named = _artifacts(event)
+    if named:
+        entry["artifacts"] = named
     if outcome.messages:
         entry["messages"] = [_recorded(message) for message in outcome.messages]
     if outcome.transitions:
@@ -255,6 +258,12 @@ def _entry(event: Event, outcome: Outcome, moment: Moment, held: Holding | None)
     if held is not None:
         entry["by"] = {"ticket": held.ticket.id, "fence": held.fence, "owner": held.owner}
     return entry
+
+
+def _artifacts(event: Event) -> list[str]:
+    """What the event rests on and the history has to vouch for."""
+    configuration = getattr(event, "configuration", "")
+    return [*getattr(event, "artifacts", ()), *([configuration] if configuration else [])]
 
 
 def _recorded(message: Message) -> dict[str, Any]:

@@ -73,6 +73,8 @@ class RunFinished(_Event):
     coverage: str = ""
     error: str = ""
     stack_trace: str = ""
+    artifacts: tuple[str, ...] = ()
+    """Digests of the reports and outputs it rests on, kept in the store."""
 
 
 class ReportDelivered(_Event):
@@ -98,6 +100,8 @@ class FixCompleted(_Event):
     kind: Literal["fix-completed"] = "fix-completed"
     specialist: str
     completion: Completion
+    artifacts: tuple[str, ...] = ()
+    """Digests of what the fixer printed and answered."""
 
 
 class FixFailed(_Event):

@@ -1,0 +1,209 @@
+"""Handing a feature in: snapshot, frozen configuration, identity, and the workflow that is created from them.
+
+The same code serves `run`, `enqueue`, the Python call and the Celery task. The same call twice is one workflow.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.configuration.document import read_document
+from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.model import Configuration
+from fixloop.engine import Engine
+from fixloop.errors import RefusedError, UsageError
+from fixloop.protocol.events import Cancelled, WorkflowStarted
+from fixloop.protocol.state import Limits, State
+from fixloop.repository.identity import Project, project_of, project_of_url
+from fixloop.repository.snapshot import Snapshot, is_url, mirror_of, take_snapshot, take_snapshot_of_url
+from fixloop.store.keys import workflow_id
+
+__all__ = ["Enqueued", "Feature", "enqueue", "exported", "limits_of", "project_at"]
+
+
+class Feature(BaseModel):
+    """What is handed in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    issue: int | None = None
+    """None: the lowest number this project has never used."""
+    repo: str = "."
+    """A folder in a checkout, a plain folder, or a git URL."""
+    ref: str | None = None
+    name: str = ""
+    fixer: str | None = None
+    only: str | None = None
+    max_iterations: int | None = None
+    restart: bool = False
+    """Cancel the live workflow of the same feature instead of refusing."""
+    own_queue: bool = False
+    """A queue of its own, for a `run` that brings its own worker."""
+
+
+class Enqueued(NamedTuple):
+    """The feature's workflow, new or joined."""
+
+    workflow: str
+    created: bool
+    state: State
+    configuration: Configuration
+
+
+class _Prepared(NamedTuple):
+    project: Project
+    issue: int
+    snapshot: Snapshot
+    configuration: Configuration
+
+
+def enqueue(engine: Engine, feature: Feature, *, cache: Path) -> Enqueued:
+    """
+    Create the feature's workflow, or join the live one on the same tree.
+
+    Raises:
+        UsageError: the path, the configuration or the fixer cannot be used; nothing was created.
+        RefusedError: the feature is live on another tree.
+    """
+    prepared = _prepare(engine, feature, cache)
+    live = engine.store.live(prepared.project.hash8, prepared.issue)
+    if live is not None:
+        joined = _join(engine, live, prepared, feature)
+        if joined is not None:
+            return joined
+    return _create(engine, prepared, feature)
+
+
+def project_at(path: Path) -> Project:
+    """The project of a folder, by its configuration or its repository."""
+    configured = read_document(path).table.get("project", "")
+    return project_of(path, configured if isinstance(configured, str) else "")
+
+
+def limits_of(configuration: Configuration) -> Limits:
+    """The protocol's limits from the configured minutes; the cap on an iteration never undercuts a step's own."""
+    specialists = {entry.name: entry.timeout_minutes * 60 for entry in configuration.specialists}
+    fixing = configuration.fixer.timeout_minutes * 60 if configuration.fixer is not None else 1800.0
+    default = Limits().iteration_seconds or 0.0
+    return Limits(
+        specialist_seconds=specialists,
+        fix_seconds=fixing,
+        iteration_seconds=max([default, fixing, *specialists.values()]),
+    )
+
+
+@contextmanager
+def exported(snapshot: Snapshot, commit: str, cache: Path) -> Iterator[Path]:
+    """The folder a workflow's commands see, at `commit`, as plain files in a temporary place."""
+    with tempfile.TemporaryDirectory(prefix="fixloop-") as folder:
+        top, index = Path(folder) / "tree", Path(folder) / "index"
+        top.mkdir()
+        git = mirror_of(snapshot, cache).over(top).with_index(index)
+        git.run("read-tree", commit)
+        git.run("checkout-index", "--all", "--force")
+        yield top / snapshot.subdirectory
+
+
+def _prepare(engine: Engine, feature: Feature, cache: Path) -> _Prepared:
+    if feature.issue is not None and not 0 < feature.issue < 10**15:
+        raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
+    if is_url(feature.repo):
+        return _from_url(engine, feature, cache)
+    directory = Path(feature.repo)
+    if not directory.exists():
+        raise UsageError(f"no such path: {feature.repo}")
+    project = project_at(directory)
+    issue = _number(engine, project, feature)
+    if feature.ref:
+        snapshot = take_snapshot(directory, issue=issue, cache=cache, ref=feature.ref)
+        with exported(snapshot, snapshot.commit, cache) as folder:
+            configuration = _configuration(folder, feature, project)
+    else:
+        configuration = _configuration(directory, feature, project)
+        globs = configuration.workspace.copy_globs
+        snapshot = take_snapshot(directory, issue=issue, cache=cache, copy_globs=globs)
+    _check_fixer(configuration, directory)
+    return _Prepared(project, issue, snapshot, configuration)
+
+
+def _from_url(engine: Engine, feature: Feature, cache: Path) -> _Prepared:
+    project = project_of_url(feature.repo)
+    issue = _number(engine, project, feature)
+    snapshot = take_snapshot_of_url(feature.repo, feature.ref, issue=issue, cache=cache)
+    with exported(snapshot, snapshot.commit, cache) as folder:
+        configured = read_document(folder).table.get("project", "")
+        if configured and isinstance(configured, str):
+            project = project_of_url(feature.repo, configured)
+        configuration = _configuration(folder, feature, project)
+        _check_fixer(configuration, folder)
+    return _Prepared(project, issue, snapshot, configuration)
+
+
+def _configuration(directory: Path, feature: Feature, project: Project) -> Configuration:
+    loaded = load_configuration(directory, fixer=feature.fixer, only=feature.only, project=project.name)
+    if feature.max_iterations is None:
+        return loaded
+    return loaded.model_copy(update={"max_iterations": feature.max_iterations})
+
+
+def _number(engine: Engine, project: Project, feature: Feature) -> int:
+    if feature.issue is None:
+        return engine.store.allocate_issue(project.hash8)
+    engine.store.use_issue(project.hash8, feature.issue)
+    return feature.issue
+
+
+def _check_fixer(configuration: Configuration, directory: Path) -> None:
+    """A fixer that cannot be found is refused before anything runs."""
+    if configuration.fixer is None:
+        return
+    program = configuration.fixer.command[0]
+    local = directory / program if "/" in program else None
+    if shutil.which(program) is None and not (local is not None and local.is_file()):
+        raise UsageError(f"the fixer's command {program!r} is not found; install it or mend `[fixer] command`")
+
+
+def _join(engine: Engine, live: str, prepared: _Prepared, feature: Feature) -> Enqueued | None:
+    state = engine.state(live)
+    if feature.restart:
+        event = Cancelled(reason="started again with --restart")
+        engine.apply(live, event, operation=f"restart/{prepared.snapshot.tree}")
+        return None
+    if Snapshot.model_validate_json(state.snapshot).tree != prepared.snapshot.tree:
+        raise RefusedError(
+            f"issue {prepared.issue} is live on another tree (workflow {live}); `fixloop cancel "
+            f"{prepared.issue}` it, or start again with --restart"
+        )
+    return Enqueued(live, False, state, prepared.configuration)
+
+
+def _create(engine: Engine, prepared: _Prepared, feature: Feature) -> Enqueued:
+    project, configuration, snapshot = prepared.project.hash8, prepared.configuration, prepared.snapshot
+    number = engine.store.next_number(project, prepared.issue)
+    workflow = workflow_id(project, prepared.issue, number)
+    event = WorkflowStarted(
+        workflow=workflow,
+        project=prepared.project.name,
+        issue=prepared.issue,
+        name=feature.name or Path(snapshot.source).name.removesuffix(".git"),
+        specialists=tuple(entry.name for entry in configuration.specialists),
+        max_iterations=configuration.max_iterations,
+        limits=limits_of(configuration),
+        fixer="command" if configuration.fixer is not None else "outside",
+        notify=bool(configuration.notify),
+        queue=f"run-{workflow}" if feature.own_queue else "",
+        configuration=engine.store.put_artifact(workflow, configuration.to_json().encode()),
+        snapshot=snapshot.model_dump_json(),
+        tip=snapshot.commit,
+        tree=snapshot.tree,
+    )
+    applied = engine.start(event)
+    if applied.status == "exists":
+        joined = _join(engine, applied.other, prepared, feature)
+        return joined if joined is not None else _create(engine, prepared, feature)
+    return Enqueued(workflow, applied.status == "ok", engine.state(workflow), configuration)
