@@ -1,0 +1,103 @@
+"""A command as the user writes it, to the arguments that are run.
+
+A string is split as a shell would, but no shell runs it; a list is taken as it stands. Refuses what would
+only work in a shell, and placeholders that nothing reads.
+"""
+
+import re
+import shlex
+from pathlib import PurePath
+from typing import Any, Final
+
+from fixloop.configuration.place import Place, nearest
+from fixloop.errors import UsageError
+
+__all__ = ["PLACEHOLDERS", "braces_doubled", "is_plain", "program_name", "split_command", "with_placeholders"]
+
+PLACEHOLDERS: Final = ("junit", "sarif", "coverage")
+SHELL_WORDS: Final = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>"})
+_WORD: Final = re.compile(r"(?<!\{)\{([A-Za-z_][\w-]*)\}(?!\})")
+_NEARLY: Final = re.compile(r"\{\s*(junit|sarif|coverage)\s*\}", re.IGNORECASE)
+_DOUBLED: Final = re.compile(r"\{\{([A-Za-z_][\w-]*)\}\}")
+
+
+def split_command(value: Any, place: Place) -> tuple[str, ...]:
+    """
+    The arguments of a command given as a string or a list of strings.
+
+    Raises:
+        UsageError: empty, unbalanced quotes, shell syntax, another type, or a NUL character.
+    """
+    words = _from_text(value, place) if isinstance(value, str) else _from_list(value, place)
+    if not words or not words[0].strip():
+        raise place.error("is an empty command; give the program and its arguments")
+    if any("\0" in word for word in words):
+        raise place.error("contains a NUL character, which no command can be given")
+    return words
+
+
+def with_placeholders(words: tuple[str, ...], place: Place) -> tuple[str, ...]:
+    """
+    Check the placeholders of a check's command; `{{word}}` is how a literal `{word}` is written.
+
+    Raises:
+        UsageError: a placeholder that is none of `{junit}`, `{sarif}`, `{coverage}`.
+    """
+    for word in words:
+        for found in (*_WORD.finditer(word), *_NEARLY.finditer(word)):
+            if found[0] not in {f"{{{name}}}" for name in PLACEHOLDERS}:
+                raise _unknown_placeholder(found[0], found[1], place)
+    return tuple(_DOUBLED.sub(r"{\1}", word) for word in words)
+
+
+def braces_doubled(word: str) -> str:
+    """The inverse of what `with_placeholders` does to a literal `{word}`."""
+    return _WORD.sub(lambda found: found[0] if found[1] in PLACEHOLDERS else f"{{{found[0]}}}", word)
+
+
+def is_plain(words: tuple[str, ...]) -> bool:
+    """True when the words joined by spaces are split into the same words again."""
+    try:
+        return split_command(" ".join(words), Place("")) == words
+    except UsageError:
+        return False
+
+
+def program_name(words: tuple[str, ...]) -> str:
+    """What a check is called that has no name: its program, or the module or script that Python runs."""
+    name = PurePath(words[0]).name or words[0]
+    if re.fullmatch(r"python[\d.]*", name) and len(words) > 1:
+        following = words[2] if words[1] == "-m" and len(words) > 2 else words[1]
+        name = name if following.startswith("-") else PurePath(following).name or name
+    return "".join(sign for sign in name if sign.isprintable()).strip()[:80] or "command"
+
+
+def _from_text(text: str, place: Place) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise place.error(
+            f"cannot be split into arguments: {str(error).lower()}; close the quote, or give a list"
+        ) from None
+    for word in words:
+        if word in SHELL_WORDS or word.endswith(";"):
+            raise place.error(
+                f"uses {word[-9:]!r}, but no shell runs it; write several checks, a script, or a list"
+            )
+    if words and re.match(r"[A-Za-z_]\w*=", words[0]):
+        raise place.error(f"starts with a variable, but no shell runs it; begin with `env {words[0]}`")
+    return words
+
+
+def _from_list(value: Any, place: Place) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise place.wrong("a string or a list of strings", value)
+    return tuple(value)
+
+
+def _unknown_placeholder(written: str, word: str, place: Place) -> Exception:
+    near = nearest(word.strip(), PLACEHOLDERS)
+    advice = f"did you mean {{{near}}}?" if near else "known are {junit}, {sarif} and {coverage}"
+    return place.error(
+        f"has an unknown placeholder {written!r}; {advice} (a literal one is written {{{written}}})"
+    )

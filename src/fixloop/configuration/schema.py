@@ -1,0 +1,159 @@
+"""Every key that a configuration file may hold, in one table.
+
+The table drives both: reading the values and naming the key that a misspelt one was meant to be.
+Decides nothing about presets and gates; what a key means together with others is in `loading`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypedDict, cast
+
+from fixloop.configuration import values
+from fixloop.configuration.commands import split_command, with_placeholders
+from fixloop.configuration.document import Document
+from fixloop.configuration.model import FailOn
+from fixloop.configuration.place import Place, nearest, shown
+from fixloop.protocol.specialists import NAMES
+
+__all__ = ["Written", "WrittenCheck", "WrittenSpecialist", "written_in"]
+
+Reader = Callable[[Any, Place], Any]
+
+
+class WrittenCheck(TypedDict, total=False):
+    """Keys of a check; those that are missing were not written."""
+
+    name: str
+    command: tuple[str, ...]
+    optional: bool
+    fail_on: FailOn
+    coverage_percent: float
+    env: tuple[str, ...]
+
+
+class WrittenSpecialist(WrittenCheck, total=False):
+    """Keys of `[specialist.X]`; those of a check hold for all its checks."""
+
+    timeout_minutes: float
+    check: list[WrittenCheck]
+
+
+class WrittenFixer(TypedDict, total=False):
+    command: tuple[str, ...]
+    timeout_minutes: float
+    env: tuple[str, ...]
+
+
+class WrittenWorkspace(TypedDict, total=False):
+    setup: tuple[str, ...]
+    copy: tuple[str, ...]
+
+
+class Written(TypedDict, total=False):
+    """The whole file."""
+
+    project: str
+    max_iterations: int
+    notify: tuple[str, ...]
+    frontend: bool
+    workspace: WrittenWorkspace
+    fixer: WrittenFixer
+    specialist: dict[str, WrittenSpecialist]
+
+
+def written_in(document: Document) -> Written:
+    """
+    What `document` says, typed.
+
+    Raises:
+        UsageError: an unknown key (with the nearest known one), a wrong type or a wrong value.
+    """
+    return cast(Written, _section(TOP, document.table, document.place))
+
+
+def _check_command(value: Any, place: Place) -> tuple[str, ...]:
+    return with_placeholders(split_command(value, place), place)
+
+
+def _section(keys: Mapping[str, Reader], value: Any, place: Place) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise place.wrong("a table", value)
+    for key in value:
+        if key not in keys:
+            raise _unknown(key, keys, place)
+    # In the order of the table, so that the first complaint does not depend on the order in the file.
+    return {key: reader(value[key], place.at(key)) for key, reader in keys.items() if key in value}
+
+
+def _table(keys: Mapping[str, Reader]) -> Reader:
+    return lambda value, place: _section(keys, value, place.inside(place.key))
+
+
+def _checks(value: Any, place: Place) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not value:
+        raise place.error(f"must be written as [[{place.inside('check').heading.strip('[]')}]]")
+    return [_section(CHECK, entry, place.inside("check", item)) for item, entry in enumerate(value, 1)]
+
+
+def _specialists(value: Any, place: Place) -> dict[str, dict[str, Any]]:
+    if not isinstance(value, dict):
+        raise place.wrong("a table", value)
+    inside = place.inside(place.key)
+    for name in value:
+        if name not in NAMES:
+            raise _unknown_specialist(name, inside)
+    return {name: _section(SPECIALIST, value[name], inside.inside(name)) for name in NAMES if name in value}
+
+
+def _unknown(key: str, keys: Mapping[str, Reader], place: Place) -> Exception:
+    near = nearest(key, keys)
+    elsewhere = [name for name, table in SECTIONS.items() if key in table and table is not keys]
+    if near:
+        advice = f"did you mean {near!r}?"
+    elif key in NAMES:
+        advice = f"did you mean [specialist.{key}]?"
+    elif elsewhere:
+        advice = f"it belongs {' or '.join(elsewhere)}"
+    else:
+        advice = f"known are {', '.join(keys)}"
+    where = f"in {place.heading}" if place.heading else "at the top"
+    return place._replace(prefix="", section="", item=0).error(f"unknown key {shown(key)} {where}; {advice}")
+
+
+def _unknown_specialist(name: str, place: Place) -> Exception:
+    near = nearest(name.removesuffix("-specialist"), NAMES)
+    advice = f"did you mean {near!r}?" if near else f"the six are {', '.join(NAMES)}"
+    bare = place._replace(prefix="", section="")
+    return bare.error(f"unknown specialist {shown(name)} in [{place.heading.strip('[]')}]; {advice}")
+
+
+COMMON: Final[Mapping[str, Reader]] = {
+    "command": _check_command,
+    "optional": values.truth,
+    "fail_on": values.fail_on,
+    "coverage_percent": values.coverage_percent,
+    "env": values.environment_names,
+}
+CHECK: Final[Mapping[str, Reader]] = {"name": values.check_name, **COMMON}
+SPECIALIST: Final[Mapping[str, Reader]] = {**COMMON, "timeout_minutes": values.minutes, "check": _checks}
+WORKSPACE: Final[Mapping[str, Reader]] = {"setup": split_command, "copy": values.globs}
+FIXER: Final[Mapping[str, Reader]] = {
+    "command": split_command,
+    "timeout_minutes": values.minutes,
+    "env": values.environment_names,
+}
+TOP: Final[Mapping[str, Reader]] = {
+    "project": values.line_of_text,
+    "max_iterations": values.iterations,
+    "notify": split_command,
+    "frontend": values.truth,
+    "workspace": _table(WORKSPACE),
+    "fixer": _table(FIXER),
+    "specialist": _specialists,
+}
+SECTIONS: Final[Mapping[str, Mapping[str, Reader]]] = {
+    "at the top": TOP,
+    "in [workspace]": WORKSPACE,
+    "in [fixer]": FIXER,
+    "in [specialist.NAME]": SPECIALIST,
+    "in [[specialist.NAME.check]]": CHECK,
+}

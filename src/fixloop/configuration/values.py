@@ -1,0 +1,116 @@
+"""One reader for each kind of value in a configuration file.
+
+A reader takes what TOML gave and returns the typed value, or raises one sentence that names the key, what it
+takes and what stood there. Nothing is converted silently: "5" is not a number and 1 is not true.
+"""
+
+import math
+import re
+from pathlib import PurePosixPath
+from typing import Any
+
+from fixloop.configuration.model import FailOn
+from fixloop.configuration.place import Place, nearest
+
+__all__ = [
+    "check_name",
+    "coverage_percent",
+    "environment_names",
+    "fail_on",
+    "globs",
+    "iterations",
+    "line_of_text",
+    "minutes",
+    "truth",
+]
+
+NAME_CHARACTERS = 80
+TEXT_CHARACTERS = 500
+MOST_ITERATIONS = 1000
+# A month: longer than that nobody waits, and it still fits every clock that counts it.
+MOST_MINUTES = 43_200
+
+
+def truth(value: Any, place: Place) -> bool:
+    """`true` or `false`, and nothing that only looks like it."""
+    if not isinstance(value, bool):
+        raise place.wrong("true or false", value)
+    return value
+
+
+def iterations(value: Any, place: Place) -> int:
+    """How many runs of one specialist are allowed before a person decides."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_ITERATIONS:
+        raise place.wrong(f"a whole number from 1 to {MOST_ITERATIONS}", value)
+    return value
+
+
+def minutes(value: Any, place: Place) -> float:
+    """A duration; infinity and nan are numbers in TOML and none here."""
+    if not _is_number(value) or not 0 < value <= MOST_MINUTES:
+        raise place.wrong(f"a number of minutes above 0, at most {MOST_MINUTES}", value)
+    return float(value)
+
+
+def coverage_percent(value: Any, place: Place) -> float:
+    """A gate, 0 to 100."""
+    if not _is_number(value) or not 0 <= value <= 100:
+        raise place.wrong("a number from 0 to 100", value)
+    return float(value)
+
+
+def line_of_text(value: Any, place: Place) -> str:
+    """A name that is printed; it may not break a line or move a cursor."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise place.wrong("one line of text", value)
+    if len(value) > TEXT_CHARACTERS:
+        raise place.error(f"is longer than {TEXT_CHARACTERS} characters")
+    return value.strip()
+
+
+def check_name(value: Any, place: Place) -> str:
+    """A name short enough for a table."""
+    name = line_of_text(value, place)
+    if len(name) > NAME_CHARACTERS:
+        raise place.error(f"is longer than {NAME_CHARACTERS} characters")
+    return name
+
+
+def fail_on(value: Any, place: Place) -> FailOn:
+    """From which SARIF level a result fails."""
+    levels = [level.value for level in FailOn]
+    if not isinstance(value, str):
+        raise place.wrong("one of " + ", ".join(levels), value)
+    if value not in levels:
+        near = nearest(value, levels)
+        raise place.wrong(
+            "one of " + ", ".join(levels) + (f" (did you mean {near!r}?)" if near else ""), value
+        )
+    return FailOn(value)
+
+
+def environment_names(value: Any, place: Place) -> tuple[str, ...]:
+    """Names only: a value in the file would put a secret into the history of the repository."""
+    for name in _strings(value, place):
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise place.wrong("a list of names of environment variables, without values", name)
+    return tuple(dict.fromkeys(value))
+
+
+def globs(value: Any, place: Place) -> tuple[str, ...]:
+    """Patterns below the project; one that leaves it would copy strangers' files into the workspace."""
+    for pattern in _strings(value, place):
+        path = PurePosixPath(pattern)
+        if not pattern.strip() or "\0" in pattern or path.is_absolute() or ".." in path.parts:
+            raise place.wrong("a list of patterns below the project, without '..'", pattern)
+    return tuple(value)
+
+
+def _strings(value: Any, place: Place) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
+        raise place.wrong("a list of strings", value)
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
