@@ -6,7 +6,7 @@ import pytest
 
 from fixloop.app_folder import app_folder
 from fixloop.configuration.loading import load_configuration
-from fixloop.configuration.presets import given_paths
+from fixloop.configuration.presets import given_paths, paths_without_files
 from fixloop.errors import UsageError
 from fixloop.protocol.specialists import NAMES
 from tests.unit.configuration_project import check_of, commands_of, written
@@ -67,6 +67,19 @@ def test_each_preset_names_the_paths_it_is_given(tmp_path: Path) -> None:
     assert (given.pop("ruff"), given.pop("format")) == ((".",), (".",))
     assert given == dict.fromkeys(("mypy", "bandit", "secrets", "parse"), ("src",))
     assert given_paths(check_of(configuration, "unit-test", "pytest")) == ("tests/unit",)
+
+
+def test_a_preset_whose_code_has_moved_away_is_told_from_one_that_found_nothing(tmp_path: Path) -> None:
+    written(tmp_path, {"cart.py": "", "shop/__init__.py": "", "requirements.txt": "bandit"})
+    check = check_of(load_configuration(tmp_path), "security", "bandit")
+    before = paths_without_files(check, tmp_path)
+
+    (tmp_path / "cart.py").rename(tmp_path / "basket.py")
+    (tmp_path / "shop/__init__.py").unlink()
+
+    assert before == ()
+    assert paths_without_files(check, tmp_path) == ("shop", "cart.py")
+    assert paths_without_files(check.model_copy(update={"preset": ""}), tmp_path) == ()
 
 
 def test_a_project_without_tools_gets_only_what_its_tests_need(tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ TEST_FILES = ("test_*.py", "*_test.py")
 
 
 def has_python(directory: Path) -> bool:
-    """True when there is any Python file below `directory`."""
-    return any(name.endswith((".py", ".pyi")) for name in _file_names(directory))
+    """True when there is any Python file below `directory`, or it is one itself."""
+    names = [directory.name] if directory.is_file() else _file_names(directory)
+    return any(name.endswith((".py", ".pyi")) for name in names)
 
 
 def has_tests(directory: Path, patterns: Sequence[str] = ()) -> bool:

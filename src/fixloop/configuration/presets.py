@@ -6,7 +6,7 @@ Chooses and fills in. What the project has is found by `detection`; `loading` ap
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -14,11 +14,19 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from fixloop.app_folder import app_folder
 from fixloop.configuration.declarations import Signs
 from fixloop.configuration.detection import Found
+from fixloop.configuration.layout import has_python
 from fixloop.configuration.model import Check
 from fixloop.errors import ProtocolError
 from fixloop.protocol.specialists import NAMES
 
-__all__ = ["TARGET_COVERAGE_PERCENT", "all_tools", "given_paths", "not_configured", "preset_checks"]
+__all__ = [
+    "TARGET_COVERAGE_PERCENT",
+    "all_tools",
+    "given_paths",
+    "not_configured",
+    "paths_without_files",
+    "preset_checks",
+]
 
 TARGET_COVERAGE_PERCENT: Final = 80.0
 """The gate where nothing else is written (A29, B68)."""
@@ -64,11 +72,7 @@ def all_tools() -> dict[str, Signs]:
 
 
 def given_paths(check: Check) -> tuple[str, ...]:
-    """
-    The files and folders that a preset's command is pointed at; empty for a check of the user's own.
-
-    When none of them holds a file any more, such a tool reports "nothing found", which is no PASS.
-    """
+    """The files and folders that a preset's command is pointed at; empty for a check of the user's own."""
     if not check.preset:
         return ()
     templates = [entry.command for entry in _preset(check.preset).check if entry.name == check.name]
@@ -77,6 +81,16 @@ def given_paths(check: Check) -> tuple[str, ...]:
         if last in PATHS and before in check.command:
             return check.command[check.command.index(before) + 1 :]
     return ()
+
+
+def paths_without_files(check: Check, directory: Path) -> tuple[str, ...]:
+    """
+    Of the paths that a preset's command is pointed at, those that hold no Python file in `directory`.
+
+    Not empty means that the check proves nothing there: bandit and compileall exit 0 and say nothing when
+    the code has moved to another folder.
+    """
+    return tuple(path for path in given_paths(check) if not has_python(directory / path))
 
 
 def not_configured(found: Found, checks: tuple[Check, ...]) -> tuple[str, ...]:
