@@ -1,0 +1,177 @@
+"""The communication log as text and as data: entries, the full log, its statistics (A77-A85).
+
+Works on the lines of a workflow as they stand, in their order (A84). Counts are computed from the lines,
+never kept beside them, so header and statistics cannot disagree (A83). What is not a line is K39's matter.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.protocol.durations import iso_stamp
+from fixloop.protocol.messages import Message, RevalidationResult
+from fixloop.protocol.rendering import fill, render_whole
+
+__all__ = ["Statistics", "as_json_entries", "full_log", "message_type", "render_entry", "statistics", "title"]
+
+#: Message Type of an entry, and the short title of a line in the chronological list.
+_NAMES: Final = {
+    "failure-detected": ("Failure Detected", "Failure detected"),
+    "failure-report": ("Failure Report", "Failure report"),
+    "fix-request": ("Fix Request", "Fix request"),
+    "fix-completion": ("Fix Completion", "Fix completion"),
+    "revalidation-trigger": ("Re-validation Trigger", "Re-validation trigger"),
+    "revalidation-result": ("Re-validation Result", "Re-validation result"),
+    "success": ("Success Notification", "Success notification"),
+    "escalation": ("Escalation Report", "Escalation report"),
+    "timeout-reminder": ("Timeout Reminder", "Timeout reminder"),
+    "error-notification": ("Error Notification", "Error notification"),
+    "protocol-violation": ("Protocol Violation Notice", "Protocol violation notice"),
+}
+_OUTCOMES: Final = {
+    None: "In progress",
+    "success": "Success (all validations passed)",
+    "skipped": "Skipped (failed but proceeding)",
+    "aborted": "Aborted (returned to design)",
+    "cancelled": "Cancelled",
+}
+
+
+class Statistics(BaseModel):
+    """The statistics block (A82); a fix request counts wherever it travels, alone or attached (K9)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    total_messages: int
+    failure_reports: int
+    fix_requests: int
+    fix_completions: int
+    revalidation_triggers: int
+    revalidation_results: int
+    """Without the Validation Result of a first run (G16)."""
+    success_notifications: int
+    iterations: str
+    """`2 (1 initial + 1 retry)`, summed over the specialists."""
+    outcome: str
+
+
+def statistics(lines: Sequence[Message], *, outcome: str | None) -> Statistics:
+    """
+    Count `lines` (A82).
+
+    Args:
+        lines: The workflow's lines in order.
+        outcome: success, skipped, aborted or cancelled; None while it runs; other words stand as they are.
+    """
+    attached = [line.attached for line in lines if line.attached is not None]
+    counts = Counter(line.body.kind for line in (*lines, *attached) if not _is_first_result(line))
+    return Statistics(
+        total_messages=len(lines),
+        failure_reports=counts["failure-report"],
+        fix_requests=counts["fix-request"],
+        fix_completions=counts["fix-completion"],
+        revalidation_triggers=counts["revalidation-trigger"],
+        revalidation_results=counts["revalidation-result"],
+        success_notifications=counts["success"],
+        iterations=_iterations(lines),
+        outcome=_OUTCOMES.get(outcome, outcome or ""),
+    )
+
+
+def render_entry(message: Message) -> str:
+    """One line's log entry (A77)."""
+    return fill("log-entry", m=message, message_type=message_type(message))
+
+
+def full_log(
+    lines: Sequence[Message],
+    *,
+    issue: int,
+    feature: str,
+    outcome: str | None,
+    started: datetime | None = None,
+    completed: datetime | None = None,
+) -> str:
+    """
+    The whole log as Markdown (A79-A83).
+
+    Args:
+        lines: The workflow's lines in order.
+        issue: The feature's number.
+        feature: The feature's name.
+        outcome: As in `statistics`.
+        started: When the workflow began; the first line's time if not given.
+        completed: When it ended; with an outcome and no time the last line's.
+    """
+    began = started or (lines[0].at if lines else None)
+    latest = completed or (lines[-1].at if lines else began)
+    return fill(
+        "full-log",
+        issue=issue,
+        feature=feature,
+        started=began,
+        completed=latest if outcome is not None else None,
+        duration_seconds=(latest - began).total_seconds() if began and latest else 0,
+        total_iterations=sum(_runs(lines).values()),
+        lines=[(line, title(line)) for line in lines],
+        statistics=statistics(lines, outcome=outcome),
+    )
+
+
+def as_json_entries(lines: Iterable[Message]) -> list[dict[str, Any]]:
+    """The `entries` of `fixloop log --json`; `rendered` holds what is attached to a line too (A85)."""
+    return [
+        {
+            "entry_id": line.entry_id,
+            "timestamp": iso_stamp(line.at),
+            "sender": line.sender,
+            "recipient": line.recipient,
+            "message_type": line.body.kind,
+            "message_id": line.message_id,
+            "summary": line.summary,
+            "status_before": line.status_before.value,
+            "status_after": line.status_after.value,
+            "iteration": line.iteration,
+            "max_iterations": line.max_iterations,
+            "rendered": render_whole(line),
+        }
+        for line in lines
+    ]
+
+
+def message_type(message: Message) -> str:
+    """`Failure Report`, as an entry names the type."""
+    name = _NAMES[message.body.kind][0]
+    return "Validation Result" if _is_first_result(message) else name
+
+
+def title(message: Message) -> str:
+    """`Re-validation result (PASS)`, as the chronological list names a line (A80)."""
+    name = _NAMES[message.body.kind][1]
+    if not isinstance(message.body, RevalidationResult):
+        return name
+    name = "Validation result" if _is_first_result(message) else name
+    return f"{name} ({'PASS' if message.body.passed else 'FAIL'})"
+
+
+def _is_first_result(message: Message) -> bool:
+    return message.body.kind == "revalidation-result" and message.iteration == 1
+
+
+def _runs(lines: Iterable[Message]) -> dict[str, int]:
+    """How many runs each specialist had: an iteration is the number of a run (K2)."""
+    runs: dict[str, int] = {}
+    for line in lines:
+        if line.specialist and line.iteration > 0:
+            runs[line.specialist] = max(line.iteration, runs.get(line.specialist, 0))
+    return runs
+
+
+def _iterations(lines: Iterable[Message]) -> str:
+    runs = _runs(lines)
+    total = sum(runs.values())
+    retries = total - len(runs)
+    return f"{total} ({len(runs)} initial + {retries} {'retries' if retries > 1 else 'retry'})"

@@ -1,0 +1,146 @@
+"""Text as data in Markdown: escaped on one line, fenced on many, and read back unchanged.
+
+Tools and agents choose the words; nothing they write may become a heading, a field, a table cell or an
+escape sequence of the terminal. Everything is reversible: `unescape(line(text)) == text` for every text.
+Underscores stay as they are: they cannot forge anything here, and `__init__.py` must be copied as it stands.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+__all__ = ["NOTHING", "Verbatim", "bullets", "cell", "fence", "line", "lines", "numbered", "text", "unescape"]
+
+
+class Verbatim(str):
+    """Markdown that is already safe, and is not escaped again."""
+
+    __slots__ = ()
+
+
+#: Control and direction characters: they act on terminals and line counts instead of being read.
+_HIDDEN: Final = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+_SUSPECT: Final = re.compile(rf"[\n\\*`&<#{_HIDDEN}]")
+_OPENERS: Final = frozenset("#>=~|[-+:_0123456789")
+_CONSTRUCT: Final = (
+    r"\\(?![A-Za-z0-9])"  # a backslash that could escape what follows
+    r"|[*`]"
+    r"|&(?=#?\w{1,32};)"  # a character reference
+    r"|<(?=[A-Za-z/!?])"  # HTML
+    r"|(?<=\])\("  # a link or an image
+    r"|(?<=\s)#(?=#*\Z)"  # the closing sequence of a heading
+    r"|\A(?:[#>=~|\[]|[-+](?=[\s-]|\Z)|:(?=-)|_(?=[\s_]*\Z)|[0-9]{1,9}[.)](?=\s|\Z))"  # a block's start
+    rf"|\A\s+|\s+\Z|[\n{_HIDDEN}]"
+)
+_ACTIVE: Final = re.compile(_CONSTRUCT)
+_ACTIVE_IN_CELL: Final = re.compile(rf"{_CONSTRUCT}|\|")
+_CONTROL: Final = re.compile(f"[{_HIDDEN}]")
+_UNPRINTABLE: Final = re.compile(rf"[\\{_HIDDEN}]")
+_TICKS: Final = re.compile("`+")
+_ESCAPED: Final = re.compile(
+    # A code span is left as it stands; its length is bounded so that a hostile text costs linear time.
+    r"\\([!-/:-@\[-`{-~])|&#([0-9]{1,7});|(`{1,3})(?!`)[^`]{1,500}\3(?!`)"
+)
+
+
+#: Words that say, alone in a section or item, that there is nothing to list (K35).
+NOTHING: Final = frozenset({"none", "none.", "nothing", "n/a"})
+
+
+def line(value: str) -> str:
+    """`value` on one line, unable to start or end any Markdown construct; a newline becomes `&#10;`."""
+    if not value or (
+        _SUSPECT.search(value) is None
+        and value[0] not in _OPENERS
+        and "](" not in value
+        and not value[0].isspace()
+        and not value[-1].isspace()
+    ):
+        return value
+    return _ACTIVE.sub(_inactive, value)
+
+
+def cell(value: str) -> Verbatim:
+    """`value` as one cell of a table."""
+    return Verbatim(_ACTIVE_IN_CELL.sub(_inactive, value))
+
+
+def lines(value: str, indent: int = 0) -> Verbatim:
+    """`value` with its own line breaks, each line escaped and, after the first, indented."""
+    core = value.strip("\n")
+    if "\n" not in core:
+        return Verbatim(line(value))
+    start = value.index(core)
+    before, after = value[:start], value[start + len(core) :]
+    first, *rest = [line(part) for part in core.split("\n")]
+    pad = "\n" + " " * indent
+    body = first + "".join(pad + part if part else "\n" for part in rest)
+    return Verbatim(line(before) + body + line(after))
+
+
+def fence(value: str, indent: int = 0) -> Verbatim:
+    """
+    `value` between fences longer than any run of backticks in it.
+
+    The info string is `text`, or `escaped` where control characters are shown as Python escapes.
+    """
+    info = "text"
+    if _CONTROL.search(value):
+        info, value = "escaped", _UNPRINTABLE.sub(_visible, value)
+    ticks = "`" * max(3, 1 + max(map(len, _TICKS.findall(value)), default=0))
+    pad = " " * indent
+    body = "\n".join(pad + part if part else "" for part in value.split("\n"))
+    return Verbatim(f"{pad}{ticks}{info}\n{body}\n{pad}{ticks}")
+
+
+def text(value: str, indent: int = 0) -> Verbatim:
+    """What follows `**Field**:` - one escaped line, or a fence below where there are several."""
+    if "\n" in value:
+        return Verbatim("\n" + fence(value, indent))
+    return Verbatim(" " + line(value))
+
+
+def numbered(items: Iterable[str]) -> Verbatim:
+    """A list numbered from 1."""
+    heads = ((f"{number}. ", item) for number, item in enumerate(items, 1))
+    return Verbatim("\n".join(head + _item(item, len(head)) for head, item in heads))
+
+
+def bullets(items: Iterable[str], indent: int = 0) -> Verbatim:
+    """A bullet list, `indent` columns deep."""
+    head = " " * indent + "- "
+    return Verbatim("\n".join(head + _item(item, len(head)) for item in items))
+
+
+def unescape(value: str) -> str:
+    """The text that `line`, `lines` or `cell` wrote; code spans of an agent are left as they stand."""
+    return _ESCAPED.sub(_original, value)
+
+
+def _item(value: str, indent: int) -> str:
+    # A file that is really called `none` must not read as "there are none".
+    if value.casefold() in NOTHING:
+        return f"&#{ord(value[0])};{value[1:]}"
+    return lines(value, indent)
+
+
+def _inactive(match: re.Match[str]) -> str:
+    found = match[0]
+    if found[0] in "\\*`&<#>=~|[-+:_(":
+        return "\\" + found
+    if found[0].isdigit():
+        return f"{found[:-1]}\\{found[-1]}"
+    return "".join(f"&#{ord(character)};" for character in found)
+
+
+def _visible(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
+
+
+def _original(match: re.Match[str]) -> str:
+    punctuation, number = match[1], match[2]
+    if punctuation is not None:
+        return punctuation
+    if number is None or int(number) > 0x10FFFF or 0xD800 <= int(number) <= 0xDFFF:
+        return match[0]
+    return chr(int(number))

@@ -1,0 +1,145 @@
+"""Messages as Markdown, in the layout of the protocol's templates (A15-A48, A53, B19-B25, B47-B52).
+
+Owns the templates: one data file for each message type, compiled when this module is imported. Every
+expression in them is escaped unless it is `Verbatim`, so text of tools and agents cannot become layout.
+Refuses to decide anything: what is not in the message is not in the text.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from fixloop.protocol import durations, markdown
+from fixloop.protocol.markdown import Verbatim
+from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, Message
+from fixloop.protocol.specialists import SPECIALISTS
+from fixloop.protocol.statuses import Status
+
+__all__ = [
+    "fill",
+    "render",
+    "render_answer_format",
+    "render_delivery",
+    "render_status_change",
+    "render_whole",
+    "signature",
+]
+
+_RULE: Final = "\n---\n\n"
+_SIGNATURES: Final = MappingProxyType(
+    {
+        ORCHESTRATOR: "Validation Orchestrator (recursive-communicator skill)",
+        MAIN_AGENT: "Feature Implementer Main Agent",
+        **{entry.handle: entry.title for entry in SPECIALISTS},
+        **{f"@{entry.name}": entry.title for entry in SPECIALISTS},
+    }
+)
+
+
+def render(message: Message) -> str:
+    """`message` alone, without what is attached to it."""
+    return fill(message.body.kind, m=message, body=message.body)
+
+
+def render_whole(message: Message) -> str:
+    """`message` and, after a rule, what is attached to it (K9)."""
+    text = render(message)
+    return text if message.attached is None else text + _RULE + render(message.attached)
+
+
+def render_delivery(message: Message) -> str:
+    """What the main agent reads: the message, its attachment and the rules for whoever fixes (B27)."""
+    return fill(
+        "delivery",
+        m=message,
+        body=message.body,
+        report=message.body.kind == "failure-report",
+        messages=Verbatim(render_whole(message)),
+        answer_format=render_answer_format(message.issue, message.iteration, message.specialist),
+    )
+
+
+def render_answer_format(issue: int, iteration: int, specialist: str) -> str:
+    """A Fix Completion to fill in, for requests and for violation notices."""
+    facts = {"issue": issue, "iteration": iteration, "specialist": specialist}
+    return fill("answer-format", **facts).removesuffix("\n")
+
+
+def render_status_change(entity: str, before: Status, after: Status, at: datetime, reason: str) -> str:
+    """The notification of one status change (A53); `entity` is an agent's title or handle."""
+    facts = {"before": before, "after": after, "at": at, "reason": reason}
+    return fill("status-change", entity=signature(entity), **facts)
+
+
+def signature(agent: str) -> str:
+    """The name an agent signs with (A20, A34); an unknown agent's own address."""
+    return _SIGNATURES.get(agent, agent)
+
+
+def fill(template: str, **facts: object) -> str:
+    """The template called `template` with `facts`; an expression without a fact raises."""
+    return _TEMPLATES[template].render(facts)
+
+
+def _escaped(value: object) -> object:
+    """Every expression's last filter: what is not `Verbatim` is one escaped line."""
+    if type(value) is Verbatim or not isinstance(value, str):
+        return value
+    return markdown.line(value)
+
+
+def _label(value: str) -> str:
+    return value.capitalize()
+
+
+def _period(seconds: float) -> str:
+    """`5 minutes`, or seconds where the minutes are not whole."""
+    number, unit = (seconds / 60, "minute") if seconds % 60 == 0 else (seconds, "second")
+    return f"{number:g} {unit}{'' if number == 1 else 's'}"
+
+
+def _history(counts: Sequence[int]) -> Verbatim:
+    """One line for each run with its failure count (B40)."""
+    rows = (
+        f"- Iteration {run}: {count} failure{'' if count == 1 else 's'}{'' if count else ' (PASS)'}"
+        for run, count in enumerate(counts, 1)
+    )
+    return Verbatim("\n".join(rows))
+
+
+def _compiled() -> dict[str, Template]:
+    # Escaping is `finalize`'s work: autoescape would write HTML entities into Markdown.
+    environment = Environment(  # nosec B701
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=StrictUndefined,
+        finalize=_escaped,
+        autoescape=False,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "bullets": markdown.bullets,
+        "cell": markdown.cell,
+        "fence": markdown.fence,
+        "history": _history,
+        "hours_minutes_seconds": durations.hours_minutes_seconds,
+        "label": _label,
+        "lines": markdown.lines,
+        "minutes_seconds": durations.minutes_seconds,
+        "numbered": markdown.numbered,
+        "period": _period,
+        "signature": signature,
+        "stamp": durations.stamp,
+        "text": markdown.text,
+    }
+    names = environment.list_templates(["j2"])
+    return {name.removesuffix(".md.j2"): environment.get_template(name) for name in names}
+
+
+_TEMPLATES: Final = _compiled()

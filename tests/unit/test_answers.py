@@ -1,0 +1,346 @@
+"""Reading an agent's Fix Completion: what fits, what does not, and that nothing else can happen."""
+
+import json
+import pickle
+from typing import Final
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fixloop.protocol.answers import LIMIT_BYTES, LIMIT_LINES, InvalidAnswer, parse_answer
+from fixloop.protocol.messages import FixCompletion
+from fixloop.protocol.rendering import render, render_answer_format
+from tests.unit.message_samples import COMPLETION, NOTHING_CHANGED, message
+
+ANSWER: Final = """\
+## Fix Completion
+
+**Message ID**: FIXDONE-101-1
+
+### Completion Summary
+Fixes completed for feature #101, iteration 1.
+
+### Fixes Applied
+1. Swapped `a\\.b` and c
+2. Added a test
+   - for the second branch
+
+### Files Modified
+- `src/a.py` (both calls)
+- src/__init__.py
+
+### Ready for Re-validation
+Yes - please re-run test-runner.
+
+---
+
+**Sent by**: Feature Implementer Main Agent
+"""
+AS_JSON: Final = {
+    "message_id": "FIXDONE-101-1",
+    "summary": "two fixes",
+    "fixes": ["Swapped the calls"],
+    "files": ["src/a.py"],
+    "ready": True,
+}
+
+
+def parse(text: str) -> FixCompletion:
+    return parse_answer(text, issue=101, iteration=1, specialist="test-runner")
+
+
+def violations(text: str) -> tuple[str, ...]:
+    with pytest.raises(InvalidAnswer) as caught:
+        parse(text)
+    return caught.value.violations
+
+
+def read_or_refused(text: str) -> bool:
+    """True when `text` is a ready completion, or is refused with reasons."""
+    try:
+        return parse(text).ready
+    except InvalidAnswer as error:
+        return bool(error.violations)
+
+
+@pytest.mark.proves("A31", "A32", "A33")
+def test_the_protocol_s_own_layout_is_read() -> None:
+    answer = parse(ANSWER)
+
+    assert answer.specialist == "test-runner"
+    assert answer.summary == ""
+    assert answer.fixes == ("Swapped `a\\.b` and c", "Added a test\n- for the second branch")
+    assert answer.files == ("src/a.py", "src/__init__.py")
+    assert answer.ready
+
+
+def test_the_format_offered_to_agents_is_itself_an_answer() -> None:
+    assert parse(render_answer_format(101, 1, "test-runner")).ready
+
+
+def test_bold_sections_without_blank_lines_are_read() -> None:
+    text = """Message ID: FIXDONE-101-1
+**Completion Summary**
+The order was wrong.
+**2. Fixes Applied:**
+- Swapped the calls
+- Added a test
+**Files Modified**: none
+**Ready for Re-validation**: Yes
+**Sent by**: me"""
+
+    answer = parse(text)
+
+    assert (answer.summary, answer.fixes, answer.files) == (
+        "The order was wrong.",
+        ("Swapped the calls", "Added a test"),
+        (),
+    )
+
+
+def test_plain_sections_are_read_where_no_other_form_is_used() -> None:
+    text = """Message ID: `FIXDONE-101-1`
+Completion Summary: done
+Fixes Applied:
+Swapped the calls.
+Files Modified: src/a.py
+src/b.py
+Ready for re-validation: yes"""
+
+    answer = parse(text)
+
+    assert answer.fixes == ("Swapped the calls.",)
+    assert answer.files == ("src/a.py", "src/b.py")
+
+
+@pytest.mark.parametrize("mark", ["```markdown\n{}```\n", "\ufeff{}", "~~~\n{}\n~~~", "{}\n"])
+def test_an_answer_in_one_fence_is_unwrapped(mark: str) -> None:
+    assert parse(mark.format(ANSWER)) == parse(ANSWER)
+
+
+def test_a_section_inside_a_fence_is_text() -> None:
+    hidden = ANSWER.replace("### Files Modified", "```\n### Files Modified") + "\n```"
+
+    assert 'missing section "Files Modified"' in violations(hidden)
+
+
+def test_line_ends_of_other_systems_are_read() -> None:
+    assert parse(ANSWER.replace("\n", "\r\n")) == parse(ANSWER)
+
+
+@pytest.mark.proves("K35")
+def test_nothing_changed_is_a_valid_answer() -> None:
+    text = ANSWER.replace("- `src/a.py` (both calls)\n- src/__init__.py", "none")
+
+    assert parse(text).files == ()
+
+
+@pytest.mark.proves("K35", "A71", "S11")
+def test_a_missing_section_is_named() -> None:
+    assert violations(ANSWER.replace("Files Modified", "Changes")) == ('missing section "Files Modified"',)
+
+
+def test_an_empty_section_is_not_none() -> None:
+    text = ANSWER.replace("- `src/a.py` (both calls)\n- src/__init__.py", "")
+
+    assert violations(text) == ('section "Files Modified" is empty; list the entries, or write none',)
+
+
+def test_a_section_written_twice_is_refused() -> None:
+    assert violations(ANSWER + "\n### Files Modified\nnone\n") == (
+        'section "Files Modified" appears 2 times; write it once',
+    )
+
+
+@pytest.mark.proves("A8", "S11")
+def test_an_answer_to_another_request_is_refused() -> None:
+    assert violations(ANSWER.replace("FIXDONE-101-1", "FIXDONE-101-3")) == (
+        "id FIXDONE-101-3 while FIXREQ-101-1 is open; it is FIXDONE-101-1",
+    )
+
+
+def test_an_answer_without_an_id_is_refused() -> None:
+    assert violations(ANSWER.replace("**Message ID**: FIXDONE-101-1", "")) == (
+        'missing field "Message ID"; it is FIXDONE-101-1',
+    )
+
+
+@pytest.mark.proves("A33")
+def test_an_answer_that_is_not_ready_is_refused() -> None:
+    assert violations(render(NOTHING_CHANGED)) == (
+        "not ready: \"Ready for Re-validation\" says 'No - not yet ready to re-run test-runner.', not yes",
+    )
+
+
+@pytest.mark.proves("A33")
+def test_an_answer_for_another_specialist_is_refused() -> None:
+    assert violations(ANSWER.replace("re-run test-runner", "re-run unit-test-specialist")) == (
+        '"Ready for Re-validation" names unit-test, but test-runner is to run again',
+    )
+
+
+def test_an_empty_answer_names_everything_that_is_missing() -> None:
+    found = violations("")
+
+    assert [violation.split(";")[0] for violation in found] == [
+        'missing field "Message ID"',
+        'missing section "Completion Summary"',
+        'missing section "Fixes Applied"',
+        'missing section "Files Modified"',
+        'missing section "Ready for Re-validation"',
+    ]
+
+
+def test_json_says_the_same_as_markdown() -> None:
+    answer = parse(json.dumps(AS_JSON))
+
+    assert answer == FixCompletion(
+        specialist="test-runner", summary="two fixes", fixes=("Swapped the calls",), files=("src/a.py",)
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "violation"),
+    [
+        ({"message_id": "FIXDONE-7-1"}, "id FIXDONE-7-1 while FIXREQ-101-1 is open; it is FIXDONE-101-1"),
+        ({"ready": False}, 'not ready: field "ready" is false'),
+        ({"files": "src/a.py"}, "field files: Input should be a valid array"),
+        ({"fixes": ["a", " "]}, "field fixes.1 is blank"),
+        ({"specialist": "security"}, 'field "specialist" is security; it is test-runner'),
+        (
+            {"filez": []},
+            "unknown field filez; the fields are message_id, specialist, summary, fixes, files, ready",
+        ),
+    ],
+)
+def test_json_that_does_not_fit_is_refused(change: dict[str, object], violation: str) -> None:
+    assert violations(json.dumps(AS_JSON | change)) == (violation,)
+
+
+def test_json_without_files_is_refused_and_with_none_is_not() -> None:
+    without = {name: value for name, value in AS_JSON.items() if name != "files"}
+
+    assert violations(json.dumps(without)) == ("missing field files",)
+    assert parse(json.dumps(without | {"files": "none"})).files == ()
+
+
+@pytest.mark.parametrize("text", ["{", "{" * 5000, '{"a":' * 100_000, '{"message_id": "\\ud800"}', "{\x00}"])
+def test_broken_json_is_one_violation(text: str) -> None:
+    (violation,) = violations(text)
+
+    assert violation.startswith("it is not valid JSON: ")
+
+
+def test_many_violations_are_counted_and_not_listed() -> None:
+    found = violations(json.dumps(AS_JSON | {"fixes": [0] * 1000}))
+
+    assert len(found) == 21
+    assert found[-1] == "980 more of the kind"
+
+
+def test_an_answer_that_is_too_long_is_refused_unread() -> None:
+    assert "1000001 bytes, the limit is 1000000" in violations("x" * (LIMIT_BYTES + 1))[0]
+    assert "20001 lines, the limit is 20000" in violations("\n" * (LIMIT_LINES + 1))[0]
+
+
+def test_the_error_is_one_sentence_and_survives_pickling() -> None:
+    error = InvalidAnswer('missing section "Files Modified"', "not ready")
+    again = pickle.loads(pickle.dumps(error))
+
+    assert str(again) == (
+        'the answer is not a valid Fix Completion: missing section "Files Modified"; not ready'
+    )
+    assert again.violations == error.violations
+
+
+#: What a text would be made of that wants to become layout.
+_BLOCKS: Final = [
+    "#",
+    "### Files Modified",
+    "---",
+    "===",
+    "```",
+    "~~~",
+    "- ",
+    "1. ",
+    "2) a",
+    "> ",
+    "    code",
+    "[a]: b",
+    "none",
+    "__",
+    "***",
+]
+_INLINE: Final = [
+    "\\",
+    "`a`",
+    "&#10;",
+    "&amp;",
+    "<b>",
+    "|",
+    "_",
+    "*",
+    "**Marks**:",
+    "**Files-Modified**:x",
+    "\x00",
+    "\x1b",
+    "\u2028",
+]
+_FIELDS: Final = (
+    "**Iteration**: 1 / 5",
+    "Files Modified: x",
+    "Message ID: X",
+    "Fixes completed for feature #101, iteration 1.",
+)
+_SPACES: Final = ("\n", "\n\n", "\r", " ", "\t", "\u00a0", "\ufeff")
+_PIECES: Final = st.one_of(
+    st.text(max_size=20), *(st.sampled_from(pieces) for pieces in (_BLOCKS, _INLINE, _FIELDS, _SPACES))
+)
+_HOSTILE: Final = st.lists(_PIECES, max_size=8).map("".join)
+_ENTRIES: Final = st.lists(_HOSTILE.filter(lambda entry: bool(entry.strip())), max_size=12).map(tuple)
+
+
+@pytest.mark.proves("A22", "A85")
+@given(summary=_HOSTILE, fixes=_ENTRIES, files=_ENTRIES, marks=_ENTRIES)
+@example(
+    summary="\n a \n\n\n b\n\n", fixes=("a\n\n\nb\n", " none", "none", "None"), files=("none",), marks=()
+)
+@example(summary="`", fixes=("a\\\n", "\\"), files=("`a`", "a b.py", "-"), marks=("### Files Modified",))
+def test_a_rendered_completion_is_read_back_whatever_its_words_are(
+    summary: str, fixes: tuple[str, ...], files: tuple[str, ...], marks: tuple[str, ...]
+) -> None:
+    body = FixCompletion(specialist="test-runner", summary=summary, fixes=fixes, files=files, marks=marks)
+
+    answer = parse(render(message("FIXDONE-101-1", body)))
+
+    assert (answer.summary, answer.fixes, answer.files) == (summary, fixes, files)
+
+
+@given(st.one_of(st.text(), _HOSTILE, st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape"))))
+@example("\ud800")
+@example("```\n")
+@example("{\ud800")
+def test_arbitrary_text_is_refused_and_nothing_else_happens(text: str) -> None:
+    assert violations(text)
+
+
+@given(st.lists(st.sampled_from(ANSWER.splitlines(keepends=True)), max_size=30).map("".join), _HOSTILE)
+def test_a_garbled_answer_is_read_or_refused(garbled: str, insertion: str) -> None:
+    for text in (garbled, garbled + insertion + ANSWER, ANSWER + insertion + garbled):
+        assert read_or_refused(text)
+
+
+@given(
+    st.recursive(st.one_of(st.none(), st.booleans(), st.text()), lambda inner: st.lists(inner, max_size=3))
+)
+def test_json_of_any_shape_is_refused_and_nothing_else_happens(value: object) -> None:
+    assert violations(json.dumps(AS_JSON | {"fixes": {"a": value}}))
+
+
+def test_the_sample_completion_is_read_back() -> None:
+    assert isinstance(COMPLETION.body, FixCompletion)
+
+    answer = parse(render(COMPLETION))
+
+    assert (answer.summary, answer.fixes) == (COMPLETION.body.summary, COMPLETION.body.fixes)
