@@ -1,0 +1,46 @@
+"""Reading a history back: the messages as they were said, and the request that is open."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from fixloop.errors import RefusedError
+from fixloop.protocol.messages import Message
+from fixloop.store.contract import Store
+from fixloop.store.records import Entry
+
+__all__ = ["Said", "open_report", "said"]
+
+RECENT = 12
+"""How many entries the open report usually lies behind the end, at most."""
+
+
+class Said(NamedTuple):
+    """One message with its text as it was said (A85)."""
+
+    message: Message
+    rendered: str
+
+
+def said(entries: Iterable[Entry]) -> Iterator[Said]:
+    """All lines of the log, in order."""
+    for entry in entries:
+        for recorded in entry.body.get("messages", ()):
+            yield Said(Message.model_validate(recorded), str(recorded["rendered"]))
+
+
+def open_report(store: Store, workflow: str, version: int) -> Said:
+    """
+    The last failure report, with its fix request attached.
+
+    Raises:
+        RefusedError: none was sent.
+    """
+    for start in (max(0, version - RECENT), 0):
+        reports = [line for line in said(store.history(workflow, start)) if _is_report(line.message)]
+        if reports:
+            return reports[-1]
+    raise RefusedError(f"workflow {workflow} has sent no failure report; there is nothing to fix yet")
+
+
+def _is_report(message: Message) -> bool:
+    return message.body.kind == "failure-report"

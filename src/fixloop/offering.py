@@ -1,0 +1,73 @@
+"""What an outside agent or a person is offered: the request as a file and a directory of their own to work in.
+
+The engine never resets that directory while it waits; `fixloop fixed` takes it as it stands.
+"""
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from fixloop.engine import Engine
+from fixloop.history import open_report
+from fixloop.protocol.rendering import render_delivery
+from fixloop.protocol.state import State
+from fixloop.repository.git import Git
+from fixloop.repository.mirror import Mirror
+from fixloop.repository.snapshot import Snapshot, bring
+
+__all__ = ["Offer", "mirror_for", "offer", "offered_at", "snapshot_in"]
+
+
+class Offer(NamedTuple):
+    """Where the work is, and what it is."""
+
+    top: Path
+    directory: Path
+    """Where commands run: below `top` if the feature lives in a subdirectory."""
+    request: Path
+
+
+def snapshot_in(state: State) -> Snapshot:
+    """The snapshot a workflow began with."""
+    return Snapshot.model_validate_json(state.snapshot)
+
+
+def mirror_for(state: State, cache: Path) -> Mirror:
+    """The machine's mirror with the workflow's base in it."""
+    return bring(snapshot_in(state), issue=state.issue, cache=cache)
+
+
+def offered_at(state: State, cache: Path) -> Offer:
+    """Where the offer of the open request is, made or not."""
+    active = state.active
+    place = cache / "offers" / f"{state.workflow}.{active.name}.{active.iteration}.{state.epoch}"
+    top = place / "work"
+    return Offer(top, top / snapshot_in(state).subdirectory, place / "request.md")
+
+
+def offer(engine: Engine, state: State, cache: Path) -> Offer:
+    """
+    Make the directory and the request, unless they are there.
+
+    Raises:
+        RefusedError: no failure report was sent yet.
+    """
+    made = offered_at(state, cache)
+    if made.top.is_dir():
+        return made
+    place = made.top.parent
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    found = engine.store.read(state.workflow)
+    report = open_report(engine.store, state.workflow, found.version if found is not None else 0)
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    mirror = mirror_for(state, cache)
+    mirror.git.run("clone", "--quiet", "--shared", "--no-checkout", mirror.path, beside / "work")
+    Git(beside / "work").run("checkout", "--quiet", "--detach", state.tip)
+    (beside / "request.md").write_text(render_delivery(report.message))
+    try:
+        beside.rename(place)
+    except OSError:  # somebody else was faster; theirs is as good
+        shutil.rmtree(beside, ignore_errors=True)
+    return made

@@ -1,0 +1,201 @@
+"""A specialist's run: each of its checks in one workspace, judged by its exit code and its reports.
+
+A result names the tree it was computed on; the tree is hashed before and after each check, and a check that
+changes tracked files is an error.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, cast
+
+from fixloop.configuration.model import Check, Configuration
+from fixloop.offering import snapshot_in
+from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome, worst
+from fixloop.protocol.events import RunFinished
+from fixloop.protocol.state import OperationName, State
+from fixloop.protocol.ticket import Ticket
+from fixloop.reports.judging import judge
+from fixloop.repository.snapshot import bring
+from fixloop.store.contract import Store
+from workers.crew import Injured, Work
+from workers.ground import Ground, open_ground
+from workers.guard import GuardedResult, run_guarded
+from workers.workspaces import open_workspace
+
+__all__ = ["check"]
+
+GRACE_SECONDS: Final = 60.0
+"""The state ends a late check by withdrawing its ticket; this is for a state that cannot be reached."""
+REPORT_LIMIT_BYTES: Final = 16 * 1024 * 1024
+COMMAND_NOT_FOUND: Final = 127
+
+
+class _Ran(NamedTuple):
+    result: CheckResult
+    artifacts: tuple[str, ...] = ()
+
+
+def check(work: Work, configuration: Configuration, cache: Path) -> RunFinished | None:
+    """
+    Run the checks of the ticket's specialist on the workflow's tree.
+
+    Returns:
+        None when the ticket was withdrawn meanwhile.
+
+    Raises:
+        Injured: a check was killed by somebody else.
+    """
+    state, ticket = work.holding.state, work.holding.ticket
+    snapshot = snapshot_in(state)
+    mirror = bring(snapshot, issue=state.issue, cache=cache)
+    with open_workspace(
+        cache,
+        mirror,
+        state.tip,
+        ticket=ticket.id,
+        fence=work.holding.fence,
+        subdirectory=snapshot.subdirectory,
+    ) as workspace:
+        ground = open_ground(workspace, snapshot, configuration, cache, work)
+        if ground.problem:
+            return _error(state, ticket, ground.problem)
+        ran = []
+        for entry in configuration.specialist(ticket.specialist).checks:
+            one = _run(work, entry, ground)
+            if one is None:
+                return None
+            ran.append(one)
+    return _finished(state, ticket, ran)
+
+
+def _run(work: Work, entry: Check, ground: Ground) -> _Ran | None:
+    state = work.holding.state
+    reports = {kind: ground.report_path(entry.name, kind) for kind in entry.report_kinds()}
+    argv = [_filled(part, reports) for part in entry.command]
+    before = ground.workspace.tree_hash()
+    result = run_guarded(
+        argv,
+        cwd=ground.workspace.directory,
+        env=ground.environment(entry.env),
+        timeout_seconds=_limit_seconds(work),
+        cancelled=work.cancelled,
+    )
+    if result.cancelled or work.cancelled():
+        return None
+    if result.injured:
+        raise Injured(f"check {entry.name} was killed by signal {result.signal}")
+    evidence = Evidence(
+        check=entry.name,
+        command=" ".join(entry.command),
+        interpreter=ground.interpreter,
+        tree=before,
+        duration_seconds=round(result.duration_seconds, 3),
+    )
+    changed = ground.workspace.tracked_changes(before)
+    if result.timed_out or changed:
+        return _Ran(_unusable(entry, evidence, result, changed))
+    judged = judge(
+        entry,
+        exit_code=_exit_code(result),
+        output=result.output,
+        reports=reports,
+        workspace=ground.workspace.directory,
+        evidence=evidence,
+    )
+    return _Ran(judged, tuple(_kept(work.store, state, result.output, reports.values())))
+
+
+def _unusable(
+    entry: Check, evidence: Evidence, result: GuardedResult, changed: tuple[str, ...]
+) -> CheckResult:
+    reason = f"check {entry.name} did not end within its time limit and was stopped"
+    if changed:
+        shown = ", ".join(changed[:5])
+        reason = f"check {entry.name} changed tracked files ({shown}); a check may only look"
+    return CheckResult(
+        check=entry.name,
+        outcome=RunOutcome.ERROR,
+        reason=reason,
+        evidence=evidence,
+        output_tail=result.output[-4000:],
+    )
+
+
+def _kept(store: Store, state: State, output: str, reports: Iterable[Path]) -> Iterable[str]:
+    """What the result rests on, before the commit that names it."""
+    if output:
+        yield store.put_artifact(state.workflow, output.encode(errors="replace"))
+    for path in reports:
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= REPORT_LIMIT_BYTES:
+            yield store.put_artifact(state.workflow, path.read_bytes())
+
+
+def _finished(state: State, ticket: Ticket, ran: list[_Ran]) -> RunFinished:
+    results = [one.result for one in ran]
+    outcome = worst([result.outcome for result in results])
+    failed = [result for result in results if result.outcome is RunOutcome.FAILED]
+    wrong = [result for result in results if result.outcome is RunOutcome.ERROR]
+    owed = {ref.name for ref in state.active.owed}
+    return RunFinished(
+        step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
+        specialist=ticket.specialist,
+        iteration=ticket.iteration,
+        attempt=ticket.attempt,
+        outcome=cast(Literal["passed", "failed", "error", "skipped"], outcome.value),
+        tree=state.tree,
+        failures=tuple(failure for result in failed for failure in result.failures),
+        passed=tuple(sorted(owed & {name for result in results for name in result.passed_names})),
+        lists_passes=tuple(result.check for result in results if result.passed_names or _names_tests(result)),
+        evidence=tuple(result.evidence for result in results if result.outcome is not RunOutcome.SKIPPED),
+        skipped_checks=tuple(r.check for r in results if r.outcome is RunOutcome.SKIPPED),
+        coverage=_coverage(results),
+        error="; ".join(result.reason for result in wrong),
+        stack_trace="\n".join(result.output_tail for result in wrong),
+        artifacts=tuple(dict.fromkeys(digest for one in ran for digest in one.artifacts)),
+    )
+
+
+def _names_tests(result: CheckResult) -> bool:
+    """A report that counts passes lists them."""
+    return result.evidence.counts.passed > 0 or "{junit}" in result.evidence.command
+
+
+def _coverage(results: list[CheckResult]) -> str:
+    for result in results:
+        evidence = result.evidence
+        if evidence.coverage_percent is not None:
+            gate = f" (target: ≥{evidence.coverage_gate:g}%)" if evidence.coverage_gate is not None else ""
+            return f"{evidence.coverage_percent:.1f}%{gate}"
+    return ""
+
+
+def _error(state: State, ticket: Ticket, problem: str) -> RunFinished:
+    return RunFinished(
+        step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
+        specialist=ticket.specialist,
+        iteration=ticket.iteration,
+        attempt=ticket.attempt,
+        outcome="error",
+        tree=state.tree,
+        error=problem,
+    )
+
+
+def _limit_seconds(work: Work) -> float:
+    limits = work.holding.state.limits
+    limit = limits.of(OperationName.VALIDATION, work.holding.ticket.specialist)
+    return (limit if limit is not None else 24 * 3600.0) + limits.reminder_window_seconds + GRACE_SECONDS
+
+
+def _exit_code(result: GuardedResult) -> int:
+    if result.not_found:
+        return COMMAND_NOT_FOUND
+    if result.signal is not None:
+        return -result.signal
+    return result.exit_code if result.exit_code is not None else COMMAND_NOT_FOUND
+
+
+def _filled(part: str, reports: dict[str, Path]) -> str:
+    for kind, path in reports.items():
+        part = part.replace("{" + kind + "}", str(path))
+    return part

@@ -1,0 +1,60 @@
+"""The real crew: specialists and fixers are commands, run under guard in a workspace of their own."""
+
+from pathlib import Path
+
+from fixloop.configuration.model import Configuration
+from fixloop.errors import InfrastructureError
+from fixloop.offering import snapshot_in
+from fixloop.protocol.events import AnswerRejected, FixCompleted, FixFailed, RunFinished
+from fixloop.protocol.state import State
+from fixloop.repository.publish import publish
+from fixloop.repository.snapshot import bring
+from fixloop.settings import load_settings
+from workers import checking, fixers, notifying
+from workers.crew import Work
+
+__all__ = ["Commands", "commands", "configuration_of"]
+
+
+class Commands:
+    """Does the work by running what the configuration says."""
+
+    acknowledges = True
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache
+
+    def check(self, work: Work) -> RunFinished | None:
+        """Run all checks of the ticket's specialist."""
+        return checking.check(work, configuration_of(work), self._cache)
+
+    def fix(self, work: Work) -> FixCompleted | FixFailed | AnswerRejected | None:
+        """Have the fixer mend what the open report says."""
+        return fixers.fix(work, configuration_of(work), self._cache)
+
+    def notify(self, work: Work) -> str:
+        """Tell a person of the escalation."""
+        return notifying.notify(work, configuration_of(work))
+
+    def settle(self, work: Work, state: State) -> None:
+        """Write the branch, now that the commit has made it true; `resume` repairs what a crash leaves out."""
+        if work.holding.ticket.step != "fix" or state.tip == work.holding.state.tip:
+            return
+        mirror = bring(snapshot_in(state), issue=state.issue, cache=self._cache)
+        publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
+
+
+def commands() -> Commands:
+    """The factory that `workers.crew` calls."""
+    return Commands(load_settings().cache_dir)
+
+
+def configuration_of(work: Work) -> Configuration:
+    """The workflow's frozen configuration."""
+    state = work.holding.state
+    data = work.store.get_artifact(state.workflow, state.configuration)
+    if data is None:
+        raise InfrastructureError(
+            f"the configuration {state.configuration[:12]} of {state.workflow} is missing from the store"
+        )
+    return Configuration.model_validate_json(data)

@@ -1,0 +1,165 @@
+"""The main agent as a command: it gets the request, works in a workspace, and what it leaves there is the fix.
+
+Its output is evidence and never parsed. Exit 0: the tree at its end is the fix; otherwise its changes are dropped.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+from fixloop.configuration.model import Configuration, Fixer
+from fixloop.errors import ProtocolError
+from fixloop.history import Said, open_report
+from fixloop.offering import snapshot_in
+from fixloop.protocol.answers import InvalidAnswer, parse_answer
+from fixloop.protocol.events import AnswerRejected, FixCompleted, FixFailed
+from fixloop.protocol.messages import FixCompletion
+from fixloop.protocol.rendering import render_delivery
+from fixloop.protocol.request import request_json
+from fixloop.protocol.state import Completion
+from fixloop.repository.change import Change
+from fixloop.repository.snapshot import bring
+from workers.crew import Injured, Work
+from workers.ground import Ground, open_ground
+from workers.guard import GuardedResult, run_guarded
+from workers.workspaces import open_workspace
+
+__all__ = ["fix"]
+
+GRACE_SECONDS: Final = 60.0
+TAIL_CHARACTERS: Final = 4000
+Answer = FixCompleted | FixFailed | AnswerRejected
+
+
+def fix(work: Work, configuration: Configuration, cache: Path) -> Answer | None:
+    """
+    Run the fixer on the open request.
+
+    Returns:
+        None when the ticket was withdrawn meanwhile.
+
+    Raises:
+        Injured: the fixer was killed by somebody else; its changes are dropped.
+    """
+    if configuration.fixer is None:
+        raise ProtocolError("a fix was asked of a workflow without a fixer")
+    state, ticket = work.holding.state, work.holding.ticket
+    report = open_report(work.store, state.workflow, work.holding.version)
+    snapshot = snapshot_in(state)
+    mirror = bring(snapshot, issue=state.issue, cache=cache)
+    with open_workspace(
+        cache,
+        mirror,
+        state.tip,
+        ticket=ticket.id,
+        fence=work.holding.fence,
+        subdirectory=snapshot.subdirectory,
+    ) as workspace:
+        ground = open_ground(workspace, snapshot, configuration, cache, work)
+        result = _run(work, configuration.fixer, ground, report)
+        if result.cancelled or work.cancelled():
+            return None
+        if result.injured:
+            raise Injured(f"the fixer was killed by signal {result.signal}")
+        return _answer(work, ground, result)
+
+
+def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResult:
+    ticket, limits = work.holding.ticket, work.holding.state.limits
+    request, answer = ground.workspace.scratch / "request.json", ground.workspace.scratch / "answer"
+    wanted = request_json(report.message)
+    wanted |= {"workspace": str(ground.workspace.directory), "answer": str(answer)}
+    request.write_text(json.dumps(wanted, indent=2))
+    limit = ticket.limit_seconds if ticket.limit_seconds is not None else 24 * 3600.0
+    return run_guarded(
+        fixer.command,
+        cwd=ground.workspace.directory,
+        env=ground.environment(fixer.env)
+        | {
+            "FIXLOOP_REQUEST": str(request),
+            "FIXLOOP_ANSWER": str(answer),
+            "FIXLOOP_ISSUE": str(work.holding.state.issue),
+            "FIXLOOP_SPECIALIST": ticket.specialist,
+            "FIXLOOP_ITERATION": str(ticket.iteration),
+        },
+        stdin=render_delivery(report.message).encode(),
+        timeout_seconds=limit + limits.reminder_window_seconds + GRACE_SECONDS,
+        cancelled=work.cancelled,
+    )
+
+
+def _answer(work: Work, ground: Ground, result: GuardedResult) -> Answer:
+    state, ticket = work.holding.state, work.holding.ticket
+    if result.exit_code != 0:
+        return FixFailed(
+            specialist=ticket.specialist,
+            iteration=ticket.iteration,
+            attempt=ticket.attempt,
+            error=_why(result),
+            output_tail=result.output[-TAIL_CHARACTERS:],
+            undelivered=result.not_found,
+        )
+    said, rejected = _spoken(work, ground.workspace.scratch / "answer")
+    if rejected is not None:
+        return rejected
+    message = f"fixloop: issue {state.issue}, {ticket.specialist}, answer to run {ticket.iteration}\n"
+    change = ground.workspace.capture(state.tip, message)
+    artifacts: tuple[str, ...] = ()
+    if result.output:
+        artifacts = (work.store.put_artifact(state.workflow, result.output.encode(errors="replace")),)
+    completion = _completion(ticket.iteration, change, said)
+    return FixCompleted(specialist=ticket.specialist, completion=completion, artifacts=artifacts)
+
+
+def _spoken(work: Work, path: Path) -> tuple[FixCompletion | None, AnswerRejected | None]:
+    """The fixer's own Fix Completion, if it wrote one; one that does not fit is an invalid response (A71)."""
+    text = _text(path)
+    if text is None:
+        return None, None
+    ticket = work.holding.ticket
+    try:
+        said = parse_answer(
+            text, issue=work.holding.state.issue, iteration=ticket.iteration, specialist=ticket.specialist
+        )
+    except InvalidAnswer as invalid:
+        return None, AnswerRejected(
+            specialist=ticket.specialist,
+            iteration=ticket.iteration,
+            violations=invalid.violations,
+            offending=text[:TAIL_CHARACTERS],
+        )
+    return said, None
+
+
+def _text(path: Path, limit_bytes: int = 1_000_001) -> str | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(limit_bytes).decode("utf-8", "replace")
+
+
+def _completion(iteration: int, change: Change, said: FixCompletion | None) -> Completion:
+    fixes = said.fixes if said is not None else tuple(f"changed {name}" for name in change.files[:20])
+    return Completion(
+        iteration=iteration,
+        by="fixer",
+        summary=said.summary if said is not None else "",
+        fixes=fixes,
+        files=change.files,
+        tip=change.commit,
+        tree=change.tree,
+        marks=change.marks,
+    )
+
+
+def _why(result: GuardedResult) -> str:
+    if result.not_found:
+        return "the fixer's command was not found or cannot be executed"
+    if result.timed_out:
+        return f"the fixer did not end within {result.duration_seconds:.0f} s"
+    if result.signal is not None:
+        return f"the fixer died of signal {result.signal}"
+    return f"the fixer ended with exit code {result.exit_code}"

@@ -1,0 +1,76 @@
+"""The ground a command stands on: workspace, interpreter, environment, fresh places for its reports."""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fixloop.configuration.model import Configuration
+from fixloop.errors import FixloopError
+from fixloop.repository.snapshot import Snapshot
+from workers.crew import Work
+from workers.environment import allowed_names, allowed_variables, environment_for
+from workers.interpreter import Interpreter, choose_interpreter, probe_imports
+from workers.preparation import Setup, lend_node_modules, prepare
+from workers.workspaces import Workspace
+
+__all__ = ["Ground", "open_ground"]
+
+_ENDINGS = {"junit": ".xml", "sarif": ".sarif", "coverage": ".json"}
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where and how the commands of one step run."""
+
+    workspace: Workspace
+    chosen: Interpreter
+    shared: bool
+    """On a worker for everybody: a project gets only the variables that the operator allows."""
+    problem: str = ""
+    """Why nothing can be checked here, in one sentence; empty when all is well."""
+
+    @property
+    def interpreter(self) -> str:
+        return self.chosen.path
+
+    def environment(self, names: Sequence[str]) -> dict[str, str]:
+        """A fresh environment, with caches of its own, for one command."""
+        allowed = allowed_names(names, shared=self.shared, variables=os.environ)
+        return environment_for(self.workspace, self.chosen, names=allowed)
+
+    def report_path(self, check: str, kind: str) -> Path:
+        """Where a check is to write its report; nothing is there yet."""
+        name = re.sub(r"[^\w.-]", "_", check)
+        return self.workspace.scratch / f"{name}.{kind}{_ENDINGS[kind]}"
+
+
+def open_ground(
+    workspace: Workspace, snapshot: Snapshot, configuration: Configuration, cache: Path, work: Work
+) -> Ground:
+    """Prepare, choose the interpreter, and look whether it imports the project from the workspace."""
+    shared = not work.holding.state.queue
+    try:
+        made = _prepared(workspace, snapshot, configuration, cache, work)
+    except FixloopError as error:
+        return Ground(workspace, Interpreter("", "", "none"), shared, str(error))
+    source = None if snapshot.is_url else Path(snapshot.source)
+    chosen = choose_interpreter(
+        made=made, source=source, subdirectory=snapshot.subdirectory, variables=os.environ
+    )
+    ground = Ground(workspace, chosen, shared)
+    problem = probe_imports(chosen, workspace.directory, workspace.path, ground.environment(()))
+    return Ground(workspace, chosen, shared, problem or "")
+
+
+def _prepared(
+    workspace: Workspace, snapshot: Snapshot, configuration: Configuration, cache: Path, work: Work
+) -> Path | None:
+    command = configuration.workspace.setup
+    if not command:
+        return None
+    setup = Setup(command, allowed_variables(os.environ), cancelled=work.cancelled)
+    made = prepare(cache, workspace.mirror, workspace.commit, subdirectory=snapshot.subdirectory, setup=setup)
+    lend_node_modules(workspace, made)
+    return made
