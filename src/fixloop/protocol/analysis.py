@@ -1,8 +1,10 @@
 """What the runs of a specialist add up to: limits, stalls, patterns, persistent failures (K1, K7, A94)."""
 
 from collections import Counter
+from collections.abc import Iterable
 
-from fixloop.protocol.failures import Comparison, FailureKey, compare, same_failures
+from fixloop.protocol.events import RunFinished
+from fixloop.protocol.failures import Comparison, Failure, FailureKey, compare, same_failures
 from fixloop.protocol.messages import HistoryRow, PersistentFailure, Reason
 from fixloop.protocol.state import FailureRef, Run, SpecialistState
 
@@ -14,6 +16,8 @@ __all__ = [
     "limit_reached",
     "pattern",
     "persistent_failures",
+    "still_owed",
+    "with_vanished",
 ]
 
 SHOWN = 50
@@ -45,16 +49,55 @@ def comparison(previous: Run | None, current: Run) -> Comparison:
     return compare(_identified(before, current.failures), _identified(current.failures, before))
 
 
+def with_vanished(active: SpecialistState, event: RunFinished) -> tuple[Failure, ...]:
+    """The run's failures and those tests that failed before and were not run now (K7)."""
+    if not event.lists_passes:
+        return event.failures
+    seen = {failure.name for failure in event.failures} | set(event.passed)
+    vanished = (
+        Failure(
+            name=ref.name,
+            file=ref.file,
+            line=ref.line,
+            error_type="vanished",
+            check=active.name,
+            message=f"vanished: {ref.name} failed before and was not run now; only its passing resolves it",
+            suggestion="bring the test back and make it pass",
+        )
+        for ref in active.owed
+        if ref.name not in seen
+    )
+    return (*event.failures, *vanished)
+
+
+def still_owed(
+    active: SpecialistState, event: RunFinished, failures: Iterable[Failure]
+) -> tuple[FailureRef, ...]:
+    """The failing tests that a later run has to show passing; a vanished one is owed as it was (K7)."""
+    if not event.lists_passes:
+        return active.owed
+    before = {(ref.file, ref.name): ref for ref in active.owed}
+    owed = []
+    for failure in failures:
+        vanished = before.get((failure.file, failure.name)) if failure.error_type == "vanished" else None
+        if vanished is not None:
+            owed.append(vanished)
+        elif failure.check in event.lists_passes and not failure.measure:
+            owed.append(FailureRef.of(failure))
+    return tuple(owed)
+
+
 def history(runs: tuple[Run, ...]) -> tuple[int, ...]:
     """The failure count of each run, in order."""
     return tuple(run.count for run in runs)
 
 
-def history_rows(runs: tuple[Run, ...]) -> tuple[HistoryRow, ...]:
-    """One row for each run that failed (A47, B49); the last one says that no fix followed (K1)."""
+def history_rows(runs: tuple[Run, ...], reason: Reason) -> tuple[HistoryRow, ...]:
+    """One row for each run (A47, B49); at the limit the last one says that no fix followed (K1)."""
     rows = []
     for run in runs:
-        fixes = "; ".join(run.fixes) or ("none (limit reached)" if run is runs[-1] else "none")
+        last = run is runs[-1] and reason is Reason.MAX_ITERATIONS
+        fixes = "; ".join(run.fixes) or ("none (limit reached)" if last else "none")
         result = "PASS" if run.passed else "FAIL"
         rows.append(HistoryRow(iteration=run.number, failures=run.count, fixes=fixes, result=result))
     return tuple(rows)
@@ -78,19 +121,28 @@ def pattern(specialist: SpecialistState, reason: Reason) -> str:
     return " ".join(remarks)
 
 
-def persistent_failures(specialist: SpecialistState) -> tuple[PersistentFailure, ...]:
-    """The last failed run's failures with the runs they stood in and what was tried (B50)."""
-    failed = [run for run in specialist.runs if not run.passed]
-    if not failed:
+def persistent_failures(
+    specialist: SpecialistState, failures: tuple[Failure, ...] = ()
+) -> tuple[PersistentFailure, ...]:
+    """
+    The last run's failures with the runs they stood in and what was tried (B50).
+
+    `failures` are those of a confirmation that failed after a run that passed, and for which no run was left (K37).
+    """
+    last, failed = specialist.last_run, [run for run in specialist.runs if not run.passed]
+    if last is None:
         return ()
+    open_now = tuple(FailureRef.of(failure) for failure in failures) if last.passed else last.failures
     tried = tuple(f"Iteration {run.number}: {'; '.join(run.fixes)}" for run in failed if run.fixes)
-    return tuple(_persistent(ref, failed, tried) for ref in failed[-1].failures[:SHOWN])
+    return tuple(_persistent(ref, failed, tried) for ref in open_now[:SHOWN])
 
 
 def _persistent(ref: FailureRef, failed: list[Run], tried: tuple[str, ...]) -> PersistentFailure:
-    stood = tuple(run.number for run in failed if any(other.key == ref.key for other in run.failures))
+    stood = tuple(run.number for run in failed if any(_is_same(ref, other) for other in run.failures))
     if len(stood) > 1:
         why = f"it failed in {len(stood)} runs and no fix changed that"
+    elif not tried:
+        why = "no fix for it has come yet"
     else:
         why = "it appeared in the last run, after the last fix"
     return PersistentFailure(
@@ -102,6 +154,12 @@ def _persistent(ref: FailureRef, failed: list[Run], tried: tuple[str, ...]) -> P
         fixes=tried,
         why=why,
     )
+
+
+def _is_same(ref: FailureRef, other: FailureRef) -> bool:
+    if ref.error_type == "vanished":
+        return (ref.file, ref.name) == (other.file, other.name)
+    return ref.key == other.key
 
 
 def _identified(failures: tuple[FailureRef, ...], others: tuple[FailureRef, ...]) -> list[FailureKey]:

@@ -1,5 +1,8 @@
 """Escalations and what people decide: one pause, one report, one of four answers (A11-A14, A65-A69, K20)."""
 
+from typing import Final
+
+from fixloop.errors import UsageError
 from fixloop.protocol import analysis, fixing, results
 from fixloop.protocol.events import Cancelled, DecisionMade, ManualFixDone, PersonNotified
 from fixloop.protocol.messages import (
@@ -29,6 +32,10 @@ __all__ = [
     "notified",
     "specialist_error",
 ]
+
+
+# A year: longer is a slip of the keyboard, and what has no end at all is no number.
+LONGEST_MINUTES: Final = 366 * 24 * 60
 
 
 def escalate(
@@ -76,8 +83,7 @@ def _report(
     draft: Draft, reason: Reason, detail: str, flags: tuple[str, ...], since: float | None
 ) -> Escalation:
     state, active = draft.state, draft.state.active
-    persistent = analysis.persistent_failures(active)
-    last = next((run for run in reversed(active.runs) if not run.passed), None)
+    last = active.last_run
     return Escalation(
         feature=state.name,
         phase=slot(active.name).phase,
@@ -86,10 +92,10 @@ def _report(
         flags=flags,
         iterations=len(active.runs),
         total_seconds=draft.clock - since if since is not None else 0.0,
-        history=analysis.history_rows(active.runs),
+        history=analysis.history_rows(active.runs, reason),
         pattern=analysis.pattern(active, reason),
-        persistent=persistent,
-        persistent_count=last.count if last is not None else 0,
+        persistent=analysis.persistent_failures(active, state.failures),
+        persistent_count=state.failure_count if active.has_passed else last.count if last is not None else 0,
     )
 
 
@@ -116,6 +122,9 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         raise Unexpected(
             f"{opened.message_id} was decided already ({opened.decision}); finish it with `fixloop fixed`"
         )
+    if event.escalation not in ("", opened.message_id):
+        raise Unexpected(f"{event.escalation} was decided already; open is {opened.message_id}")
+    _refuse_senseless(event)
     draft.note(f"decision on {opened.message_id} by {event.by}: {event.decision} {event.reason}".rstrip())
     draft.update(epoch=draft.state.epoch + 1)
     if event.decision is Decision.SKIP:
@@ -130,83 +139,94 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         _manual_fix(draft, opened, event)
 
 
+def _refuse_senseless(event: DecisionMade) -> None:
+    """An extension that adds nothing would run into its limit at once, or past it (A92)."""
+    if event.iterations is not None and event.iterations < 1:
+        raise UsageError(f"extend by at least 1 iteration, not by {event.iterations}")
+    if event.minutes is not None and not 0 < event.minutes <= LONGEST_MINUTES:
+        raise UsageError(
+            f"extend by more than 0 and at most {LONGEST_MINUTES} minutes, not by {event.minutes}"
+        )
+
+
 def _skip(draft: Draft) -> None:
-    active = draft.state.active
-    issues = tuple(failure.name for failure in draft.state.failures)
-    if not issues and active.last_run is not None:
-        issues = tuple(ref.name for ref in active.last_run.failures)
-    draft.update_specialist(active.name, skipped=True, known_issues=issues or ("never verified",))
-    draft.note(f"{active.name}: failed but proceeding; known issues: {', '.join(issues) or 'never verified'}")
+    active, last = draft.state.active, draft.state.active.last_run
+    found = draft.state.failures if last is None or last.passed else last.failures
+    unknown = "never verified" if last is None else "not verified on the final tree"
+    issues = tuple(failure.name for failure in found) or (unknown,)
+    draft.update_specialist(active.name, skipped=True, known_issues=issues)
+    draft.note(f"{active.name}: failed but proceeding; known issues: {', '.join(issues)}")
     draft.move(Status.COMPLETED, Role.ORCHESTRATOR, "skipped by a person: failed but proceeding")
-    draft.update(paused=False, escalation=None, failures=(), failure_count=0)
+    draft.update(paused=False, escalation=None, failures=(), failure_count=0, kept=None)
     results.go_on(draft)
 
 
 def _extend(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> None:
-    state, active = draft.state, draft.state.active
+    state = draft.state
     minutes = event.minutes if event.minutes is not None else state.limits.extend_minutes
-    draft.update(paused=False, escalation=None, confirm_rounds=0, confirm_failed=())
+    draft.update(paused=False, escalation=None)
     if opened.reason in (Reason.MAX_ITERATIONS, Reason.DEADLOCK):
-        extra = event.iterations if event.iterations is not None else state.limits.extra_iterations
-        draft.update_specialist(
-            active.name, max_iterations=active.max_iterations + extra, window_start=active.iteration
-        )
-        _take_up(draft, "report")
+        _give_iterations(draft, event.iterations or state.limits.extra_iterations)
     elif opened.reason is Reason.SPECIALIST_ERROR:
         _run_again(draft)
     elif opened.reason is Reason.TIMEOUT:
         _give_time(draft, opened, minutes * 60)
     else:
-        _take_up(draft, "report")
+        _take_up(draft)
 
 
-def _take_up(draft: Draft, step: str) -> None:
+def _give_iterations(draft: Draft, extra: int) -> None:
+    """More runs, a fresh window for a deadlock, and the open failure reported (K7, K20)."""
+    active = draft.state.active
+    draft.update_specialist(
+        active.name, max_iterations=active.max_iterations + extra, window_start=active.iteration
+    )
+    draft.update(confirm_rounds=0, confirm_failed=())
+    if active.has_passed:
+        # A confirmation failed and no run was left for it: it becomes run n+1 now (K37).
+        fixing.trigger(draft, ("fixes of later phases",))
+    else:
+        draft.ask("report")
+
+
+def _take_up(draft: Draft) -> None:
     """Go on with a kept completion if there is one, else deliver the open report again."""
     kept = draft.state.kept
     if kept is None:
-        draft.ask(step)
+        draft.ask("report")
         return
     draft.move(Status.AWAITING_FIX, Role.ORCHESTRATOR, "a completion that arrived meanwhile is taken up")
     fixing.take_completion(draft, kept)
 
 
-def _run_again(draft: Draft) -> None:
-    """The same run number with fresh attempts (K20)."""
-    draft.move(Status.IN_PROGRESS, Role.SPECIALIST, "the same run again")
-    step = "validate" if not draft.state.active.runs else "recheck"
-    operation = OperationName.VALIDATION if step == "validate" else OperationName.REVALIDATION
-    draft.ask(step, operation=operation)
+def _run_again(draft: Draft, seconds: float | None = None) -> None:
+    """The same run number with fresh attempts (K20); what was a confirmation is one again (K37)."""
+    active = draft.state.active
+    if active.has_passed:
+        step, status = "confirm", Status.RE_CHECKING
+    else:
+        step, status = "recheck" if active.runs else "validate", Status.IN_PROGRESS
+    draft.move(status, Role.SPECIALIST, "the same run again")
+    operation = OperationName.REVALIDATION if step == "recheck" else OperationName.VALIDATION
+    draft.ask(step, operation=operation, limit_seconds=seconds)
 
 
 def _give_time(draft: Draft, opened: OpenEscalation, seconds: float) -> None:
     """The interrupted operation gets `seconds` more, and the iteration with it (K19, K20)."""
-    interrupted = opened.interrupted
-    in_loop = interrupted is not Status.IN_PROGRESS
-    if in_loop and draft.state.limits.iteration_seconds is not None:
-        draft.update(iteration_clock=draft.clock)
-        draft.set_deadline(OperationName.ITERATION.value, draft.clock + seconds)
-    if interrupted is Status.IN_PROGRESS:
-        draft.move(interrupted, Role.SPECIALIST, "more time was given")
-        draft.ask("validate", operation=OperationName.VALIDATION, limit_seconds=seconds)
+    interrupted, limits = opened.interrupted, draft.state.limits
+    if interrupted is Status.IN_PROGRESS or draft.state.active.has_passed:
+        _run_again(draft, seconds)
+        return
+    draft.start_iteration(seconds if limits.iteration_seconds is not None else None)
+    if draft.state.kept is not None:
+        _take_up(draft)
     elif interrupted is Status.RE_CHECKING:
-        _recheck_with(draft, seconds)
-    elif draft.state.kept is not None:
-        _take_up(draft, "report")
+        draft.move(interrupted, Role.SPECIALIST, "more time was given")
+        draft.ask("recheck", operation=OperationName.REVALIDATION, limit_seconds=seconds)
     else:
         role = Role.MAIN_AGENT if interrupted is Status.FIXING else Role.ORCHESTRATOR
         draft.move(interrupted, role, "more time was given")
         _expect_fix(draft, seconds)
-
-
-def _recheck_with(draft: Draft, seconds: float) -> None:
-    active = draft.state.active
-    if active.last_run is not None and active.last_run.number == active.iteration:
-        # It was a confirmation that took too long: from here on it is run n+1 (K37).
-        draft.update_specialist(active.name, max_iterations=max(active.max_iterations, active.iteration + 1))
-        fixing.trigger(draft, ("fixes of later phases",))
-        return
-    draft.move(Status.RE_CHECKING, Role.SPECIALIST, "more time was given")
-    draft.ask("recheck", operation=OperationName.REVALIDATION, limit_seconds=seconds)
 
 
 def _expect_fix(draft: Draft, seconds: float) -> None:
@@ -268,13 +288,14 @@ def _reread(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
         draft.update(tip=event.tip, tree=event.tree)
     if not event.configuration or event.configuration == draft.state.configuration:
         return
+    applicable = {slot(name).name for name in event.specialists}
     draft.note(f"configuration re-read: {draft.state.configuration[:12]} → {event.configuration[:12]}")
     draft.update(configuration=event.configuration)
     if event.limits is not None:
         draft.update(limits=event.limits)
     for entry in draft.state.specialists:
-        if entry.status is Status.PENDING:
-            draft.update_specialist(entry.name, applicable=entry.name in event.specialists)
+        if applicable and entry.status is Status.PENDING:
+            draft.update_specialist(entry.name, applicable=entry.name in applicable)
 
 
 def notified(draft: Draft, event: PersonNotified) -> None:

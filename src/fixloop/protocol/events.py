@@ -151,6 +151,8 @@ class DecisionMade(_Event):
 
     kind: Literal["decision-made"] = "decision-made"
     decision: Decision
+    escalation: str = ""
+    """The report it answers; a repetition then cannot hit a later one. Empty: whichever is open."""
     by: str = "User"
     reason: str = ""
     iterations: int | None = None

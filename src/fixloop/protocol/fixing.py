@@ -27,9 +27,18 @@ from fixloop.protocol.messages import (
 )
 from fixloop.protocol.notices import count_of, next_phase, say_recovered, say_unrecovered
 from fixloop.protocol.outcome import Draft, Unexpected
+from fixloop.protocol.rendering import render_answer_format
 from fixloop.protocol.specialists import Specialist
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import Completion, FailureRef, OperationName, PendingError, Run, State
+from fixloop.protocol.state import (
+    Completion,
+    FailureRef,
+    OpenEscalation,
+    OperationName,
+    PendingError,
+    Run,
+    State,
+)
 from fixloop.protocol.statuses import Role, Status
 
 __all__ = [
@@ -50,16 +59,17 @@ AWAITING = (Status.AWAITING_FIX, Status.FIXING)
 def report_delivered(draft: Draft, event: ReportDelivered) -> None:
     """VFR and FIXREQ go out together; the iteration's clock starts (K6, K9)."""
     state, active = draft.state, draft.state.active
-    if (event.specialist, event.iteration) != (active.name, active.iteration) or (
-        active.status not in (Status.FAIL, Status.ESCALATED)
+    if (
+        (event.specialist, event.iteration) != (active.name, active.iteration)
+        or active.status not in (Status.FAIL, Status.ESCALATED)
+        or state.paused
     ):
         raise Unexpected(f"{active.name} is {active.status}: there is no failure to report")
     before = active.status
     draft.move(Status.AWAITING_FIX, Role.ORCHESTRATOR, "failure report sent")
     _say_report(draft, before)
-    draft.update(iteration_clock=draft.clock, attempts=1, answers=0)
-    if state.limits.iteration_seconds is not None:
-        draft.set_deadline(OperationName.ITERATION.value, draft.clock + state.limits.iteration_seconds)
+    draft.update(reported_clock=draft.clock, attempts=1, answers=0)
+    draft.start_iteration(state.limits.iteration_seconds)
     if state.fixer == "command":
         draft.ask("fix", operation=OperationName.FIX)
     else:
@@ -76,24 +86,48 @@ def acknowledged(draft: Draft, event: FixAcknowledged) -> None:
     draft.note(f"receipt by {event.by} of {ids.report_id(draft.state.issue, active.name, active.iteration)}")
     if active.status is Status.AWAITING_FIX:
         draft.move(Status.FIXING, Role.MAIN_AGENT, f"{event.by} has the report")
+        if active.error is not None and active.error.error_type is ErrorType.COMMUNICATION:
+            say_recovered(draft)
+        if draft.state.fixer == "command":
+            # A command has taken the report when it starts (G1): what it waited in a queue does not count (K34).
+            draft.start_iteration(draft.state.limits.iteration_seconds)
 
 
 def completed(draft: Draft, event: FixCompleted) -> None:
     """FIXDONE: confirmed, and the re-validation triggered at once (A6, B33-B37)."""
     active, completion = draft.state.active, event.completion
-    if event.specialist != active.name or completion.iteration != active.iteration:
-        raise Unexpected(
-            f"{ids.completion_id(draft.state.issue, completion.iteration)} answers no open request; "
-            f"open is {ids.request_id(draft.state.issue, active.iteration)} of {active.name}"
-        )
-    if draft.state.paused:
-        # It is not lost: the next extend or manual-fix takes it up.
-        draft.note(f"a completion by {completion.by} arrived while paused and is kept")
-        draft.update(kept=completion)
-        return
-    if active.status not in AWAITING:
+    if (event.specialist, completion.iteration) != (active.name, active.iteration):
+        _answers_another(draft, event)
+    elif draft.state.escalation is not None:
+        _keep(draft, completion, draft.state.escalation)
+    elif active.status in AWAITING:
+        take_completion(draft, completion)
+    else:
         raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
-    take_completion(draft, completion)
+
+
+def _answers_another(draft: Draft, event: FixCompleted) -> None:
+    """A8: it matches no open request, so it is an invalid response; a repetition is nothing at all (R8)."""
+    state, active, number = draft.state, draft.state.active, event.completion.iteration
+    violation = f"{ids.completion_id(state.issue, number)} of {event.specialist} answers no open request"
+    asked = {entry.name: entry.iteration for entry in state.specialists}
+    repeated = 1 <= number <= asked.get(event.specialist, 0)
+    if repeated or active.status not in AWAITING:
+        raise Unexpected(f"{violation}; {active.name} is {active.status} in run {active.iteration}")
+    violation += f"; open is {ids.request_id(state.issue, active.iteration)} of {active.name}"
+    rejected = AnswerRejected(specialist=active.name, iteration=active.iteration, violations=(violation,))
+    answer_rejected(draft, rejected)
+
+
+def _keep(draft: Draft, completion: Completion, opened: OpenEscalation) -> None:
+    """The pause interrupted the wait for it: the next extend or manual-fix takes it up (K20)."""
+    if opened.interrupted not in AWAITING or opened.decision is not None:
+        raise Unexpected(
+            f"{ids.completion_id(draft.state.issue, completion.iteration)} answers no open request: "
+            f"{opened.message_id} waits for a person; decide `manual-fix` to bring in a fix"
+        )
+    draft.note(f"a completion by {completion.by} arrived while paused and is kept")
+    draft.update(kept=completion)
 
 
 def take_completion(draft: Draft, completion: Completion) -> None:
@@ -106,9 +140,8 @@ def take_completion(draft: Draft, completion: Completion) -> None:
     _say_completion(draft, completion)
     record_fix(draft, completion)
     draft.finish_operation()
-    if reminded and state.limits.iteration_seconds is not None:
-        draft.update(iteration_clock=draft.clock)
-        draft.set_deadline(OperationName.ITERATION.value, draft.clock + state.limits.iteration_seconds)
+    if reminded or state.iteration_clock is None:
+        draft.start_iteration(state.limits.iteration_seconds)
     trigger(draft, completion.fixes)
 
 
@@ -157,6 +190,9 @@ def failed(draft: Draft, event: FixFailed) -> None:
         active.status not in AWAITING
     ):
         raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
+    if state.fixer != "command" or event.attempt < state.attempts:
+        raise Unexpected(f"no fixer is running in attempt {event.attempt} of run {event.iteration}")
+    draft.note(f"the fixer failed (attempt {event.attempt}): {event.error}")
     kind = ErrorType.COMMUNICATION if event.undelivered else ErrorType.UNRESPONSIVE
     before = active.error.recovery if active.error is not None else ()
     failures = state.attempts - state.answers
@@ -182,7 +218,8 @@ def failed(draft: Draft, event: FixFailed) -> None:
 def answer_rejected(draft: Draft, event: AnswerRejected) -> None:
     """A71, G2: one protocol violation notice with a new request, the second bad answer escalates."""
     state, active = draft.state, draft.state.active
-    if active.status not in AWAITING:
+    answered = event.specialist == active.name and event.iteration < active.iteration
+    if active.status not in AWAITING or answered:
         raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
     answers = state.answers + 1
     draft.update(answers=answers)
@@ -201,8 +238,7 @@ def answer_rejected(draft: Draft, event: AnswerRejected) -> None:
         ProtocolViolation(
             offending=event.offending[:2000],
             violations=event.violations,
-            expected="a Fix Completion with Completion Summary, Fixes Applied, Files Modified and "
-            "Ready for Re-validation, as Markdown or JSON",
+            expected=render_answer_format(state.issue, active.iteration, active.name),
         ),
         draft.stamped_id("PVN", "feature-implementer-main"),
         summary=f"The answer does not fit: {'; '.join(event.violations)}",
@@ -287,7 +323,7 @@ def _items(state: State) -> tuple[str, ...]:
 
 def _say_completion(draft: Draft, completion: Completion) -> None:
     state, active = draft.state, draft.state.active
-    since = state.iteration_clock if state.iteration_clock is not None else draft.clock
+    since = state.reported_clock if state.reported_clock is not None else draft.clock
     count = len(completion.files)
     files = f"{count} file" if count == 1 else f"{count} files"
     draft.say(

@@ -191,7 +191,8 @@ class Draft:
         active = self.state.active
         limit = limit_seconds
         if operation is not None:
-            limit = limit_seconds or self.state.limits.of(operation, active.name)
+            if limit is None:
+                limit = self.state.limits.of(operation, active.name)
             self._expect(operation, limit)
         self._steps.append(
             Ticket(
@@ -245,6 +246,7 @@ class Draft:
 
     def set_deadline(self, name: str, due: float) -> None:
         """Have `DeadlineReached(name)` at `due` engine seconds."""
+        self._cleared = [cleared for cleared in self._cleared if cleared != name]
         self._deadlines[name] = due
 
     def clear_deadlines(self, *names: str) -> None:
@@ -252,6 +254,25 @@ class Draft:
         for name in names:
             self._deadlines.pop(name, None)
             self._cleared.append(name)
+
+    def start_iteration(self, seconds: float | None) -> None:
+        """The iteration's clock begins anew; None: without a cap (K6)."""
+        due = self.clock + seconds if seconds is not None else None
+        self.update(iteration_clock=self.clock)
+        self.cap_iteration(due)
+
+    def cap_iteration(self, due: float | None) -> None:
+        """Move the cap of the running iteration to `due` engine seconds."""
+        self.update(iteration_due=due)
+        if due is not None:
+            self.set_deadline(OperationName.ITERATION.value, due)
+        else:
+            self.clear_deadlines(OperationName.ITERATION.value)
+
+    def stop_iteration(self) -> None:
+        """A result is here: the iteration's clock stops (K6)."""
+        self.update(iteration_clock=None, iteration_due=None, reported_clock=None)
+        self.clear_deadlines(OperationName.ITERATION.value)
 
     def finish_operation(self) -> None:
         """The operation is over: neither its reminder nor its escalation may fire (A64)."""
@@ -266,4 +287,4 @@ class Draft:
         self._steps.clear()
         self._deadlines.clear()
         self._cleared.clear()
-        self.update(operation=None, iteration_clock=None)
+        self.update(operation=None, iteration_clock=None, iteration_due=None)

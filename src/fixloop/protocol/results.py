@@ -1,7 +1,5 @@
 """What follows from a specialist's result: the loop, next phase, confirmations (A9-A10, B38-B46, K37)."""
 
-from collections.abc import Iterable
-
 from fixloop.protocol import analysis, deciding, ids
 from fixloop.protocol.events import RunFinished
 from fixloop.protocol.failures import Failure
@@ -25,6 +23,7 @@ from fixloop.protocol.state import (
     PendingError,
     Run,
     SpecialistState,
+    State,
     WorkflowOutcome,
 )
 from fixloop.protocol.statuses import Role, Status
@@ -37,38 +36,68 @@ KEPT_FAILURES = 250
 
 def run_finished(draft: Draft, event: RunFinished) -> None:
     """A specialist's checks were run, or could not be."""
+    _refuse_unexpected(draft, event)
+    if not draft.state.tree and event.outcome != "error":
+        draft.update(tree=event.tree)
+    active = draft.state.active
+    error = _no_result(draft.state, event)
+    if error:
+        _could_not_run(draft, event, error)
+        return
+    draft.finish_operation()
+    say_recovered(draft)
+    if event.outcome == "skipped":
+        _not_applicable(draft, event)
+        return
+    draft.update_specialist(active.name, skipped_checks=event.skipped_checks)
+    _settle(draft, event, analysis.with_vanished(active, event))
+
+
+def _refuse_unexpected(draft: Draft, event: RunFinished) -> None:
     active = draft.state.active
     expected = {Status.IN_PROGRESS, Status.RE_CHECKING}
     if event.step == "confirm":
-        expected = {Status.COMPLETED}
-    if (event.specialist, event.iteration) != (active.name, active.iteration) or (
-        active.status not in expected
-    ):
+        expected = {Status.COMPLETED, Status.RE_CHECKING}
+    asked = (event.specialist, event.iteration) == (active.name, active.iteration)
+    if not asked or active.status not in expected or active.has_passed != (event.step == "confirm"):
         raise Unexpected(
-            f"run {event.iteration} of {event.specialist} is not expected: "
+            f"{event.step} of run {event.iteration} of {event.specialist} is not expected: "
             f"{active.name} is {active.status} in run {active.iteration}"
         )
-    draft.finish_operation()
-    if event.outcome == "error" or (event.outcome == "skipped" and active.runs):
-        _could_not_run(draft, event)
-    elif event.outcome == "skipped":
-        _not_applicable(draft, event)
-    else:
-        _settle(draft, event, _with_vanished(active, event), could_not_run=False)
+    if active.error is not None and event.attempt <= active.error.attempts:
+        raise Unexpected(
+            f"attempt {event.attempt} of run {event.iteration} of {active.name} was recorded already"
+        )
 
 
-def _settle(draft: Draft, event: RunFinished, failures: tuple[Failure, ...], *, could_not_run: bool) -> None:
-    say_recovered(draft)
-    passed = not failures and event.outcome == "passed"
+def _no_result(state: State, event: RunFinished) -> str:
+    """Why this is no result at all, empty if it is one (K36, K37, K38)."""
+    active = state.active
+    if event.outcome == "error":
+        return event.error or "the checks could not be run"
+    if event.tree != state.tree:
+        return f"the checks ran on tree {event.tree}, to be judged is {state.tree}"
+    if not active.runs:
+        return ""
+    if event.outcome == "skipped":
+        return "every check was skipped, though some ran before"
+    missing = [check for check in event.skipped_checks if check not in active.skipped_checks]
+    return f"skipped now, though it ran before: {', '.join(missing)}" if missing else ""
+
+
+def _settle(
+    draft: Draft, event: RunFinished, failures: tuple[Failure, ...], *, could_not_run: bool = False
+) -> None:
+    if not failures and event.outcome != "passed":
+        failures = (_unnamed(event),)
+    passed = not failures
     active = draft.state.active
-    draft.update_specialist(
-        active.name, owed=_owed(active, event, failures), skipped_checks=event.skipped_checks
-    )
+    if not could_not_run:
+        draft.update_specialist(active.name, owed=analysis.still_owed(active, event, failures))
     if event.step == "confirm" and passed:
-        draft.update_specialist(active.name, passed_tree=event.tree, evidence=event.evidence)
-        go_on(draft)
+        _confirmed(draft, event)
         return
-    if event.step == "confirm" and not _reopen(draft, event, failures):
+    if event.step == "confirm" and not _reopen(draft, failures):
         return
     run = Run(
         number=draft.state.active.iteration,
@@ -88,6 +117,16 @@ def _settle(draft: Draft, event: RunFinished, failures: tuple[Failure, ...], *, 
         _failed(draft, event, previous, run, failures)
 
 
+def _confirmed(draft: Draft, event: RunFinished) -> None:
+    """It passes on the final tree too: evidence, and no message (K37)."""
+    draft.update_specialist(draft.state.current, passed_tree=event.tree, evidence=event.evidence)
+    if draft.state.active.status is Status.RE_CHECKING:  # it was interrupted by an escalation
+        draft.move(Status.PASS, Role.SPECIALIST, "it passes on the final tree")
+        draft.move(Status.COMPLETED, Role.ORCHESTRATOR, "phase passed")
+    draft.update(escalate_on_failure=False)
+    go_on(draft)
+
+
 def _passed(draft: Draft, event: RunFinished, previous: Run | None, run: Run) -> None:
     active = draft.state.active
     before = active.status
@@ -96,8 +135,8 @@ def _passed(draft: Draft, event: RunFinished, previous: Run | None, run: Run) ->
     _say_result(draft, event, previous, run, before)
     draft.move(Status.COMPLETED, Role.ORCHESTRATOR, "phase passed")
     _say_success(draft, run)
-    draft.clear_deadlines(OperationName.ITERATION.value)
-    draft.update(failures=(), failure_count=0, iteration_clock=None, escalate_on_failure=False)
+    draft.stop_iteration()
+    draft.update(failures=(), failure_count=0, escalate_on_failure=False)
     go_on(draft)
 
 
@@ -111,11 +150,10 @@ def _failed(
         _say_detected(draft, event, run, failures, before)
     else:
         _say_result(draft, event, previous, run, before)
-    draft.clear_deadlines(OperationName.ITERATION.value)
+    draft.stop_iteration()
     draft.update(
         failures=failures[:KEPT_FAILURES],
         failure_count=run.count,
-        iteration_clock=None,
         attempts=0,
         answers=0,
     )
@@ -139,12 +177,14 @@ def _continue_or_escalate(draft: Draft) -> None:
         draft.ask("report")
 
 
-def _reopen(draft: Draft, event: RunFinished, failures: tuple[Failure, ...]) -> bool:
+def _reopen(draft: Draft, failures: tuple[Failure, ...]) -> bool:
     """A confirmation failed: it is run n+1 (K37). False when the limit leaves no room for one."""
     state, active = draft.state, draft.state.active
     failed = (*state.confirm_failed, active.name)
     draft.update(confirm_rounds=state.confirm_rounds + 1, confirm_failed=failed)
-    draft.move(Status.RE_CHECKING, Role.SPECIALIST, "it fails on the final tree")
+    before = active.status
+    if before is Status.COMPLETED:
+        draft.move(Status.RE_CHECKING, Role.SPECIALIST, "it fails on the final tree")
     if active.iteration >= active.max_iterations:
         draft.move(Status.FAIL, Role.SPECIALIST, "it fails on the final tree and no run is left")
         draft.update(failures=failures[:KEPT_FAILURES], failure_count=len(failures))
@@ -159,7 +199,7 @@ def _reopen(draft: Draft, event: RunFinished, failures: tuple[Failure, ...]) -> 
         ids.trigger_id(state.issue, active.name, number),
         summary=f"Confirm {slot(active.name).phase} on the final tree, run {number}",
         recipient=slot(active.name).handle,
-        before=Status.COMPLETED,
+        before=before,
     )
     return True
 
@@ -179,7 +219,7 @@ def go_on(draft: Draft) -> None:
 
 
 def _begin(draft: Draft, name: str) -> None:
-    draft.update(current=name, attempts=0, answers=0, iteration_clock=None)
+    draft.update(current=name, attempts=0, answers=0)
     draft.update_specialist(name, iteration=1, started_clock=draft.clock)
     draft.move(Status.IN_PROGRESS, Role.ORCHESTRATOR, f"{slot(name).phase} begins")
     draft.ask("validate", operation=OperationName.VALIDATION)
@@ -197,11 +237,11 @@ def _end(draft: Draft) -> None:
     draft.update(outcome=WorkflowOutcome.SKIPPED if skipped else WorkflowOutcome.SUCCESS)
 
 
-def _could_not_run(draft: Draft, event: RunFinished) -> None:
+def _could_not_run(draft: Draft, event: RunFinished, error: str) -> None:
     """A72, K36: once more; then a person, or a failure that a fix caused and a fix can undo."""
     state, active = draft.state, draft.state.active
-    error = event.error or "the checks could not be run"
     attempts = event.attempt
+    draft.note(f"{event.step} of {active.name}, attempt {attempts}: {error}")
     tried = active.error.recovery if active.error is not None else ()
     if attempts < state.limits.specialist_attempts:
         pending = PendingError(
@@ -213,15 +253,37 @@ def _could_not_run(draft: Draft, event: RunFinished) -> None:
             recovery=(*tried, f"{active.name} was invoked again (attempt {attempts + 1})"),
         )
         draft.update_specialist(active.name, error=pending)
-        operation = OperationName.REVALIDATION if event.step == "recheck" else OperationName.VALIDATION
-        delay = state.limits.backoff(attempts + 1)
-        draft.ask(event.step, operation=operation, attempt=attempts + 1, delay_seconds=delay)
+        _ask_again(draft, event.step, attempts + 1)
         return
-    ran = next((run for run in reversed(active.runs) if not run.could_not_run), None)
-    if ran is not None and ran.tree != event.tree:
-        _settle(draft, event, (_unrunnable(event, error),), could_not_run=True)
+    draft.finish_operation()
+    ran = active.passed_tree if event.step == "confirm" else _last_tree(active)
+    if ran and ran != state.tree:
+        draft.update_specialist(active.name, error=None)
+        _settle(draft, event, (*event.failures, _unrunnable(event, error)), could_not_run=True)
     else:
         deciding.specialist_error(draft, error, event.stack_trace, tried)
+
+
+def _ask_again(draft: Draft, step: str, attempt: int) -> None:
+    """The same run again; the operation stays the same one, so that it is reminded of once (A61)."""
+    operation = OperationName.REVALIDATION if step == "recheck" else OperationName.VALIDATION
+    draft.clear_deadlines(operation.value, operation.reminder_deadline)
+    delay = draft.state.limits.backoff(attempt)
+    draft.ask(step, operation=operation, attempt=attempt, delay_seconds=delay)
+
+
+def _last_tree(active: SpecialistState) -> str:
+    """The tree of the last run whose checks could be run; empty if there is none."""
+    return next((run.tree for run in reversed(active.runs) if not run.could_not_run), "")
+
+
+def _unnamed(event: RunFinished) -> Failure:
+    return Failure(
+        name=event.specialist,
+        error_type="Unexplained",
+        check=event.specialist,
+        message="the checks failed and named no failure",
+    )
 
 
 def _unrunnable(event: RunFinished, error: str) -> Failure:
@@ -246,40 +308,6 @@ def _not_applicable(draft: Draft, event: RunFinished) -> None:
         skipped_checks=event.skipped_checks,
     )
     go_on(draft)
-
-
-def _with_vanished(active: SpecialistState, event: RunFinished) -> tuple[Failure, ...]:
-    """The run's failures and those tests that failed before and were not run now (K7)."""
-    if not event.lists_passes:
-        return event.failures
-    seen = {failure.name for failure in event.failures} | set(event.passed)
-    vanished = (
-        Failure(
-            name=ref.name,
-            file=ref.file,
-            line=ref.line,
-            error_type="vanished",
-            check=active.name,
-            message=f"vanished: {ref.name} failed before and was not run now; only its passing resolves it",
-            suggestion="bring the test back and make it pass",
-        )
-        for ref in active.owed
-        if ref.name not in seen
-    )
-    return (*event.failures, *vanished)
-
-
-def _owed(active: SpecialistState, event: RunFinished, failures: Iterable[Failure]) -> tuple[FailureRef, ...]:
-    if not event.lists_passes:
-        return active.owed
-    before = {(ref.file, ref.name): ref for ref in active.owed}
-    owed = []
-    for failure in failures:
-        if failure.error_type == "vanished":
-            owed.append(before[(failure.file, failure.name)])
-        elif failure.check in event.lists_passes and not failure.measure:
-            owed.append(FailureRef.of(failure))
-    return tuple(owed)
 
 
 def _say_detected(
@@ -317,7 +345,7 @@ def _say_result(draft: Draft, event: RunFinished, previous: Run | None, run: Run
             history=analysis.history(active.runs),
             next_phase=next_phase(state) if run.passed else "",
             coverage=event.coverage,
-            evidence=tuple(f"{e.check}: `{e.command}` exit {e.exit_code}" for e in event.evidence),
+            evidence=tuple(f"{e.check}: {e.command} (exit code {e.exit_code})" for e in event.evidence),
             marks=state.marks,
         ),
         ids.result_id(state.issue, active.name, run.number),
@@ -331,13 +359,13 @@ def _say_result(draft: Draft, event: RunFinished, previous: Run | None, run: Run
 def _say_success(draft: Draft, run: Run) -> None:
     state, active = draft.state, draft.state.active
     phase = slot(active.name).phase
-    following = next_phase(state)
+    following, since = next_phase(state), active.started_clock
     draft.say(
         Success(
             phase=phase,
             iterations=run.number,
             history=analysis.history(active.runs),
-            total_seconds=draft.clock - (active.started_clock or draft.clock),
+            total_seconds=draft.clock - since if since is not None else 0.0,
             next_phase=following,
             marks=state.marks,
         ),

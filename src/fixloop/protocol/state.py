@@ -174,6 +174,12 @@ class SpecialistState(_Value):
     def last_run(self) -> Run | None:
         return self.runs[-1] if self.runs else None
 
+    @property
+    def has_passed(self) -> bool:
+        """True when its present run passed already: what is run now only confirms it (K37)."""
+        last = self.last_run
+        return last is not None and last.passed and last.number == self.iteration
+
 
 class Operation(_Value):
     """What somebody is expected to finish (A90)."""
@@ -254,7 +260,11 @@ class State(_Value):
     """No later timestamp may be earlier (K34)."""
     operation: Operation | None = None
     iteration_clock: float | None = None
-    """When the failure report of the running iteration was sent (K6)."""
+    """When the clock of the running iteration began (K6)."""
+    iteration_due: float | None = None
+    """When the cap on the running iteration falls due; an older firing of it means nothing (R6)."""
+    reported_clock: float | None = None
+    """When the open failure report was sent: what a fix's duration is measured from (B33)."""
     failures: tuple[Failure, ...] = ()
     """The last failed run's failures in full, within the limits of K41."""
     failure_count: int = 0
@@ -275,7 +285,7 @@ class State(_Value):
     escalate_on_failure: bool = False
     """After a manual fix the next FAIL escalates at once (K20)."""
     kept: Completion | None = None
-    """A completion that arrived while paused."""
+    """A completion that arrived while paused and answers the request that the pause interrupted."""
     marks: tuple[str, ...] = ()
     """Tests, gates or tool configuration that some fix touched."""
 

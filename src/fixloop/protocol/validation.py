@@ -68,6 +68,8 @@ def _start(event: ev.WorkflowStarted, now: Moment) -> Outcome:
     applicable = {slot(name).name for name in event.specialists}
     if not applicable:
         raise UsageError(f"nothing to check: none of {', '.join(NAMES)} applies")
+    if event.max_iterations < 1:
+        raise UsageError(f"max_iterations is {event.max_iterations}; a loop needs at least 1")
     specialists = tuple(
         SpecialistState(
             name=entry.name, applicable=entry.name in applicable, max_iterations=event.max_iterations

@@ -1,0 +1,233 @@
+"""S31: the verdict is about the final tree; a later fix that breaks an earlier phase is found (K37)."""
+
+import pytest
+
+from fixloop.protocol import events as ev
+from fixloop.protocol.messages import Reason, RevalidationResult, RevalidationTrigger
+from fixloop.protocol.state import WorkflowOutcome
+from fixloop.protocol.statuses import Role, Status
+from tests.scenarios.script import SILENT, Result, Silent, errs, fails, passes
+from tests.scenarios.stage import Stage
+
+BACK_END = {
+    "unit-test": [passes(), passes()],
+    "integration-test": [passes()],
+    "test-runner": [fails("a", "b", "c"), fails("b"), passes()],
+    "code-quality": [passes()],
+    "security": [fails("secret"), passes()],
+}
+
+
+def confirmed(stage: Stage) -> list[str]:
+    return [ticket.specialist for ticket in stage.executed if ticket.step == "confirm"]
+
+
+@pytest.mark.proves("K37", "A81")
+def test_s31_a_failing_confirmation_is_run_two() -> None:
+    stage = Stage(BACK_END, issue=47, confirmations={"unit-test": [fails("u")]}).run()
+
+    after = stage.ids[stage.ids.index("SUCCESS-47-security-2") + 1 :]
+    assert after == [
+        "REVAL-47-unit-test-2",
+        "REVALRES-47-unit-test-2",
+        "VFR-47-unit-test-2",
+        "FIXDONE-47-2",
+        "REVAL-47-unit-test-3",
+        "REVALRES-47-unit-test-3",
+        "SUCCESS-47-unit-test-3",
+    ]
+    requests = [(m.specialist, m.message_id) for m in stage.said("fix-request")]
+    assert requests[-1] == ("unit-test", "FIXREQ-47-2")
+    body = stage.message("REVALRES-47-unit-test-2").body
+    assert isinstance(body, RevalidationResult)
+    assert (body.comparison.previous_count, len(body.comparison.new)) == (0, 1)
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+
+
+@pytest.mark.proves("K37", "K19")
+def test_s31_confirming_starts_over_and_ends_on_one_tree() -> None:
+    stage = Stage(BACK_END, issue=47, confirmations={"unit-test": [fails("u")]}).run()
+
+    assert confirmed(stage) == ["unit-test", "integration-test", "test-runner", "code-quality", "security"]
+    applicable = [entry for entry in stage.state.specialists if entry.applicable]
+    assert {entry.passed_tree for entry in applicable} == {stage.state.tree}
+    assert {e.tree for entry in applicable for e in entry.evidence} == {stage.state.tree}
+    reopened = next(t for t in stage.transitions if t.before is Status.COMPLETED)
+    assert (reopened.specialist, reopened.after, reopened.role) == (
+        "unit-test",
+        Status.RE_CHECKING,
+        Role.SPECIALIST,
+    )
+    trigger = stage.message("REVAL-47-unit-test-2")
+    assert isinstance(trigger.body, RevalidationTrigger)
+    assert (trigger.status_before, trigger.status_after) == (Status.COMPLETED, Status.RE_CHECKING)
+
+
+@pytest.mark.proves("K37")
+def test_s31_fixes_that_undo_each_other_end_after_three_rounds() -> None:
+    stage = Stage(
+        {"unit-test": [passes(), passes()], "security": [fails("s"), passes(), passes()]},
+        confirmations={"unit-test": [fails("u"), fails("u")], "security": [fails("s")]},
+    ).run()
+
+    assert confirmed(stage) == ["unit-test", "security", "unit-test"]
+    assert len(stage.said("escalation")) == 1
+    assert stage.escalation.reason is Reason.DEADLOCK
+    assert "unit-test and security" in stage.escalation.detail
+    assert "3 rounds" in stage.escalation.detail
+    assert stage.state.paused
+
+
+@pytest.mark.proves("K37", "K20")
+def test_after_three_rounds_an_extension_goes_on_and_counts_anew() -> None:
+    stage = Stage(
+        {"unit-test": [passes()], "security": [fails("s")]},
+        confirmations={"unit-test": [fails("u"), fails("u")], "security": [fails("s")]},
+    ).run()
+    assert stage.state.paused
+
+    stage.decide("extend")
+    stage.run()
+
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+    assert "VFR-101-unit-test-4" in stage.ids
+
+
+@pytest.mark.proves("K37", "A92", "B50")
+def test_a_confirmation_that_fails_at_the_limit_escalates_at_once() -> None:
+    stage = Stage(
+        {"unit-test": [fails("v"), passes()], "security": [fails("s")]},
+        confirmations={"unit-test": [fails("u", "w")]},
+        max_iterations=2,
+    ).run()
+
+    assert stage.escalation.reason is Reason.MAX_ITERATIONS
+    assert "REVAL-101-unit-test-3" not in stage.ids
+    assert [p.name for p in stage.escalation.persistent] == ["u", "w"]
+    assert stage.escalation.persistent_count == 2
+    assert stage.path("unit-test")[-3:] == [Status.RE_CHECKING, Status.FAIL, Status.ESCALATED]
+
+
+@pytest.mark.proves("K37", "K20", "A87")
+def test_an_extension_makes_the_failed_confirmation_run_n_plus_1() -> None:
+    stage = Stage(
+        {"unit-test": [fails("v"), passes(), fails("u"), passes()], "security": [fails("s")]},
+        confirmations={"unit-test": [fails("u")]},
+        max_iterations=2,
+    ).run()
+
+    stage.decide("extend", iterations=2)
+    stage.run()
+
+    after = stage.ids[stage.ids.index(stage.said("escalation")[0].message_id) + 1 :]
+    assert after[:3] == ["REVAL-101-unit-test-3", "REVALRES-101-unit-test-3", "VFR-101-unit-test-3"]
+    assert after[-1] == "SUCCESS-101-unit-test-4"
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+
+
+@pytest.mark.proves("K37", "K20")
+def test_a_manual_fix_of_a_failed_confirmation_is_run_n_plus_1() -> None:
+    stage = Stage(
+        {"unit-test": [fails("v"), passes(), passes()], "security": [fails("s")]},
+        confirmations={"unit-test": [fails("u")]},
+        max_iterations=2,
+    ).run()
+
+    stage.decide("manual-fix")
+    stage.done_by_hand()
+    stage.run()
+
+    assert "SUCCESS-101-unit-test-3" in stage.ids
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+    assert {e.passed_tree for e in stage.state.specialists if e.applicable} == {"tree-by-hand"}
+
+
+def stuck(*confirmations: Result | Silent) -> Stage:
+    """The confirmation of unit-test does not come to a result."""
+    return Stage(
+        {"unit-test": [passes()], "security": [fails("s")]}, confirmations={"unit-test": confirmations}
+    ).run()
+
+
+@pytest.mark.proves("K37", "K20")
+def test_a_manual_fix_of_a_late_confirmation_is_run_two() -> None:
+    stage = stuck(SILENT)
+    stage.advance(3600.0)
+
+    stage.decide("manual-fix")
+    stage.done_by_hand()
+    stage.run()
+
+    assert "SUCCESS-101-unit-test-2" in stage.ids
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+
+
+@pytest.mark.proves("K37", "K20", "A87")
+def test_more_time_for_a_confirmation_confirms_again_without_a_message() -> None:
+    stage = stuck(SILENT)
+    stage.advance(3600.0)
+    assert stage.escalation.reason is Reason.TIMEOUT
+    lines = len(stage.messages)
+
+    outcome = stage.decide("extend", minutes=45)
+    assert [ticket.step for ticket in outcome.steps] == ["confirm"]
+    assert outcome.steps[0].limit_seconds == 45 * 60
+    assert "total-iteration" not in stage.deadlines
+    stage.run()
+
+    entry = stage.state.specialist("unit-test")
+    assert (entry.iteration, entry.max_iterations) == (1, 5)
+    assert entry.passed_tree == stage.state.tree
+    assert len(stage.messages) == lines
+    assert stage.path("unit-test")[-4:] == [
+        Status.ESCALATED,
+        Status.RE_CHECKING,
+        Status.PASS,
+        Status.COMPLETED,
+    ]
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+
+
+@pytest.mark.proves("K37", "K20")
+def test_a_confirmation_given_more_time_may_still_fail_and_is_run_two() -> None:
+    stage = stuck(SILENT, fails("u"))
+    stage.advance(3600.0)
+
+    stage.decide("extend")
+    stage.run()
+
+    assert "REVAL-101-unit-test-2" in stage.ids
+    assert "SUCCESS-101-unit-test-3" in stage.ids
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+
+
+@pytest.mark.proves("K36", "K37")
+def test_a_confirmation_that_a_later_fix_keeps_from_running_has_failed() -> None:
+    stage = stuck(errs("broken"), errs("broken"))
+
+    run = stage.state.specialist("unit-test").runs[1]
+    assert (run.number, run.could_not_run) == (2, True)
+    assert not stage.said("escalation")
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+
+
+@pytest.mark.proves("K37")
+def test_a_skipped_phase_is_not_confirmed() -> None:
+    runs = {"unit-test": [fails("u")] * 3, "security": [fails("s"), passes()]}
+    stage = Stage(runs).run()
+    stage.decide("skip")
+
+    stage.run()
+
+    assert confirmed(stage) == []
+    assert stage.state.outcome is WorkflowOutcome.SKIPPED
+
+
+@pytest.mark.proves("K37", "R8")
+def test_a_confirmation_nobody_asked_for_is_refused() -> None:
+    stage = Stage([fails("a")], answers=[SILENT]).run()
+    event = ev.RunFinished(
+        step="confirm", specialist="test-runner", iteration=1, outcome="passed", tree="tree-0"
+    )
+
+    assert "confirm of run 1 of test-runner" in stage.refused(lambda: stage.apply(event))
