@@ -1,0 +1,106 @@
+"""The JSON report of coverage.py: one figure, one gate.
+
+Owns the comparison, which is exact: 79.95 is below 80, however it is displayed. Refuses a figure that is no
+percentage, and one of a run that measured nothing.
+"""
+
+import math
+from typing import Any, Final
+
+from fixloop.protocol.checks import Counts, RunOutcome
+from fixloop.protocol.failures import Failure, Severity
+from fixloop.reports import suggestions
+from fixloop.reports.document import json_object
+from fixloop.reports.report import Report, Unusable
+from fixloop.reports.tree import SourceTree
+
+__all__ = ["NAME", "read_coverage"]
+
+NAME: Final = "coverage"
+"""The name of the failure that stands for the whole measurement (G24)."""
+
+_WORST_FILES: Final = 5
+_RANGES: Final = 12
+
+
+def read_coverage(content: bytes, tree: SourceTree, gate: float | None) -> Report:
+    """
+    The percentage in `content`, and a failure when it is below `gate` (B68).
+
+    Raises:
+        Unusable: it has no totals, no percentage from 0 to 100, or measured no statement.
+    """
+    document = json_object(content)
+    percent = _percent(document.get("totals"))
+    if gate is None:
+        return Report(
+            outcome=RunOutcome.PASSED, reason=f"coverage is {_floored(percent, 2)}%", coverage_percent=percent
+        )
+    failed = percent < gate
+    relation = "is below" if failed else "meets"
+    return Report(
+        outcome=RunOutcome.FAILED if failed else RunOutcome.PASSED,
+        reason=f"coverage {_floored(percent, 2)}% {relation} the gate of {gate:g}%",
+        counts=Counts(total=1, passed=int(not failed), failed=int(failed)),
+        failures=(_failure(percent, gate, _worst(document.get("files"), tree)),) if failed else (),
+        coverage_percent=percent,
+        findings=int(failed),
+    )
+
+
+def _percent(totals: object) -> float:
+    if not isinstance(totals, dict):
+        raise Unusable("has no totals, so it is not coverage.py's JSON report")
+    percent = totals.get("percent_covered")
+    if isinstance(percent, bool) or not isinstance(percent, int | float) or not math.isfinite(percent):
+        raise Unusable("has no number in totals.percent_covered")
+    if not 0 <= percent <= 100:
+        raise Unusable(f"says {percent:g}% are covered, which is no percentage")
+    if totals.get("num_statements") == 0:
+        raise Unusable("measured no statement: no file of the project was imported or selected")
+    return float(percent)
+
+
+def _floored(percent: float, digits: int) -> str:
+    """Never rounded up: a figure below its gate must not look as if it met it."""
+    scale = 10**digits
+    return f"{math.floor(percent * scale + 1e-9) / scale:.{digits}f}"
+
+
+def _failure(percent: float, gate: float, worst: list[tuple[str, list[int]]]) -> Failure:
+    lines = [f"{file}: {len(missing)} lines missing: {_ranges(missing)}" for file, missing in worst]
+    return Failure(
+        name=NAME,
+        error_type="CoverageBelowTarget",
+        message="\n".join([f"coverage is {_floored(percent, 2)}%, the gate is {gate:g}%", *lines]),
+        severity=Severity.MEDIUM,
+        suggestion=suggestions.for_coverage(worst[0][0] if worst else ""),
+        measure=_floored(percent, 1),
+    )
+
+
+def _worst(files: object, tree: SourceTree) -> list[tuple[str, list[int]]]:
+    """The files with the most missing lines, as (path, line numbers)."""
+    found = [
+        (tree.relative(str(path)), _line_numbers(entry))
+        for path, entry in (files.items() if isinstance(files, dict) else ())
+    ]
+    ranked = sorted((pair for pair in found if pair[1]), key=lambda pair: (-len(pair[1]), pair[0]))
+    return ranked[:_WORST_FILES]
+
+
+def _line_numbers(entry: Any) -> list[int]:
+    lines = entry.get("missing_lines") if isinstance(entry, dict) else None
+    return sorted(line for line in lines if isinstance(line, int)) if isinstance(lines, list) else []
+
+
+def _ranges(lines: list[int]) -> str:
+    """`3-5, 9` for 3, 4, 5, 9."""
+    spans: list[list[int]] = []
+    for line in lines:
+        if spans and line == spans[-1][1] + 1:
+            spans[-1][1] = line
+        else:
+            spans.append([line, line])
+    shown = [f"{first}-{last}" if last > first else str(first) for first, last in spans[:_RANGES]]
+    return ", ".join(shown) + (", …" if len(spans) > _RANGES else "")

@@ -1,0 +1,107 @@
+"""The bytes of one report file, taken so that no file can hang, fill or fool the reader.
+
+Refuses everything that is not a plain file of a sane size: a pipe, a device, a directory, a link.
+"""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final
+
+from fixloop.reports.report import Unusable
+
+__all__ = ["LIMIT_BYTES", "json_object", "read_bytes"]
+
+LIMIT_BYTES: Final = 64 * 1024 * 1024
+
+# An empty list is two bytes of JSON and 64 of memory: without a count, 64 MB of `[],` would take 1.4 GB.
+MAX_CONTAINERS: Final = 4_000_000
+
+# Without O_NONBLOCK the open of a pipe waits for a writer that never comes.
+_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_KINDS: Final = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def read_bytes(path: Path, limit_bytes: int = LIMIT_BYTES) -> bytes:
+    """
+    The content of the regular file `path`.
+
+    Raises:
+        Unusable: it is missing, empty, over `limit_bytes`, unreadable or not a regular file.
+    """
+    try:
+        # Asked before it is opened: opening some devices has effects. Asked again after, against an exchange.
+        _require_regular(path, os.lstat(path))
+        descriptor = os.open(path, _FLAGS)
+    except FileNotFoundError:
+        raise Unusable(f"{path.name} is missing; the command did not write it") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise Unusable(f"{path.name} cannot be opened: {str(reason).lower()}") from None
+    with open(descriptor, "rb", buffering=0, closefd=True) as file:
+        return _content(path, file.fileno(), limit_bytes)
+
+
+def json_object(content: bytes) -> dict[str, Any]:
+    """
+    The JSON object `content` holds, in UTF-8, UTF-16 or UTF-32, with or without a byte order mark.
+
+    Raises:
+        Unusable: it is no JSON object, cut short, nested too deeply, or made of too many parts.
+    """
+    parts = content.count(b"{") + content.count(b"[")
+    if parts > MAX_CONTAINERS:
+        raise Unusable(f"holds {parts} lists and objects, the limit is {MAX_CONTAINERS}")
+    try:
+        value = json.loads(content)
+    except RecursionError:
+        raise Unusable("is nested too deeply to be a report") from None
+    except ValueError as error:
+        raise Unusable(f"is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise Unusable("is JSON, but not an object")
+    return value
+
+
+def _require_regular(path: Path, status: os.stat_result) -> None:
+    if stat.S_ISREG(status.st_mode):
+        return
+    kind = next((name for test, name in _KINDS if test(status.st_mode)), "a special file")
+    raise Unusable(f"{path.name} is {kind}, not a regular file")
+
+
+def _content(path: Path, descriptor: int, limit_bytes: int) -> bytes:
+    status = os.fstat(descriptor)
+    _require_regular(path, status)
+    _require_size(path, status.st_size, limit_bytes)
+    try:
+        content = _read_up_to(descriptor, limit_bytes + 1)
+    except OSError as error:
+        raise Unusable(f"{path.name} cannot be read: {error.strerror}") from None
+    _require_size(path, len(content), limit_bytes)
+    if not content.strip():
+        raise Unusable(f"{path.name} is empty")
+    return content
+
+
+def _require_size(path: Path, size: int, limit_bytes: int) -> None:
+    if size > limit_bytes:
+        raise Unusable(f"{path.name} has {size} bytes, the limit is {limit_bytes}")
+
+
+def _read_up_to(descriptor: int, limit_bytes: int) -> bytes:
+    """At most `limit_bytes`, also from a file that is still growing."""
+    pieces: list[bytes] = []
+    room = limit_bytes
+    while room > 0 and (piece := os.read(descriptor, min(room, 1 << 20))):
+        pieces.append(piece)
+        room -= len(piece)
+    return b"".join(pieces)

@@ -1,0 +1,198 @@
+"""One check's outcome, from its exit code, its output and its reports together (K38).
+
+Owns the rule that a PASS needs proof: a tool that could not run, looked at nothing, or ended with an exit
+code that nothing explains has not passed, whatever its report says.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.configuration.model import Check
+from fixloop.configuration.presets import paths_without_files
+from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
+from fixloop.protocol.failures import Failure
+from fixloop.reports.limits import bound, clean, one_line
+from fixloop.reports.output import failures_in, whole_failure
+from fixloop.reports.reading import read_report
+from fixloop.reports.report import Report
+from fixloop.reports.symptoms import cannot_run, checked_nothing, died
+from fixloop.reports.tree import SourceTree
+
+__all__ = ["judge"]
+
+_TAIL_BYTES: Final = 4 * 1024
+
+
+class _Run(NamedTuple):
+    """A check that has ended."""
+
+    check: Check
+    exit_code: int
+    output: str
+    workspace: Path
+
+    @property
+    def command(self) -> str:
+        return " ".join(self.check.command)
+
+
+class _Verdict(NamedTuple):
+    """What it came to."""
+
+    outcome: RunOutcome
+    reason: str
+    failures: tuple[Failure, ...] = ()
+
+
+def judge(
+    check: Check,
+    *,
+    exit_code: int,
+    output: str,
+    reports: Mapping[str, Path],
+    workspace: Path,
+    evidence: Evidence,
+) -> CheckResult:
+    """
+    What `check` proved.
+
+    Args:
+        check: The check as configured; its placeholders say which reports it owes.
+        exit_code: Of its command; negative for a signal, 127 for a command that was not found.
+        output: What it printed, both streams.
+        reports: For each kind the fresh path its placeholder stood for.
+        workspace: The directory the command ran in.
+        evidence: What is known already; exit code, digest, counts and coverage are filled in here.
+
+    Returns:
+        A result with bounded failures (K41). SKIPPED only for an optional check that could not run here.
+    """
+    run = _Run(check, exit_code, clean(output), workspace)
+    read = {kind: _read(run, kind, reports.get(kind)) for kind in check.report_kinds()}
+    verdict = _verdict(run, read)
+    return CheckResult(
+        check=check.name,
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        # Whoever cuts out secrets has to do it before this line.
+        failures=bound(failure.model_copy(update={"check": check.name}) for failure in verdict.failures),
+        passed_names=tuple(name for report in read.values() for name in report.passed_names),
+        evidence=_filled(evidence, run, read, verdict),
+        output_tail=_tail(run.output),
+    )
+
+
+def _read(run: _Run, kind: str, path: Path | None) -> Report:
+    if path is None:
+        return Report(outcome=RunOutcome.ERROR, reason=f"the {kind} report was given no path")
+    gate, fail_on = run.check.coverage_percent, run.check.fail_on
+    return read_report(path, kind, root=run.workspace, fail_on=fail_on, gate=gate)
+
+
+def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
+    if reason := cannot_run(run.check.command, run.exit_code, run.output):
+        return _Verdict(RunOutcome.SKIPPED if run.check.optional else RunOutcome.ERROR, reason)
+    if reason := died(run.check.command, run.exit_code, run.output):
+        return _Verdict(RunOutcome.ERROR, reason)
+    if reason := checked_nothing(run.check.command, run.output) or _moved_away(run):
+        return _Verdict(RunOutcome.ERROR, reason)
+    if run.check.coverage_percent is not None and "coverage" not in read:
+        reason = f"check `{run.check.name}` has a coverage gate, but its command has no {{coverage}}"
+        return _Verdict(RunOutcome.ERROR, reason)
+    return _by_reports(run, read) if read else _by_exit_code(run)
+
+
+def _moved_away(run: _Run) -> str:
+    """Some tools exit with 0 and say nothing when the code they are pointed at has gone elsewhere."""
+    gone = paths_without_files(run.check, run.workspace)
+    return f"check `{run.check.name}` is pointed at {', '.join(gone)}, where no code is" if gone else ""
+
+
+def _by_exit_code(run: _Run) -> _Verdict:
+    if run.exit_code == 0:
+        return _Verdict(RunOutcome.PASSED, "exit code 0")
+    name, tree = run.check.name, SourceTree(run.workspace)
+    failures = failures_in(run.output, name, tree)
+    if failures:
+        return _Verdict(RunOutcome.FAILED, f"{len(failures)} findings, exit code {run.exit_code}", failures)
+    whole = whole_failure(run.output, name, run.command, run.exit_code)
+    return _Verdict(RunOutcome.FAILED, f"exit code {run.exit_code}", (whole,))
+
+
+def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
+    owed = _owed(run, read)
+    for report in owed.values():
+        if report.outcome is RunOutcome.ERROR:
+            return _Verdict(RunOutcome.ERROR, _with_last_line(report.reason, run))
+    if run.exit_code != 0 and not any(report.findings for report in owed.values()):
+        reason = f"exit code {run.exit_code}, which no result in its report explains"
+        return _Verdict(RunOutcome.ERROR, _with_last_line(reason, run))
+    failed = [report for report in owed.values() if report.outcome is RunOutcome.FAILED]
+    reasons = "; ".join(report.reason for report in failed or owed.values())
+    return _Verdict(RunOutcome.FAILED if failed else RunOutcome.PASSED, reasons, _failures(owed))
+
+
+def _owed(run: _Run, read: Mapping[str, Report]) -> Mapping[str, Report]:
+    """
+    The reports that have to be sound.
+
+    A run that stops at a test that cannot be imported has measured nothing, so coverage.py writes no
+    report; the failing test is what has to be told, not the missing figure.
+    """
+    others = {kind: report for kind, report in read.items() if kind != "coverage"}
+    failed = any(report.outcome is RunOutcome.FAILED for report in others.values())
+    broken = "coverage" in read and read["coverage"].outcome is RunOutcome.ERROR
+    return others if failed and broken and run.exit_code != 0 else read
+
+
+def _failures(read: Mapping[str, Report]) -> tuple[Failure, ...]:
+    """All failures; the one for the coverage gate only where there would be none (G24)."""
+    found = tuple(failure for kind in ("junit", "sarif") if kind in read for failure in read[kind].failures)
+    return found or (read["coverage"].failures if "coverage" in read else ())
+
+
+def _with_last_line(reason: str, run: _Run) -> str:
+    lines = [line for line in run.output.splitlines() if line.strip()]
+    return f"{reason}; the command's last line is: {one_line(lines[-1])}" if lines else reason
+
+
+def _tail(output: str) -> str:
+    data = output.rstrip().encode()
+    if len(data) <= _TAIL_BYTES:
+        return data.decode()
+    return f"… [{len(data) - _TAIL_BYTES} bytes cut]\n{data[-_TAIL_BYTES:].decode('utf-8', 'ignore')}"
+
+
+def _filled(evidence: Evidence, run: _Run, read: Mapping[str, Report], verdict: _Verdict) -> Evidence:
+    coverage = read.get("coverage")
+    return evidence.model_copy(
+        update={
+            "exit_code": run.exit_code,
+            "report_digest": _digest(run, read),
+            "counts": _counts(read) if read else _counts_of(verdict),
+            "coverage_percent": coverage.coverage_percent if coverage else None,
+            "coverage_gate": run.check.coverage_percent,
+        }
+    )
+
+
+def _digest(run: _Run, read: Mapping[str, Report]) -> str:
+    """Of the one report; of the digests of several, by kind; of the output where there is none."""
+    digests = {kind: report.digest for kind, report in read.items() if report.digest}
+    if len(digests) == 1:
+        return next(iter(digests.values()))
+    text = "\n".join(f"{kind} {digest}" for kind, digest in sorted(digests.items())) or run.output
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _counts(read: Mapping[str, Report]) -> Counts:
+    """Of tests and findings; a coverage gate counts only where it is all there is."""
+    results = [report.counts for kind, report in read.items() if kind != "coverage"]
+    results = results or [report.counts for report in read.values()]
+    return Counts(**{name: sum(getattr(part, name) for part in results) for name in Counts.model_fields})
+
+
+def _counts_of(verdict: _Verdict) -> Counts:
+    return Counts(total=len(verdict.failures), failed=len(verdict.failures))

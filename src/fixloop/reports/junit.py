@@ -1,0 +1,206 @@
+"""JUnit XML: how many tests ran, which failed, and whether the file is whole.
+
+Owns the walk through the file and the arithmetic of its suites. The file is read as a stream of elements
+that have passed defusedxml, one test case in memory at a time. Refuses DTDs, entities, a file that
+declares more than it lists, and one that ran nothing.
+"""
+
+import io
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml import DefusedXmlException  # type: ignore[import-untyped, unused-ignore]
+from defusedxml.ElementTree import iterparse  # type: ignore[import-untyped, unused-ignore]
+
+from fixloop.protocol.checks import Counts, RunOutcome
+from fixloop.protocol.failures import Failure
+from fixloop.reports.limits import MAX_FAILURES, one_line, short_name
+from fixloop.reports.report import Report, Unusable
+from fixloop.reports.testcase import Suite, Verdict, read_case, suite_failure
+from fixloop.reports.tree import SourceTree
+
+__all__ = ["read_junit"]
+
+_SUITES: Final = frozenset({"testsuite", "testsuites"})
+_FAULTS: Final = frozenset({"failure", "error"})
+
+# Real reports nest below ten; the limits only stop a file made to fill memory.
+MAX_DEPTH: Final = 100
+MAX_ELEMENTS_OF_A_TEST: Final = 10_000
+
+_PIECE_BYTES: Final = 1 << 20
+
+# pytest counts subtests in `tests` and lists only the failing ones.
+_COUNTS_SUBTESTS: Final = "pytest"
+
+
+def read_junit(content: bytes, tree: SourceTree) -> Report:
+    """
+    What the JUnit XML in `content` says.
+
+    Raises:
+        Unusable: it is not whole, not JUnit, not harmless, or declares more than it lists.
+    """
+    walk = _Walk(tree)
+    for event, element in _events(content):
+        if event == "start":
+            walk.enter(element)
+        else:
+            walk.leave(element)
+    return walk.report()
+
+
+def _events(content: bytes) -> Iterator[tuple[str, Element]]:
+    try:
+        yield from iterparse(_Pieces(content), events=("start", "end"), forbid_dtd=True)
+    except DefusedXmlException:
+        raise Unusable("has a document type or entities, which a JUnit report does not need") from None
+    except ParseError as error:
+        raise Unusable(f"is not whole XML: {error}") from None
+    except (ValueError, LookupError) as error:
+        raise Unusable(f"is not readable XML: {error}") from None
+
+
+class _Pieces(io.BytesIO):
+    """Content in larger pieces than asked for: expat reads an unfinished token again with every piece."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(_PIECE_BYTES)
+
+
+@dataclass
+class _Open:
+    """A suite whose end has not been read."""
+
+    suite: Suite
+    listed: Counter[str] = field(default_factory=Counter)
+    counts_subtests: bool = False
+
+
+class _Walk:
+    """Where the reader is, and what it has seen."""
+
+    def __init__(self, tree: SourceTree) -> None:
+        self._tree = tree
+        self._path: list[Element] = []
+        self._open: list[_Open] = []
+        self._elements_of_test = 0
+        self._verdicts: Counter[Verdict] = Counter()
+        self._failures: list[Failure] = []
+        self._passed: list[str] = []
+        self._collected: set[str] = set()
+        self._flaky = 0
+
+    def enter(self, element: Element) -> None:
+        element.tag = str(element.tag).rsplit("}", 1)[-1]
+        if not self._path and element.tag not in _SUITES:
+            raise Unusable(
+                f"is XML, but its root is <{one_line(element.tag)}>, not <testsuites> or <testsuite>"
+            )
+        self._path.append(element)
+        if len(self._path) > MAX_DEPTH:
+            raise Unusable(f"nests elements more than {MAX_DEPTH} deep")
+        self._count_inside_test(element)
+        if element.tag in _SUITES:
+            self._open_suite(element)
+
+    def leave(self, element: Element) -> None:
+        self._path.pop()
+        parent = self._path[-1] if self._path else None
+        if element.tag in _SUITES:
+            self._close_suite()
+        elif element.tag == "testcase":
+            self._test(element)
+        elif element.tag in _FAULTS and parent is not None and parent.tag in _SUITES:
+            self._suite_fault(element)
+        if parent is not None and not self._elements_of_test:
+            # All at once: what the parser has read ahead is kept alive by its events.
+            del parent[:]
+
+    def report(self) -> Report:
+        counts = Counts(
+            total=self._verdicts.total(),
+            passed=self._verdicts[Verdict.PASSED],
+            failed=self._verdicts[Verdict.FAILED],
+            errors=self._verdicts[Verdict.ERROR],
+            skipped=self._verdicts[Verdict.SKIPPED],
+        )
+        outcome, reason = _conclusion(counts, self._flaky)
+        failing = {failure.name for failure in self._failures}
+        # A file that cannot be collected is a failure named after the file; its name here resolves that (K7).
+        good = [*self._passed, *sorted(self._collected)]
+        return Report(
+            outcome=outcome,
+            reason=reason,
+            counts=counts,
+            failures=tuple(self._failures),
+            passed_names=tuple(name for name in good if name not in failing),
+            findings=len(self._failures),
+        )
+
+    def _count_inside_test(self, element: Element) -> None:
+        if self._elements_of_test and (element.tag == "testcase" or element.tag in _SUITES):
+            raise Unusable(f"has a <{element.tag}> inside a test")
+        if self._elements_of_test or element.tag == "testcase":
+            self._elements_of_test += 1
+        if self._elements_of_test > MAX_ELEMENTS_OF_A_TEST:
+            raise Unusable(f"has a test of more than {MAX_ELEMENTS_OF_A_TEST} elements")
+
+    def _open_suite(self, element: Element) -> None:
+        suite = Suite.of(element)
+        self._open.append(_Open(suite, counts_subtests=suite.name == _COUNTS_SUBTESTS))
+
+    def _close_suite(self) -> None:
+        closed = self._open.pop()
+        _require_whole(closed)
+        if self._open:
+            self._open[-1].listed += closed.listed
+            self._open[-1].counts_subtests |= closed.counts_subtests
+
+    def _test(self, element: Element) -> None:
+        case = read_case(element, self._open[-1].suite, self._tree)
+        self._elements_of_test = 0
+        self._verdicts[case.verdict] += 1
+        self._open[-1].listed += Counter(tests=1, faults=case.faults)
+        self._flaky += case.flaky
+        if case.file and case.name != case.file:
+            self._collected.add(case.file)
+        if case.failure:
+            self._fail(case.failure)
+        elif case.verdict is Verdict.PASSED:
+            self._passed.append(case.name)
+
+    def _suite_fault(self, element: Element) -> None:
+        self._verdicts[Verdict.ERROR if element.tag == "error" else Verdict.FAILED] += 1
+        self._open[-1].listed += Counter(faults=1)
+        self._fail(suite_failure(element, self._open[-1].suite, self._tree))
+
+    def _fail(self, failure: Failure) -> None:
+        if len(self._failures) >= MAX_FAILURES:
+            raise Unusable(f"lists more than {MAX_FAILURES} failing tests; run a smaller part of them")
+        self._failures.append(failure)
+
+
+def _require_whole(closed: _Open) -> None:
+    suite, listed = closed.suite, closed.listed
+    name = f"suite `{short_name(suite.name)}`"
+    # Tools disagree on which of the two an error is, so the sum decides.
+    if suite.faults > listed["faults"]:
+        faults = f"{suite.faults} failures and errors and lists {listed['faults']}"
+        raise Unusable(f"is not whole: {name} declares {faults}")
+    if suite.tests > listed["tests"] and not closed.counts_subtests:
+        raise Unusable(f"is not whole: {name} declares {suite.tests} tests and lists {listed['tests']}")
+
+
+def _conclusion(counts: Counts, flaky: int) -> tuple[RunOutcome, str]:
+    if counts.total == 0:
+        return RunOutcome.ERROR, "proves nothing: it lists no tests"
+    if counts.skipped == counts.total:
+        return RunOutcome.ERROR, f"proves nothing: all {counts.total} tests were skipped"
+    if bad := counts.failed + counts.errors:
+        return RunOutcome.FAILED, f"{bad} of {counts.total} tests did not pass"
+    again = f", {flaky} of them only when run again" if flaky else ""
+    return RunOutcome.PASSED, f"{counts.passed} of {counts.total} tests passed{again}"

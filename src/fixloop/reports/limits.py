@@ -1,0 +1,102 @@
+"""How much of a tool's text is kept, and in which form (K41).
+
+Owns the bounds: the first failures in full up to a size, further ones one line each, counts exact.
+Refuses nothing: whatever a tool printed comes out as valid UTF-8 without control characters.
+Secrets have to be cut before a text is bounded, or half of one could survive at the edge of a cut.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from fixloop.protocol.failures import Failure
+
+__all__ = [
+    "FAILURE_BYTES",
+    "FULL_FAILURES",
+    "LINE_BYTES",
+    "MAX_FAILURES",
+    "NAME_BYTES",
+    "bound",
+    "clean",
+    "cut",
+    "one_line",
+    "short_name",
+]
+
+FULL_FAILURES: Final = 50
+FAILURE_BYTES: Final = 8 * 1024
+CONTEXT_BYTES: Final = 2 * 1024
+SUGGESTION_BYTES: Final = 500
+LINE_BYTES: Final = 200
+NAME_BYTES: Final = 512
+
+# Two runs can still be compared by so many; it is ten times what a legacy project's first lint finds.
+MAX_FAILURES: Final = 100_000
+
+_MARKER_BYTES: Final = 40
+_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
+_SURROGATES: Final = re.compile(r"[\ud800-\udfff]")
+_CONTROLS: Final = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
+
+
+def clean(text: str) -> str:
+    """`text` without terminal escapes, control characters and lone surrogates; line ends become `\\n`."""
+    text = _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _SURROGATES.sub("\ufffd", text.translate(_CONTROLS))
+
+
+def cut(text: str, limit_bytes: int) -> str:
+    """
+    `text` in at most `limit_bytes` bytes of UTF-8, cut in the middle.
+
+    The beginning says where, the end says what: tracebacks and summaries put their point last.
+    """
+    data = text.encode("utf-8", "replace")
+    if len(data) <= limit_bytes:
+        return text
+    room = max(limit_bytes - _MARKER_BYTES, 0)
+    head = data[: room * 2 // 3].decode("utf-8", "ignore")
+    tail = data[len(data) - room // 3 :].decode("utf-8", "ignore")
+    gone = len(data) - len(head.encode()) - len(tail.encode())
+    return f"{head}… [{gone} bytes cut]{' … ' + tail if tail else ''}"
+
+
+def one_line(text: str, limit_bytes: int = LINE_BYTES) -> str:
+    """The first line of `text` that says something, cut to `limit_bytes`."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return cut(line, limit_bytes)
+
+
+def short_name(text: str) -> str:
+    """
+    `text` as the name of a failure: one line, at most `NAME_BYTES` bytes.
+
+    A longer one carries a digest of the whole, so that two names stay two (K7).
+    """
+    name = " ".join(clean(text).split())
+    data = name.encode()
+    if len(data) <= NAME_BYTES:
+        return name
+    return f"{cut(name, NAME_BYTES - 11)} #{hashlib.sha256(data).hexdigest()[:8]}"
+
+
+def bound(failures: Iterable[Failure]) -> tuple[Failure, ...]:
+    """As many failures as came in: the first ones in full up to a size, the others one line each (K41)."""
+    return tuple(
+        _in_full(failure) if place < FULL_FAILURES else _in_a_line(failure)
+        for place, failure in enumerate(failures)
+    )
+
+
+def _in_full(failure: Failure) -> Failure:
+    context = cut(failure.context, CONTEXT_BYTES)
+    message = cut(failure.message, FAILURE_BYTES - len(context.encode("utf-8", "replace")))
+    suggestion = cut(failure.suggestion, SUGGESTION_BYTES)
+    return failure.model_copy(update={"message": message, "context": context, "suggestion": suggestion})
+
+
+def _in_a_line(failure: Failure) -> Failure:
+    line, suggestion = one_line(failure.message), one_line(failure.suggestion)
+    return failure.model_copy(update={"message": line, "context": "", "suggestion": suggestion})

@@ -1,0 +1,83 @@
+"""From a report file to what it proves.
+
+Owns the choice of the reader and the promise that no content of a file raises: what cannot be read is an
+error with a reason, never a pass and never a traceback.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from fixloop.configuration.model import FailOn
+from fixloop.errors import UsageError
+from fixloop.protocol.checks import RunOutcome
+from fixloop.reports.coverage import read_coverage
+from fixloop.reports.document import LIMIT_BYTES, read_bytes
+from fixloop.reports.junit import read_junit
+from fixloop.reports.report import Report, Unusable, as_json
+from fixloop.reports.sarif import read_sarif
+from fixloop.reports.tree import SourceTree
+
+__all__ = ["KINDS", "Report", "as_json", "read_report"]
+
+KINDS: Final = ("junit", "sarif", "coverage")
+
+
+def read_report(
+    path: Path,
+    kind: str,
+    *,
+    root: Path | None = None,
+    fail_on: FailOn = FailOn.ERROR,
+    gate: float | None = None,
+    limit_bytes: int = LIMIT_BYTES,
+) -> Report:
+    """
+    What the report at `path` proves.
+
+    Args:
+        path: The file; only a regular one is read.
+        kind: `junit`, `sarif` or `coverage`.
+        root: The workspace; paths in the report become relative to it, and ids of tests name files in it.
+        fail_on: From which SARIF level a result fails.
+        gate: The least percentage of a coverage report.
+        limit_bytes: What a larger file is refused for.
+
+    Returns:
+        PASSED, FAILED or, for a file that proves nothing, ERROR with one sentence.
+
+    Raises:
+        UsageError: `kind` is none of the three.
+    """
+    read = _reader(kind, SourceTree(root), fail_on, gate)
+    try:
+        content = read_bytes(path, limit_bytes)
+    except Unusable as error:
+        return Report(outcome=RunOutcome.ERROR, reason=f"the {kind} report {error}")
+    return _read(content, read, f"the {kind} report {path.name}")
+
+
+def _reader(kind: str, tree: SourceTree, fail_on: FailOn, gate: float | None) -> Callable[[bytes], Report]:
+    readers: dict[str, Callable[[bytes], Report]] = {
+        "junit": lambda content: read_junit(content, tree),
+        "sarif": lambda content: read_sarif(content, tree, fail_on),
+        "coverage": lambda content: read_coverage(content, tree, gate),
+    }
+    if kind not in readers:
+        raise UsageError(f"unknown kind of report {kind!r}; the three are {', '.join(KINDS)}")
+    return readers[kind]
+
+
+def _read(content: bytes, read: Callable[[bytes], Report], subject: str) -> Report:
+    digest = hashlib.sha256(content).hexdigest()
+    try:
+        report = read(content)
+    except Unusable as error:
+        return Report(outcome=RunOutcome.ERROR, reason=f"{subject} {error}", digest=digest)
+    # Whatever else a malformed file provokes in three parsers: it proves nothing, and no worker dies of it.
+    except Exception as error:
+        reason = f"{subject} is not shaped like one ({type(error).__name__})"
+        return Report(outcome=RunOutcome.ERROR, reason=reason, digest=digest)
+    reason = f"{subject} {report.reason}" if report.outcome is RunOutcome.ERROR else report.reason
+    return report.model_copy(update={"digest": digest, "reason": reason})

@@ -1,0 +1,206 @@
+"""SARIF 2.1.0: which results fail a check, and whether the analysis ran at all.
+
+Owns levels, kinds and suppressions. Each result is validated by sarif-pydantic, but only the parts that are
+read: code flows and graphs are neither needed nor kept. Refuses a log that proves no analysis.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from fixloop.configuration.model import FailOn
+from fixloop.protocol.checks import Counts, RunOutcome
+from fixloop.protocol.failures import Failure, Severity
+from fixloop.reports import suggestions
+from fixloop.reports.document import json_object
+from fixloop.reports.limits import MAX_FAILURES, clean, one_line, short_name
+from fixloop.reports.locations import Locations
+from fixloop.reports.report import Report, Unusable
+from fixloop.reports.rules import Rules, filled
+from fixloop.reports.sarif_model import LEVELS, Finding, Location, Rule
+from fixloop.reports.tree import SourceTree
+
+__all__ = ["read_sarif"]
+
+_SEVERITIES: Final = ((9.0, Severity.CRITICAL), (7.0, Severity.HIGH), (4.0, Severity.MEDIUM))
+_NAMED_SEVERITIES: Final = {severity.value: severity for severity in Severity}
+
+
+def read_sarif(content: bytes, tree: SourceTree, fail_on: FailOn) -> Report:
+    """
+    What the SARIF log in `content` says; a result fails from level `fail_on` on.
+
+    Raises:
+        Unusable: it is no SARIF 2 log, holds no run, or one of its runs did not succeed or lists no results.
+    """
+    log = json_object(content)
+    if not str(log.get("version", "")).startswith("2."):
+        raise Unusable(f"is not SARIF 2.1.0 but version {str(log.get('version'))[:20]!r}")
+    runs = log.get("runs")
+    if not isinstance(runs, list) or not runs:
+        raise Unusable("is SARIF without a run, so nothing was analysed")
+    tally = _Tally(fail_on)
+    for number, run in enumerate(runs, start=1):
+        _read_run(run, f"run {number}", tree, tally)
+    return tally.report()
+
+
+class _Tally:
+    """The results of all runs."""
+
+    def __init__(self, fail_on: FailOn) -> None:
+        self.threshold = LEVELS.index(fail_on.value)
+        self.counts: Counter[str] = Counter()
+        self.failures: list[Failure] = []
+        self.findings = 0
+
+    def is_failing(self, result: Finding, level: str) -> bool:
+        self.counts["total"] += 1
+        if result.is_suppressed:
+            self.counts["skipped"] += 1
+            return False
+        self.findings += result.is_open
+        fails = result.is_open and level != "none" and LEVELS.index(level) >= self.threshold
+        self.counts["failed" if fails else "passed"] += 1
+        return fails
+
+    def add(self, failure: Failure) -> None:
+        if len(self.failures) >= MAX_FAILURES:
+            raise Unusable(f"lists more than {MAX_FAILURES} failing results; check less or raise the level")
+        self.failures.append(failure)
+
+    def report(self) -> Report:
+        counts = Counts(**self.counts)
+        return Report(
+            outcome=RunOutcome.FAILED if self.failures else RunOutcome.PASSED,
+            reason=_reason(counts),
+            counts=counts,
+            failures=tuple(self.failures),
+            findings=self.findings,
+        )
+
+
+def _reason(counts: Counts) -> str:
+    if counts.total == 0:
+        return "no findings"
+    suppressed = f", {counts.skipped} suppressed" if counts.skipped else ""
+    return f"{counts.failed} of {counts.total} findings are at a level that fails{suppressed}"
+
+
+def _read_run(run: Any, name: str, tree: SourceTree, tally: _Tally) -> None:
+    tool = _tool_name(run, name)
+    _require_success(run, tool)
+    if not isinstance(run.get("results"), list):
+        raise Unusable(f"is not complete: {name}, by {tool}, has no list of results")
+    if (run.get("externalPropertyFileReferences") or {}).get("results"):
+        raise Unusable(
+            f"is not complete: {name}, by {tool}, keeps its results in another file, which is not read"
+        )
+    rules, locations = Rules(run), Locations(run, tree)
+    for result in _results(run, name):
+        rule = rules.rule(result)
+        level = _level(result, rule)
+        if tally.is_failing(result, level):
+            tally.add(_failure(result, rule, level, locations))
+
+
+def _tool_name(run: Any, name: str) -> str:
+    tool = run.get("tool") if isinstance(run, dict) else None
+    driver = tool.get("driver") if isinstance(tool, dict) else None
+    if not isinstance(driver, dict) or not isinstance(driver.get("name"), str):
+        raise Unusable(f"is not SARIF: {name} does not name its tool")
+    return one_line(clean(driver["name"]))
+
+
+def _require_success(run: dict[str, Any], tool: str) -> None:
+    for invocation in run.get("invocations") or []:
+        if invocation.get("executionSuccessful", True) is not True:
+            raise Unusable(f"proves nothing: {tool} says that it did not succeed{_notified(invocation)}")
+
+
+def _notified(invocation: dict[str, Any]) -> str:
+    """What went wrong, in the tool's words."""
+    for key in ("toolConfigurationNotifications", "toolExecutionNotifications"):
+        for notification in invocation.get(key) or []:
+            if text := (notification.get("message") or {}).get("text"):
+                return f": {one_line(clean(str(text)))}"
+    return ""
+
+
+def _results(run: dict[str, Any], name: str) -> Iterator[Finding]:
+    for number, raw in enumerate(run["results"], start=1):
+        if not isinstance(raw, dict):
+            raise Unusable(f"is not SARIF: result {number} of {name} is not an object")
+        try:
+            yield Finding.of(raw)
+        except ValidationError as error:
+            raise Unusable(f"is not SARIF: result {number} of {name}: {_first_fault(error)}") from None
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg'].lower()}"
+
+
+def _level(result: Finding, rule: Rule | None) -> str:
+    level = result.level.value if result.level else (rule and rule.level) or "warning"
+    if level not in LEVELS:
+        raise Unusable(f"is not SARIF: {level[:40]!r} is no level")
+    return level
+
+
+def _failure(result: Finding, rule: Rule | None, level: str, locations: Locations) -> Failure:
+    place = result.place
+    physical = place.physical_location
+    target = physical.artifact_location if physical else result.analysis_target
+    name = result.rule_id or (rule and rule.id) or (result.rule and result.rule.id) or "result"
+    line = physical.region.start_line if physical and physical.region else None
+    message = filled(result.message, rule) or (rule.help_text if rule else "") or name
+    failure = Failure(
+        name=short_name(name),
+        file=locations.path(target),
+        line=line if line and line > 0 else None,
+        error_type=short_name((rule and rule.name) or level),
+        message=clean(message),
+        severity=_severity(result, rule),
+        context=clean(_context(place)),
+    )
+    return failure.model_copy(update={"suggestion": _suggestion(failure, result, rule)})
+
+
+def _suggestion(failure: Failure, result: Finding, rule: Rule | None) -> str:
+    help_text, help_uri = (rule.help_text, rule.help_uri or "") if rule else ("", "")
+    return suggestions.for_rule(failure, clean(result.fix), clean(help_text), clean(help_uri))
+
+
+def _severity(result: Finding, rule: Rule | None) -> Severity:
+    """From the finding's own score or word, else its rule's; a lint finding without either is medium."""
+    for properties in (result.properties or {}, (rule and rule.properties) or {}):
+        if (score := _number(properties.get("security-severity"))) is not None:
+            return next((severity for least, severity in _SEVERITIES if score >= least), Severity.LOW)
+        if named := _NAMED_SEVERITIES.get(str(properties.get("issue_severity", "")).lower()):
+            return named
+    return Severity.MEDIUM
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, str | int | float) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _context(place: Location) -> str:
+    """The code the tool shows, else the name of the thing the finding is in."""
+    physical = place.physical_location
+    for region in (physical.context_region, physical.region) if physical else ():
+        if region and region.snippet and region.snippet.text:
+            return str(region.snippet.text)
+    names = (_logical_name(entry.fully_qualified_name, entry.name) for entry in place.logical_locations or [])
+    return next(filter(None, names), "")
+
+
+def _logical_name(qualified: str | None, name: str | None) -> str:
+    return f"in {qualified or name}" if qualified or name else ""

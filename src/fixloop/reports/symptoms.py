@@ -1,0 +1,89 @@
+"""How a command shows that it proved nothing: it could not start, it died, or it looked at no file.
+
+Owns the tools' own words for that. Everything here leads to an error, never to a pass or a failure.
+"""
+
+import re
+import signal
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Final
+
+__all__ = ["cannot_run", "checked_nothing", "died"]
+
+_NOT_EXECUTABLE: Final = 126
+_NOT_FOUND: Final = 127
+
+_MISSING: Final = re.compile(
+    r"^\S*python\S*: No module named \S+"
+    r"|^error: Failed to spawn: .*"
+    r"|^Command not found: \S+"
+    r"|^npm (?:ERR!|error) Missing script:? .*",
+    re.MULTILINE,
+)
+
+# pytest's exit codes for an internal error, a wrong command line, and no tests at all.
+_PYTEST: Final = {3: "had an internal error", 4: "was called wrongly", 5: "collected no tests"}
+
+_NOTHING: Final = (
+    ("ruff", r"^warning: No Python files found.*"),
+    ("mypy", r"^There are no \.py\[i\] files.*"),
+    ("bandit", r"^\s*Total lines of code: 0$"),
+    ("black", r"^No Python files are present.*"),
+    ("pyright", r"^No source files found.*"),
+    ("unittest", r"^Ran 0 tests in (?![\s\S]*^Ran [1-9]).*|^NO TESTS RAN.*"),
+    ("eslint", r".*No files matching the pattern.*|.*all of the files matching .* are ignored.*"),
+    ("prettier", r".*No files matching the pattern.*"),
+    ("jest", r"^No tests found.*"),
+    ("vitest", r"^No test files found.*"),
+    ("mocha", r"^\s+0 passing.*"),
+    ("tsc", r".*error TS18003:.*"),
+    ("go", r".*no packages to (?:test|vet).*|.*matched no packages.*"),
+)
+
+
+def cannot_run(command: Sequence[str], exit_code: int, output: str) -> str:
+    """Why the command could not run here at all, or nothing."""
+    name = command[0] if command else "the command"
+    if exit_code == _NOT_FOUND:
+        return f"`{name}` was not found (exit code {exit_code}); install it or correct the command"
+    if exit_code == _NOT_EXECUTABLE:
+        return f"`{name}` cannot be executed (exit code {exit_code}); correct its permissions or the command"
+    if exit_code != 0 and (missing := _MISSING.search(output)):
+        return f"`{name}` could not start: {missing[0].strip()[:200]}"
+    return ""
+
+
+def died(command: Sequence[str], exit_code: int, output: str) -> str:
+    """How the command broke down, or nothing."""
+    if exit_code < 0:
+        return f"`{command[0] if command else ''}` was ended by {_signal_name(-exit_code)}"
+    if exit_code in _PYTEST and "pytest" in _tools(command):
+        return f"pytest {_PYTEST[exit_code]} (exit code {exit_code}){_last(output)}"
+    return ""
+
+
+def checked_nothing(command: Sequence[str], output: str) -> str:
+    """The tool's own words for having been given nothing to check, or nothing."""
+    tools = _tools(command)
+    for tool, pattern in _NOTHING:
+        if tool in tools and (found := re.search(pattern, output, re.MULTILINE)):
+            return f"{tool} was given nothing to check: {found[0].strip()[:200]}"
+    return ""
+
+
+def _tools(command: Sequence[str]) -> set[str]:
+    """The names of programs a command may run, also behind `python -m`, `npx` or a shell's `-c`."""
+    return {PurePosixPath(word).name for part in command for word in part.split()}
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _last(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return f": {lines[-1][:200]}" if lines else ""

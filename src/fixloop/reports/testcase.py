@@ -1,0 +1,210 @@
+"""One test of a JUnit report: what it is called, where it lies and how it ended.
+
+Owns the names of tests, which have to be the same in every run (K7): they depend only on the report's own
+attributes and on which files exist, never on the text of a failure.
+"""
+
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+from xml.etree.ElementTree import Element
+
+from junitparser import xunit2
+
+from fixloop.protocol.failures import Failure, Severity
+from fixloop.reports import suggestions
+from fixloop.reports.limits import CONTEXT_BYTES, clean, cut, short_name
+from fixloop.reports.report import Unusable
+from fixloop.reports.tracebacks import error_type, line_in
+from fixloop.reports.tree import SourceTree
+
+__all__ = ["Case", "Suite", "Verdict", "read_case", "suite_failure"]
+
+# Words GoogleTest and CTest put in an attribute where others write an element.
+_NOT_RUN: Final = frozenset({"notrun", "disabled", "skipped", "suppressed", "ignored"})
+_DID_FAIL: Final = frozenset({"fail", "failed", "failure", "error"})
+
+
+class Verdict(StrEnum):
+    """How one test ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+class Suite(NamedTuple):
+    """What a suite declares about itself; an absent number counts as 0."""
+
+    name: str
+    tests: int
+    faults: int
+    """Failures and errors together."""
+
+    @classmethod
+    def of(cls, element: Element) -> "Suite":
+        """Raises Unusable when a declared count is not a number."""
+        faults = _count(element, "failures") + _count(element, "errors")
+        return cls(element.get("name", ""), _count(element, "tests"), faults)
+
+
+class Case(NamedTuple):
+    """One test with its end."""
+
+    name: str
+    file: str
+    verdict: Verdict
+    failure: Failure | None
+    faults: int
+    """How many failures and errors it lists."""
+    flaky: bool
+    """Passed, but only when it was run again."""
+
+
+class _Fault(NamedTuple):
+    """One <failure> or <error>."""
+
+    tag: str
+    type: str | None
+    message: str
+    text: str
+
+
+def read_case(element: Element, suite: Suite, tree: SourceTree) -> Case:
+    """The test in `element`, whose <testsuite> is `suite`."""
+    case: Any = xunit2.TestCase.fromelem(element)  # type: ignore[no-untyped-call]
+    results = list(case.result)
+    faults = [_fault(result) for result in results if result._tag != "skipped"]
+    verdict = _verdict(element, [result._tag for result in results])
+    name, file = _identity(element, suite, tree)
+    failure = None
+    if verdict in {Verdict.FAILED, Verdict.ERROR}:
+        failure = _failure(
+            name, file, faults or [_Fault("failure", None, "the report says that it failed", "")]
+        )
+        failure = _with_place(failure, element, _context(case), tree)
+    flaky = verdict is Verdict.PASSED and (case.is_flaky or case.is_rerun)
+    return Case(name, file, verdict, failure, max(len(faults), failure is not None), flaky)
+
+
+def suite_failure(element: Element, suite: Suite, tree: SourceTree) -> Failure:
+    """A <failure> or <error> that stands in a suite, outside any test."""
+    cause = _Fault(str(element.tag), element.get("type"), element.get("message", ""), element.text or "")
+    file = tree.relative(suite.name)
+    failure = _failure(short_name(suite.name or "suite"), file if tree.has_file(file) else "", [cause])
+    return failure.model_copy(update={"suggestion": suggestions.for_test(failure)})
+
+
+def _count(element: Element, attribute: str) -> int:
+    text = element.get(attribute, "").strip()
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Unusable(f"is not JUnit: a suite declares {attribute}={text[:40]!r}, which is not a count")
+    return int(text)
+
+
+def _verdict(element: Element, tags: list[str]) -> Verdict:
+    states = {element.get(name, "").strip().lower() for name in ("status", "result")}
+    if "error" in tags:
+        return Verdict.ERROR
+    if "failure" in tags or states & _DID_FAIL:
+        return Verdict.FAILED
+    if "skipped" in tags or states & _NOT_RUN:
+        return Verdict.SKIPPED
+    return Verdict.PASSED
+
+
+def _fault(result: Any) -> _Fault:
+    return _Fault(result._tag, result.type, result.message or "", "".join(result._elem.itertext()))
+
+
+def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
+    first = faults[0]
+    kind = error_type(first.type, clean(first.message), clean(first.text), first.tag)
+    return Failure(
+        name=name,
+        file=file,
+        error_type=short_name(kind),
+        message="\n\n".join(_full_text(fault) for fault in faults),
+        severity=Severity.HIGH,
+    )
+
+
+def _full_text(fault: _Fault) -> str:
+    """The message and the text, once each: most tools repeat the one in the other (B21)."""
+    message, text = clean(fault.message).strip(), clean(fault.text).strip("\n").rstrip()
+    if not message or message in text:
+        return text or message or fault.tag
+    return f"{message}\n{text}" if text else message
+
+
+def _with_place(failure: Failure, element: Element, context: str, tree: SourceTree) -> Failure:
+    file = failure.file or _file_in_text(element.get("classname", ""), failure.message)
+    line = line_in(failure.message, file) or _positive(element.get("line"))
+    placed = failure.model_copy(update={"file": file, "line": line, "context": context})
+    return placed.model_copy(update={"suggestion": suggestions.for_test(placed)})
+
+
+def _file_in_text(classname: str, message: str) -> str:
+    """`tests/test_a.py` for the class `tests.test_a` when the text names that file."""
+    file = classname.replace(".", "/") + ".py"
+    return file if classname and file in message and line_in(message, file) else ""
+
+
+def _positive(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and int(text[:9]) > 0 else None
+
+
+def _context(case: Any) -> str:
+    """The end of what the test printed."""
+    printed = [clean(text).strip() for text in (case.system_out, case.system_err) if text]
+    return cut("\n".join(printed), CONTEXT_BYTES)
+
+
+def _identity(element: Element, suite: Suite, tree: SourceTree) -> tuple[str, str]:
+    """A test's id as its runner would write it, and its file."""
+    name, classname = element.get("name", ""), element.get("classname", "")
+    file, parts = _place(element, suite, tree)
+    if _is_whole_file(element, suite, file, tree):
+        return short_name(file), file
+    if file.endswith(".py"):
+        return short_name("::".join([file, *parts, *([name] if name else [])])), file
+    whole = f"{classname}::{name}" if classname and name and classname != name else name or classname
+    return short_name(whole or suite.name or "unnamed test"), file
+
+
+def _place(element: Element, suite: Suite, tree: SourceTree) -> tuple[str, list[str]]:
+    """The file of a test and the classes it lies in."""
+    name, classname = element.get("name", ""), element.get("classname", "")
+    if declared := tree.relative(element.get("file", "")):
+        return declared, _classes(classname, declared)
+    file, parts = tree.module_file(classname or name)
+    if file:
+        return file, parts
+    for text in (suite.name, name):
+        path = tree.relative(text)
+        if tree.has_file(path):
+            return path, [classname] if classname else []
+    return "", []
+
+
+def _is_whole_file(element: Element, suite: Suite, file: str, tree: SourceTree) -> bool:
+    """
+    True for the stand-in of a file that could not be collected.
+
+    pytest names it after the module and gives it no class; Jest names it after the suite, which is the file.
+    """
+    name = element.get("name", "")
+    if not file or not name:
+        return False
+    if name == suite.name:
+        return tree.relative(name) == file
+    return not element.get("classname") and tree.module_file(name) == (file, [])
+
+
+def _classes(classname: str, file: str) -> list[str]:
+    module = file.removesuffix(".py").replace("/", ".")
+    if classname == module:
+        return []
+    return [part for part in classname.removeprefix(f"{module}.").split(".") if part]

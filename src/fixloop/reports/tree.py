@@ -1,0 +1,91 @@
+"""The files of a workspace, as far as a report may name them.
+
+Owns the one way a path from a report becomes a path relative to the workspace. Refuses to leave it:
+a path that points elsewhere is kept as a bare name, and no path is ever opened or followed from here.
+"""
+
+import os
+import posixpath
+import re
+from pathlib import Path
+from typing import Final
+
+from fixloop.reports.limits import NAME_BYTES, clean, cut
+
+__all__ = ["SourceTree"]
+
+_DRIVE: Final = re.compile(r"/?[A-Za-z]:/")
+
+
+class SourceTree:
+    """The workspace's files; without a root, every relative path is believed and nothing exists."""
+
+    def __init__(self, root: Path | None) -> None:
+        self._root = root
+        # Tools report the path they were given or the real one; both are the workspace.
+        self._bases = () if root is None else (os.path.abspath(root), os.path.realpath(root))
+        self._known: dict[str, bool] = {}
+
+    def relative(self, text: str) -> str:
+        """
+        The path `text` relative to the workspace, with forward slashes.
+
+        Returns:
+            A bare file name when it lies outside, and nothing when it names the root or no file.
+        """
+        path = " ".join(clean(text).replace("\\", "/").splitlines()).strip()
+        if not path:
+            return ""
+        if _DRIVE.match(path):
+            return _bare(path)
+        path = posixpath.normpath(path)
+        inside = self._below_a_base(path) if path.startswith("/") else path
+        if inside is None or inside == ".." or inside.startswith("../"):
+            return _bare(path)
+        return "" if inside == "." else cut(inside, NAME_BYTES)
+
+    def has_file(self, relative: str) -> bool:
+        """True when the workspace itself holds the regular file `relative`; links out of it do not count."""
+        if self._root is None or not relative:
+            return False
+        known = self._known.get(relative)
+        if known is None:
+            known = self._known[relative] = self._is_inside(os.path.join(self._root, relative))
+        return known
+
+    def module_file(self, dotted: str) -> tuple[str, list[str]]:
+        """
+        The Python file that `package.module.Class` lies in, and the rest of the name.
+
+        Returns:
+            An empty path and all parts when no such file exists below the root.
+        """
+        parts = dotted.split(".")
+        folder = ""
+        for place, part in enumerate(parts):
+            if not part.isidentifier():
+                break
+            path = posixpath.join(folder, part)
+            if self.has_file(f"{path}.py"):
+                return f"{path}.py", parts[place + 1 :]
+            if self._root is None or not os.path.isdir(os.path.join(self._root, path)):
+                break
+            folder = path
+        return "", parts
+
+    def _below_a_base(self, path: str) -> str | None:
+        path = f"/{path.lstrip('/')}"
+        for base in self._bases:
+            if path == base:
+                return "."
+            if path.startswith(f"{base.rstrip('/')}/"):
+                return path[len(base.rstrip("/")) + 1 :]
+        return None
+
+    def _is_inside(self, path: str) -> bool:
+        return os.path.isfile(path) and self._below_a_base(os.path.realpath(path)) is not None
+
+
+def _bare(path: str) -> str:
+    name = posixpath.basename(path.rstrip("/"))
+    return "" if name in {"..", "."} else cut(name, NAME_BYTES)
