@@ -32,7 +32,7 @@ types: setup
 	.venv/bin/mypy
 
 bench: setup
-	@set -e; for file in bench/[a-z]*.py; do echo "== $$file"; .venv/bin/python $$file; done
+	.venv/bin/python -m bench.steps
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
