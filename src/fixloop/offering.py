@@ -65,7 +65,7 @@ def offer(engine: Engine, state: State, cache: Path) -> Offer:
     mirror = mirror_for(state, cache)
     mirror.git.run("clone", "--quiet", "--shared", "--no-checkout", mirror.path, beside / "work")
     Git(beside / "work").run("checkout", "--quiet", "--detach", state.tip)
-    (beside / "request.md").write_text(render_delivery(report.message))
+    (beside / "request.md").write_text(render_delivery(report.message), encoding="utf-8")
     try:
         beside.rename(place)
     except OSError:  # somebody else was faster; theirs is as good

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from fixloop.app_folder import app_folder
@@ -25,23 +26,19 @@ def environment_for(urls: RedisUrls) -> dict[str, str]:
 
 @contextmanager
 def supervisor(
-    urls: RedisUrls, options: Mapping[str, Any], *, further: Mapping[str, str] | None = None
+    urls: RedisUrls, options: Mapping[str, Any], *, log: Path | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """
     A worker's supervisor as a child, drained at the end of the block.
 
     It holds the reading end of a pipe: when this process dies, however it dies, the supervisor and all it started end.
+
+    Args:
+        log: where its processes write; a person who watches the workflow need not see that.
     """
     reading, writing = os.pipe()
     try:
-        process = subprocess.Popen(
-            [sys.executable, str(app_folder() / "workers" / "launch.py"), "supervise", json.dumps(options)],
-            env=environment_for(urls) | {"FIXLOOP_LIFELINE": str(reading)} | dict(further or {}),
-            pass_fds=(reading,),
-            stdin=subprocess.DEVNULL,
-            # Ctrl-C reaches the whole foreground group; the supervisor is told by us.
-            start_new_session=False,
-        )
+        process = _started(urls, options, reading, log)
         os.close(reading)
         try:
             yield process
@@ -49,6 +46,21 @@ def supervisor(
             _stop(process)
     finally:
         os.close(writing)
+
+
+def _started(
+    urls: RedisUrls, options: Mapping[str, Any], lifeline: int, log: Path | None
+) -> subprocess.Popen[bytes]:
+    with ExitStack() as files:
+        output = files.enter_context(log.open("ab")) if log is not None else None
+        return subprocess.Popen(
+            [sys.executable, str(app_folder() / "workers" / "launch.py"), "supervise", json.dumps(options)],
+            env=environment_for(urls) | {"FIXLOOP_LIFELINE": str(lifeline)},
+            pass_fds=(lifeline,),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -1,0 +1,262 @@
+"""The main agent's and the person's side: `ack`, `fixed`, `decide`, `cancel`."""
+
+import getpass
+import sys
+import uuid
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fixloop.commands.session import Issue, ProjectOption, Session, open_session
+from fixloop.configuration.loading import load_configuration
+from fixloop.enqueueing import exported, limits_of
+from fixloop.errors import RefusedError, UsageError
+from fixloop.offering import mirror_for, offer, offered_at, snapshot_in
+from fixloop.protocol.answers import InvalidAnswer, parse_answer
+from fixloop.protocol.events import (
+    AnswerRejected,
+    BlockerSignalled,
+    Cancelled,
+    DecisionMade,
+    Event,
+    FixAcknowledged,
+    FixCompleted,
+    ManualFixDone,
+)
+from fixloop.protocol.messages import Decision, Reason
+from fixloop.protocol.state import Completion, Limits, State
+from fixloop.repository.change import Change
+from fixloop.repository.merge import commit_of_directory, merge_checkout, resolve_descendant
+from fixloop.repository.publish import publish
+
+__all__ = ["register"]
+
+Reread = tuple[str, tuple[str, ...], Limits | None]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    for command in (ack, fixed, decide, cancel):
+        app.command()(command)
+
+
+def ack(issue: Issue, project: ProjectOption = None) -> None:
+    """Take the open request: prints it, and the directory to work in."""
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        state = session.engine.state(workflow)
+        event = FixAcknowledged(
+            specialist=state.active.name, iteration=state.active.iteration, by=getpass.getuser()
+        )
+        _apply(session, workflow, event)
+        made = offer(session.engine, state, session.settings.cache_dir)
+        typer.echo(made.request.read_text())
+        typer.echo(f"work in {made.directory}, then `fixloop fixed {state.issue}`", err=True)
+
+
+def fixed(
+    issue: Issue,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="A Fix Completion, as Markdown or JSON.")
+    ] = None,
+    here: Annotated[bool, typer.Option("--here", help="Take the current checkout instead.")] = False,
+    rev: Annotated[
+        str | None, typer.Option("--rev", help="Take a commit that builds on the work so far.")
+    ] = None,
+    blocked: Annotated[str | None, typer.Option("--blocked", help="Say why it cannot be done.")] = None,
+    project: ProjectOption = None,
+) -> None:
+    """Say that the fix is done: takes the offered directory as it stands, and prints the files it took."""
+    if sum((here, rev is not None, blocked is not None)) > 1:
+        raise UsageError("--here, --rev and --blocked exclude each other; use one of them")
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        state = session.engine.state(workflow)
+        if blocked is not None:
+            _apply(session, workflow, BlockerSignalled(by=getpass.getuser(), text=blocked))
+            typer.echo(f"issue {issue} waits for a decision: `fixloop inbox`", err=True)
+            return
+        _refuse_unless_awaited(state)
+        change = _taken(session, state, here=here, rev=rev)
+        event = _completion(session, state, change, file)
+        _apply(session, workflow, event)
+        _publish(session, workflow)
+        for name in change.files:
+            typer.echo(name)
+        if not change.files:
+            typer.echo("no file was changed", err=True)
+
+
+def decide(
+    issue: Issue,
+    decision: Annotated[Decision, typer.Argument(help="What to do with the escalation.")],
+    iterations: Annotated[
+        int | None, typer.Option("--iterations", min=1, help="extend: how many more (3).")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option("--minutes", min=0.01, help="extend: how much longer (30).")
+    ] = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why; it is logged.")] = "",
+    project: ProjectOption = None,
+) -> None:
+    """Answer an escalation: manual-fix, skip, abort or extend."""
+    if (iterations is not None or minutes is not None) and decision is not Decision.EXTEND:
+        raise UsageError(f"--iterations and --minutes go with extend, not with {decision}")
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        state = session.engine.state(workflow)
+        event = DecisionMade(
+            decision=decision, by=getpass.getuser(), reason=reason, iterations=iterations, minutes=minutes
+        )
+        opened = state.escalation
+        again = opened is not None and opened.reason is Reason.SPECIALIST_ERROR and opened.decision is None
+        if decision is Decision.MANUAL_FIX and again:
+            event = _reread_decision(session, state, event)
+        _apply(session, workflow, event)
+        _say_next(session, workflow, decision)
+
+
+def cancel(
+    issue: Issue,
+    reason: Annotated[str, typer.Option("--reason", help="Why; it is logged.")] = "",
+    project: ProjectOption = None,
+) -> None:
+    """Stop a workflow; it ends in the status it had."""
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        _apply(session, workflow, Cancelled(by=getpass.getuser(), reason=reason))
+        typer.echo(f"workflow {workflow} is cancelled", err=True)
+
+
+def _apply(session: Session, workflow: str, event: Event) -> None:
+    session.engine.apply(workflow, event, operation=uuid.uuid4().hex)
+
+
+def _refuse_unless_awaited(state: State) -> None:
+    manual = state.escalation is not None and state.escalation.decision is Decision.MANUAL_FIX
+    if state.ended or not (manual or state.paused or state.owner == "agent"):
+        raise RefusedError(
+            f"issue {state.issue} awaits no fix: {state.active.name} is {state.active.status}"
+            + (f", outcome {state.outcome}" if state.ended else "")
+        )
+
+
+def _taken(session: Session, state: State, *, here: bool, rev: str | None) -> Change:
+    cache = session.settings.cache_dir
+    mirror = mirror_for(state, cache)
+    message = f"fixloop: fix {state.issue}, {state.active.name} run {state.active.iteration}\n"
+    if rev is not None:
+        return resolve_descendant(rev, path=session.directory, tip=state.tip, mirror=mirror)
+    base = snapshot_in(state).commit
+    if here:
+        return merge_checkout(session.directory, base=base, tip=state.tip, mirror=mirror, message=message)
+    made = offered_at(state, cache)
+    if not made.top.is_dir():
+        raise RefusedError(
+            f"nothing was offered yet; `fixloop ack {state.issue}` makes a directory to work in, "
+            "or use --here for the current checkout"
+        )
+    return commit_of_directory(made.top, state.tip, mirror, message)
+
+
+def _completion(session: Session, state: State, change: Change, file: Path | None) -> Event:
+    opened = state.escalation
+    if opened is not None and opened.decision is Decision.MANUAL_FIX:
+        digest, specialists, limits = _reread(session, state, change.commit)
+        return ManualFixDone(
+            by=getpass.getuser(),
+            files=change.files,
+            tip=change.commit,
+            tree=change.tree,
+            marks=change.marks,
+            configuration=digest,
+            specialists=specialists,
+            limits=limits,
+        )
+    active = state.active
+    summary, fixes = _answer(session, state, file) if file is not None else ("", ())
+    completion = Completion(
+        iteration=active.iteration,
+        by=getpass.getuser(),
+        summary=summary,
+        fixes=fixes or tuple(f"changed {name}" for name in change.files[:20]),
+        files=change.files,
+        tip=change.commit,
+        tree=change.tree,
+        marks=change.marks,
+    )
+    return FixCompleted(specialist=active.name, completion=completion)
+
+
+def _answer(session: Session, state: State, file: Path) -> tuple[str, tuple[str, ...]]:
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the answer {file}: {error}") from None
+    active = state.active
+    try:
+        answer = parse_answer(text, issue=state.issue, iteration=active.iteration, specialist=active.name)
+    except InvalidAnswer as invalid:
+        rejected = AnswerRejected(
+            specialist=active.name, iteration=active.iteration, violations=invalid.violations, offending=text
+        )
+        _apply(session, state.workflow, rejected)
+        raise
+    return answer.summary, answer.fixes
+
+
+def _reread(session: Session, state: State, commit: str) -> Reread:
+    """The configuration as the person left it: a manual fix may change the gates, and the log says so."""
+    snapshot = snapshot_in(state)
+    with exported(snapshot, commit, session.settings.cache_dir) as folder:
+        loaded = load_configuration(folder, project=state.project)
+    digest = session.store.put_artifact(state.workflow, loaded.to_json().encode())
+    return digest, tuple(entry.name for entry in loaded.specialists), limits_of(loaded)
+
+
+def _reread_decision(session: Session, state: State, event: DecisionMade) -> DecisionMade:
+    """After a specialist error the person has mended the checkout: take it, gates included."""
+    change = _taken(session, state, here=True, rev=None)
+    digest, specialists, limits = _reread(session, state, change.commit)
+    return event.model_copy(
+        update={
+            "tip": change.commit,
+            "tree": change.tree,
+            "configuration": digest,
+            "specialists": specialists,
+            "limits": limits,
+        }
+    )
+
+
+def _publish(session: Session, workflow: str) -> None:
+    state = session.engine.state(workflow)
+    mirror = mirror_for(state, session.settings.cache_dir)
+    published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
+    if published.note:
+        typer.echo(published.note, err=True)
+
+
+def _say_next(session: Session, workflow: str, decision: Decision) -> None:
+    state = session.engine.state(workflow)
+    issue = state.issue
+    if state.ended:
+        typer.echo(f"issue {issue} ended: {state.outcome}", err=True)
+    elif state.paused and decision is Decision.MANUAL_FIX:
+        _say_where(session, state)
+    else:
+        typer.echo(
+            f"issue {issue} goes on; `fixloop resume {issue}` or a running worker takes it up", err=True
+        )
+
+
+def _say_where(session: Session, state: State) -> None:
+    """A manual fix is made in a directory of its own, or in the person's checkout."""
+    here = f"mend it in your checkout, then `fixloop fixed {state.issue} --here`"
+    try:
+        made = offer(session.engine, state, session.settings.cache_dir)
+    except RefusedError:
+        typer.echo(here, err=True)
+        return
+    typer.echo(f"{here}; or in {made.directory}, then `fixloop fixed {state.issue}`", err=True)

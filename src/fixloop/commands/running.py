@@ -1,0 +1,230 @@
+"""Taking a feature through: `run`, `resume`, `enqueue`, `apply`."""
+
+import sys
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fixloop.commands import outcome, progress
+from fixloop.commands.session import Issue, OptionalIssue, ProjectOption, Session, open_session
+from fixloop.enqueueing import Enqueued, Feature, enqueue, project_at
+from fixloop.errors import FixloopError, InfrastructureError, RefusedError, UsageError
+from fixloop.offering import mirror_for, offer, snapshot_in
+from fixloop.protocol.events import DecisionMade
+from fixloop.protocol.messages import Decision
+from fixloop.protocol.state import State, WorkflowOutcome
+from fixloop.repository.apply import apply_changes
+from fixloop.repository.publish import publish
+from fixloop.repository.snapshot import is_url
+from fixloop.serving import supervisor
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    app.command()(run)
+    app.command()(resume)
+    app.command(name="enqueue")(enqueue_command)
+    app.command(name="apply")(apply_command)
+
+
+def run(
+    path: Annotated[Path, typer.Argument(help="The project, or a folder below its top.")] = Path("."),
+    issue: Annotated[
+        int | None, typer.Option("--issue", min=1, help="Its issue number; else the lowest one never used.")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="The feature's name.")] = "",
+    fixer: Annotated[
+        str | None, typer.Option("--fixer", help="The main agent's command, instead of the file's.")
+    ] = None,
+    only: Annotated[str | None, typer.Option("--only", help="One specialist.")] = None,
+    dry: Annotated[
+        bool, typer.Option("--dry", help="The first validation only: nobody is asked to fix.")
+    ] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Put the verified fixes into the checkout.")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Cancel what is live of this issue first.")
+    ] = False,
+) -> None:
+    """Validate a feature, have its failures fixed and checked again, until everything passes or a person decides."""
+    if not path.is_dir():
+        raise UsageError(f"no such path: {path}" if not path.exists() else f"{path} is no folder")
+    feature = Feature(
+        issue=issue,
+        repo=str(path),
+        name=name,
+        fixer=fixer,
+        only=only,
+        max_iterations=1 if dry else None,
+        restart=restart,
+        own_queue=True,
+    )
+    with open_session(path, create=True) as session:
+        handed_in = enqueue(session.engine, feature, cache=session.settings.cache_dir)
+        state = handed_in.state
+        typer.echo(f"issue {state.issue}: {state.name}, workflow {handed_in.workflow}", err=True)
+        _carry_on(session, handed_in.workflow, dry=dry, since=0)
+        _close(session, handed_in.workflow, path, apply=apply, dry=dry, handed_in=handed_in)
+
+
+def resume(
+    issue: OptionalIssue = None,
+    project: ProjectOption = None,
+) -> None:
+    """Go on where a killed `run` stopped; of a finished one, the result again."""
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        _carry_on(session, workflow, dry=False, since=None)
+        _close(session, workflow, session.directory, apply=False, dry=False, handed_in=None)
+
+
+def enqueue_command(
+    issue: Annotated[int, typer.Option("--issue", min=1, help="Its issue number.")],
+    repo: Annotated[str, typer.Option("--repo", help="A folder or a git URL.")] = ".",
+    ref: Annotated[
+        str | None, typer.Option("--ref", help="A branch, tag or commit instead of the working tree.")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="The feature's name.")] = "",
+    fixer: Annotated[str | None, typer.Option("--fixer", help="The main agent's command.")] = None,
+    only: Annotated[str | None, typer.Option("--only", help="One specialist.")] = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Cancel what is live of this issue first.")
+    ] = False,
+) -> None:
+    """Hand a feature to the workers; the same call twice is one workflow."""
+    directory = Path.cwd() if is_url(repo) else Path(repo)
+    if not directory.exists():
+        raise UsageError(f"no such path: {repo}")
+    feature = Feature(issue=issue, repo=repo, ref=ref, name=name, fixer=fixer, only=only, restart=restart)
+    with open_session(directory, create=True) as session:
+        handed_in = enqueue(session.engine, feature, cache=session.settings.cache_dir)
+        typer.echo(handed_in.workflow)
+        what = "handed in" if handed_in.created else "was handed in before"
+        typer.echo(f"issue {issue} {what}; `fixloop watch {issue}` follows it", err=True)
+        if handed_in.state.paused:
+            raise typer.Exit(outcome.exit_code(handed_in.state))
+
+
+def apply_command(issue: Issue, project: ProjectOption = None) -> None:
+    """Put the verified fixes into the checkout as uncommitted changes, all or nothing."""
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        _apply(session.engine.state(workflow), session, session.directory)
+
+
+def _carry_on(session: Session, workflow: str, *, dry: bool, since: int | None) -> None:
+    """Follow the workflow, with a worker of its own, until it ends or nobody here can go on."""
+    state = session.engine.state(workflow)
+    with ExitStack() as running:
+        tick = None
+        if state.queue and not outcome.is_settled(state):
+            tick = _worker(session, state, running)
+        while True:
+            state = progress.follow(session, workflow, until=_stops, since=since, tick=tick)
+            since = None
+            if dry and state.paused:
+                _pass_over(session, workflow)
+            elif outcome.waits_for_agent(state) and sys.stdout.isatty():
+                _show_offer(session, state)
+                state = progress.follow(session, workflow, until=_moved_on, tick=tick)
+            else:
+                return
+
+
+def _stops(state: State) -> bool:
+    return outcome.is_settled(state) or outcome.waits_for_agent(state)
+
+
+def _moved_on(state: State) -> bool:
+    return not outcome.waits_for_agent(state)
+
+
+def _worker(session: Session, state: State, running: ExitStack) -> Callable[[], None]:
+    """A worker for this workflow alone; the returned check says when it has gone."""
+    log = _log_file(session, state)
+    options = {"concurrency": 1, "queue": state.queue}
+    process = running.enter_context(supervisor(session.urls, options, log=log))
+
+    def check() -> None:
+        if process.poll() is not None:
+            raise InfrastructureError(
+                f"the worker ended with exit code {process.returncode}; see {log}, then `fixloop resume`"
+            )
+
+    return check
+
+
+def _log_file(session: Session, state: State) -> Path:
+    folder = session.settings.cache_dir / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{state.workflow}.log"
+
+
+def _pass_over(session: Session, workflow: str) -> None:
+    """A dry run looks at every phase once: what failed is a known issue, nobody is asked."""
+    event = DecisionMade(decision=Decision.SKIP, by="run --dry", reason="the first validation only")
+    session.engine.apply(workflow, event, operation=uuid.uuid4().hex)
+
+
+def _show_offer(session: Session, state: State) -> None:
+    made = offer(session.engine, state, session.settings.cache_dir)
+    typer.echo(f"the request is {made.request}", err=True)
+    typer.echo(f"work in {made.directory}, then `fixloop fixed {state.issue}` in another terminal", err=True)
+
+
+def _close(
+    session: Session, workflow: str, path: Path, *, apply: bool, dry: bool, handed_in: Enqueued | None
+) -> None:
+    state = session.engine.state(workflow)
+    if not outcome.is_settled(state) and not outcome.waits_for_agent(state):
+        raise typer.Exit(130)
+    _repair(session, state)
+    outcome.print_result(session, state)
+    if handed_in is not None:
+        for tool in handed_in.configuration.detected_not_configured:
+            typer.echo(f"detected and not configured: {tool}", err=True)
+    passed = state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED)
+    if passed and apply:
+        _apply(state, session, path)
+    elif passed and state.tip != snapshot_in(state).commit:
+        typer.echo(f"put the fixes into your checkout: fixloop apply {state.issue}", err=True)
+    code = outcome.exit_code(state)
+    raise typer.Exit(1 if dry and state.outcome is WorkflowOutcome.SKIPPED else code)
+
+
+def _repair(session: Session, state: State) -> None:
+    """Write the branch that a killed worker may have left out (DESIGN, Getting it out)."""
+    if state.tip == snapshot_in(state).commit:
+        return
+    try:
+        mirror = mirror_for(state, session.settings.cache_dir)
+        published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
+    except FixloopError as error:
+        typer.echo(f"the branch was not written: {error}", err=True)
+        return
+    if published.note:
+        typer.echo(published.note, err=True)
+
+
+def _apply(state: State, session: Session, path: Path) -> None:
+    if state.outcome not in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED):
+        raise RefusedError(
+            f"issue {state.issue} has no verified tree to apply: it is {state.outcome or state.status}"
+        )
+    snapshot = snapshot_in(state)
+    if project_at(path).name != state.project:
+        raise RefusedError(
+            f"this folder is not project {state.project}; call `fixloop apply` in its checkout"
+        )
+    mirror = mirror_for(state, session.settings.cache_dir)
+    files = apply_changes(path, base=snapshot.commit, tip=state.tip, mirror=mirror)
+    for name in files:
+        typer.echo(name)
+    typer.echo(
+        f"{len(files)} files changed in {path}" if files else "nothing to change: it is all there", err=True
+    )
