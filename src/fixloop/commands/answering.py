@@ -106,10 +106,15 @@ def decide(
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         state = session.engine.state(workflow)
-        event = DecisionMade(
-            decision=decision, by=getpass.getuser(), reason=reason, iterations=iterations, minutes=minutes
-        )
         opened = state.escalation
+        event = DecisionMade(
+            decision=decision,
+            escalation=opened.message_id if opened is not None else "",
+            by=getpass.getuser(),
+            reason=reason,
+            iterations=iterations,
+            minutes=minutes,
+        )
         again = opened is not None and opened.reason is Reason.SPECIALIST_ERROR and opened.decision is None
         if decision is Decision.MANUAL_FIX and again:
             event = _reread_decision(session, state, event)

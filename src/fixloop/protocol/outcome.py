@@ -14,7 +14,7 @@ from fixloop.protocol import ids
 from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, Priority
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import Operation, OperationName, SpecialistState, State
+from fixloop.protocol.state import Operation, OperationName, SpecialistState, State, changed
 from fixloop.protocol.statuses import Role, Status, check_transition
 from fixloop.protocol.ticket import Ticket
 
@@ -68,7 +68,7 @@ class Draft:
     def __init__(self, state: State, now: Moment) -> None:
         self.at = max(state.last_at, now.at)
         self.clock = now.clock
-        self.state = state.model_copy(update={"last_at": self.at})
+        self.state = changed(state, {"last_at": self.at})
         self._messages: list[Message] = []
         self._transitions: list[Transition] = []
         self._steps: list[Ticket] = []
@@ -92,14 +92,14 @@ class Draft:
 
     def update(self, **changes: Any) -> None:
         """Change fields of the workflow."""
-        self.state = self.state.model_copy(update=changes)
+        self.state = changed(self.state, changes)
 
     def update_specialist(self, name: str, **changes: Any) -> SpecialistState:
         """Change fields of one specialist; returns it as it is now."""
-        changed = self.state.specialist(name).model_copy(update=changes)
-        entries = tuple(changed if entry.name == name else entry for entry in self.state.specialists)
+        new = changed(self.state.specialist(name), changes)
+        entries = tuple(new if entry.name == name else entry for entry in self.state.specialists)
         self.update(specialists=entries)
-        return changed
+        return new
 
     def move(self, after: Status, role: Role, reason: str) -> None:
         """Change the active specialist's status, or refuse (A51, A52, A54)."""

@@ -213,6 +213,7 @@ def go_on(draft: Draft) -> None:
     for entry in draft.state.specialists:
         if entry.applicable and not entry.skipped and entry.passed_tree != draft.state.tree:
             draft.update(current=entry.name, epoch=draft.state.epoch + 1)
+            draft.note(f"confirming {slot(entry.name).phase} on the final tree")
             draft.ask("confirm", operation=OperationName.VALIDATION)
             return
     _end(draft)
