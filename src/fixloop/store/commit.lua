@@ -20,13 +20,19 @@ local function first_answer(made)
 end
 
 -- `done` has a line `{ticket} {fence} {version}` for each of the last tickets; a withdrawn one has the fence `-`.
+local function line_of(id)
+  return string.find(done, '\n' .. string.sub(id, local_part) .. ' ', 1, true)
+end
+
 local function finished(id)
-  local from, to = string.find(done, '\n' .. string.sub(id, local_part) .. ' ', 1, true)
+  local from, to = line_of(id)
   if not from then return nil end
   return string.match(done, '^(%S+) (%d+)', to + 1)
 end
 
 local function finish(id, fence, made)
+  local from, to = line_of(id)
+  if from then done = string.sub(done, 1, from - 1) .. string.sub(done, string.find(done, '\n', to, true) or #done + 1) end
   done = done .. '\n' .. string.sub(id, local_part) .. ' ' .. fence .. ' ' .. made
   local _, lines = string.gsub(done, '\n', '')
   for _ = DONE_KEPT + 1, lines do done = string.match(done, '^\n[^\n]*(.*)$') end

@@ -17,6 +17,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
+    NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
@@ -90,7 +91,7 @@ class Connection:
         self._client.close()
 
     def _may_try_again(self, error: RedisError, turn: int, give_up: float) -> bool:
-        if isinstance(error, AuthenticationError) or not _is_absence(error):
+        if _is_refused_login(error) or not _is_absence(error):
             return False
         if time.monotonic() >= give_up:
             # A pooled connection may be one that Redis closed when it was restarted: one more try costs
@@ -103,7 +104,7 @@ class Connection:
         if isinstance(error, RedisTimeoutError):
             connecting = "connecting" in str(error)
             return self._away(f"no answer within {2 if connecting else 3} s")
-        if isinstance(error, AuthenticationError):
+        if _is_refused_login(error):
             return InfrastructureError(
                 f"Redis at {self.where} refuses the login ({_one_line(error)}); "
                 "put the right user and password into FIXLOOP_STATE_URL"
@@ -130,8 +131,7 @@ def _client(url: str) -> "redis.Redis":
             socket_timeout=_ANSWER_SECONDS,
             retry=Retry(NoBackoff(), 0),
             protocol=2,
-            lib_name=None,
-            lib_version=None,
+            driver_info=None,
         )
     except ValueError as error:
         raise UsageError(f"FIXLOOP_STATE_URL is no Redis URL: {_one_line(error)}") from None
@@ -156,6 +156,11 @@ def _without_password(url: str) -> str:
     scheme, _, rest = url.partition("://")
     place = rest.partition("?")[0]
     return f"{scheme}://{place.rpartition('@')[2]}"
+
+
+def _is_refused_login(error: RedisError) -> bool:
+    """No or a wrong password; Redis 7 answers a stranger's script with `unauthenticated multibulk length`."""
+    return isinstance(error, AuthenticationError | NoPermissionError) or "unauthenticated" in str(error)
 
 
 def _is_absence(error: RedisError) -> bool:

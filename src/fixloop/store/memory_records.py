@@ -80,6 +80,7 @@ class KeptWorkflow:
         kept = self.tickets.pop(ticket_id)
         if kept.limit:
             self.clear_deadline(kept.limit)
+        self.done = [found for found in self.done if found.ticket != ticket_id]
         self.done.append(Finished(ticket_id, fence, version))
         del self.done[:-DONE_KEPT]
 

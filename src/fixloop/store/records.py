@@ -85,6 +85,8 @@ class Commit:
         for ticket in self.new_tickets:
             if ticket.workflow != self.workflow or not ticket.id.startswith(f"{self.workflow}."):
                 raise ProtocolError(f"ticket {ticket.id} does not belong to workflow {self.workflow}")
+        if len({ticket.id for ticket in self.new_tickets}) < len(self.new_tickets):
+            raise ProtocolError(f"a commit of workflow {self.workflow} makes two tickets of one id")
         self._check_names()
 
     def _check_names(self) -> None:

@@ -1,0 +1,21 @@
+"""What every test stands on: no settings from outside, and one Redis for those that need a real one."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.redis_server import RedisServer
+
+for _name in [name for name in os.environ if name.startswith("FIXLOOP_")]:
+    del os.environ[_name]
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """`unix://` URL of a Redis that lives as long as the session; flush it before use."""
+    server = RedisServer()
+    try:
+        yield server.start().url
+    finally:
+        server.end()

@@ -1,0 +1,141 @@
+"""A history is a chain in which no byte changes unseen."""
+
+import zlib
+
+import pytest
+
+from fixloop.errors import ProtocolError
+from fixloop.store.contract import Store
+from fixloop.store.entries import ARTIFACT_LIMIT_BYTES, ENTRY_LIMIT_BYTES
+from tests.contract.making import FLOW, change, created
+from tests.contract.world import World
+
+
+@pytest.fixture
+def written(store: Store) -> Store:
+    """A store with a workflow of five entries."""
+    created(store, entry={"at": "t1", "n": 1})
+    for version in range(1, 5):
+        assert store.commit(change(version, entry={"at": f"t{version + 1}", "n": version + 1})).status == "ok"
+    return store
+
+
+def test_entries_come_back_in_order_and_chained(written: Store) -> None:
+    entries = written.history(FLOW)
+    found = written.read(FLOW)
+
+    assert found is not None
+    assert [entry.seq for entry in entries] == [1, 2, 3, 4, 5]
+    assert [entry.body for entry in entries] == [{"at": f"t{number}", "n": number} for number in range(1, 6)]
+    assert [entry.prev for entry in entries] == ["", *(entry.digest for entry in entries[:-1])]
+    assert found.head == entries[-1].digest
+    assert written.verify(FLOW) == []
+    assert [entry.seq for entry in written.history(FLOW, start=3)] == [4, 5]
+    assert written.history(FLOW, start=9) == []
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_a_changed_entry_is_named_the_last_too(written: Store, world: World, place: int) -> None:
+    entries = world.entries(FLOW)
+    text = zlib.decompress(entries[place])
+    entries[place] = zlib.compress(text.replace(b'"n":', b'"N":'))
+    world.put_entries(FLOW, entries)
+
+    assert written.verify(FLOW) == [
+        f"entry {place + 1} was changed: its bytes are not those that were committed"
+    ]
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_a_damaged_entry_is_named(written: Store, world: World, place: int) -> None:
+    entries = world.entries(FLOW)
+    entries[place] = entries[place][:-1] + b"\x00"
+    world.put_entries(FLOW, entries)
+
+    (problem,) = written.verify(FLOW)
+
+    assert problem.startswith(f"entry {place + 1} ")
+    with pytest.raises(ProtocolError, match="damaged"):
+        written.history(FLOW)
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_a_missing_entry_is_named(written: Store, world: World, place: int) -> None:
+    entries = world.entries(FLOW)
+    del entries[place]
+    world.put_entries(FLOW, entries)
+
+    assert written.verify(FLOW) == [f"entry {place + 1} is missing"]
+
+
+def test_entries_nobody_committed_are_seen(written: Store, world: World) -> None:
+    entries = world.entries(FLOW)
+    world.put_entries(FLOW, [*entries, entries[-1]])
+
+    assert written.verify(FLOW) != []
+
+
+def test_a_changed_snapshot_is_seen(written: Store, world: World) -> None:
+    world.put_snapshot(FLOW, zlib.compress(b'{"after":99}'))
+    assert written.verify(FLOW) == ["the snapshot was changed: it is not the state that entry 5 recorded"]
+
+    world.put_snapshot(FLOW, b"no zlib")
+    assert written.verify(FLOW) == ["the snapshot cannot be read"]
+    with pytest.raises(ProtocolError, match="the snapshot of 0a1b2c3d-42-1 is damaged"):
+        written.read(FLOW)
+
+
+def test_artifacts_are_named_by_their_digest_and_watched(store: Store, world: World) -> None:
+    kept, changed, lost = (store.put_artifact(FLOW, text) for text in (b"kept", b"changed", b"lost"))
+    created(store, entry={"at": "t", "artifacts": [kept, changed]})
+    store.commit(change(1, entry={"at": "t", "artifacts": [kept, lost]}))
+    assert store.verify(FLOW) == []
+    assert store.get_artifact(FLOW, kept) == b"kept"
+    assert store.get_artifact(FLOW, "0" * 64) is None
+
+    world.put_artifact(FLOW, changed, zlib.compress(b"chanGed"))
+    world.put_artifact(FLOW, lost, None)
+
+    assert store.verify(FLOW) == [
+        f"artifact {changed}, named by entry 1, was changed",
+        f"artifact {lost}, named by entry 2, is missing or cannot be read",
+    ]
+
+
+def test_a_large_artifact_is_kept_as_its_beginning_and_end(store: Store) -> None:
+    data = b"begin" + bytes(ARTIFACT_LIMIT_BYTES) + b"end"
+
+    found = store.get_artifact(FLOW, store.put_artifact(FLOW, data))
+
+    assert found is not None
+    assert len(found) <= ARTIFACT_LIMIT_BYTES
+    assert found.startswith(b"begin")
+    assert found.endswith(b"end")
+    assert b"left out the middle of %d bytes" % len(data) in found
+
+
+def test_a_large_entry_is_kept_beside_the_list_and_read_as_any_other(store: Store, world: World) -> None:
+    noise = "".join(chr(0x4E00 + (number * number) % 20000) for number in range(20_000))
+    entry = {"at": "t1", "text": noise, "artifacts": []}
+    created(store, entry=entry)
+    store.commit(change(1))
+
+    assert len(world.entries(FLOW)[0]) < ENTRY_LIMIT_BYTES
+    assert store.history(FLOW)[0].body == entry
+    assert store.verify(FLOW) == []
+
+    whole = zlib.decompress(world.entries(FLOW)[0]).split(b'"whole":"')[1][:64].decode()
+    world.put_artifact(FLOW, whole, None)
+    assert store.verify(FLOW) == [f"artifact {whole}, named by entry 1, is missing or cannot be read"]
+
+
+def test_any_text_survives(store: Store) -> None:
+    entry = {"at": "t", "text": "ü \u2028 \x00 \U0001f600 \ud800", "number": 1.5, "list": [None, True, {}]}
+    created(store, entry=entry, fields={"status": 'quote " and \\ and / and ü'})
+
+    found = store.read(FLOW)
+
+    assert found is not None
+    assert store.history(FLOW)[0].body == {**entry, "text": "ü \u2028 \x00 \U0001f600 ?"}
+    assert found.fields == {"status": 'quote " and \\ and / and ü'}
+    assert store.verify(FLOW) == []

@@ -1,0 +1,282 @@
+"""The store in memory and the one in Redis give the same answers to the same calls, whatever they are."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from fixloop.store.contract import Store
+from fixloop.store.records import Claim, Committed, Snapshot
+from tests.contract.making import QUEUE, change, sweep, ticket
+from tests.contract.world import MemoryWorld, RedisWorld, World
+
+# One feature, so that its workflows share a shard, one clock and one live entry.
+FLOWS = tuple(f"0a1b2c3d-42-{number}" for number in (1, 2))
+QUEUES = (QUEUE, "fixloop.fix")
+
+# Real time passes between two calls of Redis, none in memory. So clocks go in steps of 4 s here, and what is waited for
+# is 1 to 3 s away from any of them: a second of drift changes no answer.
+STEPS = st.sampled_from([0.0, 4.0, 4.0])
+HORIZON = 9
+LEASE = 10.0
+# 5 s of an absence count, and 3 more make two steps; in between another horizon keeps the distance.
+ABSENCE, AFTER_ABSENCE, HORIZON_BETWEEN = 41.0, 3.0, 8
+flows = st.sampled_from(FLOWS)
+names = st.sampled_from([f"t{number}" for number in range(6)])
+owners = st.sampled_from(["one", "two"])
+fences = st.integers(1, 8)
+tickets = st.builds(
+    lambda name, queue, priority, delay, limit: {
+        "name": name,
+        "queue": queue,
+        "priority": priority,
+        "delay_seconds": delay,
+        "limit_name": "operation" if limit else "",
+        "limit_seconds": limit,
+    },
+    names,
+    st.sampled_from(QUEUES),
+    st.sampled_from([0, 3]),
+    st.sampled_from([0.0, 0.0, 7.0]),
+    st.sampled_from([None, 10.0, 46.0]),
+)
+
+
+several = st.lists(tickets, max_size=4, unique_by=lambda kind: str(kind["name"]))
+
+
+def made(flow: str, kinds: list[dict[str, Any]]) -> tuple[Any, ...]:
+    return tuple(
+        ticket(kind["name"], flow, **{key: kind[key] for key in kind if key != "name"}) for kind in kinds
+    )
+
+
+def rounded(clock: float, now: float) -> int:
+    """Steps from now."""
+    return round((clock - now - 2) / 4)
+
+
+def absences(seconds: float) -> int:
+    """How many absences that was."""
+    return round(seconds / (ABSENCE - 5))
+
+
+def of_commit(answer: Committed) -> tuple[Any, ...]:
+    return answer.status, answer.version, answer.head, answer.snapshot, answer.other
+
+
+def of_claim(answer: Claim) -> tuple[Any, ...]:
+    return (
+        answer.status,
+        answer.fence,
+        answer.version,
+        answer.head,
+        answer.snapshot,
+        answer.ticket,
+        answer.deaths,
+        answer.fields,
+        absences(answer.away_seconds),
+    )
+
+
+def of_snapshot(found: Snapshot | None) -> tuple[Any, ...] | None:
+    if found is None:
+        return None
+    due = {name: rounded(clock, found.moment.clock) for name, clock in found.deadlines.items()}
+    return (
+        found.version,
+        found.head,
+        found.snapshot,
+        found.fields,
+        found.tickets,
+        found.stale,
+        due,
+        absences(found.away_seconds),
+    )
+
+
+def swept(store: Store, **more: Any) -> tuple[Any, ...]:
+    found = sweep(store, FLOWS[0], **{"owner": "one", **more})
+    return (
+        found.mine,
+        absences(found.away_seconds),
+        absences(found.gap_seconds),
+        sorted((due.workflow, due.name, rounded(due.clock, found.moment.clock)) for due in found.deadlines),
+        *(sorted(one.id for one in some) for some in (found.lapsed, found.ready, found.unheard)),
+    )
+
+
+class Twins(RuleBasedStateMachine):
+    """Each rule is done to both."""
+
+    url = ""
+
+    @initialize()
+    def begin(self) -> None:
+        self.real = RedisWorld(self.url)
+        self.worlds: tuple[World, World] = (MemoryWorld(), self.real)
+        self.versions = dict.fromkeys(FLOWS, 0)
+        self.heads = dict.fromkeys(FLOWS, "")
+        self.held: dict[str, tuple[str, int]] = {}
+
+    def teardown(self) -> None:
+        if hasattr(self, "real"):
+            self.real.close()
+
+    def both(self, act: Callable[[Store], Any]) -> Any:
+        memory, redis = (act(world.store) for world in self.worlds)
+        assert memory == redis
+        return memory
+
+    def committed(self, flow: str, **more: Any) -> tuple[Any, ...]:
+        """A commit that both answer alike; each sets its deadlines by its own clock."""
+        due = more.pop("due", {})
+
+        def commit(store: Store) -> tuple[Any, ...]:
+            now = store.now(flow).clock
+            deadlines = {name: now + seconds for name, seconds in due.items()}
+            return of_commit(store.commit(change(workflow=flow, set_deadlines=deadlines, **more)))
+
+        answer: tuple[Any, ...] = self.both(commit)
+        if answer[0] == "ok":
+            self.versions[flow], self.heads[flow] = answer[1], answer[2]
+        return answer
+
+    @rule(flow=flows, kinds=several, live=st.booleans())
+    def create(self, flow: str, kinds: list[dict[str, Any]], live: bool) -> None:
+        self.committed(
+            flow, version=0, new_tickets=made(flow, kinds), live=live or None, fields={"status": "PENDING"}
+        )
+
+    @rule(
+        flow=flows,
+        kinds=several,
+        more=st.fixed_dictionaries(
+            {},
+            optional={
+                "drop_all_tickets": st.just(True),
+                "drop_tickets": st.tuples(names),
+                "clear_all_deadlines": st.just(True),
+                "clear_deadlines": st.just(("late", "operation")),
+                "live": st.booleans(),
+                "operation": st.sampled_from(["cancel", "decide"]),
+                "fields": st.just({"status": "FAIL", "deadline": ""}),
+            },
+        ),
+        old=st.sampled_from([0, 0, 0, 1]),
+        due=st.sampled_from([{}, {"late": 22.0}, {"late": 2.0, "operation": 62.0}]),
+    )
+    def change_without_ticket(
+        self, flow: str, kinds: list[dict[str, Any]], more: dict[str, Any], old: int, due: dict[str, float]
+    ) -> None:
+        if "drop_tickets" in more:
+            more["drop_tickets"] = tuple(f"{flow}.{name}" for name in more["drop_tickets"])
+        version = max(1, self.versions[flow] - old)
+        self.committed(flow, version=version, new_tickets=made(flow, kinds), due=due, **more)
+
+    @rule(flow=flows, name=names, owner=owners, token=st.sampled_from(["a", "b"]))
+    def claim(self, flow: str, name: str, owner: str, token: str) -> None:
+        ticket_id = f"{flow}.{name}"
+        answer = self.both(lambda store: of_claim(store.claim(ticket_id, owner, token, lease_seconds=LEASE)))
+        if answer[0] == "ok":
+            self.held[ticket_id] = (owner, answer[1])
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), kinds=several)
+    def commit_held(self, data: st.DataObject, kinds: list[dict[str, Any]]) -> None:
+        ticket_id = data.draw(st.sampled_from(sorted(self.held)))
+        owner, fence = self.held[ticket_id]
+        flow = ticket_id.partition(".")[0]
+        self.committed(
+            flow,
+            version=max(1, self.versions[flow]),
+            head=self.heads[flow],
+            ticket=ticket_id,
+            owner=owner,
+            fence=fence,
+            new_tickets=made(flow, kinds),
+        )
+
+    @rule(flow=flows, name=names, owner=owners, fence=fences)
+    def commit_any(self, flow: str, name: str, owner: str, fence: int) -> None:
+        version = max(1, self.versions[flow])
+        self.committed(flow, version=version, ticket=f"{flow}.{name}", owner=owner, fence=fence)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def renew(self, data: st.DataObject) -> None:
+        ticket_id = data.draw(st.sampled_from(sorted(self.held)))
+        self.both(lambda store: store.renew(ticket_id, *self.held[ticket_id], lease_seconds=LEASE))
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), poison=st.booleans())
+    def release(self, data: st.DataObject, poison: bool) -> None:
+        ticket_id = data.draw(st.sampled_from(sorted(self.held)))
+        self.both(lambda store: store.release(ticket_id, *self.held[ticket_id], poison=poison))
+
+    @rule(owner=owners)
+    def release_dead(self, owner: str) -> None:
+        def ids(store: Store) -> list[str]:
+            return sorted(found.id for found in store.release_dead(lambda found: found == owner))
+
+        self.both(ids)
+
+    @rule(seconds=STEPS, owner=owners, empty=st.lists(st.sampled_from(QUEUES), unique=True))
+    def pass_and_sweep(self, seconds: float, owner: str, empty: list[str]) -> None:
+        for world in self.worlds:
+            world.elapse(seconds)
+        self.both(partial(swept, owner=owner, empty_queues=empty, horizon_seconds=HORIZON))
+
+    @rule()
+    def be_away(self) -> None:
+        for seconds, horizon in ((ABSENCE, HORIZON_BETWEEN), (AFTER_ABSENCE, HORIZON)):
+            for world in self.worlds:
+                world.elapse(seconds)
+            self.both(partial(swept, horizon_seconds=horizon))
+
+    @rule(agent=owners, token=fences, lease_seconds=st.sampled_from([3.0, 9.0]))
+    def use_locks(self, agent: str, token: int, lease_seconds: float) -> None:
+        def lock(store: Store) -> tuple[Any, ...]:
+            grant = store.locks.acquire(FLOWS[0], "file", agent, lease_seconds=lease_seconds)
+            extended = store.locks.extend(FLOWS[0], "file", token, lease_seconds=lease_seconds)
+            released = store.locks.release(FLOWS[0], "file", token + 1)
+            return grant.status, grant.token, grant.agent, grant.previous, extended, released
+
+        self.both(lock)
+
+    @invariant()
+    def look_alike(self) -> None:
+        if not hasattr(self, "worlds"):
+            return
+        self.both(everything)
+
+
+def everything(store: Store) -> tuple[Any, ...]:
+    """All that can be read."""
+    each = [(of_snapshot(store.read(flow)), store.history(flow), store.verify(flow)) for flow in FLOWS]
+    index = store.live("0a1b2c3d", 42), store.latest("0a1b2c3d", 42), sorted(store.workflows())
+    return each, store.owners(), index
+
+
+@pytest.mark.slow
+@pytest.mark.proves("R4", "R5", "R6", "R7", "R8", "K10", "K34", "K40")
+def test_memory_and_redis_answer_alike(redis_url: str) -> None:
+    Twins.url = redis_url
+
+    run_state_machine_as_test(
+        Twins,
+        settings=settings(
+            max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )

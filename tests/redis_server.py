@@ -1,0 +1,95 @@
+"""A Redis of a test's own: a Unix socket in a short temporary folder, ended by its own process id."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+__all__ = ["RedisServer", "server_binary"]
+
+_START_SECONDS = 10.0
+
+
+def server_binary() -> str:
+    """A Redis server on the PATH, or beside this Python; skips the test at home and fails it in CI."""
+    beside = Path(sys.executable).with_name("redis-server")
+    found = shutil.which("redis-server") or shutil.which("valkey-server")
+    if found is None and beside.is_file():
+        found = str(beside)
+    if found is not None:
+        return found
+    if os.environ.get("CI") == "true":
+        pytest.fail("no redis-server here, and CI has to have one")
+    pytest.skip("no redis-server on the PATH or beside this Python")
+
+
+class RedisServer:
+    """An append-only Redis that can be started again after it was ended, with the same data."""
+
+    def __init__(self, *options: str) -> None:
+        # A socket's path may have 107 bytes: pytest's own temporary folders are too deep.
+        self.folder = Path(tempfile.mkdtemp(prefix="fixloop-"))
+        self.socket = self.folder / "redis.sock"
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"unix://{self.socket}"
+
+    def start(self) -> "RedisServer":
+        """Return when it answers."""
+        command = [
+            server_binary(),
+            "--port",
+            "0",
+            "--unixsocket",
+            str(self.socket),
+            "--dir",
+            str(self.folder),
+        ]
+        command += ["--appendonly", "yes", "--save", "", "--daemonize", "no", *self._options]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self._wait_until_it_answers(self._process)
+        return self
+
+    def signal(self, number: signal.Signals) -> None:
+        """Stop, continue or kill it."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        if number is signal.SIGKILL:
+            self._process.wait(_START_SECONDS)
+
+    def end(self) -> None:
+        """Kill it and remove its folder."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(_START_SECONDS)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _wait_until_it_answers(self, process: "subprocess.Popen[bytes]") -> None:
+        client = redis.Redis(unix_socket_path=str(self.socket), retry=Retry(NoBackoff(), 0))
+        give_up = time.monotonic() + _START_SECONDS
+        while process.poll() is None and time.monotonic() < give_up:
+            try:
+                client.ping()
+            except redis.AuthenticationError:
+                break
+            except redis.ConnectionError:
+                time.sleep(0.01)
+            else:
+                break
+        else:
+            pytest.fail(f"redis-server did not start: {(self.folder / 'log').read_text()[-2000:]}")
+        client.close()
