@@ -1,0 +1,117 @@
+"""The command line: puts the commands together and turns every expected failure into one sentence.
+
+Parses and reports; what a command does is in `fixloop.commands`. Refuses to show a traceback for anything a user
+or an operator can mend.
+"""
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from fixloop import __version__
+from fixloop.commands import answering, examining, running, serving, showing
+from fixloop.commands.outcome import ExitCode
+from fixloop.commands.screen import say
+from fixloop.errors import FixloopError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="fixloop",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@app.callback(invoke_without_command=True)
+def fixloop(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """
+    Take a finished feature through validate, report, fix and re-check, until everything passes or a person decides.
+
+    FIXLOOP_STATE_URL and FIXLOOP_BROKER_URL name the Redis to use; without them each project has an embedded one.
+    """
+    if version:
+        typer.echo(f"fixloop {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(ExitCode.USAGE)
+
+
+for _module in (running, showing, answering, serving, examining):
+    _module.register(app)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """
+    The program `fixloop`; `words` are its arguments, those of this process if not given.
+
+    Returns:
+        the exit code.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A log may hold what this terminal's encoding has not; that is no reason to fail.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return _without_reader()
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+
+
+def _run(words: Sequence[str] | None) -> int:
+    try:
+        returned = typer.main.get_command(app)(words, prog_name="fixloop", standalone_mode=False)
+        return returned if isinstance(returned, int) else ExitCode.DONE
+    except FixloopError as error:
+        say(_one_sentence(str(error)))
+        return error.exit_code
+    except typer.TyperException as error:
+        say(_usage_sentence(error))
+        return ExitCode.USAGE
+    except SystemExit as end:
+        # typer ends the process itself when the pipe was closed.
+        if isinstance(end.__context__, OSError) and end.__context__.errno == errno.EPIPE:
+            return _without_reader()
+        raise
+
+
+def _one_sentence(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _usage_sentence(error: typer.TyperException) -> str:
+    """`no such command 'stauts'; did you mean 'status'?`"""
+    text = _one_sentence(error.format_message()).rstrip(".").replace("Value error, ", "")
+    text = f"{text[:1].lower()}{text[1:]}".replace(". Did you mean", "; did you mean")
+    context = getattr(error, "ctx", None)
+    if "did you mean" in text or context is None:
+        return text
+    return f"{text}; see `{context.command_path} --help`"
+
+
+def _without_reader() -> int:
+    """The pipe's reader is gone: nothing more to say, not even when Python flushes at its end."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError, AttributeError):
+        sys.stdout = io.StringIO()
+    return ExitCode.PIPE_CLOSED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The commands of `fixloop`: each module adds its own with `register(app)`; cli.py puts them together."""

@@ -1,0 +1,107 @@
+"""What waits for somebody outside the engine: a decision, a manual fix, or an outside agent's fix."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from fixloop.commands.outcome import decision_commands, waits_for_agent
+from fixloop.engine import load_state
+from fixloop.offering import offered_at
+from fixloop.protocol.durations import iso_stamp
+from fixloop.protocol.ids import request_id
+from fixloop.protocol.messages import MAIN_AGENT, Decision
+from fixloop.protocol.notices import count_of
+from fixloop.protocol.state import OpenEscalation, State
+from fixloop.store.contract import Store
+from fixloop.store.records import Snapshot
+
+__all__ = ["item_text", "waiting"]
+
+
+def waiting(store: Store, cache: Path, *, prefix: str = "") -> list[dict[str, Any]]:
+    """Everything that waits, the longest first; `prefix` of workflow ids narrows it to a project."""
+    found = (
+        _item(store, workflow, cache) for workflow in _candidates(store.workflows(live_only=True), prefix)
+    )
+    return sorted((item for item in found if item is not None), key=lambda item: str(item["since"]))
+
+
+def _candidates(found: Iterable[tuple[str, Mapping[str, str]]], prefix: str) -> Iterator[str]:
+    """Plain fields tell nearly all; the snapshot of the rest has to be read."""
+    for workflow, fields in found:
+        if workflow.startswith(prefix) and fields.get("owner") in ("person", "agent"):
+            yield workflow
+
+
+def _item(store: Store, workflow: str, cache: Path) -> dict[str, Any] | None:
+    found = store.read(workflow)
+    if found is None:
+        return None
+    state = load_state(found.snapshot)
+    common = {
+        "issue": state.issue,
+        "name": state.name,
+        "workflow_id": workflow,
+        "project": state.project,
+        "specialist": state.current,
+        "iteration": state.active.iteration,
+        "max_iterations": state.active.max_iterations,
+    }
+    if state.escalation is not None:
+        return common | _decision(state, state.escalation)
+    return common | _fix(found, state, cache) if waits_for_agent(state) else None
+
+
+def _decision(state: State, opened: OpenEscalation) -> dict[str, Any]:
+    manual = opened.decision is Decision.MANUAL_FIX
+    return {
+        "waits_for": "manual-fix" if manual else "decision",
+        "escalation_id": opened.message_id,
+        "reason": opened.reason.text,
+        "detail": opened.detail,
+        "target": opened.target,
+        "since": iso_stamp(opened.at),
+        "directory": None,
+        "commands": list(decision_commands(state)),
+    }
+
+
+def _fix(found: Snapshot, state: State, cache: Path) -> dict[str, Any]:
+    return {
+        "waits_for": "fix",
+        "escalation_id": None,
+        "reason": request_id(state.issue, state.active.iteration),
+        "detail": count_of(state.failure_count),
+        "target": MAIN_AGENT,
+        "since": iso_stamp(_offered_since(found, state)),
+        "directory": _directory(state, cache),
+        "commands": [f"fixloop ack {state.issue}", f"fixloop fixed {state.issue}"],
+    }
+
+
+def _offered_since(found: Snapshot, state: State) -> datetime:
+    operation = state.operation
+    if operation is None or operation.started_clock is None:
+        return state.last_at
+    return found.moment.at - timedelta(seconds=found.moment.clock - operation.started_clock)
+
+
+def _directory(state: State, cache: Path) -> str | None:
+    """Where the fix is to be made; None until `ack` or `run` has made the directory on this machine."""
+    made = offered_at(state, cache).directory if state.snapshot else None
+    return str(made) if made is not None and made.is_dir() else None
+
+
+def item_text(item: Mapping[str, Any]) -> Iterator[str]:
+    """One item for people."""
+    what = {"decision": "a decision", "manual-fix": "a manual fix", "fix": "a fix"}[item["waits_for"]]
+    yield f"#{item['issue']} {item['name']} waits for {what} since {item['since']}"
+    detail = f": {item['detail']}" if item["detail"] else ""
+    yield f"  {item['reason']}{detail}"
+    yield f"  {item['specialist']}, run {item['iteration']}/{item['max_iterations']}; to {item['target']}"
+    if item["escalation_id"]:
+        yield f"  {item['escalation_id']}"
+    if item["waits_for"] == "fix":
+        yield f"  directory: {item['directory'] or 'made by the first of these commands'}"
+    yield from (f"  {command}" for command in item["commands"])

@@ -1,0 +1,174 @@
+"""How following a workflow ends: its exit code, and the lines that say what came of it."""
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from fixloop.commands.screen import print_lines, short
+from fixloop.protocol.messages import Decision
+from fixloop.protocol.notices import count_of
+from fixloop.protocol.state import OpenEscalation, State, WorkflowOutcome
+
+if TYPE_CHECKING:
+    from fixloop.commands.session import Session
+
+__all__ = [
+    "ExitCode",
+    "decision_commands",
+    "exit_code",
+    "is_fixed",
+    "is_settled",
+    "next_command",
+    "print_result",
+    "reason_of",
+    "remarks",
+    "result_lines",
+    "waits_for_agent",
+]
+
+SHOWN_FAILURES: Final = 20
+_VERDICTS: Final = {
+    "passed": "passed",
+    "passed_with_known_issues": "passed with known issues",
+    "not_passed": "not passed",
+}
+
+
+class ExitCode(IntEnum):
+    """What a command's end means."""
+
+    DONE = 0
+    """Every applicable specialist passed, or was skipped by a person; for other commands: done."""
+    WRONG = 1
+    """Aborted or cancelled; for a command that examines: something is wrong."""
+    USAGE = 2
+    WAITS = 3
+    """For a decision, or for an outside agent's fix with no terminal."""
+    AWAY = 4
+    """Infrastructure is away."""
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141
+    """The reader of a pipe went away, as a shell reports it."""
+
+
+def exit_code(state: State) -> ExitCode:
+    """What `run`, `resume` and `watch` exit with when they stop at `state`."""
+    if state.outcome is not None:
+        passed = state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED)
+        return ExitCode.DONE if passed else ExitCode.WRONG
+    if state.paused or waits_for_agent(state):
+        return ExitCode.WAITS
+    return ExitCode.INTERRUPTED
+
+
+def is_settled(state: State) -> bool:
+    """True when it ended or waits for a person: nothing goes on by itself."""
+    return state.ended or state.paused
+
+
+def waits_for_agent(state: State) -> bool:
+    """True when an outside agent or a person has the open fix request; a fixer command is not waited for."""
+    return state.fixer == "outside" and state.owner == "agent" and not state.ended
+
+
+def print_result(session: "Session", state: State) -> None:
+    """What came of it, on stdout: the reason, the failures and the commands where a person has to act."""
+    print_lines("\n".join(result_lines(state)))
+
+
+def result_lines(state: State) -> Iterator[str]:
+    """The last lines of `run` and `watch`."""
+    who = f"#{state.issue} {short(state.name, 60)}"
+    if state.outcome is not None:
+        yield "; ".join([f"{who}: {_ending(state)}", *remarks(state)])
+    elif state.escalation is not None:
+        yield f"{who} waits for {_wanted(state.escalation)}: {reason_of(state.escalation)}"
+        yield from _failures(state)
+        yield from remarks(state)
+        yield from decision_commands(state)
+    elif waits_for_agent(state):
+        yield f"{who} waits for a fix of {count_of(state.failure_count)} in {_run_of(state)}"
+        yield from _failures(state)
+        yield from (f"fixloop ack {state.issue}", f"fixloop fixed {state.issue}")
+    else:
+        yield f"{who} goes on: {_run_of(state)} is {state.active.status}"
+
+
+def remarks(state: State) -> Iterator[str]:
+    """What a PASS must not hide: marked fixes, known issues, checks that were skipped (K38)."""
+    if state.marks:
+        yield f"fixes touched tests or gates: {_few(state.marks)}"
+    for entry in state.specialists:
+        if entry.known_issues:
+            yield f"known issues of {entry.name}: {_few(entry.known_issues)}"
+    for entry in state.specialists:
+        if entry.skipped_checks:
+            yield f"skipped checks of {entry.name}: {_few(entry.skipped_checks)}"
+
+
+def reason_of(opened: OpenEscalation) -> str:
+    """The reason with its detail and the id of the escalation."""
+    detail = f": {short(opened.detail)}" if opened.detail else ""
+    return f"{opened.reason.text}{detail} ({opened.message_id})"
+
+
+def decision_commands(state: State) -> tuple[str, ...]:
+    """What answers the open escalation."""
+    opened = state.escalation
+    if opened is None:
+        return ()
+    if opened.decision is Decision.MANUAL_FIX:
+        return (f"fixloop fixed {state.issue}", f"fixloop fixed {state.issue} --here")
+    return tuple(f"fixloop decide {state.issue} {decision}" for decision in Decision)
+
+
+def next_command(state: State) -> str:
+    """The one command that is most likely wanted next."""
+    issue = state.issue
+    if state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED):
+        return f"fixloop apply {issue}" if is_fixed(state) else f"fixloop log {issue}"
+    if state.outcome is not None:
+        return f"fixloop log {issue}"
+    if state.escalation is not None:
+        manual = state.escalation.decision is Decision.MANUAL_FIX
+        choices = "|".join(Decision)
+        return f"fixloop fixed {issue}" if manual else f"fixloop decide {issue} {choices}"
+    return f"fixloop fixed {issue}" if waits_for_agent(state) else f"fixloop watch {issue}"
+
+
+def is_fixed(state: State) -> bool:
+    """True when some fix was recorded, so that there is a branch."""
+    return any(run.fixes for entry in state.specialists for run in entry.runs)
+
+
+def _ending(state: State) -> str:
+    if state.outcome in (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED):
+        return f"{state.outcome}, not passed, while {_run_of(state)} was {state.active.status}"
+    applicable = [entry for entry in state.specialists if entry.applicable]
+    runs = sum(entry.iteration for entry in applicable)
+    verdict = _VERDICTS[state.verdict or "passed"]
+    return f"{verdict} ({len(applicable)} specialists, {runs} runs, tree {state.tree[:12]})"
+
+
+def _wanted(opened: OpenEscalation) -> str:
+    return "a manual fix" if opened.decision is Decision.MANUAL_FIX else "a decision"
+
+
+def _run_of(state: State) -> str:
+    active = state.active
+    return f"{active.name} run {active.iteration}/{active.max_iterations}"
+
+
+def _failures(state: State) -> Iterator[str]:
+    last = state.active.last_run
+    found = last.failures if last is not None else ()
+    for ref in found[:SHOWN_FAILURES]:
+        where = f" ({ref.file}:{ref.line})" if ref.line is not None else f" ({ref.file})" if ref.file else ""
+        yield f"  {short(f'{ref.name}{where}: {ref.headline or ref.error_type}', 200)}"
+    if last is not None and last.count > SHOWN_FAILURES:
+        yield f"  and {count_of(last.count - SHOWN_FAILURES)} more"
+
+
+def _few(names: tuple[str, ...], limit: int = 5) -> str:
+    shown = ", ".join(short(name, 80) for name in names[:limit])
+    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown

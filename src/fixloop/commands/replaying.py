@@ -1,0 +1,108 @@
+"""Whether a history leads to the state it claims: the chain's digests, and every decision made once more.
+
+Pure, apart from what it reads through the store. Only decisions of this version of `decide` can be replayed; from
+the first of another version on, the chain alone vouches.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from fixloop.errors import FixloopError
+from fixloop.protocol.events import event_from_json
+from fixloop.protocol.messages import Message
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.rendering import render
+from fixloop.protocol.state import State
+from fixloop.protocol.validation import DECIDE_VERSION, decide
+from fixloop.store.contract import Store
+from fixloop.store.entries import digest_of
+from fixloop.store.records import Entry
+
+__all__ = ["Audit", "audit", "replay"]
+
+
+class Audit(NamedTuple):
+    """What was found in one workflow."""
+
+    workflow: str
+    entries: int
+    replayed: int
+    problems: tuple[str, ...]
+
+
+class _Replayed(NamedTuple):
+    state: State
+    messages: tuple[Message, ...]
+
+
+def audit(store: Store, workflow: str) -> Audit:
+    """Check a workflow's chain; where that holds, replay it."""
+    problems = store.verify(workflow)
+    if problems:
+        return Audit(workflow, 0, 0, tuple(problems))
+    entries = store.history(workflow)
+    replayed, found = replay(entries)
+    return Audit(workflow, len(entries), replayed, tuple(found))
+
+
+def replay(entries: Iterable[Entry]) -> tuple[int, list[str]]:
+    """
+    Decide every entry's event again, from the first on.
+
+    Returns:
+        how many entries were replayed, and what differs; the first difference ends it, because all later
+        ones would follow from it.
+    """
+    state: State | None = None
+    count = 0
+    for entry in entries:
+        if entry.body.get("decide") != DECIDE_VERSION:
+            return count, []
+        try:
+            made = _decided(state, entry.body)
+        # A damaged or forged entry can break decide in any way; each is a finding, none ends the audit.
+        except (FixloopError, LookupError, TypeError, ValueError, AttributeError) as error:
+            return count, [f"entry {entry.seq} cannot be replayed: {' '.join(str(error).split())[:200]}"]
+        problems = list(_differences(entry, made))
+        if problems:
+            return count, problems
+        state = made.state
+        count += 1
+    return count, []
+
+
+def _decided(state: State | None, body: Mapping[str, Any]) -> _Replayed:
+    now = Moment(datetime.fromisoformat(body["at"]), float(body["clock"]))
+    outcome = decide(state, event_from_json(json.dumps(body["event"])), now)
+    return _Replayed(outcome.state, tuple(outcome.messages))
+
+
+def _differences(entry: Entry, made: _Replayed) -> Iterator[str]:
+    if digest_of(made.state.model_dump_json(exclude_defaults=True).encode()) != entry.state:
+        yield f"entry {entry.seq} leads to another state than the one that was recorded"
+    said = [_said(recorded) for recorded in entry.body.get("messages", ())]
+    expected = [_expected(message) for message in made.messages]
+    if [ids for ids, _ in said] != [ids for ids, _ in expected]:
+        yield f"entry {entry.seq} says {_ids(said)}, and its event leads to {_ids(expected)}"
+    elif said != expected:
+        wrong = next(one for one, two in zip(said, expected, strict=True) if one != two)
+        yield f"entry {entry.seq}: the text of {_ids([wrong])} is not what was said"
+
+
+_Text = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def _said(recorded: Mapping[str, Any]) -> _Text:
+    both = [part for part in (recorded, recorded.get("attached")) if part]
+    return tuple(str(part["message_id"]) for part in both), tuple(str(part["rendered"]) for part in both)
+
+
+def _expected(message: Message) -> _Text:
+    both = [part for part in (message, message.attached) if part is not None]
+    return tuple(part.message_id for part in both), tuple(render(part) for part in both)
+
+
+def _ids(texts: list[_Text]) -> str:
+    return ", ".join("+".join(ids) for ids, _ in texts) or "nothing"

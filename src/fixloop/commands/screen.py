@@ -1,0 +1,77 @@
+"""How commands write: data to stdout, talk to stderr, and nothing a tool printed can move the cursor.
+
+Owns the console, JSON output and the cleaning of foreign text. Refuses to ask anything.
+"""
+
+import json
+import sys
+from typing import IO, Any, Final
+
+import typer
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["console", "plain", "print_json", "print_lines", "row", "say", "short", "show", "table"]
+
+# A table that goes into a file or another program is not folded to somebody's terminal.
+_PIPE_COLUMNS: Final = 220
+# C0, DEL and C1: what a terminal would obey. Line ends and tabs stay where a text may have several lines.
+_OBEYED: Final = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+def console(file: IO[str] | None = None) -> Console:
+    """A console on `file` (stdout) that takes text as it is."""
+    target = file if file is not None else sys.stdout
+    width = None if target.isatty() else _PIPE_COLUMNS
+    return Console(file=target, width=width, highlight=False, markup=False, emoji=False)
+
+
+def show(what: RenderableType) -> None:
+    """A table or the like on stdout; without the padding at the ends of lines where no terminal wants it."""
+    target = console()
+    if target.is_terminal:
+        target.print(what)
+        return
+    with target.capture() as captured:
+        target.print(what)
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def table(*headings: str) -> Table:
+    """An empty table in fixloop's one look."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in headings:
+        made.add_column(heading)
+    return made
+
+
+def row(made: Table, *cells: object, style: str = "") -> None:
+    """Add `cells` to a table as plain text."""
+    made.add_row(*(Text(short(str(cell), 200), style=style) for cell in cells))
+
+
+def plain(text: str) -> str:
+    """`text` without the control characters that a terminal would obey."""
+    return text.replace("\r\n", "\n").translate(_OBEYED)
+
+
+def short(text: str, limit: int = 160) -> str:
+    """`text` on one line of at most `limit` characters."""
+    line = " ".join(plain(text).split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout."""
+    typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def print_lines(text: str) -> None:
+    """Text on stdout."""
+    typer.echo(plain(text).removesuffix("\n"))
+
+
+def say(sentence: str) -> None:
+    """Talk, on stderr."""
+    typer.echo(f"fixloop: {plain(sentence)}", err=True)

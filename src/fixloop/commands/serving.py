@@ -1,0 +1,181 @@
+"""The processes of a deployment: `worker` and `flower`, each in the foreground and gone with its caller."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Annotated, Final
+
+import typer
+
+from fixloop.app_folder import app_folder
+from fixloop.commands.outcome import ExitCode
+from fixloop.commands.screen import say
+from fixloop.commands.session import Session, open_session
+from fixloop.errors import InfrastructureError
+from fixloop.redis_url import shown_url
+from fixloop.serving import STOP_SECONDS, environment_for, supervisor
+from fixloop.store.redis_store import RedisStore
+
+__all__ = ["register"]
+
+POLL_SECONDS: Final = 0.2
+PING_SECONDS: Final = 2.0
+# Flower's own program, with the pipe that ends it when this process is gone (see workers/lifeline.py).
+_FLOWER: Final = "from workers.lifeline import attach; attach(); from celery.__main__ import main; main()"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    app.command()(worker)
+    app.command()(flower)
+
+
+def worker(
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", "-c", min=1, help="How many checks and fixes at once.")
+    ] = 2,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only tell whether the workers on this host are well.")
+    ] = False,
+) -> None:
+    """
+    Do the work that was handed in.
+
+    Runs until it is told to stop; one on each machine is usual. FIXLOOP_STATE_URL and FIXLOOP_BROKER_URL
+    name the Redis (neither: the embedded one of this directory's project), FIXLOOP_CACHE_DIR where
+    workspaces lie, FIXLOOP_ALLOW_ENV the variables that checks and fixers may see, FIXLOOP_LOG_LEVEL how
+    much is logged (WARNING).
+    """
+    with open_session(create=not check) as session:
+        if check:
+            _check(session)
+            return
+        _ping_broker(session)
+        options = {"concurrency": concurrency}
+        with _stoppable() as stopped, supervisor(session.urls, options) as process:
+            say(f"working for {shown_url(session.urls.state)} with {concurrency} at once; Ctrl-C ends it")
+            say("next: `fixloop enqueue --issue N` hands in work, `fixloop flower` shows the tasks")
+            _wait(process, stopped)
+
+
+def flower(
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port to listen on.")] = 5555,
+) -> None:
+    """
+    Show the tasks in a browser.
+
+    Starts Flower on this machine's loopback, with a password. FIXLOOP_FLOWER_AUTH is its user:password
+    (one is made up without it), FIXLOOP_FLOWER_ADDRESS the address it listens on (127.0.0.1).
+    """
+    with open_session() as session:
+        _ping_broker(session)
+        address = os.environ.get("FIXLOOP_FLOWER_ADDRESS") or "127.0.0.1"
+        user = os.environ.get("FIXLOOP_FLOWER_AUTH", "").partition(":")[0]
+        login = f"as {user}, with the password in FIXLOOP_FLOWER_AUTH" if user else "as shown below"
+        with _stoppable() as stopped, _flower(session, port) as process:
+            say(f"Flower at http://{address}:{port}, log in {login}; Ctrl-C ends it")
+            _wait(process, stopped)
+
+
+@contextmanager
+def _flower(session: Session, port: int) -> Iterator["subprocess.Popen[bytes]"]:
+    folder = app_folder()
+    reading, writing = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-c", _FLOWER, "-A", "workers.app", "flower"),
+                *(f"--conf={folder / 'config' / 'flowerconfig.py'}", f"--port={port}"),
+            ],
+            # Celery puts the working directory first on its path: it has to be ours, not the user's project.
+            cwd=folder,
+            env=environment_for(session.urls) | {"PYTHONPATH": str(folder), "FIXLOOP_LIFELINE": str(reading)},
+            pass_fds=(reading,),
+            stdin=subprocess.DEVNULL,
+        )
+        os.close(reading)
+        try:
+            yield process
+        finally:
+            _end(process)
+    finally:
+        os.close(writing)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def _stoppable() -> Iterator[threading.Event]:
+    """SIGTERM, SIGINT and SIGHUP set the event, so that what was started is ended in order."""
+    stopped = threading.Event()
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in numbers}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait(process: "subprocess.Popen[bytes]", stopped: threading.Event) -> None:
+    while not stopped.wait(POLL_SECONDS):
+        code = process.poll()
+        if code is not None:
+            reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            say(f"it ended by itself ({reason}); see what it printed above")
+            raise typer.Exit(ExitCode.WRONG)
+
+
+def _ping_broker(session: Session) -> None:
+    if session.urls.broker != session.urls.state:
+        with closing(RedisStore(session.urls.broker)) as broker:
+            broker.ping()
+
+
+def _check(session: Session) -> None:
+    """
+    Whether Redis answers, somebody sweeps, and this host's workers answer.
+
+    Raises:
+        InfrastructureError: Redis is away.
+    """
+    _ping_broker(session)
+    before = session.store.now(0).clock
+    answering = _answering(session.urls.broker)
+    host = socket.gethostname()
+    here = [name for name in answering if name.partition("@")[2] == host]
+    wrong = []
+    # The engine's clock stands still from 5 s after the last sweep on (K34).
+    if session.store.now(0).clock <= before:
+        wrong.append("nobody has swept for 5 s")
+    if not here:
+        wrong.append(f"no worker on {host} answers ({len(answering)} elsewhere do)")
+    if wrong:
+        say(f"{' and '.join(wrong)}; start one with `fixloop worker`")
+        raise typer.Exit(ExitCode.WRONG)
+    say(f"{len(here)} worker processes on {host} answer, {len(answering) - len(here)} elsewhere")
+
+
+def _answering(broker_url: str) -> list[str]:
+    # Celery takes a third of a second to load, and no other part of this module needs it.
+    from kombu.exceptions import OperationalError
+
+    from fixloop.hints import producer
+
+    try:
+        replies = producer(broker_url).control.ping(timeout=PING_SECONDS)
+    except OperationalError as error:
+        raise InfrastructureError(f"the broker at {shown_url(broker_url)} does not answer: {error}") from None
+    return [name for reply in replies for name in reply]

@@ -1,0 +1,219 @@
+"""What a command stands on: settings, Redis, store, engine and the project of the current directory.
+
+Owns the way from what a person wrote to a workflow. Refuses to guess between projects, and to create a
+project's `.fixloop` for a command that only looks.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from fixloop.engine import Engine
+from fixloop.enqueueing import project_at
+from fixloop.errors import UsageError
+from fixloop.protocol.state import State
+from fixloop.protocol.ticket import Ticket
+from fixloop.redis_place import Place
+from fixloop.repository.identity import Project, top_of
+from fixloop.settings import RedisUrls, Settings, load_settings, redis_urls
+from fixloop.store.keys import project_hash
+from fixloop.store.redis_store import RedisStore
+
+__all__ = [
+    "AsJson",
+    "Issue",
+    "NothingYet",
+    "OnlyProject",
+    "OptionalIssue",
+    "ProjectOption",
+    "Session",
+    "here",
+    "open_session",
+    "prefix_of",
+]
+
+_WORKFLOW: Final = re.compile(r"[0-9a-f]{8}-\d{1,15}-\d{1,9}")
+_HASH: Final = re.compile(r"[0-9a-f]{8}")
+_SHOWN_ISSUES: Final = 10
+
+_MEANT: Final = (
+    "The issue's number: its latest workflow in this directory's project. A workflow's id is taken too."
+)
+Issue = Annotated[str, typer.Argument(metavar="ISSUE", help=_MEANT)]
+OptionalIssue = Annotated[str | None, typer.Argument(metavar="ISSUE", help=_MEANT, show_default=False)]
+ProjectOption = Annotated[
+    str | None,
+    typer.Option(
+        "--project",
+        metavar="NAME",
+        help="The project, where the number alone is not enough: its name or its eight hex digits.",
+    ),
+]
+OnlyProject = Annotated[
+    str | None,
+    typer.Option("--project", metavar="NAME", help="Only this project: its name or its eight hex digits."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+class NothingYet(UsageError):
+    """No workflow here yet: this project has no `.fixloop`, and no Redis is named."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """One command's connections; closed with `open_session`."""
+
+    settings: Settings
+    urls: RedisUrls
+    store: RedisStore
+    engine: Engine
+    """Sends a hint for each new ticket; a broker that is away loses nothing but time."""
+    directory: Path
+    project: Project
+
+    def workflow_of(self, issue: int | str | None, project: str | None = None) -> str:
+        """
+        The workflow a person means.
+
+        Args:
+            issue: A number, `#47` or a workflow's id; None for the only live one, else the latest.
+            project: A project's name or hash; the current directory's if not given, then all others.
+
+        Raises:
+            UsageError: there is none, or there are several and `project` does not decide.
+        """
+        if isinstance(issue, str) and _WORKFLOW.fullmatch(issue):
+            return self._existing(issue)
+        number = _number(issue)
+        if number is None:
+            return self._only_one(self.project.hash8 if project is None else _hash_of(project))
+        found = self.store.latest(self.project.hash8 if project is None else _hash_of(project), number)
+        if found is not None:
+            return found
+        if project is not None:
+            raise UsageError(f"project {project} has no issue {number}; `fixloop status` lists what there is")
+        return self._elsewhere(number)
+
+    def workflows_of(self, project: str | None = None) -> list[str]:
+        """All workflows of a project, this one if not given, in the order of their issues."""
+        prefix = f"{self.project.hash8 if project is None else _hash_of(project)}-"
+        return sorted((name for name, _ in self.store.workflows() if name.startswith(prefix)), key=_order)
+
+    def _existing(self, workflow: str) -> str:
+        if self.store.read(workflow) is None:
+            raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+        return workflow
+
+    def _only_one(self, hash8: str) -> str:
+        live = [name for name, _ in self.store.workflows(live_only=True) if name.startswith(f"{hash8}-")]
+        if len(live) == 1:
+            return live[0]
+        if live:
+            # The latest of several would be a guess, and `cancel` and `decide` act on it.
+            issues = [name.split("-")[1] for name in sorted(live, key=_order)]
+            more = ", …" if len(issues) > _SHOWN_ISSUES else ""
+            raise UsageError(
+                f"{len(live)} workflows are live here (issues {_listed(issues)}{more}); name one"
+            )
+        ended = [
+            (fields.get("updated_at", ""), name)
+            for name, fields in self.store.workflows()
+            if name.startswith(f"{hash8}-")
+        ]
+        if not ended:
+            raise NothingYet("no workflow here yet; `fixloop run` starts one")
+        return max(ended)[1]
+
+    def _elsewhere(self, number: int) -> str:
+        found = self.store.search(number)
+        if not found:
+            raise UsageError(f"no workflow of issue {number}; `fixloop status` lists what there is")
+        if len(found) > 1:
+            names = ", ".join(self._named(workflow) for workflow in found[:_SHOWN_ISSUES])
+            raise UsageError(f"issue {number} is in {len(found)} projects: {names}; name one with --project")
+        return found[0]
+
+    def _named(self, workflow: str) -> str:
+        known = self.store.read(workflow)
+        name = known.fields.get("project", "") if known is not None else ""
+        return f"{name} ({workflow[:8]})" if name else workflow[:8]
+
+
+@contextmanager
+def open_session(directory: Path | None = None, *, create: bool = False) -> Iterator[Session]:
+    """
+    Everything a command needs, for as long as it is entered.
+
+    Args:
+        directory: The project's; the current one if not given.
+        create: Start an embedded Redis where there never was one, instead of refusing.
+
+    Raises:
+        NothingYet: there is nothing, and nothing is to be made.
+        UsageError, InfrastructureError: settings, the directory or Redis cannot be used.
+    """
+    place = (directory or here()).absolute()
+    settings = load_settings()
+    top, _ = top_of(place)
+    home = settings.embedded or top
+    if not create and settings.is_embedded and not Place(home).data.is_dir():
+        raise NothingYet(f"no workflow here yet: nothing was started in {home}; `fixloop run` starts one")
+    with redis_urls(settings, top) as urls, closing(RedisStore(urls.state)) as store:
+        store.ping()
+        engine = Engine(store, _Hints(urls.broker))
+        yield Session(settings, urls, store, engine, place, project_at(place))
+
+
+def here() -> Path:
+    """The current directory, or one sentence where it was removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("the current directory no longer exists; change to another one") from None
+
+
+def prefix_of(project: str | None) -> str:
+    """What the ids of a project's workflows begin with; empty for all projects."""
+    return f"{_hash_of(project)}-" if project is not None else ""
+
+
+class _Hints:
+    """Sends hints; Celery is loaded with the first, because most commands send none."""
+
+    def __init__(self, broker_url: str) -> None:
+        self._broker_url = broker_url
+        self._app: Any = None
+
+    def __call__(self, ticket: Ticket, state: State) -> None:
+        from fixloop.hints import producer, send_hint
+
+        self._app = self._app or producer(self._broker_url)
+        send_hint(self._app, ticket, state)
+
+
+def _number(issue: int | str | None) -> int | None:
+    if issue is None:
+        return None
+    text = str(issue).removeprefix("#")
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:16]) < 10**15):
+        raise UsageError(f"{str(issue)[:60]!r} is no issue; use a positive whole number such as 47")
+    return int(text)
+
+
+def _hash_of(project: str) -> str:
+    return project if _HASH.fullmatch(project) else project_hash(project)
+
+
+def _order(workflow: str) -> tuple[int, int]:
+    _, issue, number = workflow.split("-")
+    return int(issue), int(number)
+
+
+def _listed(issues: list[str]) -> str:
+    return ", ".join(dict.fromkeys(issues[:_SHOWN_ISSUES]))

@@ -1,0 +1,232 @@
+"""What `status` says of one workflow or of all: as documents for programs and as text for people."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from rich.table import Table
+
+from fixloop.commands.outcome import is_fixed, next_command, reason_of, remarks
+from fixloop.commands.screen import row, short, table
+from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.state import FailureRef, Run, SpecialistState, State
+from fixloop.protocol.statuses import Status
+from fixloop.store.records import Snapshot
+
+__all__ = [
+    "deadline_of",
+    "details",
+    "is_away",
+    "listed",
+    "listing_table",
+    "phases_table",
+    "status_document",
+    "summary",
+]
+
+_STYLES: Final = {
+    Status.COMPLETED: "green",
+    Status.PASS: "green",
+    Status.FAIL: "red",
+    Status.ESCALATED: "red",
+    Status.PENDING: "dim",
+}
+_SUMMARY: Final = (
+    "name",
+    "project",
+    "profile",
+    "status",
+    "verdict",
+    "outcome",
+    "owner",
+    "phase",
+    "specialist",
+)
+
+
+def status_document(found: Snapshot, state: State) -> dict[str, Any]:
+    """`status ISSUE --json` (DESIGN, Command line)."""
+    active = state.active
+    due = deadline_of(found)
+    return {
+        "issue": state.issue,
+        "name": state.name,
+        "workflow_id": state.workflow,
+        "profile": state.profile,
+        "status": state.status.value,
+        "paused": state.paused,
+        "verdict": state.verdict,
+        "outcome": state.outcome.value if state.outcome is not None else None,
+        "owner": state.owner,
+        "phase": slot(active.name).phase,
+        "specialist": active.name,
+        "iteration": active.iteration,
+        "max_iterations": active.max_iterations,
+        "deadline": iso_stamp(due) if due is not None else None,
+        "tree": state.tree,
+        "updated_at": iso_stamp(state.last_at),
+        "specialists": [_specialist(entry) for entry in state.specialists],
+    }
+
+
+def _specialist(entry: SpecialistState) -> dict[str, Any]:
+    last = entry.last_run
+    return {
+        "name": entry.name,
+        "phase": slot(entry.name).phase,
+        "applicable": entry.applicable,
+        "status": entry.status.value,
+        "iteration": entry.iteration,
+        "max_iterations": entry.max_iterations,
+        "failures": [_failure(ref) for ref in last.failures] if last is not None else [],
+        "evidence": [evidence.model_dump(mode="json") for evidence in entry.evidence],
+    }
+
+
+def _failure(ref: FailureRef) -> dict[str, Any]:
+    """In the words of `read --json`; the full message is in the log."""
+    return {
+        "name": ref.name,
+        "file": ref.file,
+        "line": ref.line,
+        "error_type": ref.error_type,
+        "message": ref.headline,
+    }
+
+
+def deadline_of(found: Snapshot) -> datetime | None:
+    """When the next deadline falls due on the wall clock, if the engine keeps running (K34)."""
+    if not found.deadlines:
+        return None
+    return found.moment.at + timedelta(seconds=min(found.deadlines.values()) - found.moment.clock)
+
+
+def summary(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
+    """One workflow in the list of all, from its plain fields."""
+    iteration, _, most = fields.get("iteration", "0/0").partition("/")
+    chosen = {name: fields.get(name) or None for name in _SUMMARY}
+    return {
+        "issue": int(workflow.split("-")[1]),
+        "workflow_id": workflow,
+        **chosen,
+        "paused": bool(fields.get("paused")),
+        "iteration": int(iteration or 0),
+        "max_iterations": int(most or 0),
+        "tree": fields.get("tree", ""),
+        "updated_at": _second(fields.get("updated_at", "")),
+    }
+
+
+def _second(text: str) -> str:
+    return iso_stamp(datetime.fromisoformat(text)) if text else ""
+
+
+def listed(found: Iterable[tuple[str, Mapping[str, str]]]) -> list[dict[str, Any]]:
+    """The summaries of all workflows: live ones first, then the latest first."""
+    latest = sorted((summary(*each) for each in found), key=lambda each: each["updated_at"], reverse=True)
+    return sorted(latest, key=lambda each: each["outcome"] is not None)
+
+
+def listing_table(summaries: Iterable[Mapping[str, Any]]) -> Table:
+    """The list of all for people."""
+    made = table("issue", "status", "turn", "specialist", "run", "updated", "name", "project")
+    for each in summaries:
+        row(
+            made,
+            f"#{each['issue']}",
+            each["outcome"] or each["status"],
+            "" if each["outcome"] else each["owner"],
+            each["specialist"] or "",
+            f"{each['iteration']}/{each['max_iterations']}",
+            each["updated_at"],
+            short(each["name"] or "", 40),
+            short(each["project"] or "", 60),
+            style="dim" if each["outcome"] else "",
+        )
+    return made
+
+
+def phases_table(state: State) -> Table:
+    """The specialists in the order of the phases, with failures now and before."""
+    made = table("", "phase", "specialist", "status", "run", "failures")
+    for entry in state.specialists:
+        if entry.applicable:
+            current = entry.name == state.current and not state.ended
+            row(
+                made,
+                ">" if current else "",
+                slot(entry.name).phase,
+                entry.name,
+                "skipped" if entry.skipped else entry.status.value,
+                f"{entry.iteration}/{entry.max_iterations}",
+                _failures(entry.runs),
+                style="yellow" if current and entry.status not in _STYLES else _STYLES.get(entry.status, ""),
+            )
+    return made
+
+
+def _failures(runs: tuple[Run, ...]) -> str:
+    """`2 (before: 5)`."""
+    if not runs:
+        return ""
+    before = f" (before: {runs[-2].count})" if len(runs) > 1 else ""
+    return f"{runs[-1].count}{before}"
+
+
+def is_away(before: Moment, after: Moment) -> bool:
+    """True when no sweep has moved the engine's clock for 5 s (K34): no worker is there to go on."""
+    return after.at > before.at and after.clock <= before.clock
+
+
+def details(found: Snapshot, state: State, *, away: bool = False) -> Iterator[tuple[str, str]]:
+    """The facts beside the table of phases, as label and text."""
+    yield "workflow", f"{state.workflow} ({state.profile}, project {state.project or state.workflow[:8]})"
+    yield "status", _standing(state)
+    if state.escalation is not None:
+        yield "paused", f"{reason_of(state.escalation)}, since {stamp(state.escalation.at)} UTC"
+    if state.operation is not None:
+        yield "at work", f"{state.operation.name} of {state.operation.specialist}, {_running(found, state)}"
+    if away and not state.ended:
+        yield "engine", f"away: no worker is running; `fixloop worker`{_or_resume(state)} goes on"
+    due = deadline_of(found)
+    if due is not None:
+        left = (due - found.moment.at).total_seconds()
+        yield "deadline", f"{stamp(due)} UTC, {f'in {minutes_seconds(left)}' if left > 0 else 'due'}"
+    yield "tree", state.tree
+    for remark in remarks(state):
+        yield "note", remark
+    if is_fixed(state):
+        yield "branch", f"fixloop/{state.issue}"
+    yield "updated", f"{stamp(state.last_at)} UTC"
+    yield "next", next_command(state)
+
+
+def _or_resume(state: State) -> str:
+    return f" or `fixloop resume {state.issue}`" if state.queue else ""
+
+
+def _standing(state: State) -> str:
+    if state.outcome is not None:
+        return f"{state.status}, {state.outcome}, {state.verdict}"
+    return f"{state.status}, {state.current} run {state.active.iteration}, {state.owner}'s turn"
+
+
+def _running(found: Snapshot, state: State) -> str:
+    """How long the operation has run, with its threshold (A90)."""
+    started, limit = _started(found, state), state.operation.limit_seconds if state.operation else None
+    if started is None:
+        claimed = any(held.status == "claimed" for held in found.tickets)
+        return "running" if claimed else "waiting for a worker"
+    elapsed = minutes_seconds(found.moment.clock - started)
+    return f"for {elapsed}" + (f" of {minutes_seconds(limit)}" if limit is not None else "")
+
+
+def _started(found: Snapshot, state: State) -> float | None:
+    """The claim sets the operation's deadline one limit ahead; it is recorded nowhere else (K34)."""
+    operation = state.operation
+    if operation is None or operation.started_clock is not None:
+        return operation.started_clock if operation is not None else None
+    due = found.deadlines.get(operation.name.value)
+    return due - operation.limit_seconds if due is not None and operation.limit_seconds is not None else None

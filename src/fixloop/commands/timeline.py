@@ -1,0 +1,162 @@
+"""A workflow's history as what happened, in order: lines, and what K39 keeps beside them.
+
+Pure: takes entries and times, reads no clock. A monitoring tick is not stored: it is derived here from the time
+the main agent was waited for (B30).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from fixloop.history import Said, said
+from fixloop.protocol.durations import minutes_seconds
+from fixloop.protocol.log import title
+from fixloop.protocol.messages import Message
+from fixloop.protocol.statuses import Status
+from fixloop.store.records import Entry
+
+__all__ = ["Happening", "happenings", "recorded_texts", "with_ticks"]
+
+TICK: Final = timedelta(minutes=2)
+"""How often the main agent's status is looked at (B30)."""
+_WAITING: Final = (Status.AWAITING_FIX.value, Status.FIXING.value)
+_NOTES: Final = {"fix-acknowledged": "receipt", "decision-made": "decision", "deadline-reached": "timer"}
+
+
+class Happening(NamedTuple):
+    """One thing that happened."""
+
+    at: datetime
+    kind: str
+    """`message`; what is not a line: `status`, `event`, `evidence`, `receipt`, `decision`, `timer`, `note`, `tick`."""
+    text: str
+    entry: int
+    """The history entry it is from."""
+    message: Message | None = None
+    status: str = ""
+    """With `status`: the new one."""
+
+
+def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
+    """All that is recorded, in the order in which it happened."""
+    for entry in entries:
+        at = datetime.fromisoformat(entry.body["at"])
+        event = entry.body.get("event", {})
+        yield Happening(at, _event_kind(event), _event_text(event, entry.body.get("by", {})), entry.seq)
+        for evidence in event.get("evidence", ()):
+            yield Happening(at, "evidence", _evidence_text(evidence), entry.seq)
+        kind = _NOTES.get(event.get("kind", ""), "note")
+        for note in entry.body.get("notes", ()):
+            yield Happening(at, kind, note, entry.seq)
+        yield from _said_and_changed(at, entry)
+
+
+def with_ticks(found: Iterable[Happening], until: datetime) -> Iterator[Happening]:
+    """
+    `found` with a look at the main agent every two minutes while it was waited for (B30).
+
+    Args:
+        until: The present of a workflow that is live, the end of one that has ended.
+    """
+    since: datetime | None = None
+    status, due, entry = "", until, 0
+    for happening in found:
+        while since is not None and due < happening.at:
+            yield _tick(due, since, status, entry)
+            due += TICK
+        yield happening
+        entry = happening.entry
+        if happening.kind == "status":
+            status = happening.status
+            if status not in _WAITING:
+                since = None
+            elif since is None:
+                since, due = happening.at, happening.at + TICK
+    while since is not None and due < until:
+        yield _tick(due, since, status, entry)
+        due += TICK
+
+
+def recorded_texts(entries: Iterable[Entry]) -> list[Said]:
+    """Every line with its stored text and, after a rule, that of what was attached to it (A85, K9)."""
+    listed = list(entries)
+    attached = [
+        (recorded.get("attached") or {}).get("rendered")
+        for entry in listed
+        for recorded in entry.body.get("messages", ())
+    ]
+    return [
+        line if further is None else line._replace(rendered=f"{line.rendered}\n---\n\n{further}")
+        for line, further in zip(said(listed), attached, strict=True)
+    ]
+
+
+def _tick(at: datetime, since: datetime, status: str, entry: int) -> Happening:
+    waited = minutes_seconds((at - since).total_seconds())
+    return Happening(at, "tick", f"the main agent is {status} for {waited}", entry)
+
+
+def _event_kind(event: dict[str, Any]) -> str:
+    return "timer" if event.get("kind") == "deadline-reached" else "event"
+
+
+def _event_text(event: dict[str, Any], by: dict[str, Any]) -> str:
+    words = [str(event.get("kind", "unknown"))]
+    for name in ("name", "step", "specialist", "decision", "outcome", "error"):
+        if event.get(name):
+            words.append(str(event[name]))
+    if event.get("iteration"):
+        words.append(f"run {event['iteration']}")
+    ticket = f" [{by['ticket']}, fence {by['fence']}, {by['owner']}]" if by else ""
+    return f"{' '.join(words)}{ticket}"
+
+
+def _evidence_text(evidence: dict[str, Any]) -> str:
+    parts = [f"{evidence['check']}: `{evidence['command']}` exit {evidence.get('exit_code')}"]
+    counts = evidence.get("counts") or {}
+    if counts.get("total"):
+        parts.append(f"{counts.get('passed', 0)} of {counts['total']} passed")
+    if evidence.get("coverage_percent") is not None:
+        parts.append(f"coverage {evidence['coverage_percent']:g}%")
+    for name in ("interpreter", "tree", "report_digest"):
+        if evidence.get(name):
+            parts.append(f"{name.replace('_', ' ')} {evidence[name]}")
+    return ", ".join(parts)
+
+
+def _said_and_changed(at: datetime, entry: Entry) -> Iterator[Happening]:
+    """
+    Messages and status changes of one commit, merged.
+
+    They are recorded as two lists; each message names the status it was said in, which tells how many
+    changes came before it.
+    """
+    changes: Sequence[dict[str, Any]] = entry.body.get("transitions", ())
+    taken = 0
+    for line in said([entry]):
+        message = line.message
+        current = changes[taken]["before"] if taken < len(changes) else ""
+        while (
+            taken < len(changes)
+            and current != message.status_after.value
+            and changes[taken]["specialist"] == message.specialist
+        ):
+            current = changes[taken]["after"]
+            yield _changed(at, changes[taken], entry.seq)
+            taken += 1
+        yield Happening(at, "message", _line(message), entry.seq, message)
+    for change in changes[taken:]:
+        yield _changed(at, change, entry.seq)
+
+
+def _changed(at: datetime, change: dict[str, Any], seq: int) -> Happening:
+    text = (
+        f"{change['specialist']}: {change['before']} → {change['after']}"
+        f" by the {change['role']}: {change['reason']}"
+    )
+    return Happening(at, "status", text, seq, status=change["after"])
+
+
+def _line(message: Message) -> str:
+    ends = f"{message.sender} → {message.recipient}"
+    return f"{ends} · {title(message)} · {message.message_id} · {message.summary}"

@@ -1,0 +1,142 @@
+"""`read`, `doctor` and `init`: what they say of a file, a machine and a project."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fixloop.commands.outcome import ExitCode
+from fixloop.doctor import Finding
+from tests.unit.command_stage import said
+
+Capsys = pytest.CaptureFixture[str]
+
+FAILED = """<testsuite name="t" tests="2" failures="1" errors="0" skipped="0">
+<testcase classname="test_app" name="test_good"/>
+<testcase classname="test_app" name="test_bad"><failure message="assert 1 == 2">line</failure></testcase>
+</testsuite>"""
+PASSED = """<testsuite name="t" tests="1" failures="0" errors="0" skipped="0">
+<testcase classname="a" name="b"/></testsuite>"""
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current directory, without any configuration."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_failed_report_is_shown_with_its_failures_and_ends_with_1(project: Path, capsys: Capsys) -> None:
+    (project / "junit.xml").write_text(FAILED)
+
+    told = said(capsys, "read", "junit.xml", "--as", "junit")
+
+    assert told.code == ExitCode.WRONG
+    assert told.out.startswith("failed: ")
+    assert "2 in all: 1 passed, 1 failed" in told.out
+    assert "test_bad" in told.out
+
+
+def test_a_report_as_json_has_the_promised_fields(project: Path, capsys: Capsys) -> None:
+    (project / "junit.xml").write_text(FAILED)
+
+    document = said(capsys, "read", "junit.xml", "--as", "junit", "--json").document
+
+    assert list(document) == ["outcome", "reason", "counts", "failures"]
+    assert document["counts"] == {"total": 2, "passed": 1, "failed": 1, "errors": 0, "skipped": 0}
+    assert set(document["failures"][0]) == {"name", "file", "line", "error_type", "message"}
+
+
+def test_a_passed_report_ends_with_0(project: Path, capsys: Capsys) -> None:
+    (project / "junit.xml").write_text(PASSED)
+
+    assert said(capsys, "read", "junit.xml", "--as", "junit").code == ExitCode.DONE
+
+
+@pytest.mark.parametrize("content", [None, "", "<testsuite", PASSED[:40], "\0" * 100])
+def test_a_file_that_proves_nothing_is_an_error_with_a_reason(
+    content: str | None, project: Path, capsys: Capsys
+) -> None:
+    if content is not None:
+        (project / "junit.xml").write_text(content)
+
+    told = said(capsys, "read", "junit.xml", "--as", "junit")
+
+    assert told.code == ExitCode.WRONG
+    assert told.out.startswith("error: the junit report ")
+
+
+@pytest.mark.parametrize(("gate", "code"), [("80", ExitCode.WRONG), ("70", ExitCode.DONE)])
+def test_a_coverage_report_is_judged_by_the_gate(
+    gate: str, code: ExitCode, project: Path, capsys: Capsys
+) -> None:
+    write_coverage(project, 73.2)
+
+    assert said(capsys, "read", "coverage.json", "--as", "coverage", "--gate", gate).code == code
+
+
+def write_coverage(project: Path, percent: float) -> None:
+    totals = {"percent_covered": percent, "num_statements": 100}
+    (project / "coverage.json").write_text(json.dumps({"totals": totals, "files": {}}))
+
+
+def make_project(project: Path) -> None:
+    (project / "pyproject.toml").write_text(
+        '[project]\nname = "x"\ndependencies = ["pytest", "pytest-cov"]\n'
+    )
+    (project / "tests").mkdir()
+    (project / "tests" / "test_x.py").write_text("def test_x() -> None:\n    assert True\n")
+
+
+def test_init_writes_a_configuration_that_loads(project: Path, capsys: Capsys) -> None:
+    make_project(project)
+
+    told = said(capsys, "init")
+
+    assert told.code == ExitCode.DONE
+    assert told.out == "fixloop.toml\n"
+    written = tomllib.loads((project / "fixloop.toml").read_text())
+    assert written["specialist"]["test-runner"]["coverage_percent"] == 80
+
+
+def test_init_takes_todays_coverage_as_the_gate_where_it_is_below(project: Path, capsys: Capsys) -> None:
+    make_project(project)
+    write_coverage(project, 61.9)
+
+    said(capsys, "init")
+
+    written = tomllib.loads((project / "fixloop.toml").read_text())
+    assert written["specialist"]["test-runner"]["coverage_percent"] == 61
+
+
+def test_init_never_writes_over_a_configuration(project: Path, capsys: Capsys) -> None:
+    (project / "fixloop.toml").write_text("max_iterations = 3\n")
+
+    told = said(capsys, "init", "--coverage", "50")
+
+    assert told.code == ExitCode.USAGE
+    assert told.err.count("\n") == 1
+    assert (project / "fixloop.toml").read_text() == "max_iterations = 3\n"
+
+
+def test_doctor_prints_a_line_for_each_check_and_ends_with_1_where_one_is_wrong(
+    capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [Finding("git", True, "2.45"), Finding("redis", False, "away", "start it")]
+    monkeypatch.setattr("fixloop.commands.examining.examine", lambda *_: found)
+
+    told = said(capsys, "doctor")
+    document = said(capsys, "doctor", "--json").document
+
+    assert told.code == ExitCode.WRONG
+    assert told.out.splitlines() == ["ok     git: 2.45", "wrong  redis: away; start it"]
+    assert document["findings"][1] == {"name": "redis", "ok": False, "detail": "away", "remedy": "start it"}
+
+
+def test_doctor_is_content_with_what_cannot_be_told(capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "fixloop.commands.examining.examine", lambda *_: [Finding("tools", None, "no ruff", "install it")]
+    )
+
+    assert said(capsys, "doctor").code == ExitCode.DONE

@@ -1,0 +1,38 @@
+"""The help pages: each is there, and docs/commands.md is what they say today."""
+
+import re
+
+import pytest
+
+from fixloop.settings import Settings
+from tests.unit.command_pages import PAGE, SETTINGS, page, pages
+
+PAGES = dict(pages())
+
+
+def test_the_documentation_is_what_the_help_pages_say() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m tests.unit.command_pages`"
+
+
+def test_every_setting_is_documented() -> None:
+    assert set(SETTINGS) == set(Settings.model_fields)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_command_says_what_it_does_and_explains_each_argument(path: str) -> None:
+    text = PAGES[path]
+
+    assert re.search(r"Usage: fixloop .*\n\n  [A-Z].{10,}", text)
+    unexplained = [
+        line for line in text.splitlines() if re.match(r"  (-|[A-Z\[{])\S*( <\w+>| [A-Z]+)?$", line)
+    ]
+    assert unexplained == []
+
+
+def test_every_command_of_the_design_is_there() -> None:
+    names = {path.removeprefix("fixloop ") for path in PAGES}
+
+    assert names >= {
+        *("run", "resume", "enqueue", "status", "watch", "inbox", "log", "decide", "ack", "fixed", "apply"),
+        *("cancel", "worker", "flower", "read", "doctor", "init", "audit verify"),
+    }

@@ -1,0 +1,163 @@
+"""`worker` and `flower` as real processes: they start, work, and leave nothing behind however they end."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+
+from fixloop.commands.outcome import ExitCode
+from fixloop.protocol.state import WorkflowOutcome
+from fixloop.store.redis_store import RedisStore
+from tests.unit.command_stage import Agents
+
+pytestmark = pytest.mark.slow
+
+PATIENCE_SECONDS = 40.0
+
+
+@pytest.fixture
+def environment(redis_url: str, tmp_path: Path) -> dict[str, str]:
+    """Names an empty Redis, and scripted agents; `MARK` tells the processes of this test."""
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushall()
+    return os.environ | {
+        "FIXLOOP_STATE_URL": redis_url,
+        "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
+        "FIXLOOP_FLOWER_AUTH": "me:secret",
+        "MARK": str(tmp_path),
+    }
+
+
+@contextmanager
+def program(environment: dict[str, str], *words: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """`fixloop WORDS` in an empty project, in a process group of its own; killed at the end."""
+    with said(environment).open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "fixloop.cli", *words],
+            cwd=environment["MARK"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def said(environment: dict[str, str]) -> Path:
+    """What `program` said on stderr."""
+    return Path(environment["MARK"], "stderr")
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def running(mark: str) -> list[int]:
+    """Processes that carry this test's mark."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"MARK={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def check(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "fixloop.cli", "worker", "--check"]
+    return subprocess.run(command, cwd=environment["MARK"], env=environment, capture_output=True, text=True)
+
+
+def test_a_worker_does_what_is_handed_in_says_it_is_well_and_ends_in_order(
+    environment: dict[str, str],
+) -> None:
+    store = RedisStore(environment["FIXLOOP_STATE_URL"])
+    agents = Agents(store)
+    workflow = agents.start(script="1 0")
+    with program(environment, "worker", "-c", "1") as worker:
+        until(lambda: agents.engine.state(workflow).ended, "the workflow did not end")
+        well = check(environment)
+        worker.send_signal(signal.SIGTERM)
+        worker.wait(PATIENCE_SECONDS)
+
+    assert agents.engine.state(workflow).outcome is WorkflowOutcome.SUCCESS
+    assert (well.returncode, "answer" in well.stderr) == (ExitCode.DONE, True), well.stderr
+    assert worker.returncode == ExitCode.DONE
+    assert "fixloop enqueue --issue N" in said(environment).read_text()
+    until(lambda: running(environment["MARK"]) == [], "processes were left behind")
+    store.close()
+
+
+def test_a_killed_worker_takes_everything_it_started_with_it(environment: dict[str, str]) -> None:
+    with program(environment, "worker", "-c", "1") as worker:
+        until(lambda: len(running(environment["MARK"])) >= 5, "it did not start")
+        worker.kill()
+
+        until(lambda: running(environment["MARK"]) in ([], [worker.pid]), "processes were left behind")
+
+
+def test_without_a_worker_the_check_says_so_and_ends_with_1(environment: dict[str, str]) -> None:
+    done = check(environment)
+
+    assert done.returncode == ExitCode.WRONG
+    assert "no worker on" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_check_without_redis_ends_with_4(environment: dict[str, str]) -> None:
+    done = check(environment | {"FIXLOOP_STATE_URL": "redis://localhost:1/0"})
+
+    assert done.returncode == ExitCode.AWAY
+    assert done.stderr.count("\n") == 1
+
+
+def test_flower_starts_where_a_project_has_a_config_of_its_own_and_ends_with_its_caller(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "__init__.py").write_text("raise SystemExit('the wrong config')\n")
+    port = free_port()
+    with program(environment, "flower", "--port", str(port)) as flower:
+        until(lambda: status(port) == 401 or flower.poll() is not None, "it does not answer")
+        assert flower.poll() is None
+        flower.kill()
+        flower.wait()
+
+        until(lambda: running(environment["MARK"]) == [], "Flower was left behind")
+    assert f"Flower at http://127.0.0.1:{port}, log in as me" in said(environment).read_text()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def status(port: int) -> int:
+    """The status of Flower's page, 0 while nobody answers."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/tasks", timeout=5) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+    except OSError:
+        return 0

@@ -1,0 +1,405 @@
+"""`status`, `inbox`, `watch`, `log` and `audit verify` on workflows in a real Redis."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from fixloop.commands.outcome import ExitCode
+from fixloop.commands.progress import follow
+from fixloop.commands.screen import console
+from fixloop.commands.session import open_session
+from fixloop.errors import UsageError
+from fixloop.protocol.checks import Evidence
+from fixloop.protocol.events import BlockerSignalled, Cancelled, DecisionMade, FixCompleted, RunFinished
+from fixloop.protocol.messages import Decision
+from fixloop.protocol.state import Completion
+from fixloop.store.keys import history_key, workflow_key
+from fixloop.store.redis_store import RedisStore
+from tests.unit.command_stage import PROJECT, Agents, said
+
+pytestmark = pytest.mark.slow
+
+STATUS_KEYS = [
+    *("issue", "name", "workflow_id", "profile", "status", "paused", "verdict", "outcome", "owner", "phase"),
+    *("specialist", "iteration", "max_iterations", "deadline", "tree", "updated_at", "specialists"),
+]
+SPECIALIST_KEYS = [
+    *("name", "phase", "applicable", "status", "iteration", "max_iterations", "failures", "evidence"),
+]
+ENTRY_KEYS = [
+    *("entry_id", "timestamp", "sender", "recipient", "message_type", "message_id", "summary"),
+    *("status_before", "status_after", "iteration", "max_iterations", "rendered"),
+]
+
+
+@pytest.fixture
+def agents(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agents]:
+    """An empty Redis, named by the settings; the current directory is a project of its own."""
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushall()
+    monkeypatch.setenv("FIXLOOP_STATE_URL", redis_url)
+    monkeypatch.setenv("FIXLOOP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    store = RedisStore(redis_url)
+    yield Agents(store)
+    store.close()
+
+
+Capsys = pytest.CaptureFixture[str]
+
+
+def test_the_status_of_a_passed_issue_has_every_field_and_its_evidence(
+    agents: Agents, capsys: Capsys
+) -> None:
+    workflow = agents.start(script="0")
+    evidence = Evidence(check="pytest", command="pytest -q", exit_code=0, tree="tree-0")
+    event = RunFinished(
+        step="validate",
+        specialist="test-runner",
+        iteration=1,
+        outcome="passed",
+        tree="tree-0",
+        evidence=(evidence,),
+    )
+    agents.apply(workflow, event)
+
+    told = said(capsys, "status", "47", "--json")
+
+    assert told.code == ExitCode.DONE
+    document = told.document
+    assert list(document) == STATUS_KEYS
+    assert [list(each) for each in document["specialists"]] == [SPECIALIST_KEYS] * 6
+    assert (document["status"], document["verdict"], document["outcome"]) == (
+        "COMPLETED",
+        "passed",
+        "success",
+    )
+    assert document["deadline"] is None
+    runner = document["specialists"][2]
+    assert runner["applicable"]
+    assert runner["evidence"][0]["command"] == "pytest -q"
+    assert not document["specialists"][0]["applicable"]
+
+
+def test_the_status_of_a_failing_issue_names_failures_owner_and_deadline(
+    agents: Agents, capsys: Capsys
+) -> None:
+    agents.run(agents.start(script="2 1 0", fixer="outside"))
+
+    document = said(capsys, "status", "47", "--json").document
+
+    assert (document["status"], document["owner"], document["paused"]) == ("AWAITING_FIX", "agent", False)
+    assert (document["phase"], document["iteration"], document["max_iterations"]) == ("Test Execution", 1, 5)
+    assert (document["verdict"], document["outcome"]) == (None, None)
+    assert document["deadline"].endswith("Z")
+    assert document["deadline"] > document["updated_at"]
+    assert [each["name"] for each in document["specialists"][2]["failures"]] == ["test_1", "test_2"]
+
+
+def test_people_see_why_it_stopped_what_it_hides_and_what_to_do_next(agents: Agents, capsys: Capsys) -> None:
+    workflow = agents.start(script="2 2 2")
+    agents.run(workflow)
+
+    told = said(capsys, "status", "47")
+
+    assert "Deadlock - no progress (ESC-47-test-runner-" in told.out
+    assert "fixloop decide 47 manual-fix|skip|abort|extend" in told.out
+    assert "2 (before: 2)" in told.out
+    assert "fixloop/47" in told.out
+
+    agents.apply(workflow, DecisionMade(decision=Decision.SKIP))
+    told = said(capsys, "status", "47")
+    assert "known issues of test-runner: test_1, test_2" in told.out
+    assert "fixloop apply 47" in told.out
+
+
+def test_all_workflows_are_listed_live_ones_first(agents: Agents, capsys: Capsys) -> None:
+    agents.run(agents.start(issue=1, script="0"))
+    agents.start(issue=2, script="1 0")
+    agents.run(agents.start(issue=3, script="0"))
+
+    rows = said(capsys, "status", "--json").document["workflows"]
+    table = said(capsys, "status").out.splitlines()
+
+    assert [row["issue"] for row in rows] == [2, 3, 1] or [row["issue"] for row in rows] == [2, 1, 3]
+    assert rows[0]["workflow_id"] == f"{PROJECT}-2-1"
+    assert (rows[0]["iteration"], rows[0]["max_iterations"], rows[0]["paused"]) == (1, 5, False)
+    assert table[1].startswith("#2")
+    assert said(capsys, "status", "--json", "--project", "ffffffff").document == {"workflows": []}
+
+
+def test_the_inbox_lists_decisions_with_their_commands_and_fixes_for_outside_agents(
+    agents: Agents, capsys: Capsys
+) -> None:
+    agents.run(agents.start(issue=1, script="1 1 1"))
+    agents.run(agents.start(issue=2, script="1 0", fixer="outside"))
+    agents.run(agents.start(issue=3, script="0"))
+    agents.start(issue=4, script="1 0")
+
+    items = {item["issue"]: item for item in said(capsys, "inbox", "--json").document["items"]}
+
+    assert sorted(items) == [1, 2]
+    assert items[1]["commands"] == [
+        f"fixloop decide 1 {name}" for name in ("manual-fix", "skip", "abort", "extend")
+    ]
+    assert items[1]["escalation_id"].startswith("ESC-1-test-runner-")
+    assert (items[1]["waits_for"], items[1]["target"]) == ("decision", "User")
+    assert (items[2]["waits_for"], items[2]["reason"]) == ("fix", "FIXREQ-2-1")
+    assert items[2]["commands"] == ["fixloop ack 2", "fixloop fixed 2"]
+    text = said(capsys, "inbox").out
+    assert "waits for a decision" in text
+    assert "fixloop decide 1 abort" in text
+
+
+def test_a_blocker_and_a_manual_fix_are_in_the_inbox_too(agents: Agents, capsys: Capsys) -> None:
+    workflow = agents.start(script="1 0", fixer="outside")
+    agents.run(workflow)
+    agents.apply(workflow, BlockerSignalled(by="agent", text="the API key is gone"))
+
+    (item,) = said(capsys, "inbox", "--json").document["items"]
+    assert (item["reason"], item["detail"]) == ("Blocker", "agent: the API key is gone")
+
+    agents.apply(workflow, DecisionMade(decision=Decision.MANUAL_FIX))
+    (item,) = said(capsys, "inbox", "--json").document["items"]
+    assert item["waits_for"] == "manual-fix"
+    assert item["commands"] == ["fixloop fixed 47", "fixloop fixed 47 --here"]
+
+
+def test_an_empty_inbox_says_so(agents: Agents, capsys: Capsys) -> None:
+    told = said(capsys, "inbox")
+
+    assert told.code == ExitCode.DONE
+    assert told.err == "fixloop: nothing waits for you\n"
+    assert told.out == ""
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "last"),
+    [("0", ExitCode.DONE, "#47 scripted 0: passed"), ("1 1 1", ExitCode.WAITS, "fixloop decide 47 extend")],
+)
+def test_watching_what_is_over_ends_at_once_with_the_exit_code_of_run(
+    script: str, code: ExitCode, last: str, agents: Agents, capsys: Capsys
+) -> None:
+    agents.run(agents.start(script=script))
+
+    told = said(capsys, "watch", "47")
+
+    assert told.code == code
+    assert told.out.splitlines()[-1].startswith(last)
+
+
+def test_watching_an_aborted_issue_ends_with_1(agents: Agents, capsys: Capsys) -> None:
+    workflow = agents.start(script="1 1 1")
+    agents.run(workflow)
+    agents.apply(workflow, DecisionMade(decision=Decision.ABORT))
+
+    told = said(capsys, "watch", "47")
+
+    assert told.code == ExitCode.WRONG
+    assert "aborted, not passed" in told.out
+
+
+def test_following_on_a_pipe_prints_what_happens_from_now_on_and_ends_with_the_workflow(
+    agents: Agents,
+) -> None:
+    workflow = agents.start(script="1 0")
+    out = io.StringIO()
+
+    with open_session() as session:
+        state = follow(session, workflow, tick=lambda: agents.run(workflow, 1), out=console(out))
+
+    assert state.ended
+    told = out.getvalue()
+    titles = [
+        "Failure detected",
+        "Failure report",
+        "Fix completion",
+        "Re-validation trigger",
+        "Success notification",
+    ]
+    places = [told.index(title) for title in titles]
+    assert places == sorted(places)
+    assert "\x1b" not in told
+
+
+def test_watching_an_outside_agents_fix_without_a_terminal_ends_with_3(
+    agents: Agents, capsys: Capsys
+) -> None:
+    agents.run(agents.start(script="2 0", fixer="outside"))
+
+    told = said(capsys, "watch", "47")
+
+    assert told.code == ExitCode.WAITS
+    assert "#47 scripted 2 0 waits for a fix of 2 failures in test-runner run 1/5" in told.out
+    assert told.out.splitlines()[-1] == "fixloop fixed 47"
+
+
+@pytest.mark.proves("A82", "A83", "A85")
+def test_the_log_as_json_has_every_field_the_stored_texts_and_the_statistics(
+    agents: Agents, capsys: Capsys
+) -> None:
+    agents.run(agents.start(script="1 0"))
+
+    document = said(capsys, "log", "47", "--json").document
+
+    assert [list(entry) for entry in document["entries"]] == [ENTRY_KEYS] * 6
+    assert document["statistics"]["total_messages"] == 6
+    assert document["statistics"]["iterations"] == "2 (1 initial + 1 retry)"
+    assert document["entries"][1]["message_id"] == "VFR-47-test-runner-1"
+    assert "FIXREQ-47-1" in document["entries"][1]["rendered"]
+    assert "history" not in document
+    assert said(capsys, "log", "47", "--format", "json").document == document
+
+
+def test_the_log_as_text_has_one_line_for_each_message_and_the_statistics(
+    agents: Agents, capsys: Capsys
+) -> None:
+    agents.run(agents.start(script="1 0"))
+
+    lines = said(capsys, "log", "47").out.splitlines()
+
+    assert len(lines[: lines.index("")]) == 6
+    assert "VFR-47-test-runner-1" in lines[1]
+    assert "Total messages: 6" in lines
+
+
+@pytest.mark.proves("A79", "A85")
+def test_the_log_as_markdown_is_the_full_log_and_every_message_in_full(
+    agents: Agents, capsys: Capsys
+) -> None:
+    agents.run(agents.start(script="1 0"))
+
+    text = said(capsys, "log", "47", "--format", "markdown").out
+    entries = said(capsys, "log", "47", "--json").document["entries"]
+
+    assert text.startswith("## Full Communication Log: Feature #47")
+    assert all(entry["rendered"].strip() in text for entry in entries)
+
+
+@pytest.mark.proves("K39")
+def test_the_whole_log_shows_in_order_what_is_not_a_line(agents: Agents, capsys: Capsys) -> None:
+    workflow = agents.start(script="1 0", fixer="outside")
+    agents.run(workflow)
+    agents.apply(workflow, Cancelled(by="ann", reason="no longer needed"))
+
+    document = said(capsys, "log", "47", "--json", "--all").document
+    text = said(capsys, "log", "47", "--all").out
+
+    kinds = [each["kind"] for each in document["history"]]
+    assert {"event", "status", "message"} <= set(kinds)
+    assert [each["timestamp"] for each in document["history"]] == sorted(
+        each["timestamp"] for each in document["history"]
+    )
+    assert kinds.count("message") == len(document["entries"]) == 2
+    assert "test-runner: PENDING → IN_PROGRESS" in text
+
+
+def test_audit_verifies_one_issue_or_a_whole_project(agents: Agents, capsys: Capsys) -> None:
+    agents.run(agents.start(issue=1, script="3 1 0"))
+    agents.run(agents.start(issue=2, script="1 1 1"))
+
+    one = said(capsys, "audit", "verify", "1")
+    every = said(capsys, "audit", "verify", "--project", PROJECT, "--json")
+
+    assert one.code == every.code == ExitCode.DONE
+    assert one.out == f"{PROJECT}-1-1: verified: 8 entries\n"
+    assert [each["problems"] for each in every.document["workflows"]] == [[], []]
+    assert all(each["replayed"] == each["entries"] for each in every.document["workflows"])
+
+
+def test_audit_names_a_changed_entry_and_ends_with_1(agents: Agents, capsys: Capsys, redis_url: str) -> None:
+    workflow = agents.start(script="1 0")
+    agents.run(workflow)
+    with redis.Redis.from_url(redis_url) as client:
+        client.lset(history_key(workflow), 2, b"nonsense")
+
+    told = said(capsys, "audit", "verify", "47")
+
+    assert told.code == ExitCode.WRONG
+    assert f"{workflow}: entry 3 " in told.out
+
+
+def test_audit_notices_a_changed_snapshot(agents: Agents, capsys: Capsys, redis_url: str) -> None:
+    one, other = agents.start(issue=1, script="0"), agents.start(issue=2, script="1 0")
+    agents.run(one)
+    with redis.Redis.from_url(redis_url) as client:
+        client.hset(workflow_key(one), "snapshot", client.hget(workflow_key(other), "snapshot") or b"")
+
+    told = said(capsys, "audit", "verify", "1")
+
+    assert told.code == ExitCode.WRONG
+    assert "the snapshot was changed" in told.out
+
+
+def test_an_issue_means_its_latest_workflow(agents: Agents) -> None:
+    agents.run(agents.start(script="0"))
+    second = agents.start(script="1 0", number=2)
+
+    with open_session() as session:
+        assert session.workflow_of(47) == session.workflow_of("#47") == second
+        assert session.workflow_of(f"{PROJECT}-47-1") == f"{PROJECT}-47-1"
+        assert session.workflow_of(47, "0a1b2c3d") == second
+
+
+def test_the_current_project_comes_first_and_elsewhere_an_ambiguous_number_is_refused(agents: Agents) -> None:
+    agents.start(project="ledger")
+    agents.start(project="shop", workflow="ffff0000-47-1")
+
+    with open_session() as session:
+        with pytest.raises(
+            UsageError, match=r"issue 47 is in 2 projects: ledger \(0a1b2c3d\), shop \(ffff0000\)"
+        ):
+            session.workflow_of(47)
+        assert session.workflow_of(47, "ffff0000") == "ffff0000-47-1"
+        ours = agents.start(workflow=f"{session.project.hash8}-47-1")
+        assert session.workflow_of(47) == ours
+
+
+def test_without_an_issue_it_is_the_only_live_one_else_the_latest(agents: Agents) -> None:
+    with open_session() as session:
+        ours = session.project.hash8
+        with pytest.raises(UsageError, match="no workflow here yet"):
+            session.workflow_of(None)
+        agents.run(agents.start(workflow=f"{ours}-1-1", script="0"))
+        agents.run(agents.start(workflow=f"{ours}-2-1", script="0"))
+        assert session.workflow_of(None) == f"{ours}-2-1"
+        agents.start(workflow=f"{ours}-1-2", script="1 0")
+        assert session.workflow_of(None) == f"{ours}-1-2"
+        agents.start(workflow=f"{ours}-9-1", script="1 0")
+        with pytest.raises(UsageError, match=r"2 workflows are live here \(issues 1, 9\); name one"):
+            session.workflow_of(None)
+
+
+@pytest.mark.parametrize(
+    ("issue", "sentence"),
+    [
+        ("48", "no workflow of issue 48; `fixloop status` lists what there is"),
+        ("abc", "'abc' is no issue; use a positive whole number such as 47"),
+        ("0", "'0' is no issue"),
+        ("9" * 400, "is no issue"),
+        ("0a1b2c3d-47-9", "no workflow 0a1b2c3d-47-9"),
+    ],
+)
+def test_an_issue_that_is_none_is_one_sentence(
+    issue: str, sentence: str, agents: Agents, capsys: Capsys
+) -> None:
+    told = said(capsys, "log", issue)
+
+    assert told.code == ExitCode.USAGE
+    assert sentence in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_marks_stay_visible_in_status_and_in_the_last_line(agents: Agents, capsys: Capsys) -> None:
+    workflow = agents.start(script="1 0", fixer="outside")
+    agents.run(workflow)
+    completion = Completion(iteration=1, by="agent", tree="tree-1", tip="c1", marks=("tests/test_app.py",))
+    agents.apply(workflow, FixCompleted(specialist="test-runner", completion=completion))
+    agents.run(workflow)
+
+    marked = "fixes touched tests or gates: tests/test_app.py"
+    assert marked in said(capsys, "status", "47").out
+    assert marked in said(capsys, "watch", "47").out.splitlines()[-1]

@@ -1,0 +1,205 @@
+"""The order in which things happened, what is derived from it, and what a replay finds."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from fixloop.commands.progress import lines_of
+from fixloop.commands.replaying import audit, replay
+from fixloop.commands.timeline import Happening, happenings, recorded_texts, with_ticks
+from fixloop.protocol.events import Cancelled, DecisionMade
+from fixloop.protocol.messages import Decision
+from fixloop.protocol.rendering import render_whole
+from fixloop.store.memory_store import MemoryStore
+from tests.unit.command_stage import Agents
+
+START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+
+
+class Clock:
+    """A wall clock that tests set forward."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def agents(clock: Clock) -> Agents:
+    return Agents(MemoryStore(clock))
+
+
+def kinds(found: Sequence[Happening]) -> list[str]:
+    return [each.kind for each in found]
+
+
+@pytest.mark.proves("K39", "A85")
+def test_status_changes_stand_between_the_messages_that_name_them(agents: Agents) -> None:
+    workflow = agents.start(script="1 0")
+    agents.run(workflow)
+
+    found = [
+        each for each in happenings(agents.store.history(workflow)) if each.kind in ("status", "message")
+    ]
+
+    told = [each.message.message_id.split("-")[0] if each.message else each.status for each in found]
+    assert told == [
+        *("IN_PROGRESS", "FAIL", "DETECT", "AWAITING_FIX", "VFR", "FIXING", "FIXDONE"),
+        *("RE_CHECKING", "REVAL", "PASS", "REVALRES", "COMPLETED", "SUCCESS"),
+    ]
+
+
+def test_decisions_receipts_and_evidence_are_told_apart(agents: Agents) -> None:
+    workflow = agents.start(script="1 1 1")
+    agents.run(workflow)
+    agents.apply(workflow, DecisionMade(decision=Decision.SKIP, by="ann", reason="known"))
+
+    found = list(happenings(agents.store.history(workflow)))
+
+    decided = [each.text for each in found if each.kind == "decision"]
+    assert decided[0].endswith("by ann: skip known")
+    assert "failed but proceeding" in decided[1]
+    assert "event" in kinds(found)
+
+
+@pytest.mark.proves("B30", "K39")
+def test_an_outside_agent_is_looked_at_every_two_minutes_while_it_is_waited_for(
+    agents: Agents, clock: Clock
+) -> None:
+    workflow = agents.start(script="1 0", fixer="outside")
+    agents.run(workflow)
+    clock.now += timedelta(minutes=7)
+
+    ticks = [each for each in _all(agents, workflow, clock.now) if each.kind == "tick"]
+
+    assert [each.at - START for each in ticks] == [timedelta(minutes=n) for n in (2, 4, 6)]
+    assert ticks[-1].text == "the main agent is AWAITING_FIX for 06:00"
+
+
+@pytest.mark.proves("B30")
+def test_ticks_end_with_the_workflow_and_are_never_stored(agents: Agents, clock: Clock) -> None:
+    workflow = agents.start(script="1 0", fixer="outside")
+    agents.run(workflow)
+    clock.now += timedelta(minutes=5)
+    ended = agents.apply(workflow, Cancelled(reason="no longer needed"))
+    clock.now += timedelta(hours=1)
+
+    found = _all(agents, workflow, ended.last_at)
+
+    assert kinds(found).count("tick") == 2
+    assert "tick" not in kinds(list(happenings(agents.store.history(workflow))))
+    assert [each.at for each in found] == sorted(each.at for each in found)
+
+
+def test_nobody_is_looked_at_while_a_person_decides(agents: Agents, clock: Clock) -> None:
+    workflow = agents.start(script="1 1 1")
+    assert agents.run(workflow).paused
+    clock.now += timedelta(hours=1)
+
+    assert "tick" not in kinds(_all(agents, workflow, clock.now))
+
+
+def _all(agents: Agents, workflow: str, until: datetime) -> list[Happening]:
+    return list(with_ticks(happenings(agents.store.history(workflow)), until))
+
+
+@pytest.mark.proves("A85")
+def test_texts_are_those_that_were_stored_with_what_was_attached(agents: Agents) -> None:
+    workflow = agents.start(script="2 0")
+    agents.run(workflow)
+
+    lines = recorded_texts(agents.store.history(workflow))
+
+    assert [line.rendered for line in lines] == [render_whole(line.message) for line in lines]
+    assert any("Fix Request" in line.rendered and "Failure Report" in line.rendered for line in lines)
+
+
+def test_a_pipe_gets_one_line_for_each_message(agents: Agents) -> None:
+    workflow = agents.start(script="1 0")
+    state = agents.run(workflow)
+
+    lines = [str(line) for line in lines_of(agents.store.history(workflow))]
+
+    assert sum("test-runner " in line for line in lines) >= state.lines == 6
+    assert all("\n" not in line for line in lines)
+
+
+def test_a_tools_escape_sequences_do_not_reach_the_terminal(agents: Agents) -> None:
+    workflow = agents.start(script="1 0")
+    agents.run(workflow)
+    agents.run(workflow)
+    clear = "\x1b[2J"
+    other = agents.start(issue=48, script="1 1 1", fixer="outside")
+    agents.run(other)
+    agents.apply(other, Cancelled(by=f"ann{clear}", reason=clear))
+
+    assert all(clear not in str(line) for line in lines_of(agents.store.history(other)))
+
+
+def test_a_history_replays_to_the_same_states_and_texts(agents: Agents) -> None:
+    workflow = agents.start(script="3 3 3")
+    agents.run(workflow)
+    agents.apply(workflow, DecisionMade(decision=Decision.EXTEND, iterations=1))
+    state = agents.run(workflow)
+
+    found = audit(agents.store, workflow)
+
+    assert found.problems == ()
+    assert found.replayed == found.entries > 10
+    assert state.active.max_iterations > 5
+
+
+def test_a_forged_entry_is_named(agents: Agents) -> None:
+    workflow = agents.start(script="2 0")
+    agents.run(workflow)
+    entries = agents.store.history(workflow)
+    forged = entries[1].body["event"] | {"failures": entries[1].body["event"]["failures"][:1]}
+    entries[1] = replace(entries[1], body=dict(entries[1].body) | {"event": forged})
+
+    replayed, problems = replay(entries)
+
+    assert replayed == 1
+    assert problems[0] == "entry 2 leads to another state than the one that was recorded"
+
+
+def test_a_changed_text_is_named(agents: Agents) -> None:
+    workflow = agents.start(script="0")
+    agents.run(workflow)
+    entries = agents.store.history(workflow)
+    messages = [dict(each) for each in entries[-1].body["messages"]]
+    messages[1]["rendered"] += "and more"
+    entries[-1] = replace(entries[-1], body=dict(entries[-1].body) | {"messages": messages})
+
+    _, problems = replay(entries)
+
+    assert problems == ["entry 2: the text of SUCCESS-47-test-runner-1 is not what was said"]
+
+
+def test_an_entry_that_cannot_be_decided_is_a_finding_and_no_traceback(agents: Agents) -> None:
+    workflow = agents.start(script="2 0")
+    agents.run(workflow)
+    entries = agents.store.history(workflow)
+    entries[1] = replace(entries[1], body=dict(entries[1].body) | {"event": {"kind": "nonsense"}})
+
+    replayed, problems = replay(entries)
+
+    assert replayed == 1
+    assert problems[0].startswith("entry 2 cannot be replayed: ")
+
+
+def test_decisions_of_another_version_are_left_to_the_chain(agents: Agents) -> None:
+    workflow = agents.start(script="2 0")
+    agents.run(workflow)
+    entries = agents.store.history(workflow)
+    entries[2] = replace(entries[2], body=dict(entries[2].body) | {"decide": 0})
+
+    assert replay(entries) == (2, [])
