@@ -58,7 +58,9 @@ class RedisServer:
             "--dir",
             str(self.folder),
         ]
-        command += ["--appendonly", "yes", "--save", "", "--daemonize", "no", *self._options]
+        # While a background sync is slow, `everysec` writes late, and a kill would lose what was acknowledged.
+        command += ["--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no"]
+        command += self._options
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         self._wait_until_it_answers(self._process)

@@ -37,11 +37,13 @@ class Sweeper:
         self._store = store
         self._queues = tuple(queues)
         self._owner = identity()
+        self._waiting_in: set[str] = set()
         self._handed_out: dict[tuple[str, str, float], float] = {}
 
     def sweep(self) -> int:
         """One round over all shards; returns how many messages were sent."""
-        empty = _empty(self._queues)
+        empty = _empty({*self._queues, *self._waiting_in})
+        self._waiting_in.clear()
         sent = 0
         for shard in range(SHARDS):
             swept = self._store.sweep(
@@ -53,6 +55,7 @@ class Sweeper:
     def _pass_on(self, swept: Swept) -> int:
         if swept.gap_seconds:
             log.warning("the engine was away for %.1f s; its clocks stood still", swept.gap_seconds)
+        self._waiting_in.update(swept.queues)
         sent = sum(self._hand_out(due, swept.moment.clock) for due in swept.deadlines)
         return sent + sum(hint_again(self._store, ticket) for ticket in swept.hints)
 

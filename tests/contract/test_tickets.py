@@ -269,3 +269,13 @@ def test_a_claim_or_renewal_that_cannot_be_told_from_another_is_refused(store: S
     with pytest.raises(ProtocolError, match="an owner and a fence"):
         store.release(ticket("a").id, "", 0)
     assert [swept.hints for swept in sweep_all(store)] == [()] * 16
+
+
+def test_a_sweep_names_the_queues_where_tickets_wait(store: Store) -> None:
+    created(store, ticket("a"))
+
+    first, second = sweep(store).queues, sweep(store).queues
+    claimed(store, "a")
+
+    assert (first, second) == ((QUEUE,), (QUEUE,))
+    assert sweep(store).queues == ()

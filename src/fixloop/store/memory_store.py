@@ -197,10 +197,11 @@ class MemoryStore:
                 return Swept(False, now, kept.away)
             there = {name: flow for name, flow in self._workflows.items() if keys.shard_of(name) == shard}
             lost = tuple(unheard(kept, there, now.clock, empty_queues))
+            queues = tuple(sorted({queue for queue, _ in kept.made}))
             lapsed = tuple(lapsed_leases(kept, there, now.clock))
             ready = tuple(ended_delays(kept, there, now.clock))
             due = tuple(due_deadlines(there, now.clock, horizon_seconds))
-            return Swept(True, now, kept.away, gap, due, lapsed, ready, lost)
+            return Swept(True, now, kept.away, gap, due, lapsed, ready, lost, queues)
 
     def history(self, workflow: str, start: int = 0) -> list[Entry]:
         """See `Store`."""

@@ -200,6 +200,8 @@ class Swept:
     """Their delay is over; nobody has hinted them before."""
     unheard: tuple[Ticket, ...] = ()
     """Their hint was probably lost."""
+    queues: tuple[str, ...] = ()
+    """Where tickets were waiting when it began: whether these are empty is worth knowing next time."""
 
     @property
     def hints(self) -> tuple[Ticket, ...]:

@@ -142,7 +142,7 @@ def snapshot(reply: Sequence[Any], workflow: str) -> Snapshot | None:
 
 def swept(reply: Sequence[Any]) -> Swept:
     """The answer of sweep.lua."""
-    mine, wall, clock, away, gap, due, lapsed, ready, unheard = reply
+    mine, wall, clock, away, gap, due, lapsed, ready, unheard, lanes = reply
     return Swept(
         bool(mine),
         moment(wall, clock),
@@ -152,6 +152,7 @@ def swept(reply: Sequence[Any]) -> Swept:
         tuple(map(ticket, lapsed)),
         tuple(map(ticket, ready)),
         tuple(map(ticket, unheard)),
+        tuple(sorted({lane.decode().rpartition("|")[0] for lane in lanes})),
     )
 
 

@@ -7,7 +7,7 @@ local prefix, empty_queues = ARGV[5], cjson.decode(ARGV[6])
 local clock, wall, away, turned, swept = read_clock()
 local shard = as_table(redis.call('HGETALL', SHARD))
 if shard.sweeper and shard.sweeper ~= owner and tonumber(shard['until']) > wall then
-  return {0, seconds(wall), seconds(clock), seconds(away), '0', {}, {}, {}, {}}
+  return {0, seconds(wall), seconds(clock), seconds(away), '0', {}, {}, {}, {}, {}}
 end
 
 -- The clock's own reading does not jump here: what the wall gained over AWAY_AFTER goes into `away`.
@@ -85,6 +85,8 @@ local function hint_again(member, id, found)
   if state then offer_again(id, state, found) end
 end
 
+local lanes = {}
+
 -- Of the tickets made after this one, those that are no longer pending were claimed: numbers in a lane have no gaps.
 local function overtaken(lane, made, found)
   local first, last = '[' .. lane .. '|', '[' .. lane .. '|~'
@@ -93,6 +95,7 @@ local function overtaken(lane, made, found)
     redis.call('HDEL', SHARD, 'made:' .. lane)
     return
   end
+  lanes[#lanes + 1] = lane
   for place, member in ipairs(redis.call('ZRANGEBYLEX', PENDING, first, last, 'LIMIT', 0, most - #found)) do
     local number, id = string.match(member, '^(%d+)|%d+|(.*)$', #lane + 2)
     if made - tonumber(number) - (count - place) < OVERTAKEN_BY then return end
@@ -124,4 +127,4 @@ local lost = unheard()
 local lapsed = lapsed_leases()
 local ready = ended_delays()
 return {1, seconds(wall), seconds(clock), seconds(away), seconds(gap > AWAY_AFTER and gap or 0),
-  due_deadlines(), lapsed, ready, lost}
+  due_deadlines(), lapsed, ready, lost, lanes}
