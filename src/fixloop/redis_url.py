@@ -27,7 +27,7 @@ def checked_url(url: str) -> str:
         parts = urlsplit(url)
         objection = _objection(parts)
     except ValueError as error:
-        raise UsageError(f"{url!r} is not a Redis URL: {error}") from None
+        raise UsageError(f"{shown_url(url)!r} is not a Redis URL: {error}") from None
     if objection:
         raise UsageError(f"{shown_url(url)!r} is not a Redis URL: {objection}")
     if parts.scheme == "redis+socket":
