@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict
 from fixloop.commands.session import open_session
 from fixloop.commands.status import status_document
 from fixloop.engine import load_state
-from fixloop.enqueueing import Feature
+from fixloop.enqueueing import Feature, refuse_unusable
 from fixloop.enqueueing import enqueue as _enqueue
-from fixloop.errors import UsageError
 from fixloop.repository.snapshot import is_url
 
 __all__ = ["FeatureStatus", "SpecialistStatus", "enqueue", "status"]
@@ -76,9 +75,8 @@ def enqueue(
     """
     text = str(repo)
     directory = Path.cwd() if is_url(text) else Path(text)
-    if not directory.is_dir():
-        raise UsageError(f"no such path: {text}")
     feature = Feature(issue=issue, repo=text, ref=ref, name=name, fixer=fixer, only=only)
+    refuse_unusable(feature)
     with open_session(directory, create=True) as session:
         handed_in = _enqueue(session.engine, feature, cache=session.settings.cache_dir)
         return _status(session.store.read(handed_in.workflow))

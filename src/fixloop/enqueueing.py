@@ -23,7 +23,7 @@ from fixloop.repository.identity import Project, project_of, project_of_url
 from fixloop.repository.snapshot import Snapshot, is_url, mirror_of, take_snapshot, take_snapshot_of_url
 from fixloop.store.keys import workflow_id
 
-__all__ = ["Enqueued", "Feature", "enqueue", "exported", "limits_of", "project_at"]
+__all__ = ["Enqueued", "Feature", "enqueue", "exported", "limits_of", "project_at", "refuse_unusable"]
 
 
 class Feature(BaseModel):
@@ -60,6 +60,18 @@ class _Prepared(NamedTuple):
     issue: int
     snapshot: Snapshot
     configuration: Configuration
+
+
+def refuse_unusable(feature: Feature) -> None:
+    """
+    Look at a folder's configuration and fixer before anything is started or written.
+
+    Raises:
+        UsageError: the path, the configuration or the fixer cannot be used.
+    """
+    if not is_url(feature.repo) and not feature.ref:
+        directory = _directory(feature)
+        _check_fixer(_configuration(directory, feature, project_at(directory)), directory)
 
 
 def enqueue(engine: Engine, feature: Feature, *, cache: Path) -> Enqueued:
@@ -114,19 +126,33 @@ def _prepare(engine: Engine, feature: Feature, cache: Path) -> _Prepared:
         raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
     if is_url(feature.repo):
         return _from_url(engine, feature, cache)
+    directory = _directory(feature)
+    project = project_at(directory)
+    if feature.ref:
+        return _from_ref(engine, feature, cache, directory)
+    configuration = _configuration(directory, feature, project)
+    _check_fixer(configuration, directory)
+    issue = _number(engine, project, feature)
+    globs = configuration.workspace.copy_globs
+    snapshot = take_snapshot(directory, issue=issue, cache=cache, copy_globs=globs)
+    return _Prepared(project, issue, snapshot, configuration)
+
+
+def _directory(feature: Feature) -> Path:
     directory = Path(feature.repo)
-    if not directory.exists():
-        raise UsageError(f"no such path: {feature.repo}")
+    if not directory.is_dir():
+        raise UsageError(
+            f"{feature.repo} is no folder" if directory.exists() else f"no such path: {feature.repo}"
+        )
+    return directory
+
+
+def _from_ref(engine: Engine, feature: Feature, cache: Path, directory: Path) -> _Prepared:
     project = project_at(directory)
     issue = _number(engine, project, feature)
-    if feature.ref:
-        snapshot = take_snapshot(directory, issue=issue, cache=cache, ref=feature.ref)
-        with exported(snapshot, snapshot.commit, cache) as folder:
-            configuration = _configuration(folder, feature, project)
-    else:
-        configuration = _configuration(directory, feature, project)
-        globs = configuration.workspace.copy_globs
-        snapshot = take_snapshot(directory, issue=issue, cache=cache, copy_globs=globs)
+    snapshot = take_snapshot(directory, issue=issue, cache=cache, ref=feature.ref)
+    with exported(snapshot, snapshot.commit, cache) as folder:
+        configuration = _configuration(folder, feature, project)
     _check_fixer(configuration, directory)
     return _Prepared(project, issue, snapshot, configuration)
 

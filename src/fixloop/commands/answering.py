@@ -135,6 +135,11 @@ def cancel(
 
 
 def _apply(session: Session, workflow: str, event: Event) -> None:
+    state = session.engine.state(workflow)
+    if state.ended:
+        raise RefusedError(
+            f"issue {state.issue} ended already ({state.outcome}); `fixloop log {state.issue}` shows how"
+        )
     session.engine.apply(workflow, event, operation=uuid.uuid4().hex)
 
 

@@ -11,7 +11,7 @@ import typer
 
 from fixloop.commands import outcome, progress
 from fixloop.commands.session import Issue, OptionalIssue, ProjectOption, Session, open_session
-from fixloop.enqueueing import Enqueued, Feature, enqueue, project_at
+from fixloop.enqueueing import Enqueued, Feature, enqueue, project_at, refuse_unusable
 from fixloop.errors import FixloopError, InfrastructureError, RefusedError, UsageError
 from fixloop.offering import mirror_for, offer, snapshot_in
 from fixloop.protocol.events import DecisionMade
@@ -52,8 +52,6 @@ def run(
     ] = False,
 ) -> None:
     """Validate a feature, have its failures fixed and checked again, until everything passes or a person decides."""
-    if not path.is_dir():
-        raise UsageError(f"no such path: {path}" if not path.exists() else f"{path} is no folder")
     feature = Feature(
         issue=issue,
         repo=str(path),
@@ -64,6 +62,7 @@ def run(
         restart=restart,
         own_queue=True,
     )
+    refuse_unusable(feature)
     with open_session(path, create=True) as session:
         handed_in = enqueue(session.engine, feature, cache=session.settings.cache_dir)
         state = handed_in.state
@@ -98,9 +97,8 @@ def enqueue_command(
 ) -> None:
     """Hand a feature to the workers; the same call twice is one workflow."""
     directory = Path.cwd() if is_url(repo) else Path(repo)
-    if not directory.exists():
-        raise UsageError(f"no such path: {repo}")
     feature = Feature(issue=issue, repo=repo, ref=ref, name=name, fixer=fixer, only=only, restart=restart)
+    refuse_unusable(feature)
     with open_session(directory, create=True) as session:
         handed_in = enqueue(session.engine, feature, cache=session.settings.cache_dir)
         typer.echo(handed_in.workflow)
