@@ -31,7 +31,7 @@ _FAULTS: Final = frozenset({"failure", "error"})
 MAX_DEPTH: Final = 100
 MAX_ELEMENTS_OF_A_TEST: Final = 10_000
 
-_PIECE_BYTES: Final = 1 << 20
+_PIECE_BYTES: Final = 256 * 1024
 
 # pytest counts subtests in `tests` and lists only the failing ones.
 _COUNTS_SUBTESTS: Final = "pytest"

@@ -18,6 +18,7 @@ _CRASH: Final = re.compile(
     r"^[ \t]*\S[^:\n]{0,500}:\d{1,7}: ((?:\w{1,100}\.){0,20}[A-Z]\w{0,100})\s*$", re.MULTILINE
 )
 _PYTHON: Final = re.compile(r"^((?:\w{1,100}\.){0,20}[A-Z]\w{0,100})(?::|$)", re.MULTILINE)
+_RAISED: Final = re.compile(r"^E +((?:\w{1,100}\.){0,20}\w{0,100}(?:Error|Exception))(?::|$)", re.MULTILINE)
 _AFTER_FILE: Final = re.compile(r'(?:", line |:|\()(\d{1,7})')
 
 
@@ -36,6 +37,8 @@ def error_type(declared: str | None, message: str, text: str, fallback: str) -> 
         return head[1]
     if crashes := _CRASH.findall(text[-_EXCERPT:]):
         return str(crashes[-1])
+    if raised := _RAISED.findall(text[-_EXCERPT:]):
+        return str(raised[-1])
     for excerpt in (message[:_EXCERPT], text[:_EXCERPT], text[-_EXCERPT:]):
         if named := _NAMED.search(excerpt):
             return named[1]

@@ -1,0 +1,300 @@
+"""One check's outcome from exit code, output and reports together (K38)."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixloop.configuration.model import Check, FailOn
+from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
+from fixloop.reports import judge
+from tests.unit.reports.samples import junit, sarif, written
+
+PASSING = junit('<testcase classname="a" name="x"/><testcase classname="a" name="y"/>')
+FAILING = junit('<testcase classname="a" name="x"><failure message="KeyError: 1"/></testcase>')
+WARNING = sarif({"message": {"text": "m"}, "ruleId": "W1", "level": "warning"})
+CLEAN = sarif()
+TESTS = ("python", "-m", "pytest", "--junitxml={junit}")
+COVERED = (*TESTS, "--cov-report=json:{coverage}")
+LINT = ("ruff", "check", "--output-file", "{sarif}")
+
+
+def covered(percent: float) -> str:
+    return f'{{"totals": {{"percent_covered": {percent}}}}}'
+
+
+def judged(
+    directory: Path,
+    command: tuple[str, ...],
+    exit_code: int,
+    output: str = "",
+    reports: dict[str, str] | None = None,
+    *,
+    name: str = "check",
+    **check: Any,
+) -> CheckResult:
+    """A check's result with `reports` as the files it wrote."""
+    entry = Check(name=name, command=command, **check)
+    outside = directory / "reports"
+    written(outside, reports or {})
+    return judge(
+        entry,
+        exit_code=exit_code,
+        output=output,
+        reports={kind: outside / kind for kind in entry.report_kinds()},
+        workspace=directory,
+        evidence=Evidence(check="check", command=" ".join(command), tree="abc"),
+    )
+
+
+@pytest.mark.proves("K38")
+def test_a_check_passes_when_its_command_and_its_report_say_so(tmp_path: Path) -> None:
+    result = judged(tmp_path, TESTS, 0, "2 passed", {"junit": PASSING})
+
+    assert result.outcome is RunOutcome.PASSED
+    assert result.passed_names == ("a::x", "a::y")
+    assert result.output_tail == "2 passed"
+
+
+@pytest.mark.proves("K38")
+def test_a_pass_carries_the_evidence_for_it(tmp_path: Path) -> None:
+    reports = {"junit": PASSING, "coverage": covered(87.3)}
+
+    evidence = judged(tmp_path, COVERED, 0, "", reports, coverage_percent=80).evidence
+
+    assert evidence.counts == Counts(total=2, passed=2)
+    assert (evidence.exit_code, evidence.tree) == (0, "abc")
+    assert (evidence.coverage_percent, evidence.coverage_gate) == (87.3, 80)
+    assert len(evidence.report_digest) == 64
+
+
+def test_the_digest_is_that_of_the_one_report_or_else_of_the_output(tmp_path: Path) -> None:
+    reported = judged(tmp_path, TESTS, 0, "out", {"junit": PASSING}).evidence.report_digest
+    printed = judged(tmp_path, ("make",), 0, "out").evidence.report_digest
+
+    assert reported == hashlib.sha256(PASSING.encode()).hexdigest()
+    assert printed == hashlib.sha256(b"out").hexdigest()
+
+
+@pytest.mark.proves("K38")
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_a_failing_report_fails_whatever_the_exit_code(tmp_path: Path, exit_code: int) -> None:
+    result = judged(tmp_path, TESTS, exit_code, "", {"junit": FAILING})
+
+    assert result.outcome is RunOutcome.FAILED
+    assert [(failure.name, failure.check) for failure in result.failures] == [("a::x", "check")]
+    assert result.reason == "1 of 1 tests did not pass"
+
+
+@pytest.mark.proves("K38")
+@pytest.mark.parametrize(
+    ("command", "reports"),
+    [
+        (TESTS, {"junit": PASSING}),
+        (LINT, {"sarif": CLEAN}),
+        (COVERED, {"junit": PASSING, "coverage": covered(99)}),
+        (LINT, {"sarif": sarif({"message": {"text": "m"}, "suppressions": [{"kind": "inSource"}]})}),
+    ],
+)
+def test_a_non_zero_exit_code_that_nothing_explains_is_an_error(
+    tmp_path: Path, command: tuple[str, ...], reports: dict[str, str]
+) -> None:
+    result = judged(tmp_path, command, 1, "all well\nthen it broke\n", reports, coverage_percent=None)
+
+    assert result.outcome is RunOutcome.ERROR
+    assert "exit code 1, which no result in its report explains" in result.reason
+    assert "then it broke" in result.reason
+
+
+@pytest.mark.proves("K38")
+def test_a_result_of_any_level_explains_a_non_zero_exit_code(tmp_path: Path) -> None:
+    below = judged(tmp_path, LINT, 1, "", {"sarif": WARNING})
+    above = judged(tmp_path, LINT, 1, "", {"sarif": WARNING}, fail_on=FailOn.WARNING)
+
+    assert (below.outcome, below.failures) == (RunOutcome.PASSED, ())
+    assert above.outcome is RunOutcome.FAILED
+
+
+@pytest.mark.proves("K38", "B68", "G24", "S15")
+@pytest.mark.parametrize("exit_code", [0, 2])
+def test_coverage_below_its_gate_fails_and_explains_the_exit_code(tmp_path: Path, exit_code: int) -> None:
+    reports = {"junit": PASSING, "coverage": covered(79.9)}
+
+    result = judged(tmp_path, COVERED, exit_code, "", reports, coverage_percent=80)
+
+    assert result.outcome is RunOutcome.FAILED
+    assert [(failure.name, failure.measure) for failure in result.failures] == [("coverage", "79.9")]
+    assert result.evidence.counts == Counts(total=2, passed=2)
+
+
+@pytest.mark.proves("G24")
+def test_the_gate_adds_no_failure_to_those_of_tests(tmp_path: Path) -> None:
+    result = judged(
+        tmp_path, COVERED, 1, "", {"junit": FAILING, "coverage": covered(73.2)}, coverage_percent=80
+    )
+
+    assert [failure.name for failure in result.failures] == ["a::x"]
+    assert result.evidence.coverage_percent == 73.2
+    assert "coverage 73.20% is below the gate of 80%" in result.reason
+
+
+@pytest.mark.proves("K38")
+@pytest.mark.parametrize("missing", ["junit", "coverage"])
+def test_a_report_that_was_not_written_is_an_error(tmp_path: Path, missing: str) -> None:
+    reports = {"junit": PASSING, "coverage": covered(90)}
+    del reports[missing]
+
+    result = judged(tmp_path, COVERED, 0, "", reports, coverage_percent=80)
+
+    assert result.outcome is RunOutcome.ERROR
+    assert f"the {missing} report {missing} is missing" in result.reason
+
+
+def test_failing_tests_are_told_although_nothing_could_be_measured(tmp_path: Path) -> None:
+    result = judged(tmp_path, COVERED, 2, "", {"junit": FAILING}, coverage_percent=80)
+
+    assert result.outcome is RunOutcome.FAILED
+    assert [failure.name for failure in result.failures] == ["a::x"]
+
+
+def test_a_gate_without_a_coverage_report_is_an_error(tmp_path: Path) -> None:
+    result = judged(tmp_path, TESTS, 0, "", {"junit": PASSING}, coverage_percent=80)
+
+    assert result.outcome is RunOutcome.ERROR
+
+
+def test_a_report_without_a_path_is_an_error(tmp_path: Path) -> None:
+    result = judge(
+        Check(name="check", command=TESTS),
+        exit_code=0,
+        output="",
+        reports={},
+        workspace=tmp_path,
+        evidence=Evidence(check="check", command="pytest"),
+    )
+
+    assert result.outcome is RunOutcome.ERROR
+
+
+@pytest.mark.proves("K38")
+@pytest.mark.parametrize(
+    ("exit_code", "output", "reason"),
+    [
+        (127, "sh: ruf: not found", "was not found (exit code 127)"),
+        (126, "", "cannot be executed (exit code 126)"),
+        (1, "/venv/bin/python3: No module named ruff", "No module named ruff"),
+        (2, "error: Failed to spawn: `ruff`", "Failed to spawn"),
+    ],
+)
+def test_a_command_that_cannot_run_is_an_error_or_skipped_if_optional(
+    tmp_path: Path, exit_code: int, output: str, reason: str
+) -> None:
+    needed = judged(tmp_path, ("tool",), exit_code, output)
+    optional = judged(tmp_path, ("tool",), exit_code, output, optional=True)
+
+    assert needed.outcome is RunOutcome.ERROR
+    assert optional.outcome is RunOutcome.SKIPPED
+    assert reason in needed.reason == optional.reason
+
+
+@pytest.mark.proves("K40")
+def test_a_tool_that_crashed_is_an_error_even_with_a_report(tmp_path: Path) -> None:
+    result = judged(tmp_path, TESTS, -11, "", {"junit": FAILING})
+
+    assert result.outcome is RunOutcome.ERROR
+    assert result.reason == "`python` was ended by SIGSEGV"
+
+
+@pytest.mark.proves("K38")
+@pytest.mark.parametrize(("exit_code", "words"), [(3, "internal error"), (4, "wrongly"), (5, "no tests")])
+@pytest.mark.parametrize("command", [("pytest", "-q"), TESTS, ("sh", "-c", "cd x && pytest")])
+def test_pytest_that_ran_no_tests_is_an_error(
+    tmp_path: Path, command: tuple[str, ...], exit_code: int, words: str
+) -> None:
+    result = judged(tmp_path, command, exit_code, "no tests ran in 0.01s\n")
+
+    assert result.outcome is RunOutcome.ERROR
+    assert words in result.reason
+
+
+@pytest.mark.proves("K38")
+@pytest.mark.parametrize(
+    ("command", "exit_code", "output"),
+    [
+        (
+            ("ruff", "check", "."),
+            0,
+            "warning: No Python files found under the given path(s)\nAll checks passed!",
+        ),
+        (("ruff", "format", "--check"), 0, "warning: No Python files found under the given path(s)\n"),
+        (("python", "-m", "mypy", "src"), 2, "There are no .py[i] files in directory 'src'"),
+        (("bandit", "-r", "src"), 0, "Code scanned:\n\tTotal lines of code: 0\n"),
+        (("python", "-m", "unittest"), 0, "\n------\nRan 0 tests in 0.000s\n\nOK\n"),
+        (("npx", "eslint", "src"), 2, "No files matching the pattern 'src' were found."),
+    ],
+)
+def test_a_tool_that_was_given_no_files_never_passes(
+    tmp_path: Path, command: tuple[str, ...], exit_code: int, output: str
+) -> None:
+    result = judged(tmp_path, command, exit_code, output)
+
+    assert result.outcome is RunOutcome.ERROR
+    assert "was given nothing to check" in result.reason
+
+
+def test_the_words_of_another_tool_mean_nothing(tmp_path: Path) -> None:
+    assert judged(tmp_path, ("make",), 0, "Ran 0 tests in 0.1s\nTotal lines of code: 0").outcome == "passed"
+    assert judged(tmp_path, ("unittest",), 0, "Ran 0 tests in 0.1s\nRan 7 tests in 0.1s").outcome == "passed"
+
+
+@pytest.mark.proves("K38")
+def test_a_preset_whose_code_has_moved_away_never_passes(tmp_path: Path) -> None:
+    command = ("python", "-m", "compileall", "-q", "src")
+    written(tmp_path, {"lib/a.py": "x = 1\n"})
+
+    preset = judged(tmp_path, command, 0, name="parse", preset="security")
+    own = judged(tmp_path, command, 0, name="parse")
+
+    assert preset.outcome is RunOutcome.ERROR
+    assert preset.reason == "check `parse` is pointed at src, where no code is"
+    assert own.outcome is RunOutcome.PASSED
+
+
+@pytest.mark.proves("K7")
+def test_without_a_placeholder_the_exit_code_decides_and_the_output_is_the_message(tmp_path: Path) -> None:
+    written(tmp_path, {"src/a.py": ""})
+
+    passed = judged(tmp_path, ("mypy",), 0, "src/a.py:1: error: said in passing")
+    found = judged(tmp_path, ("mypy",), 1, "src/a.py:1: error: no  [misc]\nFound 1 error in 1 file")
+    whole = judged(tmp_path, ("make",), 2, "make: *** [smoke] Error 1")
+
+    assert passed.outcome is RunOutcome.PASSED
+    assert [failure.location for failure in found.failures] == ["src/a.py:1"]
+    assert found.evidence.counts == Counts(total=1, failed=1)
+    assert [failure.name for failure in whole.failures] == ["check"]
+    assert whole.failures[0].measure
+    assert whole.failures[0].message == "make: *** [smoke] Error 1"
+
+
+@pytest.mark.proves("K41")
+def test_failures_are_bounded_and_their_number_is_exact(tmp_path: Path) -> None:
+    text = "x" * 20_000
+    many = junit(
+        "".join(
+            f'<testcase classname="a" name="t{n}"><failure message="m{n}">{text}</failure></testcase>'
+            for n in range(70)
+        )
+    )
+
+    result = judged(tmp_path, TESTS, 1, "noise " * 5000, {"junit": many})
+
+    assert len(result.failures) == result.evidence.counts.failed == 70
+    assert max(len(failure.message.encode()) for failure in result.failures) <= 8192
+    assert [failure.message for failure in result.failures[50:]] == [f"m{n}" for n in range(50, 70)]
+    assert len(result.output_tail.encode()) < 4200
+    assert result.output_tail.endswith("noise")
+
+
+def test_a_command_of_no_words_is_judged_too(tmp_path: Path) -> None:
+    assert judged(tmp_path, (), 127).outcome is RunOutcome.ERROR

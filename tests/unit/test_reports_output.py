@@ -1,0 +1,145 @@
+"""Findings in the output of commands that write no report, and the digest of what is none."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fixloop.protocol.failures import Failure, Severity, keys, same_failures
+from fixloop.reports.output import failures_in, measure_of, whole_failure
+from fixloop.reports.tree import SourceTree
+from tests.unit.reports.samples import written
+
+MYPY = """\
+src/a.py:3: error: "A" has no attribute "b"  [attr-defined]
+src/a.py:3: note: did you mean "c"?
+src/a.py:9:5: error: Missing return statement  [return]
+gone.py:1: error: Cannot find it  [misc]
+Found 2 errors in 1 file (checked 3 source files)
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> SourceTree:
+    return SourceTree(written(tmp_path, {"src/a.py": "", "b.sh": "", "src/with space.py": ""}))
+
+
+def mypy_lines(count: int) -> str:
+    return "".join(f'src/a.py:{n}: error: "A" has no "b"  [attr-defined]\n' for n in range(1, count + 1))
+
+
+@pytest.mark.proves("K7", "B21")
+def test_each_line_that_names_a_file_of_the_workspace_is_a_failure(tree: SourceTree) -> None:
+    found = failures_in(MYPY, "mypy", tree)
+
+    assert [(failure.location, failure.name, failure.error_type) for failure in found] == [
+        ("src/a.py:3", "attr-defined", "attr-defined"),
+        ("src/a.py:9", "return", "return"),
+    ]
+    assert found[0].message == 'error: "A" has no attribute "b"  [attr-defined]'
+    assert found[0].context == 'note: did you mean "c"?'
+    assert found[1].context == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("src/a.py:1:1: E501 line too long (111 > 110)", "E501"),
+        ("src/a.py:1:8: F401 [*] `os` imported but unused", "F401"),
+        ("src/a.py:1:0: C0114: Missing module docstring (missing-module-docstring)", "C0114"),
+        ("src/a.py:1:3: unformatted: File would be reformatted", "unformatted"),
+        ("b.sh:1:2: warning: Double quote to prevent globbing [SC2086]", "SC2086"),
+        ("src/a.py:1: error: Bad thing", "error"),
+        ("./src/a.py:1:2: undefined: foo", "undefined"),
+        ("src/a.py:25: AssertionError", "AssertionError"),
+        ("src/with space.py:2: something odd", ""),
+    ],
+)
+def test_the_code_of_a_tool_is_the_error_type(tree: SourceTree, line: str, kind: str) -> None:
+    (failure,) = failures_in(line, "lint", tree)
+
+    assert failure.error_type == kind
+    assert failure.name == (kind if kind not in {"", "error"} else "lint")
+    assert failure.suggestion.startswith(f"correct {failure.location}: ")
+
+
+def test_a_rating_after_the_code_is_the_severity(tree: SourceTree) -> None:
+    found = failures_in("src/a.py:5: B602 HIGH: shell\nsrc/a.py:6: B105 LOW: hm\nsrc/a.py:7: E1 x", "c", tree)
+
+    assert [failure.severity for failure in found] == [Severity.HIGH, Severity.LOW, Severity.MEDIUM]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Found 3 errors in 1 file (checked 3 source files)",
+        "/etc/passwd:1: error: no",
+        "../a.py:1: error: no",
+        "gone.py:1: error: no",
+        "src:1: error: a folder",
+        "12:30:05: starting",
+        "src/a.py: error: no line",
+        "src/a.py:1: note: only a note",
+    ],
+)
+def test_other_lines_are_no_findings(tree: SourceTree, line: str) -> None:
+    assert failures_in(line, "check", tree) == ()
+
+
+def test_a_link_out_of_the_workspace_is_no_file_of_it(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    (tmp_path / "secret.py").write_text("")
+    (root / "link.py").symlink_to(tmp_path / "secret.py")
+
+    assert failures_in("link.py:1: error: no", "check", SourceTree(root)) == ()
+
+
+@pytest.mark.proves("S32", "K7")
+def test_fewer_findings_are_progress_and_nine_three_times_are_not(tree: SourceTree) -> None:
+    def run(count: int) -> list[Failure]:
+        return list(failures_in(mypy_lines(count), "mypy", tree))
+
+    assert [len(run(count)) for count in (9, 4, 1, 0)] == [9, 4, 1, 0]
+    assert not same_failures([keys(run(count)).elements() for count in (9, 4, 1)])
+    assert same_failures([keys(run(9)).elements() for _ in range(3)])
+
+
+@pytest.mark.proves("K7")
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("failed in 1.2s", "failed in 340 ms"),
+        ("/tmp/x.1/a.py broke", "/var/y/b.py broke"),
+        ("at 12:30:01 line 4", "at 09:05:59 line 77"),
+        ("object at 0x7f92fd", "object at 0x10ab"),
+        ("b broke\na broke\n", "a broke\r\nb broke"),
+    ],
+)
+def test_digits_paths_and_times_do_not_change_the_measure(first: str, second: str) -> None:
+    assert measure_of(first) == measure_of(second)
+
+
+@pytest.mark.proves("K7")
+def test_another_text_or_another_number_of_lines_changes_the_measure() -> None:
+    assert measure_of("expected a colon") != measure_of("expected a comma")
+    assert measure_of("x broke\nx broke") != measure_of("x broke")
+
+
+@pytest.mark.proves("K7")
+def test_a_command_that_only_says_no_is_one_failure_named_after_its_check() -> None:
+    failure = whole_failure("it broke\n", "smoke", "make smoke", 2)
+
+    assert (failure.name, failure.file, failure.error_type) == ("smoke", "", "exit code 2")
+    assert failure.measure == measure_of("it broke")
+    assert "make smoke" in failure.suggestion
+    assert whole_failure("", "smoke", "make smoke", 2).message
+
+
+@given(st.text())
+def test_no_output_makes_the_readers_raise(text: str) -> None:
+    tree = SourceTree(Path("/"))
+
+    assert len(failures_in(text, "check", tree)) <= text.count("\n") + len(text.splitlines())
+    assert len(measure_of(text)) == 16
