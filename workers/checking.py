@@ -12,7 +12,7 @@ from fixloop.configuration.model import Check, Configuration
 from fixloop.offering import snapshot_in
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome, worst
 from fixloop.protocol.events import RunFinished
-from fixloop.protocol.state import OperationName, State
+from fixloop.protocol.state import OperationName, SpecialistState, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.reports.judging import judge
 from fixloop.repository.snapshot import bring
@@ -131,7 +131,7 @@ def _kept(store: Store, state: State, output: str, reports: Iterable[Path]) -> I
 
 
 def _finished(state: State, ticket: Ticket, ran: list[_Ran]) -> RunFinished:
-    results = [one.result for one in ran]
+    results = [_not_skipped_now(state.active, one.result) for one in ran]
     outcome = worst([result.outcome for result in results])
     failed = [result for result in results if result.outcome is RunOutcome.FAILED]
     wrong = [result for result in results if result.outcome is RunOutcome.ERROR]
@@ -153,6 +153,14 @@ def _finished(state: State, ticket: Ticket, ran: list[_Ran]) -> RunFinished:
         stack_trace="\n".join(result.output_tail for result in wrong),
         artifacts=tuple(dict.fromkeys(digest for one in ran for digest in one.artifacts)),
     )
+
+
+def _not_skipped_now(active: SpecialistState, result: CheckResult) -> CheckResult:
+    """An optional check that ran on an earlier tree and cannot on this one was broken by a fix (K36)."""
+    ran_before = bool(active.runs) and result.check not in active.skipped_checks
+    if result.outcome is not RunOutcome.SKIPPED or not ran_before:
+        return result
+    return result.model_copy(update={"outcome": RunOutcome.ERROR})
 
 
 def _names_tests(result: CheckResult) -> bool:
