@@ -1,11 +1,14 @@
 """`status`, `inbox`, `watch`, `log` and `audit verify` on workflows in a real Redis."""
 
 import io
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
+from rich.console import Console
 
 from fixloop.commands.outcome import ExitCode
 from fixloop.commands.progress import follow
@@ -15,9 +18,10 @@ from fixloop.errors import UsageError
 from fixloop.protocol.checks import Evidence
 from fixloop.protocol.events import BlockerSignalled, Cancelled, DecisionMade, FixCompleted, RunFinished
 from fixloop.protocol.messages import Decision
-from fixloop.protocol.state import Completion
+from fixloop.protocol.state import Completion, WorkflowOutcome
 from fixloop.store.keys import history_key, workflow_key
 from fixloop.store.redis_store import RedisStore
+from tests.redis_server import RedisServer
 from tests.unit.command_stage import PROJECT, Agents, said
 
 pytestmark = pytest.mark.slow
@@ -223,6 +227,47 @@ def test_following_on_a_pipe_prints_what_happens_from_now_on_and_ends_with_the_w
     places = [told.index(title) for title in titles]
     assert places == sorted(places)
     assert "\x1b" not in told
+
+
+def test_following_on_a_terminal_redraws_one_view_and_ends_with_the_workflow(agents: Agents) -> None:
+    workflow = agents.start(script="1 0")
+    out = Console(file=io.StringIO(), force_terminal=True, width=100)
+
+    with open_session() as session:
+        state = follow(session, workflow, tick=lambda: agents.run(workflow), out=out)
+
+    assert state.ended
+    assert isinstance(out.file, io.StringIO)
+    assert "\x1b[" in out.file.getvalue(), "nothing was redrawn"
+    assert "success" in out.file.getvalue()
+
+
+def test_a_redis_that_is_restarted_does_not_end_a_watch(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = RedisServer().start()
+    store = RedisStore(server.url, patience_seconds=10)
+    own = Agents(store)
+    workflow = own.start(script="0")
+    monkeypatch.setenv("FIXLOOP_STATE_URL", server.url)
+    restart = threading.Timer(0.5, server.start)
+
+    def injure() -> None:
+        if not restart.is_alive() and restart.ident is None:
+            server.signal(signal.SIGKILL)
+            restart.start()
+        else:
+            own.run(workflow)
+
+    try:
+        with open_session() as session:
+            state = follow(session, workflow, tick=injure, out=console(io.StringIO()))
+    finally:
+        restart.join()
+        store.close()
+        server.end()
+
+    assert state.outcome is WorkflowOutcome.SUCCESS
 
 
 def test_watching_an_outside_agents_fix_without_a_terminal_ends_with_3(

@@ -1,17 +1,22 @@
 """The order in which things happened, what is derived from it, and what a replay finds."""
 
+import io
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fixloop.commands.progress import lines_of
+from fixloop.commands.progress import lines_of, view
 from fixloop.commands.replaying import audit, replay
+from fixloop.commands.screen import console
+from fixloop.commands.status import is_away
 from fixloop.commands.timeline import Happening, happenings, recorded_texts, with_ticks
-from fixloop.protocol.events import Cancelled, DecisionMade
+from fixloop.protocol.events import Cancelled, DecisionMade, FixCompleted
 from fixloop.protocol.messages import Decision
+from fixloop.protocol.moment import Moment
 from fixloop.protocol.rendering import render_whole
+from fixloop.protocol.state import Completion
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.command_stage import Agents
 
@@ -143,6 +148,46 @@ def test_a_tools_escape_sequences_do_not_reach_the_terminal(agents: Agents) -> N
     agents.apply(other, Cancelled(by=f"ann{clear}", reason=clear))
 
     assert all(clear not in str(line) for line in lines_of(agents.store.history(other)))
+
+
+def test_the_live_view_shows_runs_failures_now_and_before_and_the_deadline(
+    agents: Agents, clock: Clock
+) -> None:
+    workflow = agents.start(script="5 2 0", fixer="outside")
+    agents.run(workflow)
+    done = Completion(iteration=1, by="agent", tip="c1", tree="tree-1")
+    agents.apply(workflow, FixCompleted(specialist="test-runner", completion=done))
+    agents.run(workflow)
+    clock.now += timedelta(minutes=1)
+
+    text = shown(agents, workflow)
+
+    assert "2/5" in text
+    assert "2 (before: 5)" in text
+    assert "elapsed 00:01:00 · main-agent-fix of test-runner · deadline in 29:00 · agent's turn" in text
+
+
+def test_the_live_view_says_when_no_worker_is_there_to_go_on(agents: Agents) -> None:
+    workflow = agents.start(script="1 0")
+
+    assert "no worker is running" in shown(agents, workflow, away=True)
+    assert "no worker is running" not in shown(agents, workflow)
+
+
+def test_the_engine_is_away_when_its_clock_stands_still() -> None:
+    one, later = Moment(START, 10.0), START + timedelta(seconds=1)
+
+    assert is_away(one, Moment(later, 10.0))
+    assert not is_away(one, Moment(later, 11.0))
+    assert not is_away(one, one)
+
+
+def shown(agents: Agents, workflow: str, *, away: bool = False) -> str:
+    found = agents.store.read(workflow)
+    assert found is not None
+    out = io.StringIO()
+    console(out).print(view(found, agents.engine.state(workflow), away=away))
+    return out.getvalue()
 
 
 def test_a_history_replays_to_the_same_states_and_texts(agents: Agents) -> None:

@@ -79,6 +79,8 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
         with open_session() as session:
             prefix = prefix_of(project)
             rows = listed(each for each in session.store.workflows() if each[0].startswith(prefix))
+            if not rows:
+                say("no workflow here yet; `fixloop run` starts one")
     except NothingYet as nothing:
         say(str(nothing))
         rows = []
