@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from fixloop.commands.screen import print_lines, short
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.notices import count_of
+from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OpenEscalation, State, WorkflowOutcome
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def result_lines(state: State) -> Iterator[str]:
     """The last lines of `run` and `watch`."""
     who = f"#{state.issue} {short(state.name, 60)}"
     if state.outcome is not None:
+        yield from _phases(state)
         yield "; ".join([f"{who}: {_ending(state)}", *remarks(state)])
     elif state.escalation is not None:
         yield f"{who} waits for {_wanted(state.escalation)}: {reason_of(state.escalation)}"
@@ -148,6 +150,16 @@ def _ending(state: State) -> str:
     runs = sum(entry.iteration for entry in applicable)
     verdict = _VERDICTS[state.verdict or "passed"]
     return f"{verdict} ({len(applicable)} specialists, {runs} runs, tree {state.tree[:12]})"
+
+
+def _phases(state: State) -> Iterator[str]:
+    """Each phase with its iteration history (B40)."""
+    for entry in state.specialists:
+        if entry.applicable and entry.runs:
+            counts = " → ".join(str(run.count) for run in entry.runs)
+            what = "skipped by a person" if entry.skipped else entry.status
+            runs = f"run {entry.iteration}/{entry.max_iterations}"
+            yield f"  {slot(entry.name).phase}: {what}, {runs}, failures {counts}"
 
 
 def _wanted(opened: OpenEscalation) -> str:
