@@ -1,0 +1,77 @@
+"""A change that was taken from a folder: its commit, its files, and which of them judge rather than are judged."""
+
+import re
+import tomllib
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.repository.git import Git, shown
+from fixloop.repository.tree import Delta, deltas, tree_id
+
+__all__ = ["Change", "change_between", "is_mark"]
+
+TEST_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "spec", "specs", "e2e"})
+TEST_FILE: Final = re.compile(r"test_.*|.*_test\.\w+|.*\.(test|spec)\.\w+|conftest\.py")
+GATE_FILE: Final = re.compile(
+    r"fixloop\.toml|setup\.cfg|tox\.ini|noxfile\.py|package\.json|tsconfig.*\.json|\.pre-commit-config\.yaml"
+    r"|\.?(ruff|pytest|mypy|bandit|pyright|pyrightconfig|coverage|pylint|flake8|semgrep|ty)"
+    r"\.(toml|ini|ya?ml|json|cfg)"
+    r"|\.(coveragerc|flake8|pylintrc|bandit|semgrepignore|semgrep|nycrc)|pylintrc"
+    r"|\.?(eslint|jest|vitest|playwright|stylelint|prettier|babel|cypress|karma|mocha|pa11y|axe)(rc|ignore|\.config)?"
+    r"(\.\w+)?"
+)
+
+
+class Change(BaseModel):
+    """What a fix changed."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    commit: str
+    tree: str
+    files: tuple[str, ...] = ()
+    """The changed paths, as they are printed."""
+    marks: tuple[str, ...] = ()
+    """Those of them that are tests, fixloop.toml or a tool's configuration."""
+
+
+def change_between(git: Git, old: str, new: str) -> Change:
+    """The change from one commit to another that `git` knows both."""
+    found = deltas(git, old, new)
+    return Change(
+        commit=new,
+        tree=tree_id(git, new),
+        files=tuple(shown(delta.path) for delta in found),
+        marks=tuple(_marks(git, found)),
+    )
+
+
+def is_mark(path: str) -> bool:
+    """True for a test, fixloop.toml or a tool's configuration; pyproject.toml depends on its content."""
+    *folders, name = path.split("/")
+    in_tests = not TEST_FOLDERS.isdisjoint(folders)
+    return in_tests or TEST_FILE.fullmatch(name) is not None or GATE_FILE.fullmatch(name) is not None
+
+
+def _marks(git: Git, found: Iterable[Delta]) -> Iterable[str]:
+    for delta in found:
+        path = shown(delta.path)
+        if is_mark(path) or (path.endswith("pyproject.toml") and _tools_differ(git, delta)):
+            yield path
+
+
+def _tools_differ(git: Git, delta: Delta) -> bool:
+    if delta.is_addition or delta.is_deletion:
+        return True
+    old, new = _tools(git, delta.old_blob), _tools(git, delta.new_blob)
+    return old is None or old != new
+
+
+def _tools(git: Git, blob: str) -> Any:
+    """The `[tool]` table, None where it cannot be read."""
+    try:
+        return tomllib.loads(git.output("cat-file", "blob", blob).decode()).get("tool", {})
+    except ValueError:
+        return None

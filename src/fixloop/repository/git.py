@@ -1,0 +1,233 @@
+"""Running git: one command, a clean environment, a time limit, and errors of one sentence.
+
+Owns how git is called. Refuses the caller's GIT_* variables, hooks, signing, prompts and background maintenance.
+"""
+
+import contextlib
+import functools
+import os
+import re
+import signal
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from fixloop.errors import FixloopError, InfrastructureError, UsageError
+
+__all__ = ["Git", "GitFailure", "LockHeld", "clean_environment", "one_line", "shown"]
+
+TIMEOUT_SECONDS: Final = 600.0
+
+# `safe.directory` heals a checkout that another user owns (containers); with hooks and fsmonitor off,
+# none of the commands used here starts a program that such a repository names.
+SETTINGS: Final = (
+    "safe.directory=*",
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.splitIndex=false",
+    "core.quotePath=false",
+    "core.filesRefLockTimeout=1000",
+    "core.packedRefsTimeout=1000",
+    "core.fsync=committed",
+    "core.fsyncMethod=batch",
+    "commit.gpgSign=false",
+    "tag.gpgSign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "protocol.ext.allow=never",
+    "advice.detachedHead=false",
+    "core.safecrlf=false",
+)
+
+
+class GitFailure(InfrastructureError):
+    """A git command failed in a way that nobody foresaw; the sentence carries git's own words."""
+
+
+class LockHeld(UsageError):
+    """A lock file of git's is in the way: another command holds it, or one that is gone left it."""
+
+
+def clean_environment() -> dict[str, str]:
+    """The process' environment without any GIT_* variable, with C messages and no prompts."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return kept | {
+        "LC_ALL": "C",
+        "LANGUAGE": "",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_AUTHOR_NAME": "fixloop",
+        "GIT_AUTHOR_EMAIL": "fixloop@localhost",
+        "GIT_COMMITTER_NAME": "fixloop",
+        "GIT_COMMITTER_EMAIL": "fixloop@localhost",
+    }
+
+
+@dataclass(frozen=True)
+class Git:
+    """Git in one directory, optionally with another git directory, work tree or index than the directory's own."""
+
+    directory: Path
+    git_dir: Path | None = None
+    work_tree: Path | None = None
+    index: Path | None = None
+    settings: tuple[str, ...] = ()
+    inherited: tuple[int, ...] = ()
+    """File descriptors that git and its children keep open: a lock that must outlive this process."""
+
+    def at(self, directory: Path) -> "Git":
+        """The same repository, seen from `directory`."""
+        return replace(self, directory=directory)
+
+    def with_index(self, index: Path) -> "Git":
+        """The same repository with another index file."""
+        return replace(self, index=index)
+
+    def run(
+        self,
+        *args: str | Path,
+        stdin: bytes = b"",
+        accept: tuple[int, ...] = (0,),
+        dated: str = "",
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> subprocess.CompletedProcess[bytes]:
+        """
+        Run one git command.
+
+        Args:
+            accept: exit codes that are answers, not failures.
+            dated: author and committer date of a commit that is to come out the same each time.
+
+        Raises:
+            UsageError: the repository is not usable as it stands; the sentence says what to do.
+            InfrastructureError: git is missing, too slow, or failed otherwise (`GitFailure`).
+        """
+        require_git()
+        environment = self._environment() | ({} if not dated else _dates(dated))
+        done = _run(self._argv(args), self, environment, stdin, timeout_seconds)
+        if done.returncode not in accept:
+            raise _explained(str(args[0]), done, self.directory)
+        return done
+
+    def output(self, *args: str | Path, stdin: bytes = b"") -> bytes:
+        """What the command prints. Raises as `run`."""
+        return self.run(*args, stdin=stdin).stdout
+
+    def text(self, *args: str | Path, stdin: bytes = b"") -> str:
+        """What the command prints, decoded as a file name would be, without the last newline."""
+        return os.fsdecode(self.run(*args, stdin=stdin).stdout).removesuffix("\n")
+
+    def found(self, *args: str | Path) -> str:
+        """What the command prints, or nothing when it says no (exit code 1, 2 or 128)."""
+        done = self.run(*args, accept=(0, 1, 2, 128))
+        return os.fsdecode(done.stdout).removesuffix("\n") if done.returncode == 0 else ""
+
+    def _argv(self, args: tuple[str | Path, ...]) -> list[str]:
+        settings = (part for setting in SETTINGS + self.settings for part in ("-c", setting))
+        return ["git", *settings, *(os.fspath(arg) for arg in args)]
+
+    def _environment(self) -> dict[str, str]:
+        places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}
+        return clean_environment() | {name: str(place) for name, place in places.items() if place is not None}
+
+
+@functools.cache
+def require_git() -> None:
+    """
+    Check once per process that git is there and not older than 2.38.
+
+    Raises:
+        InfrastructureError: it is not.
+    """
+    try:
+        said = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InfrastructureError("git does not run on this machine; install git 2.38 or later") from error
+    version = re.search(r"(\d+)\.(\d+)", said.stdout)
+    if version is None or (int(version[1]), int(version[2])) < (2, 38):
+        raise InfrastructureError(f"{said.stdout.strip()} is too old; install git 2.38 or later")
+
+
+def shown(path: bytes) -> str:
+    """A file name as it is printed: what is not UTF-8 or would break a line is escaped."""
+    text = path.decode("utf-8", "backslashreplace")
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
+    )
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """The text on one line, at most `limit` characters."""
+    joined = " ".join(text.split())
+    return joined if len(joined) <= limit else joined[: limit - 1] + "…"
+
+
+def _dates(date: str) -> dict[str, str]:
+    return {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+
+
+def _run(
+    argv: list[str], git: Git, environment: dict[str, str], stdin: bytes, timeout_seconds: float
+) -> subprocess.CompletedProcess[bytes]:
+    try:
+        # A session of its own: no terminal to prompt on, and one group to end when time is up.
+        with subprocess.Popen(
+            argv,
+            cwd=git.directory,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=git.inherited,
+        ) as process:
+            try:
+                out, err = process.communicate(stdin, timeout=timeout_seconds)
+            except BaseException:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise
+    except subprocess.TimeoutExpired as error:
+        verb = _verb(argv)
+        raise InfrastructureError(
+            f"git {verb} in {git.directory} took more than {timeout_seconds:.0f} s and was stopped"
+        ) from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UsageError(f"{git.directory} is not a directory") from error
+    except OSError as error:
+        raise InfrastructureError(f"git does not start in {git.directory}: {error.strerror}") from error
+    return subprocess.CompletedProcess(argv, process.returncode, out, err)
+
+
+def _verb(argv: list[str]) -> str:
+    return argv[1 + 2 * argv.count("-c")]
+
+
+def _explained(verb: str, done: subprocess.CompletedProcess[bytes], directory: Path) -> FixloopError:
+    said = done.stderr.decode("utf-8", "replace")
+    lock = re.search(r"Unable to create '([^']+\.lock)': File exists", said)
+    if lock:
+        return LockHeld(
+            f"another git command holds {lock[1]}; wait for it to end, or remove the file if none is running"
+        )
+    if "dubious ownership" in said:
+        return UsageError(
+            f"git refuses {directory}: another user owns it; run as the owner or change the owner"
+        )
+    if "Permission denied" in said or "insufficient permission" in said or "Read-only file system" in said:
+        return UsageError(f"git {verb} may not read or write in {directory}: {_cause(said)}")
+    return GitFailure(f"git {verb} failed in {directory}: {_cause(said) or f'exit code {done.returncode}'}")
+
+
+def _cause(said: str) -> str:
+    """The lines that name the cause; what only follows from it comes last in git's output."""
+    lines = [
+        line for line in said.splitlines() if line.strip() and not line.startswith(("hint:", "warning:"))
+    ]
+    telling = [line for line in lines if line.startswith(("error:", "fatal:", "remote: fatal:"))] or lines
+    return one_line("; ".join(telling[:2]))

@@ -1,0 +1,135 @@
+"""Which project a path belongs to, and where in it the path lies.
+
+Owns the name a project has on every machine. Reads git; changes nothing.
+"""
+
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from fixloop.errors import UsageError
+from fixloop.repository.git import Git
+
+__all__ = ["Project", "normalised_url", "project_of", "project_of_url", "top_of"]
+
+DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418}
+SCP_LIKE = re.compile(r"(?:[^@/:\s]+@)?(\[[^\]]+\]|[^@/:\s]+):(?!//)(.+)")
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project's name and the eight hex digits that stand for it in ids and keys."""
+
+    name: str
+    hash8: str
+
+
+def project_of(path: Path, configured: str = "") -> Project:
+    """
+    The project of a path: the configured name, else the address of `origin`, else the top folder's real path.
+
+    Raises:
+        UsageError: `path` is not a directory, or its repository cannot be read.
+    """
+    if configured:
+        return _project(configured)
+    top, _ = top_of(path)
+    address = Git(top).found("remote", "get-url", "origin") if is_repository(top) else ""
+    return _project(normalised_url(address, top) if address else str(top))
+
+
+def project_of_url(url: str, configured: str = "") -> Project:
+    """The project of a repository that is given as a URL."""
+    return _project(configured or normalised_url(url, Path("/")))
+
+
+def top_of(path: Path) -> tuple[Path, str]:
+    """
+    The top folder that holds `path` (real path) and the way from there to it (`""` at the top).
+
+    A path outside any repository, or one that its repository ignores as a whole, is its own top.
+
+    Raises:
+        UsageError: `path` is not a directory, lies in a bare repository, or the repository is broken.
+    """
+    real = _directory(path)
+    git = Git(real)
+    done = git.run("rev-parse", "--is-inside-work-tree", accept=(0, 128))
+    if done.returncode == 128:
+        _refuse_broken(real, done.stderr.decode("utf-8", "replace"))
+        return real, ""
+    if done.stdout.strip() != b"true":
+        raise UsageError(
+            f"{real} is inside a bare repository; name a checkout, or use its URL (file://{real})"
+        )
+    top = Path(os.path.realpath(git.text("rev-parse", "--show-toplevel")))
+    if top != real and _is_ignored(git, real):
+        return real, ""
+    return top, "" if top == real else real.relative_to(top).as_posix()
+
+
+def is_repository(top: Path) -> bool:
+    """True when `top`, which `top_of` gave, is the top of a git checkout."""
+    return os.path.lexists(top / ".git")
+
+
+def normalised_url(url: str, relative_to: Path) -> str:
+    """
+    One name for all spellings of a repository's address: host in lower case and path.
+
+    Scheme, user, password, a default port and a trailing `.git` do not count; a local address is a real path.
+    """
+    text = url.strip()
+    if "://" in text:
+        return _from_parts(text, relative_to)
+    scp = SCP_LIKE.fullmatch(text)
+    if scp is not None and not os.path.lexists(relative_to / text):
+        return f"{scp[1].lower()}/{_plain_path(scp[2])}"
+    return _local(text, relative_to)
+
+
+def _from_parts(text: str, relative_to: Path) -> str:
+    parts = urlsplit(text)
+    if parts.scheme == "file":
+        return _local(parts.path, relative_to)
+    host = parts.netloc.rpartition("@")[2].lower()
+    default = DEFAULT_PORTS.get(parts.scheme.rpartition("+")[2])
+    host = host.removesuffix(f":{default}").removesuffix(":")
+    return f"{host}/{_plain_path(parts.path)}"
+
+
+def _plain_path(path: str) -> str:
+    return path.strip("/").removesuffix(".git").rstrip("/")
+
+
+def _local(path: str, relative_to: Path) -> str:
+    return os.path.realpath(relative_to / path).removesuffix("/.git")
+
+
+def _project(name: str) -> Project:
+    return Project(name, hashlib.sha256(os.fsencode(name)).hexdigest()[:8])
+
+
+def _directory(path: Path) -> Path:
+    real = Path(os.path.realpath(path))
+    if not real.is_dir():
+        raise UsageError(f"{path} is not a directory; name the folder of the project")
+    try:
+        str(real).encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"the path {str(real)!r} is not UTF-8; move the project to a path that is") from None
+    return real
+
+
+def _refuse_broken(path: Path, said: str) -> None:
+    if "not a git repository (or any" not in said:
+        cause = said.strip().splitlines()[0] if said.strip() else "git says nothing"
+        raise UsageError(f"the repository of {path} cannot be read: {cause.removeprefix('fatal: ')}")
+
+
+def _is_ignored(git: Git, path: Path) -> bool:
+    ignored = git.run("check-ignore", "-q", path, accept=(0, 1, 128)).returncode == 0
+    return ignored and not git.found("ls-files", "-z", "--", ".")

@@ -1,0 +1,105 @@
+"""Fixes that come from elsewhere: a directory as it stands, the user's checkout, or a commit.
+
+Each result is a commit in the mirror, whose parent is the work so far.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fixloop.errors import UsageError
+from fixloop.repository.change import Change, change_between
+from fixloop.repository.git import Git
+from fixloop.repository.identity import is_repository, top_of
+from fixloop.repository.mirror import Mirror
+from fixloop.repository.threeway import merge_trees
+from fixloop.repository.tree import Entry, commit_tree, tracked_in_index, tracked_in_tree, tree_id, write_tree
+
+__all__ = [
+    "commit_of_directory",
+    "import_folder",
+    "merge_checkout",
+    "resolve_descendant",
+]
+
+
+def commit_of_directory(
+    directory: Path,
+    parent: str,
+    mirror: Mirror,
+    message: str,
+    *,
+    also_tracked: Mapping[bytes, Entry] | None = None,
+) -> Change:
+    """
+    Take a directory as it stands as a change of `parent`; `parent` itself where nothing differs.
+
+    Args:
+        also_tracked: further paths that count as tracked, whether ignored or not.
+
+    Raises:
+        UsageError: a file cannot be read.
+    """
+    git = mirror.over(directory)
+    tree = write_tree(git, tracked={**(also_tracked or {}), **tracked_in_tree(git, parent)})
+    return _kept_change(mirror, parent, tree, message)
+
+
+def merge_checkout(
+    path: Path, *, base: str, tip: str, mirror: Mirror, message: str = "fixed in the checkout\n"
+) -> Change:
+    """
+    Take what the checkout (or plain folder) changed since the snapshot `base`, merged onto `tip`.
+
+    Raises:
+        UsageError: both changed the same lines; the sentence names the files.
+    """
+    top, _ = top_of(path)
+    current = import_folder(top, base, mirror)
+    merged = merge_trees(mirror, base, current, tip)
+    if merged.conflicts:
+        files = ", ".join(merged.conflicts)
+        raise UsageError(
+            f"the checkout and the fixes so far changed the same lines in {files}; nothing was taken"
+        )
+    return _kept_change(mirror, tip, merged.tree, message)
+
+
+def resolve_descendant(rev: str, *, path: Path, tip: str, mirror: Mirror) -> Change:
+    """
+    Take a commit of the user's repository, which must build on `tip`.
+
+    Raises:
+        UsageError: there is no such commit, or it does not descend from `tip`.
+    """
+    top, _ = top_of(path)
+    git = Git(top)
+    commit = git.found("rev-parse", "-q", "--verify", "--end-of-options", f"{rev}^{{commit}}")
+    if not commit:
+        raise UsageError(f"{top} has no branch, tag or commit {rev!r}")
+    mirror.receive(git, commit, "received")
+    if mirror.git.run("merge-base", "--is-ancestor", tip, commit, accept=(0, 1)).returncode:
+        raise UsageError(f"{rev} does not build on the work so far ({tip[:12]}); rebase it onto that commit")
+    return change_between(mirror.git, tip, commit)
+
+
+def import_folder(top: Path, base: str, mirror: Mirror) -> str:
+    """The tree of a checkout or plain folder as it is now, with all its objects in the mirror."""
+    if not is_repository(top):
+        git = mirror.over(top)
+        return write_tree(git, tracked=tracked_in_tree(git, base))
+    git = Git(top)
+    # What the snapshot took is still tracked, even if the user's own repository ignores it.
+    tracked = {**tracked_in_tree(mirror.git, base), **tracked_in_index(git)}
+    tree = write_tree(git, tracked=tracked)
+    commit = commit_tree(git, tree, [], "fixloop: the checkout\n", dated="2000-01-01T00:00:00+0000")
+    mirror.receive(git, commit, "checkout")
+    return tree
+
+
+def _kept_change(mirror: Mirror, parent: str, tree: str, message: str) -> Change:
+    git = mirror.git
+    if tree == tree_id(git, parent):
+        return Change(commit=parent, tree=tree)
+    commit = commit_tree(git, tree, [parent], message)
+    mirror.keep(commit)
+    return change_between(git, parent, commit)

@@ -1,0 +1,198 @@
+"""The mirror: one bare repository per source and machine, from which workspaces borrow their objects.
+
+Owns `{cache}/mirrors/`. Every ref is written under a flock that git's own children inherit, so a lock file found
+under it belongs to nobody alive. Nothing is ever pruned: objects of running workspaces are reachable through it alone.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from fixloop.errors import InfrastructureError
+from fixloop.repository.flock import held
+from fixloop.repository.git import Git, LockHeld
+
+__all__ = ["Mirror", "remove_when_old"]
+
+LOCK_TIMEOUT_SECONDS: Final = 900.0
+STALE_SECONDS: Final = 2.0
+"""git holds a lock file for milliseconds; a writer outside the flock would be a person's, who gets this long."""
+TAGS: Final = 500
+"""The youngest tags go along, for tools that derive a version from them."""
+
+CONFIG: Final = """[core]
+\trepositoryformatversion = {format_version}
+\tfilemode = true
+\tbare = true
+\thooksPath = /dev/null
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[receive]
+\tautogc = false
+\tshallowUpdate = true
+\thideRefs = refs/fixloop
+[transfer]
+\tfsckObjects = false
+"""
+SHA256: Final = "[extensions]\n\tobjectFormat = sha256\n"
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """The mirror of one source in one cache directory."""
+
+    cache: Path
+    source: str
+    """The real path of a top folder, or a URL without credentials."""
+
+    @property
+    def path(self) -> Path:
+        digest = hashlib.sha256(os.fsencode(self.source)).hexdigest()[:16]
+        return Path(os.path.abspath(self.cache)) / "mirrors" / f"{digest}.git"
+
+    @property
+    def git(self) -> Git:
+        """Git in the mirror itself."""
+        return Git(self.path, git_dir=self.path)
+
+    def over(self, folder: Path) -> Git:
+        """Git at the top of `folder`, with the mirror as its repository: nothing in the folder configures it."""
+        return Git(folder, git_dir=self.path, work_tree=folder)
+
+    def ensure(self, *, sha256: bool = False) -> None:
+        """
+        Create the mirror where it does not exist: built beside, renamed when complete.
+
+        Raises:
+            InfrastructureError: the cache cannot be written.
+        """
+        if (self.path / "HEAD").is_file():
+            return
+        try:
+            with held(self._lock_path, timeout_seconds=LOCK_TIMEOUT_SECONDS):
+                if not (self.path / "HEAD").is_file():
+                    self._create(sha256)
+        except OSError as error:
+            raise InfrastructureError(f"cannot write to the cache {self.cache}: {error.strerror}") from error
+
+    def has(self, commit: str) -> bool:
+        """True when the commit was kept, and so everything it needs is here."""
+        return bool(self.git.found("rev-parse", "-q", "--verify", _kept(commit)))
+
+    def keep(self, commit: str, name: str = "") -> None:
+        """
+        Make a ref for a commit whose objects are all in the mirror (and `refs/fixloop/{name}`, if given).
+
+        Raises:
+            InfrastructureError: the commit is not here, or the mirror cannot be written.
+        """
+        with self.locked() as git:
+            self._keep(git, commit, name)
+
+    def receive(self, source: Git, commit: str, name: str) -> None:
+        """
+        Copy a commit with its history from another repository, and keep it.
+
+        `source` pushes: this way it is read under its own settings, whoever owns it.
+        """
+        self.ensure(sha256=len(commit) == 64)
+        if (
+            self.has(commit)
+            and self.git.found("rev-parse", "-q", "--verify", f"refs/fixloop/{name}") == commit
+        ):
+            return
+        with self.locked() as git:
+            pushing = replace(source, inherited=git.inherited)
+            specs = [f"+{commit}:refs/heads/received", *_tag_specs(source)]
+            self._write(pushing, "push", "--quiet", "--no-verify", "--no-signed", self.path, *specs)
+            self._keep(git, commit, name)
+
+    def pack(self, commit: str, *, since: str = "") -> bytes:
+        """What another machine's mirror needs to have `commit`, if it has `since`."""
+        wanted = f"{commit}\n" + (f"^{since}\n" if since else "")
+        return self.git.output("pack-objects", "--revs", "--thin", "--stdout", "-q", stdin=wanted.encode())
+
+    def unpack(self, pack: bytes, commit: str) -> None:
+        """
+        Take what `pack` gave on another machine, and keep its commit.
+
+        Raises:
+            InfrastructureError: the pack is damaged or needs a commit that is not here.
+        """
+        with self.locked() as git:
+            self._write(git, "unpack-objects", "-q", stdin=pack)
+            self._keep(git, commit, "")
+
+    @contextmanager
+    def locked(self) -> Iterator[Git]:
+        """Hold the mirror's lock; yields git in the mirror, whose children hold it too."""
+        with held(self._lock_path, timeout_seconds=LOCK_TIMEOUT_SECONDS) as descriptor:
+            yield replace(self.git, inherited=(descriptor,))
+
+    @property
+    def _lock_path(self) -> Path:
+        return self.path.with_suffix(".lock")
+
+    def _keep(self, git: Git, commit: str, name: str) -> None:
+        # Asked for first: update-ref alone would accept a commit whose tree never arrived.
+        git.run("cat-file", "-e", f"{commit}^{{tree}}")
+        self._write(git, "update-ref", _kept(commit), commit)
+        if name:
+            self._write(git, "update-ref", f"refs/fixloop/{name}", commit)
+
+    def _write(self, git: Git, *args: str | Path, stdin: bytes = b"") -> None:
+        try:
+            git.run(*args, stdin=stdin)
+        except LockHeld:
+            _remove_stale_locks(self.path)
+            git.run(*args, stdin=stdin)
+
+    def _create(self, sha256: bool) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self.path, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix="making-", dir=self.path.parent) as beside:
+            made = Path(beside) / "mirror"
+            for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+                (made / folder).mkdir(parents=True)
+            text = CONFIG.format(format_version=1 if sha256 else 0)
+            (made / "config").write_text(text + (SHA256 if sha256 else ""))
+            (made / "description").write_text(self.source + "\n", errors="replace")
+            (made / "HEAD").write_text("ref: refs/heads/received\n")
+            made.rename(self.path)
+
+
+def _kept(commit: str) -> str:
+    return f"refs/fixloop/kept/{commit}"
+
+
+def _tag_specs(source: Git) -> list[str]:
+    pattern = ("--merged=HEAD", "--sort=-creatordate", f"--count={TAGS}", "--format=%(refname)", "refs/tags")
+    names = source.found("for-each-ref", *pattern).splitlines()
+    return [f"+{name}:{name}" for name in names if name]
+
+
+def _remove_stale_locks(mirror: Path) -> None:
+    for folder, names, files in os.walk(mirror):
+        if Path(folder) == mirror:
+            names.remove("objects")
+        for file in files:
+            if file.endswith(".lock"):
+                remove_when_old(Path(folder) / file)
+
+
+def remove_when_old(lock: Path) -> None:
+    """Remove a lock file of git's that nobody alive holds: wait until it is old, in case somebody does."""
+    with contextlib.suppress(FileNotFoundError):
+        while time.time() - lock.stat().st_mtime < STALE_SECONDS:
+            time.sleep(0.1)
+        lock.unlink()

@@ -1,0 +1,224 @@
+"""The snapshot: what the user sees, as a commit, with checkout, index and HEAD as they were.
+
+Owns `refs/fixloop/{issue}/base` in the user's repository. Writes nothing else there, and nothing at all in a
+plain folder.
+"""
+
+import contextlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.errors import InfrastructureError, UsageError
+from fixloop.repository.git import Git, GitFailure, LockHeld
+from fixloop.repository.identity import is_repository, top_of
+from fixloop.repository.mirror import Mirror, remove_when_old
+from fixloop.repository.tree import commit_tree, tracked_in_index, tree_id, write_tree
+
+__all__ = [
+    "Snapshot",
+    "bring",
+    "import_checkout",
+    "is_url",
+    "mirror_of",
+    "take_snapshot",
+    "take_snapshot_of_url",
+    "write_ref",
+]
+
+DATE = "2000-01-01T00:00:00+0000"
+"""Of snapshots without a parent, so that the same tree is the same commit."""
+
+
+class Snapshot(BaseModel):
+    """What is validated, and where it came from."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    source: str
+    """The real path of the top folder, or the URL."""
+    subdirectory: str = ""
+    """Where commands run, seen from the top."""
+    commit: str
+    tree: str
+    is_git: bool = True
+    is_url: bool = False
+    changed: bool = False
+    """Uncommitted work is included."""
+
+
+def take_snapshot(
+    path: Path, *, issue: int, cache: Path, copy_globs: Sequence[str] = (), ref: str | None = None
+) -> Snapshot:
+    """
+    Take what `path` holds now, with uncommitted and untracked, not ignored, files; or `ref` as it was committed.
+
+    The same content gives the same commit. It is kept in the machine's mirror and as `refs/fixloop/{issue}/base`.
+
+    Raises:
+        UsageError: the path, its repository or the ref cannot be used as they are.
+        InfrastructureError: git or the cache is away.
+    """
+    top, subdirectory = top_of(path)
+    mirror = Mirror(cache, str(top))
+    if not is_repository(top):
+        return _plain(top, mirror, issue, copy_globs, ref)
+    git = Git(top)
+    head = _head(git)
+    commit = _resolved(git, ref) if ref else import_checkout(top, head, copy_globs, top / subdirectory)
+    _check_subdirectory(git, commit, subdirectory)
+    mirror.receive(git, commit, f"{issue}/base")
+    write_ref(git, f"refs/fixloop/{issue}/base", commit)
+    return Snapshot(
+        source=str(top),
+        subdirectory=subdirectory,
+        commit=commit,
+        tree=tree_id(git, commit),
+        changed=not ref and commit != head,
+    )
+
+
+def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache: Path) -> Snapshot:
+    """
+    Take `ref` (a branch, a tag or a commit; default: the remote's HEAD) of a repository that is given as a URL.
+
+    Raises:
+        UsageError: not a git URL, one with credentials in it, or a ref that the repository does not have.
+        InfrastructureError: the repository cannot be reached.
+    """
+    _refuse_credentials(url)
+    mirror = Mirror(cache, url)
+    mirror.ensure()
+    with mirror.locked() as git:
+        _fetch(git, url, "+HEAD:refs/remote/HEAD", "+refs/heads/*:refs/remote/*", "+refs/tags/*:refs/tags/*")
+        commit = _of_remote(git, url, ref)
+    mirror.keep(commit, f"{issue}/base")
+    return Snapshot(source=url, commit=commit, tree=tree_id(mirror.git, commit), is_url=True)
+
+
+def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
+    """
+    The mirror of a snapshot, with its commit in it, on whatever machine this is.
+
+    Raises:
+        InfrastructureError: the source does not have the commit any more.
+    """
+    mirror = mirror_of(snapshot, cache)
+    if (mirror.path / "HEAD").is_file() and mirror.has(snapshot.commit):
+        return mirror
+    with contextlib.suppress(UsageError, GitFailure):
+        if snapshot.is_url:
+            take_snapshot_of_url(snapshot.source, snapshot.commit, issue=issue, cache=cache)
+        elif snapshot.is_git:
+            mirror.receive(Git(Path(snapshot.source)), snapshot.commit, f"{issue}/base")
+        else:
+            take_snapshot(Path(snapshot.source), issue=issue, cache=cache)
+    if not mirror.has(snapshot.commit):
+        raise InfrastructureError(
+            f"{snapshot.source} as seen from this machine does not hold commit {snapshot.commit[:12]}; "
+            "start the worker where it does"
+        )
+    return mirror
+
+
+def mirror_of(snapshot: Snapshot, cache: Path) -> Mirror:
+    """The machine's mirror of a snapshot's source, whether it exists yet or not."""
+    return Mirror(cache, snapshot.source)
+
+
+def import_checkout(
+    top: Path, head: str, copy_globs: Sequence[str] = (), directory: Path | None = None
+) -> str:
+    """The checkout as a commit in its own repository: `head` itself where nothing differs from it."""
+    git = Git(top)
+    tree = write_tree(git, tracked=tracked_in_index(git), copy_globs=copy_globs, directory=directory)
+    if tree == tree_id(git, head):
+        return head
+    date = git.text("show", "-s", "--format=%cI", head)
+    return commit_tree(git, tree, [head], "fixloop: what was there when it began\n", dated=date)
+
+
+def write_ref(git: Git, name: str, commit: str) -> None:
+    """
+    Point one of our refs in the user's repository at a commit; a lock file that a dead git left there is removed.
+
+    Raises:
+        UsageError: another ref is in the way, or the repository cannot be written.
+    """
+    if git.found("rev-parse", "-q", "--verify", name) == commit:
+        return
+    try:
+        git.run("update-ref", name, commit)
+    except LockHeld:
+        lock = Path(git.text("rev-parse", "--path-format=absolute", "--git-common-dir")) / f"{name}.lock"
+        remove_when_old(lock)
+        git.run("update-ref", name, commit)
+    except GitFailure as error:
+        raise UsageError(f"cannot write {name} in {git.directory}: {error}") from error
+
+
+def is_url(text: str) -> bool:
+    """True where a repository is given as a git URL, not as a path."""
+    scp_like = re.fullmatch(r"[\w.-]+@[\w.-]+:.+", text) is not None
+    return scp_like or re.match(r"(https?|ssh|git|file)://", text) is not None
+
+
+def _plain(top: Path, mirror: Mirror, issue: int, copy_globs: Sequence[str], ref: str | None) -> Snapshot:
+    if ref:
+        raise UsageError(f"{top} is not a git repository, so it has no {ref}; leave the ref out")
+    if top in (Path.home(), Path("/")):
+        raise UsageError(f"{top} is no project: it is not a git repository and holds everything else too")
+    mirror.ensure()
+    git = mirror.over(top)
+    tree = write_tree(git, tracked={}, copy_globs=copy_globs)
+    commit = commit_tree(git, tree, [], "fixloop: what was there when it began\n", dated=DATE)
+    mirror.keep(commit, f"{issue}/base")
+    return Snapshot(source=str(top), commit=commit, tree=tree, is_git=False, changed=True)
+
+
+def _head(git: Git) -> str:
+    head = git.found("rev-parse", "-q", "--verify", "HEAD^{commit}")
+    if not head:
+        raise UsageError(f"the repository {git.directory} has no commits yet; commit once and try again")
+    return head
+
+
+def _resolved(git: Git, ref: str) -> str:
+    commit = git.found("rev-parse", "-q", "--verify", "--end-of-options", f"{ref}^{{commit}}")
+    if not commit:
+        raise UsageError(f"{git.directory} has no branch, tag or commit {ref!r}")
+    return commit
+
+
+def _check_subdirectory(git: Git, commit: str, subdirectory: str) -> None:
+    if subdirectory and git.found("cat-file", "-t", f"{commit}:{subdirectory}") != "tree":
+        raise UsageError(
+            f"the folder {subdirectory} is not part of the snapshot: it is empty or ignored there"
+        )
+
+
+def _refuse_credentials(url: str) -> None:
+    if not is_url(url):
+        raise UsageError(f"{url!r} is not a git URL; https, ssh and file are known")
+    parts = urlsplit(url)
+    if parts.password is not None or (parts.scheme in ("http", "https") and parts.username is not None):
+        raise UsageError("the repository's URL carries credentials; leave them to git's credential helper")
+
+
+def _fetch(git: Git, url: str, *specs: str) -> None:
+    try:
+        git.run("fetch", "--quiet", "--no-tags", "--prune", "--no-write-fetch-head", "--", url, *specs)
+    except GitFailure as error:
+        raise InfrastructureError(f"cannot fetch {url}: {str(error).partition(': ')[2]}") from error
+
+
+def _of_remote(git: Git, url: str, ref: str | None) -> str:
+    wanted = [f"refs/remote/{ref}", f"refs/tags/{ref}", ref] if ref else ["refs/remote/HEAD"]
+    for name in wanted:
+        commit = git.found("rev-parse", "-q", "--verify", "--end-of-options", f"{name}^{{commit}}")
+        if commit:
+            return commit
+    raise UsageError(f"{url} has no branch, tag or commit {ref or 'HEAD'!r}")

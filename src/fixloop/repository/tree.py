@@ -1,0 +1,282 @@
+"""A folder's content as a git tree, and what two trees differ in.
+
+Owns the one way in which a folder is hashed: an index of its own, every file read again, so that neither the user's
+index nor a clock decides what is seen. Refuses pipes, sockets and devices, `.fixloop/`, and untracked caches.
+"""
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.errors import UsageError
+from fixloop.repository.git import Git, shown
+
+__all__ = [
+    "CACHES",
+    "GITLINK",
+    "SYMLINK",
+    "Delta",
+    "Entry",
+    "commit_tree",
+    "deltas",
+    "entries_on_disk",
+    "tracked_in_index",
+    "tracked_in_tree",
+    "tree_id",
+    "write_tree",
+]
+
+CACHES: Final = (
+    ".venv",
+    "venv",
+    "node_modules",
+    "__pycache__",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".pytest_cache",
+    ".hypothesis",
+    ".tox",
+    ".nox",
+    "*.pyc",
+    ".coverage",
+    ".coverage.*",
+)
+"""Untracked things with these names are never part of a tree: tools make them, nobody writes them."""
+
+NEVER: Final = frozenset({b".git", b".fixloop"})
+READ_BY_GIT: Final = frozenset({b".gitignore", b".gitattributes", b".gitmodules", b".git"})
+NOT_ENTERED: Final = frozenset(name.encode() for name in CACHES) | NEVER
+GITLINK: Final = "160000"
+SYMLINK: Final = "120000"
+ABSENT: Final = "000000"
+
+
+class Entry(NamedTuple):
+    """What git knows of one path."""
+
+    mode: str
+    blob: str
+    sparse: bool = False
+    """Left out of the checkout on purpose, so its absence is no deletion."""
+
+
+class Delta(NamedTuple):
+    """One path that differs between two trees; mode `000000` where it does not exist."""
+
+    path: bytes
+    old_mode: str
+    new_mode: str
+    old_blob: str
+    new_blob: str
+
+    @property
+    def is_deletion(self) -> bool:
+        return self.new_mode == ABSENT
+
+    @property
+    def is_addition(self) -> bool:
+        return self.old_mode == ABSENT
+
+    @property
+    def is_submodule(self) -> bool:
+        return GITLINK in (self.old_mode, self.new_mode)
+
+
+def write_tree(
+    git: Git, *, tracked: Mapping[bytes, Entry], copy_globs: Sequence[str] = (), directory: Path | None = None
+) -> str:
+    """
+    Write the content of git's directory as a tree and return its id.
+
+    Taken are the tracked files as they are on disk and the untracked ones that are neither ignored nor caches.
+
+    Args:
+        git: at the top of the folder; its index is not used.
+        tracked: what counts as tracked, whether ignored or not.
+        copy_globs: git glob patterns of further files, seen from `directory` (default: the top).
+
+    Raises:
+        UsageError: a file cannot be read, a glob is wrong, or a file that git itself reads is a pipe.
+    """
+    _refuse_what_blocks(os.fsencode(git.directory))
+    with tempfile.TemporaryDirectory(prefix="fixloop-index-") as folder:
+        own = git.with_index(Path(folder) / "index")
+        files = _fill(own, tracked)
+        files += _untracked(own)
+        if copy_globs:
+            files += _globbed(own, copy_globs, directory or git.directory)
+        _hash(own, files)
+        return own.text("write-tree", "--missing-ok")
+
+
+def entries_on_disk(git: Git, paths: Iterable[bytes], tracked: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
+    """What git would record for `paths` as they are on disk now; absent ones are left out. Raises as `write_tree`."""
+    with tempfile.TemporaryDirectory(prefix="fixloop-index-") as folder:
+        own = git.with_index(Path(folder) / "index")
+        wanted = set(paths)
+        _fill(own, {path: entry for path, entry in tracked.items() if path in wanted})
+        _hash(own, [path for path in wanted if _is_file(os.fsencode(git.directory), path, {})])
+        return tracked_in_index(own)
+
+
+def tracked_in_index(git: Git) -> dict[bytes, Entry]:
+    """The index as it stands, without what is unmerged."""
+    found = {}
+    for line in _records(git.output("ls-files", "-s", "-t", "-z")):
+        head, _, path = line.partition(b"\t")
+        tag, mode, blob, stage = head.decode().split(" ")
+        if stage == "0":
+            found[path] = Entry(mode, blob, tag == "S")
+    return found
+
+
+def tracked_in_tree(git: Git, tree: str) -> dict[bytes, Entry]:
+    """Everything in a tree (or a commit's tree)."""
+    found = {}
+    for line in _records(git.output("ls-tree", "-r", "-z", "--full-tree", tree)):
+        head, _, path = line.partition(b"\t")
+        mode, _, blob = head.decode().split(" ")
+        found[path] = Entry(mode, blob)
+    return found
+
+
+def deltas(git: Git, old: str, new: str) -> list[Delta]:
+    """What differs between two trees or commits, path by path; a rename is a deletion and an addition."""
+    fields = _records(
+        git.output("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new, "--")
+    )
+    found = []
+    for head, path in zip(fields[::2], fields[1::2], strict=True):
+        old_mode, new_mode, old_blob, new_blob, _ = head.decode().removeprefix(":").split(" ")
+        found.append(Delta(path, old_mode, new_mode, old_blob, new_blob))
+    return found
+
+
+def tree_id(git: Git, commit: str) -> str:
+    """The tree of a commit."""
+    return git.text("rev-parse", "--verify", f"{commit}^{{tree}}")
+
+
+def commit_tree(git: Git, tree: str, parents: Sequence[str], message: str, *, dated: str = "") -> str:
+    """A commit of `tree`; with `dated`, the same arguments give the same commit each time."""
+    options = [option for parent in parents for option in ("-p", parent)]
+    return git.run("commit-tree", tree, *options, stdin=message.encode(), dated=dated).stdout.decode().strip()
+
+
+def _refuse_what_blocks(folder: bytes) -> None:
+    """git opens these by name, and would wait for ever for somebody to write into a pipe."""
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return
+    for entry in entries:
+        path = os.path.join(entry.path, b"HEAD") if entry.name == b".git" else entry.path
+        if entry.name in READ_BY_GIT and _blocks(path):
+            raise UsageError(f"{shown(path)} is a pipe, socket or device, which git cannot read; remove it")
+        if entry.is_dir(follow_symlinks=False) and entry.name not in NOT_ENTERED:
+            _refuse_what_blocks(entry.path)
+
+
+def _blocks(path: bytes) -> bool:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _fill(own: Git, tracked: Mapping[bytes, Entry]) -> list[bytes]:
+    """Enter the tracked paths that are still there, without dates; returns those to be read again."""
+    top, parents = os.fsencode(own.directory), dict[bytes, bool]()
+    known, files = [], []
+    for path, entry in tracked.items():
+        if _is_barred(path):
+            continue
+        if entry.mode == GITLINK:
+            blob = _submodule_head(top, path, entry)
+        else:
+            blob = entry.blob if _is_file(top, path, parents) or entry.sparse else ""
+        if blob:
+            known.append(b"%s %s 0\t%s\0" % (entry.mode.encode(), blob.encode(), path))
+        if blob and entry.mode != GITLINK and _is_file(top, path, parents):
+            files.append(path)
+    own.run("update-index", "-z", "--index-info", stdin=b"".join(known))
+    return files
+
+
+def _submodule_head(top: bytes, path: bytes, entry: Entry) -> str:
+    """The commit a submodule stands at: the recorded one while it is not checked out, nothing when it is gone."""
+    folder = os.path.join(top, path)
+    if not os.path.isdir(folder):
+        return entry.blob if entry.sparse else ""
+    if not os.path.lexists(os.path.join(folder, b".git")):
+        return entry.blob
+    return Git(Path(os.fsdecode(folder))).found("rev-parse", "--verify", "HEAD^{commit}") or entry.blob
+
+
+def _untracked(own: Git) -> list[bytes]:
+    excludes = [f"--exclude={name}" for name in (*CACHES, ".fixloop")]
+    listed = _records(own.output("ls-files", "-o", "-z", "--exclude-standard", *excludes))
+    return _files_only(own, listed)
+
+
+def _globbed(own: Git, globs: Sequence[str], directory: Path) -> list[bytes]:
+    patterns = [f":(glob){glob}" for glob in globs]
+    done = own.at(directory).run("ls-files", "-o", "-z", "--full-name", "--", *patterns, accept=(0, 128))
+    if done.returncode:
+        raise UsageError(f"`copy` in [workspace] holds a pattern that git refuses: {', '.join(globs)}")
+    return _files_only(own, _records(done.stdout))
+
+
+def _files_only(own: Git, listed: list[bytes]) -> list[bytes]:
+    top, parents = os.fsencode(own.directory), dict[bytes, bool]()
+    return [path for path in listed if not _is_barred(path) and _is_file(top, path, parents)]
+
+
+def _hash(own: Git, files: list[bytes]) -> None:
+    done = own.run(
+        "update-index", "-z", "--add", "--remove", "--replace", "--stdin",
+        stdin=b"".join(path + b"\0" for path in files),
+        accept=(0, 128),
+    )  # fmt: skip
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if line.startswith(b"error:")] or [
+            done.stderr.strip()
+        ]
+        raise UsageError(
+            f"a file in {own.directory} cannot be read: {shown(said[0].removeprefix(b'error: '))}"
+        )
+
+
+def _is_barred(path: bytes) -> bool:
+    return not NEVER.isdisjoint(path.split(b"/"))
+
+
+def _is_file(top: bytes, path: bytes, parents: dict[bytes, bool]) -> bool:
+    """True for a regular file or a symlink that is reached through real folders only."""
+    parent, slash, _ = path.rpartition(b"/")
+    if slash and not _is_real_folder(top, parent, parents):
+        return False
+    try:
+        mode = os.lstat(os.path.join(top, path)).st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+
+
+def _is_real_folder(top: bytes, folder: bytes, known: dict[bytes, bool]) -> bool:
+    if folder not in known:
+        parent, slash, _ = folder.rpartition(b"/")
+        above = not slash or _is_real_folder(top, parent, known)
+        try:
+            known[folder] = above and stat.S_ISDIR(os.lstat(os.path.join(top, folder)).st_mode)
+        except OSError:
+            known[folder] = False
+    return known[folder]
+
+
+def _records(output: bytes) -> list[bytes]:
+    return output.split(b"\0")[:-1]

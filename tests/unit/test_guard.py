@@ -1,0 +1,208 @@
+"""The guard: limits, cancellation, and nothing that outlives the worker."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixloop.errors import InfrastructureError
+from workers.guard import GuardedResult, run_guarded
+
+pytestmark = pytest.mark.slow
+
+PYTHON = sys.executable
+
+
+def guarded(*argv: str, **options: Any) -> GuardedResult:
+    chosen: dict[str, Any] = {"cwd": Path("/"), "env": dict(os.environ), "timeout_seconds": 30.0} | options
+    return run_guarded(argv, **chosen)
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 10.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "the condition never came true"
+        time.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def pids_in(folder: Path, count: int) -> list[int]:
+    wait_for(lambda: len([file for file in folder.iterdir() if file.stat().st_size]) == count)
+    return [int(file.read_text()) for file in folder.iterdir()]
+
+
+def family(folder: Path) -> str:
+    """A shell program whose child, grandchild and double-forked orphan write their pids to `folder`."""
+    sleeper = "exec sleep 600"
+    return (
+        f"echo $$ > {folder}/self; "
+        f"sh -c 'echo $$ > {folder}/child; {sleeper}' & "
+        f"sh -c 'sh -c \"echo \\$\\$ > {folder}/grandchild; {sleeper}\" & wait' & "
+        f"(setsid sh -c 'echo $$ > {folder}/orphan; {sleeper}' &) ; "
+    )
+
+
+def test_exit_code_and_output_of_both_streams_are_told() -> None:
+    result = guarded("sh", "-c", "echo out; echo err >&2; exit 3")
+
+    assert (result.exit_code, result.output, result.signal) == (3, "out\nerr\n", None)
+
+
+@pytest.mark.proves("K40")
+@pytest.mark.parametrize(
+    ("number", "injured"), [("KILL", True), ("TERM", True), ("SEGV", False), ("ABRT", False)]
+)
+def test_a_death_by_signal_is_told_and_only_kill_and_term_are_injuries(number: str, injured: bool) -> None:
+    result = guarded("sh", "-c", f"kill -{number} $$")
+
+    assert result.signal == getattr(signal, f"SIG{number}")
+    assert (result.exit_code, result.injured) == (None, injured)
+
+
+def test_a_command_that_does_not_exist_is_told(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no program")
+
+    assert guarded("no-such-command").not_found
+    assert guarded(str(tmp_path / "text")).not_found
+
+
+def test_a_working_directory_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InfrastructureError, match="cannot start 'true' in"):
+        guarded("true", cwd=tmp_path / "absent")
+
+
+def test_a_large_stdin_and_a_large_output_do_not_block_each_other() -> None:
+    text = b"0123456789" * 200_000
+
+    result = guarded("cat", stdin=text, output_limit_bytes=10_000_000)
+
+    assert result.output.encode() == text
+
+
+def test_a_command_that_does_not_read_its_stdin_is_no_problem() -> None:
+    assert guarded("true", stdin=b"x" * 1_000_000).exit_code == 0
+
+
+def test_a_command_that_closes_its_streams_and_goes_on_is_waited_for() -> None:
+    assert guarded("sh", "-c", "exec >&- 2>&- <&-; sleep 0.3; exit 5").exit_code == 5
+
+
+@pytest.mark.proves("K41")
+def test_huge_output_takes_bounded_memory_and_keeps_both_ends() -> None:
+    program = "import sys; [sys.stdout.write('x' * 1_000_000) for _ in range(50)]; print('last')"
+    tracemalloc.start()
+    try:
+        result = guarded(PYTHON, "-c", f"print('first'); {program}", output_limit_bytes=100_000)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert result.output.startswith("first\n")
+    assert result.output.endswith("xlast\n")
+    assert "bytes left out …]" in result.output
+    assert (result.output_bytes, len(result.output) < 100_100) == (50_000_011, True)
+    assert peak_bytes < 2_000_000
+
+
+def test_time_is_limited(tmp_path: Path) -> None:
+    result = guarded("sh", "-c", family(tmp_path) + "echo before; wait", timeout_seconds=1.0)
+
+    assert (result.timed_out, result.output, result.injured) == (True, "before\n", False)
+    assert 1.0 <= result.duration_seconds < 5.0
+    assert not any(is_alive(pid) for pid in pids_in(tmp_path, 4))
+
+
+def test_a_cancelled_command_is_killed_with_everything_it_started(tmp_path: Path) -> None:
+    result = guarded(
+        "sh", "-c", family(tmp_path) + "wait", cancelled=lambda: len(list(tmp_path.iterdir())) == 4
+    )
+
+    assert result.cancelled
+    assert not any(is_alive(pid) for pid in pids_in(tmp_path, 4))
+
+
+def test_an_error_while_asking_about_cancellation_leaves_nothing_behind(tmp_path: Path) -> None:
+    def asking() -> bool:
+        pids_in(tmp_path, 4)
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        guarded("sh", "-c", family(tmp_path) + "wait", cancelled=asking)
+
+    assert not any(is_alive(pid) for pid in pids_in(tmp_path, 4))
+
+
+def test_what_a_command_leaves_behind_is_killed_when_it_ends(tmp_path: Path) -> None:
+    result = guarded(
+        "sh", "-c", family(tmp_path) + f'while [ "$(cat {tmp_path}/* | wc -l)" -lt 4 ]; do sleep 0.05; done'
+    )
+
+    assert result.exit_code == 0
+    assert not any(is_alive(pid) for pid in pids_in(tmp_path, 4))
+
+
+@pytest.mark.proves("K40")
+def test_everything_dies_with_a_worker_that_is_killed(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    worker = start_worker(pids)
+    family_pids = pids_in(pids, 4)
+
+    # With its whole group, as a supervisor or a terminal would.
+    os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait()
+
+    wait_for(lambda: not any(is_alive(pid) for pid in family_pids), seconds=2.0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the parent death signal")
+def test_a_killed_guard_is_an_injury_and_leaves_no_survivor_in_the_group(tmp_path: Path) -> None:
+    program = (
+        f"sh -c 'echo $$ > {tmp_path}/child; exec sleep 600' & "
+        f"while [ ! -s {tmp_path}/child ]; do sleep 0.01; done; kill -9 $PPID; wait"
+    )
+
+    result = guarded("sh", "-c", program)
+
+    assert result.injured
+    wait_for(lambda: not is_alive(int((tmp_path / "child").read_text())), seconds=2.0)
+
+
+def test_signals_that_the_worker_ignores_reach_the_command() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        result = guarded("sh", "-c", "kill -INT $$; echo alive")
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert (result.signal, result.output) == (signal.SIGINT, "")
+
+
+def test_a_command_inherits_none_of_the_guards_pipes() -> None:
+    result = guarded(PYTHON, "-c", "import os; print(sorted(os.listdir('/proc/self/fd'))[:-1])")
+
+    assert result.output == "['0', '1', '2']\n"
+
+
+def start_worker(pids: Path) -> subprocess.Popen[bytes]:
+    program = (
+        "import sys; from pathlib import Path; from workers.guard import run_guarded\n"
+        f"run_guarded(['sh', '-c', {family(pids) + 'wait'!r}], cwd=Path('/'), env={{'PATH': {os.environ['PATH']!r}}}, "
+        "timeout_seconds=600)\n"
+    )
+    root = Path(__file__).parents[2]
+    return subprocess.Popen([PYTHON, "-c", program], cwd=root, start_new_session=True)

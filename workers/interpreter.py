@@ -1,0 +1,183 @@
+"""Which `python` checks run with, and whether it imports the project from the workspace.
+
+Owns the choice and the proof. Refuses an interpreter that takes the project from anywhere but the workspace.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from fixloop.repository.git import one_line
+
+__all__ = ["Interpreter", "choose_interpreter", "probe_imports", "source_roots", "venv_in"]
+
+VENV_NAMES: Final = (".venv", "venv")
+PROBE_SECONDS: Final = 120.0
+NOT_IMPORTED: Final = frozenset(
+    {"tests", "test", "testing", "e2e", "conftest", "setup", "noxfile", "docs", "doc", "examples"}
+    | {"bench", "benchmarks", "scripts", "build", "dist"}
+)
+
+# Runs in the interpreter that is probed, which may be older than this one. Looks for modules, imports none of the
+# project's; import hooks and .pth files of editable installs are at work, as they will be in the check.
+PROBE: Final = """
+import importlib.util, json, sys
+if sys.path and sys.path[0] == "":
+    del sys.path[0]
+found = {}
+for name in json.loads(sys.argv[1]):
+    try:
+        spec = importlib.util.find_spec(name)
+    except Exception as error:
+        found[name] = ["", "%s: %s" % (type(error).__name__, error)]
+        continue
+    places = []
+    if spec is not None:
+        if spec.origin and spec.origin not in ("namespace", "built-in", "frozen"):
+            places = [spec.origin]
+        elif spec.submodule_search_locations is not None:
+            places = list(spec.submodule_search_locations)[:1]
+    found[name] = [places[0] if places else "", ""]
+sys.stdout.write("\\n" + json.dumps(found) + "\\n")
+"""
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python to run checks with; `path` is empty where the machine has none."""
+
+    path: str
+    prefix: str
+    """The virtual environment's folder, empty for one without."""
+    origin: Literal["setup", "checkout", "VIRTUAL_ENV", "PATH", "none"]
+
+
+def choose_interpreter(
+    *, made: Path | None, source: Path | None, subdirectory: str, variables: Mapping[str, str]
+) -> Interpreter:
+    """
+    The interpreter, in order: what setup made, the checkout's `.venv` or `venv`, `$VIRTUAL_ENV`, PATH.
+
+    Args:
+        made: the folder in which `[workspace] setup` ran (`prepare`), None where there is no setup.
+        source: the top of the user's checkout, None where the source is a URL.
+        subdirectory: where commands run, seen from the top.
+        variables: the worker's environment.
+    """
+    for top, origin in ((made, "setup"), (source, "checkout")):
+        venv = venv_in(top, subdirectory) if top is not None else None
+        if venv is not None:
+            return Interpreter(str(_python_of(venv)), str(venv), "setup" if origin == "setup" else "checkout")
+    active = variables.get("VIRTUAL_ENV", "")
+    if active and _is_venv(Path(active)):
+        return Interpreter(str(_python_of(Path(active))), active, "VIRTUAL_ENV")
+    path = variables.get("PATH", os.defpath)
+    program = shutil.which("python", path=path) or shutil.which("python3", path=path)
+    return Interpreter(program, "", "PATH") if program else Interpreter("", "", "none")
+
+
+def venv_in(top: Path, subdirectory: str) -> Path | None:
+    """The virtual environment in a checkout: where commands run, else at the top."""
+    for folder in dict.fromkeys((top / subdirectory, top)):
+        for name in VENV_NAMES:
+            if _is_venv(folder / name):
+                return folder / name
+    return None
+
+
+def source_roots(directory: Path) -> list[Path]:
+    """The folders that imports start from: `src` if it holds modules and is no package itself, and the directory."""
+    src = directory / "src"
+    holds_modules = not (src / "__init__.py").exists() and any(_modules(src))
+    return [src, directory] if holds_modules else [directory]
+
+
+def probe_imports(interpreter: Interpreter, directory: Path, top: Path, env: Mapping[str, str]) -> str | None:
+    """
+    Look for each of the project's top-level packages as a check would, without importing it.
+
+    Args:
+        directory: where commands run.
+        top: the workspace's checkout; what is found outside it fools the check.
+        env: the check's environment.
+
+    Returns:
+        None, or one sentence that names both paths.
+    """
+    expected = {name: place for root in source_roots(directory)[::-1] for name, place in _modules(root)}
+    if not interpreter.path or not expected:
+        return None
+    found = _located(interpreter, sorted(expected), directory, env)
+    if isinstance(found, str):
+        return found
+    real_top = os.path.realpath(top)
+    for name, (place, error) in found.items():
+        if not place:
+            return f"{interpreter.path} does not find the project's {name}, which is {expected[name]}" + (
+                f" ({error})" if error else ""
+            )
+        if os.path.commonpath([real_top, os.path.realpath(place)]) != real_top:
+            return (
+                f"{interpreter.path} imports {name} from {place}, not from the workspace's {expected[name]}: "
+                "an editable install wins there; install the project without -e, or name a [workspace] setup"
+            )
+    return None
+
+
+def _located(
+    interpreter: Interpreter, names: list[str], directory: Path, env: Mapping[str, str]
+) -> dict[str, list[str]] | str:
+    try:
+        done = subprocess.run(
+            [interpreter.path, "-c", PROBE, json.dumps(names)],
+            cwd=directory,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_SECONDS,
+            check=False,
+        )
+        answer = json.loads(done.stdout.strip().rpartition(b"\n")[2])
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{interpreter.path} does not run: {one_line(str(error))}"
+    except ValueError:
+        said = one_line(done.stderr.decode("utf-8", "replace")[-400:])
+        return (
+            f"{interpreter.path} cannot say where it imports from: {said or f'exit code {done.returncode}'}"
+        )
+    return dict(answer)
+
+
+def _modules(root: Path) -> Iterator[tuple[str, str]]:
+    """Names and places of what can be imported from `root`, without tests and tools' files."""
+    for entry in sorted(root.iterdir()) if root.is_dir() else ():
+        name = entry.name.removesuffix(".py")
+        if not name.isidentifier() or name in NOT_IMPORTED or name in sys.stdlib_module_names:
+            continue
+        if (entry.suffix == ".py" and entry.is_file() and not name.startswith("test_")) or (
+            entry / "__init__.py"
+        ).is_file():
+            yield name, str(entry)
+        elif entry.is_dir() and not entry.is_symlink() and name != "src":
+            yield from _in_namespace(name, entry)
+
+
+def _in_namespace(name: str, folder: Path) -> Iterator[tuple[str, str]]:
+    """A folder without `__init__.py` may be shared with others: what counts are the packages in it."""
+    for inner in sorted(folder.iterdir()):
+        if inner.name.isidentifier() and (inner / "__init__.py").is_file():
+            yield f"{name}.{inner.name}", str(inner)
+
+
+def _is_venv(folder: Path) -> bool:
+    return (folder / "pyvenv.cfg").is_file() and os.access(_python_of(folder), os.X_OK)
+
+
+def _python_of(venv: Path) -> Path:
+    return venv / "bin" / "python"

@@ -1,0 +1,259 @@
+"""Workspaces: for each attempt a checkout of its own, outside the user's, with the mirror's objects.
+
+Owns `{cache}/work/`. No two attempts share a directory, and one that a dead attempt left is never used again. Trees are
+hashed and changes taken through the mirror, so that nothing an agent does to the workspace's own `.git` is believed.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+
+from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.repository.change import Change
+from fixloop.repository.git import Git, shown
+from fixloop.repository.merge import commit_of_directory
+from fixloop.repository.mirror import Mirror
+from fixloop.repository.tree import (
+    GITLINK,
+    Entry,
+    deltas,
+    tracked_in_index,
+    tracked_in_tree,
+    tree_id,
+    write_tree,
+)
+
+__all__ = ["Workspace", "check_out", "open_workspace", "remove_folder", "sweep_workspaces"]
+
+LOCK: Final = ".owner"
+OFFERED: Final = ".offered"
+UNOWNED_SECONDS: Final = 60.0
+"""Between making a folder and owning it an attempt needs microseconds; after this long, nobody will."""
+
+CONFIG: Final = """[core]
+\trepositoryformatversion = {format_version}
+\tfilemode = true
+\tbare = false
+\tlogallrefupdates = true
+\thooksPath = /dev/null
+[gc]
+\tauto = 0
+[commit]
+\tgpgSign = false
+[tag]
+\tgpgSign = false
+[user]
+\tname = fixloop
+\temail = fixloop@localhost
+"""
+SHA256: Final = "[extensions]\n\tobjectFormat = sha256\n"
+
+
+@dataclass
+class Workspace:
+    """One attempt's checkout; a context manager that removes it at the end."""
+
+    folder: Path
+    """Everything of this attempt; nothing else is in it."""
+    path: Path
+    """The checkout's top."""
+    directory: Path
+    """Where commands run: the top or the snapshot's subdirectory."""
+    scratch: Path
+    """For reports and caches, outside the checkout."""
+    commit: str
+    mirror: Mirror
+    lock: int = field(repr=False)
+    """Held for as long as the owner lives, see `sweep_workspaces`."""
+
+    def tree_hash(self) -> str:
+        """
+        The hash of all that is there now, untracked and not ignored files included; caches never count.
+
+        Every file is read: neither size nor date decides, so an edit of the same size in the same second is seen.
+        """
+        return write_tree(self._git(), tracked=self._tracked(self.commit))
+
+    def tracked_changes(self, before: str = "") -> tuple[str, ...]:
+        """
+        The tracked files that differ from `before` (a tree hash; default: the commit), changed or deleted.
+
+        New files are no changes: reports and build results are a check's right.
+        """
+        old = before or tree_id(self.mirror.git, self.commit)
+        found = deltas(self.mirror.git, old, self.tree_hash())
+        return tuple(shown(delta.path) for delta in found if not delta.is_addition)
+
+    def capture(self, parent: str, message: str) -> Change:
+        """
+        Take what is there now as one commit on `parent`, whatever the agent itself committed; kept in the mirror.
+
+        Returns:
+            The change; its commit is `parent` itself when nothing differs (K35).
+
+        Raises:
+            UsageError: a file cannot be read.
+        """
+        return commit_of_directory(self.path, parent, self.mirror, message, also_tracked=self._committed())
+
+    def offer(self) -> None:
+        """Leave the directory to an outside agent: it outlives this process until somebody removes it."""
+        (self.folder / OFFERED).touch()
+
+    def close(self) -> None:
+        """Remove the directory. May be called twice."""
+        if self.lock >= 0:
+            remove_folder(self.folder)
+            self.release()
+
+    def release(self) -> None:
+        """Give up ownership without removing anything."""
+        if self.lock >= 0:
+            os.close(self.lock)
+            self.lock = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _git(self) -> Git:
+        return self.mirror.over(self.path)
+
+    def _tracked(self, commit: str) -> dict[bytes, Entry]:
+        return {**tracked_in_tree(self.mirror.git, commit), **self._committed()}
+
+    def _committed(self) -> Mapping[bytes, Entry]:
+        """What an agent added or committed although it is ignored. Its repository may be in any state."""
+        own = Git(self.path, git_dir=self.path / ".git", work_tree=self.path)
+        if not all((self.path / ".git" / name).is_file() for name in ("HEAD", "config", "index")):
+            return {}
+        with contextlib.suppress(FixloopError, ValueError):
+            found = tracked_in_index(own)
+            return {
+                path: entry for path, entry in found.items() if entry.mode != GITLINK and not entry.sparse
+            }
+        return {}
+
+
+def open_workspace(
+    cache: Path, mirror: Mirror, commit: str, *, ticket: str, fence: int | str, subdirectory: str = ""
+) -> Workspace:
+    """
+    Make a checkout of `commit` for one attempt, in `{cache}/work/{ticket}.{fence}`.
+
+    Raises:
+        InfrastructureError: the mirror lacks the commit, or the cache cannot be written.
+    """
+    try:
+        folder = _fresh_folder(Path(os.path.abspath(cache)) / "work", f"{ticket}.{fence}")
+        lock = _own(folder)
+        scratch, path = folder / "scratch", folder / "tree" / _name(mirror.source)
+        scratch.mkdir()
+        path.mkdir(parents=True)
+        check_out(path, mirror, commit)
+        (path / subdirectory).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InfrastructureError(f"cannot make a workspace in {cache}: {error.strerror}") from error
+    return Workspace(folder, path, path / subdirectory, scratch, commit, mirror, lock)
+
+
+def sweep_workspaces(cache: Path) -> list[str]:
+    """
+    Remove the directories whose owners are gone; those offered to outside agents stay. Returns their names.
+
+    An owner holds a lock on its directory, which the kernel frees when the process is gone.
+    """
+    removed = []
+    for folder in sorted((cache / "work").glob("*/")):
+        if not (folder / OFFERED).exists() and _is_left_over(folder):
+            remove_folder(folder)
+            removed.append(folder.name)
+    return removed
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder, also where a tool made parts of it read-only."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        return
+    for inner, _, _ in os.walk(folder):
+        with contextlib.suppress(OSError):
+            os.chmod(inner, stat.S_IRWXU)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fresh_folder(work: Path, name: str) -> Path:
+    """A folder that was not there before: mkdir decides between two who want the same name."""
+    work.mkdir(parents=True, exist_ok=True)
+    plain = re.sub(r"[^\w.+-]", "_", name)[-200:].lstrip(".")
+    number, folder = 1, work / plain
+    while True:
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            number += 1
+            folder = work / f"{plain}-{number}"
+        else:
+            return folder
+
+
+def _own(folder: Path) -> int:
+    # Renamed once it is locked: whoever sees the file finds it locked.
+    new = folder / f"{LOCK}.new"
+    lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    new.rename(folder / LOCK)
+    return lock
+
+
+def _is_left_over(folder: Path) -> bool:
+    try:
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        with contextlib.suppress(FileNotFoundError):
+            return time.time() - folder.stat().st_mtime > UNOWNED_SECONDS
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(lock)
+
+
+def _name(source: str) -> str:
+    """The folder's name in the source: some tools show it, some projects depend on it."""
+    last = source.rstrip("/").rpartition("/")[2].removesuffix(".git")
+    return re.sub(r"[^\w.+-]", "_", last).lstrip(".-") or "checkout"
+
+
+def check_out(path: Path, mirror: Mirror, commit: str) -> None:
+    """Make an empty folder a detached clone that borrows its objects from the mirror."""
+    own = path / ".git"
+    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+        (own / folder).mkdir(parents=True)
+    sha256 = len(commit) == 64
+    (own / "config").write_text(CONFIG.format(format_version=int(sha256)) + (SHA256 if sha256 else ""))
+    (own / "objects/info/alternates").write_text(f"{mirror.path / 'objects'}\n")
+    (own / "packed-refs").write_bytes(_tags(mirror))
+    for name in ("shallow", "info/exclude"):
+        if (mirror.path / name).exists():
+            shutil.copyfile(mirror.path / name, own / name)
+    (own / "HEAD").write_text(f"{commit}\n")
+    Git(path).run("read-tree", "--reset", "-u", "HEAD")
+
+
+def _tags(mirror: Mirror) -> bytes:
+    return mirror.git.output("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags")
