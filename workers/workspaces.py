@@ -156,15 +156,18 @@ def open_workspace(
     """
     try:
         folder = _fresh_folder(Path(os.path.abspath(cache)) / "work", f"{ticket}.{fence}")
-        lock = _own(folder)
-        scratch, path = folder / "scratch", folder / "tree" / _name(mirror.source)
-        scratch.mkdir()
-        path.mkdir(parents=True)
-        check_out(path, mirror, commit)
-        (path / subdirectory).mkdir(parents=True, exist_ok=True)
+        path, lock = folder / "tree" / _name(mirror.source), _own(folder)
+        made = Workspace(folder, path, path / subdirectory, folder / "scratch", commit, mirror, lock)
+        with contextlib.ExitStack() as unless_complete:
+            unless_complete.callback(made.close)
+            made.scratch.mkdir()
+            made.path.mkdir(parents=True)
+            check_out(path, mirror, commit)
+            made.directory.mkdir(parents=True, exist_ok=True)
+            unless_complete.pop_all()
     except OSError as error:
         raise InfrastructureError(f"cannot make a workspace in {cache}: {error.strerror}") from error
-    return Workspace(folder, path, path / subdirectory, scratch, commit, mirror, lock)
+    return made
 
 
 def sweep_workspaces(cache: Path) -> list[str]:

@@ -227,6 +227,7 @@ def test_closing_removes_everything_also_what_is_read_only(workspace: Workspace)
 def test_a_commit_that_is_not_in_the_mirror_gives_one_sentence(mirror: Mirror, tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="git read-tree failed"):
         open_workspace(tmp_path / "cache", mirror, "0" * 39 + "1", ticket="t", fence=9)
+    assert not (tmp_path / "cache/work/t.9").exists()
 
 
 @pytest.mark.proves("K40")

@@ -114,7 +114,7 @@ class Mirror:
         with self.locked() as git:
             pushing = replace(source, inherited=git.inherited)
             specs = [f"+{commit}:refs/heads/received", *_tag_specs(source)]
-            self._write(pushing, "push", "--quiet", "--no-verify", "--no-signed", self.path, *specs)
+            self.write(pushing, "push", "--quiet", "--no-verify", "--no-signed", self.path, *specs)
             self._keep(git, commit, name)
 
     def pack(self, commit: str, *, since: str = "") -> bytes:
@@ -130,7 +130,7 @@ class Mirror:
             InfrastructureError: the pack is damaged or needs a commit that is not here.
         """
         with self.locked() as git:
-            self._write(git, "unpack-objects", "-q", stdin=pack)
+            self.write(git, "unpack-objects", "-q", stdin=pack)
             self._keep(git, commit, "")
 
     @contextmanager
@@ -139,6 +139,14 @@ class Mirror:
         with held(self._lock_path, timeout_seconds=LOCK_TIMEOUT_SECONDS) as descriptor:
             yield replace(self.git, inherited=(descriptor,))
 
+    def write(self, git: Git, *args: str | Path, stdin: bytes = b"") -> None:
+        """Run a git command that writes the mirror, whose lock is held; lock files of dead writers are removed."""
+        try:
+            git.run(*args, stdin=stdin)
+        except LockHeld:
+            _remove_stale_locks(self.path)
+            git.run(*args, stdin=stdin)
+
     @property
     def _lock_path(self) -> Path:
         return self.path.with_suffix(".lock")
@@ -146,16 +154,9 @@ class Mirror:
     def _keep(self, git: Git, commit: str, name: str) -> None:
         # Asked for first: update-ref alone would accept a commit whose tree never arrived.
         git.run("cat-file", "-e", f"{commit}^{{tree}}")
-        self._write(git, "update-ref", _kept(commit), commit)
+        self.write(git, "update-ref", _kept(commit), commit)
         if name:
-            self._write(git, "update-ref", f"refs/fixloop/{name}", commit)
-
-    def _write(self, git: Git, *args: str | Path, stdin: bytes = b"") -> None:
-        try:
-            git.run(*args, stdin=stdin)
-        except LockHeld:
-            _remove_stale_locks(self.path)
-            git.run(*args, stdin=stdin)
+            self.write(git, "update-ref", f"refs/fixloop/{name}", commit)
 
     def _create(self, sha256: bool) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)

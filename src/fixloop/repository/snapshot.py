@@ -93,7 +93,9 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
     mirror = Mirror(cache, url)
     mirror.ensure()
     with mirror.locked() as git:
-        _fetch(git, url, "+HEAD:refs/remote/HEAD", "+refs/heads/*:refs/remote/*", "+refs/tags/*:refs/tags/*")
+        _fetch(
+            mirror, url, "+HEAD:refs/remote/HEAD", "+refs/heads/*:refs/remote/*", "+refs/tags/*:refs/tags/*"
+        )
         commit = _of_remote(git, url, ref)
     mirror.keep(commit, f"{issue}/base")
     return Snapshot(source=url, commit=commit, tree=tree_id(mirror.git, commit), is_url=True)
@@ -208,9 +210,12 @@ def _refuse_credentials(url: str) -> None:
         raise UsageError("the repository's URL carries credentials; leave them to git's credential helper")
 
 
-def _fetch(git: Git, url: str, *specs: str) -> None:
+def _fetch(mirror: Mirror, url: str, *specs: str) -> None:
     try:
-        git.run("fetch", "--quiet", "--no-tags", "--prune", "--no-write-fetch-head", "--", url, *specs)
+        # Without the lock's descriptor: a credential helper's daemon would keep it long after git has ended.
+        mirror.write(
+            mirror.git, "fetch", "--quiet", "--no-tags", "--prune", "--no-write-fetch-head", "--", url, *specs
+        )
     except GitFailure as error:
         raise InfrastructureError(f"cannot fetch {url}: {str(error).partition(': ')[2]}") from error
 
