@@ -337,7 +337,7 @@ def test_a_repository_that_cannot_be_written_gives_one_sentence(tmp_path: Path) 
     repository = make_repository(tmp_path / "r", {"a": "1"})
     (repository / ".git").chmod(0o555)
     try:
-        with pytest.raises(UsageError, match="may not read or write"):
+        with pytest.raises(UsageError, match="may not write to the repository"):
             take_snapshot(repository, issue=1, cache=tmp_path / "cache")
     finally:
         (repository / ".git").chmod(0o755)

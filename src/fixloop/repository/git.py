@@ -15,7 +15,7 @@ from typing import Final
 
 from fixloop.errors import FixloopError, InfrastructureError, UsageError
 
-__all__ = ["Git", "GitFailure", "LockHeld", "clean_environment", "one_line", "shown"]
+__all__ = ["Git", "GitFailure", "LockHeld", "clean_environment", "explained", "one_line", "shown"]
 
 TIMEOUT_SECONDS: Final = 600.0
 
@@ -111,7 +111,7 @@ class Git:
         environment = self._environment() | ({} if not dated else _dates(dated))
         done = _run(self._argv(args), self, environment, stdin, timeout_seconds)
         if done.returncode not in accept:
-            raise _explained(str(args[0]), done, self.directory)
+            raise explained(str(args[0]), done, self.directory)
         return done
 
     def output(self, *args: str | Path, stdin: bytes = b"") -> bytes:
@@ -208,7 +208,8 @@ def _verb(argv: list[str]) -> str:
     return argv[1 + 2 * argv.count("-c")]
 
 
-def _explained(verb: str, done: subprocess.CompletedProcess[bytes], directory: Path) -> FixloopError:
+def explained(verb: str, done: subprocess.CompletedProcess[bytes], directory: Path) -> FixloopError:
+    """The error that says in one sentence why a git command failed and whose turn it is."""
     said = done.stderr.decode("utf-8", "replace")
     lock = re.search(r"Unable to create '([^']+\.lock)': File exists", said)
     if lock:
@@ -219,7 +220,11 @@ def _explained(verb: str, done: subprocess.CompletedProcess[bytes], directory: P
         return UsageError(
             f"git refuses {directory}: another user owns it; run as the owner or change the owner"
         )
-    if "Permission denied" in said or "insufficient permission" in said or "Read-only file system" in said:
+    if "No space left on device" in said:
+        return InfrastructureError(f"no space is left on the device for git {verb} in {directory}")
+    if "insufficient permission" in said or "Read-only file system" in said:
+        return UsageError(f"this user may not write to the repository of {directory}; run as its owner")
+    if "Permission denied" in said:
         return UsageError(f"git {verb} may not read or write in {directory}: {_cause(said)}")
     return GitFailure(f"git {verb} failed in {directory}: {_cause(said) or f'exit code {done.returncode}'}")
 

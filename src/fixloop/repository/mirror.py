@@ -76,9 +76,9 @@ class Mirror:
         Raises:
             InfrastructureError: the cache cannot be written.
         """
-        if (self.path / "HEAD").is_file():
-            return
         try:
+            if (self.path / "HEAD").is_file():
+                return
             with held(self._lock_path, timeout_seconds=LOCK_TIMEOUT_SECONDS):
                 if not (self.path / "HEAD").is_file():
                     self._create(sha256)

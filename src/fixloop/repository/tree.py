@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
-from fixloop.repository.git import Git, shown
+from fixloop.repository.git import Git, explained, shown
 
 __all__ = [
     "CACHES",
@@ -243,12 +243,11 @@ def _hash(own: Git, files: list[bytes]) -> None:
         accept=(0, 128),
     )  # fmt: skip
     if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.startswith(b"error:")] or [
-            done.stderr.strip()
-        ]
-        raise UsageError(
-            f"a file in {own.directory} cannot be read: {shown(said[0].removeprefix(b'error: '))}"
-        )
+        unreadable = [line for line in done.stderr.splitlines() if line.startswith(b"error: open(")]
+        if not unreadable:
+            raise explained("update-index", done, own.directory)
+        said = shown(unreadable[0].removeprefix(b"error: "))
+        raise UsageError(f"a file in {own.directory} cannot be read: {said}")
 
 
 def _is_barred(path: bytes) -> bool:
