@@ -1,0 +1,437 @@
+"""A whole run on a small project: what a user types, what comes of it, and what is left behind."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.project import (
+    CALC,
+    MEND,
+    RIGHT,
+    TOML,
+    Host,
+    Project,
+    completed,
+    processes_of,
+    until,
+)
+
+pytestmark = pytest.mark.slow
+
+FIXER = f"[fixer]\ncommand = \"sh -c '{MEND}'\"\n"
+
+
+def offered(told: str) -> Path:
+    """The directory that a message offers to work in."""
+    found = re.search(r"work in (/\S+), then", told)
+    assert found is not None, told
+    return Path(found[1])
+
+
+def everything_in(project: Project) -> dict[str, object]:
+    """HEAD, index, status and files: what a run must leave as it was."""
+    files = [path for path in sorted(project.folder.rglob("*")) if path.is_file()]
+    inside = [
+        path for path in files if not {".git", ".fixloop"} & set(path.relative_to(project.folder).parts)
+    ]
+    return {
+        "HEAD": project.read(".git/HEAD"),
+        "index": (project.folder / ".git/index").read_bytes(),
+        "config": project.read(".git/config"),
+        "refs": project.git(
+            "for-each-ref", "--format=%(refname)", "refs/heads/main", "refs/tags", "refs/stash"
+        ),
+        "status": project.git("status", "--porcelain"),
+        "files": {str(path): path.read_bytes() for path in inside},
+    }
+
+
+# With `run`, its own worker and the embedded Redis.
+
+
+@pytest.mark.proves("A10")
+def test_a_project_that_is_right_passes_the_first_time_and_nothing_is_left_but_its_records(
+    tmp_path: Path,
+) -> None:
+    project = Project(tmp_path / "shop", calc=RIGHT)
+    before = everything_in(project)
+
+    told = project.fixloop("run")
+
+    assert told.code == 0, told.err
+    assert told.err.startswith("issue 1: shop")
+    assert "#1 shop: passed (1 specialist" in told.out
+    assert "fixloop apply" not in told.err
+    assert everything_in(project) == before
+    refs = project.git("for-each-ref", "--format=%(refname)").split()
+    assert [ref for ref in refs if ref != "refs/heads/main"] == ["refs/fixloop/1/base"]
+    until(lambda: not processes_of(tmp_path), seconds=10, what="the end of every process")
+
+
+def test_a_failing_project_is_fixed_and_passes_and_apply_puts_the_fix_into_the_checkout(
+    tmp_path: Path,
+) -> None:
+    project = Project(tmp_path / "shop", toml=FIXER + TOML)
+    project.write("calc.py", CALC + "# not committed yet\n")
+    project.write("notes.txt", "untracked\n")
+    project.write("staged.txt", "staged\n")
+    project.git("add", "staged.txt")
+    head, index = project.git("rev-parse", "HEAD"), (project.folder / ".git/index").read_bytes()
+
+    told = project.fixloop("run", "--apply", "--name", "Adding")
+
+    assert told.code == 0, told.err
+    assert "#1 Adding: passed" in told.out
+    assert told.out.splitlines()[-1] == "calc.py"
+    assert project.read("calc.py") == RIGHT + "# not committed yet\n"
+    assert project.git("rev-parse", "HEAD") == head
+    assert (project.folder / ".git/index").read_bytes() == index
+    assert project.git("status", "--porcelain").split() == [
+        "M",
+        "calc.py",
+        "A",
+        "staged.txt",
+        "??",
+        "notes.txt",
+    ]
+    assert "+    return a + b" in project.git("show", "fixloop/1")
+    assert project.git("show", "fixloop/1:notes.txt") == "untracked\n"
+    again = project.fixloop("apply", "1")
+    assert again.code == 0
+    assert "nothing to change" in again.err
+
+
+@pytest.mark.proves("K31")
+def test_without_a_fixer_it_ends_at_once_and_goes_on_when_a_person_has_fixed_it(tmp_path: Path) -> None:
+    project = Project(tmp_path / "shop", is_git=False)
+
+    told = project.run()
+
+    assert told.code == 3
+    assert "waits for a fix of 1 failure in test-runner run 1/5" in told.out
+    assert "1 + 2 is not 3" in told.out
+    acknowledged = project.fixloop("ack", "1")
+    assert acknowledged.code == 0, acknowledged.err
+    assert "FIXREQ-1-1" in acknowledged.out
+    place = offered(acknowledged.err)
+    (place / "calc.py").write_text(RIGHT)
+    fixed = project.fixloop("fixed", "1")
+    assert (fixed.code, fixed.out) == (0, "calc.py\n"), fixed.err
+    resumed = project.fixloop("resume", "1")
+    assert resumed.code == 0, resumed.err
+    assert "passed" in resumed.out
+    assert project.read("calc.py") == CALC
+    assert project.fixloop("apply", "1").out == "calc.py\n"
+    assert project.read("calc.py") == RIGHT
+
+
+@pytest.mark.parametrize(("calc", "code"), [(CALC, 1), (RIGHT, 0)])
+def test_a_dry_run_looks_once_at_every_phase_and_asks_nobody(tmp_path: Path, calc: str, code: int) -> None:
+    fixer = "[fixer]\ncommand = \"sh -c 'touch $HOME/asked'\"\n"
+    lint = '[specialist.code-quality]\ncommand = "grep -c import calc.py"\n'
+    project = Project(tmp_path / "shop", toml=fixer + TOML + lint, calc=calc + "import os\n")
+
+    told = project.fixloop("run", "--dry")
+
+    assert told.code == code, told.out + told.err
+    assert not (project.home / "asked").exists()
+    status = project.status()
+    assert [each["iteration"] for each in status["specialists"] if each["applicable"]] == [1, 1]
+
+
+def test_ctrl_c_ends_a_run_with_everything_it_started_and_resume_goes_on(tmp_path: Path) -> None:
+    waiting = "import os, time\nwhile not os.path.exists(os.environ['HOME'] + '/go'):\n    time.sleep(0.05)\n"
+    project = Project(tmp_path / "shop", calc=RIGHT)
+    project.write("check.py", waiting + project.read("check.py"))
+    process = project.start("run")
+    until(lambda: any("check.py" in each for each in processes_of(tmp_path)), what="the check")
+
+    process.send_signal(2)
+    _, err = completed(process)
+
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    until(lambda: not processes_of(tmp_path), seconds=15, what="the end of every process")
+    (project.home / "go").touch()
+    resumed = project.fixloop("resume")
+    assert resumed.code == 0, resumed.err
+    assert "passed" in resumed.out
+
+
+# With the shared worker.
+
+
+def test_a_subdirectory_is_where_commands_run(host: Host) -> None:
+    project = host.project("mono", calc=RIGHT, files={"api/readme.txt": "one of several\n"})
+    for name in ("calc.py", "test_calc.py", "check.py", "fixloop.toml"):
+        (project.folder / name).rename(project.folder / "api" / name)
+    project.write("calc.py", "raise SystemExit('the wrong calc.py')\n")
+    project.commit()
+
+    told = project.hand_in("--repo", "api")
+
+    assert told.code == 0, told.out + told.err
+    assert project.status(at=project.folder / "api")["verdict"] == "passed"
+
+
+def test_only_runs_one_specialist(host: Host) -> None:
+    project = host.project("only", toml=TOML + '[specialist.security]\ncommand = "true"\n')
+
+    told = project.hand_in("--only", "security")
+
+    assert told.code == 0, told.out + told.err
+    assert [each["name"] for each in project.status()["specialists"] if each["applicable"]] == ["security"]
+
+
+@pytest.mark.proves("K38")
+def test_a_check_sees_only_the_variables_it_is_allowed_to(host: Host, tmp_path: Path) -> None:
+    check = "import os, sys\nsys.exit(sorted(name for name in os.environ if 'TOKEN' in name) != WANTED)\n"
+    named = Project(
+        tmp_path / "named",
+        toml='[specialist.security]\ncommand = "python env.py"\nenv = ["SHOP_TOKEN"]\n',
+        files={"env.py": check.replace("WANTED", "['SHOP_TOKEN']")},
+    )
+    unnamed = host.project(
+        "unnamed",
+        toml='[specialist.security]\ncommand = "python env.py"\nenv = ["SHOP_TOKEN"]\n',
+        files={"env.py": check.replace("WANTED", "[]")},
+    )
+
+    assert named.run(SHOP_TOKEN="x", OTHER_TOKEN="y").code == 0
+    assert unnamed.hand_in().code == 0
+
+
+@pytest.mark.proves("A33")
+def test_a_fix_in_the_checkout_is_taken_with_here(host: Host) -> None:
+    project = host.project("here")
+    assert project.hand_in().code == 3
+    project.write("calc.py", RIGHT)
+
+    fixed = project.fixloop("fixed", "1", "--here")
+
+    assert (fixed.code, fixed.out) == (0, "calc.py\n"), fixed.err
+    assert project.fixloop("watch", "1").code == 0
+    assert "nothing to change" in project.fixloop("apply", "1").err
+
+
+def test_a_fix_that_is_committed_is_taken_by_its_revision(host: Host) -> None:
+    project = host.project("revision")
+    assert project.hand_in().code == 3
+    project.write("calc.py", RIGHT)
+    project.commit()
+
+    refused = project.fixloop("fixed", "1", "--rev", "no-such-branch")
+    fixed = project.fixloop("fixed", "1", "--rev", "HEAD")
+
+    assert "no-such-branch" in refused.refusal
+    assert (fixed.code, fixed.out) == (0, "calc.py\n"), fixed.err
+    assert project.fixloop("watch", "1").code == 0
+
+
+@pytest.mark.proves("G8", "A13", "K20")
+@pytest.mark.parametrize(
+    ("decision", "code", "outcome"),
+    [("abort", 1, "aborted"), ("skip", 0, "skipped"), ("extend", 3, None), ("manual-fix", 0, "success")],
+)
+def test_an_agent_that_is_blocked_gets_a_decision(
+    host: Host, decision: str, code: int, outcome: str | None
+) -> None:
+    project = host.project(f"blocked-{decision}")
+    assert project.hand_in().code == 3
+
+    blocked = project.fixloop("fixed", "1", "--blocked", "the specification is missing")
+    [item] = [
+        each
+        for each in project.fixloop("inbox", "--json").document["items"]
+        if each["project"] == str(project.folder)
+    ]
+    decided = project.fixloop("decide", "1", decision, "--reason", "because")
+    if decision == "manual-fix":
+        (Path(re.findall(r"in (/\S+), then", decided.err)[0]) / "calc.py").write_text(RIGHT)
+        assert project.fixloop("fixed", "1").out == "calc.py\n"
+    watched = project.fixloop("watch", "1")
+
+    assert blocked.code == 0, blocked.err
+    assert "the specification is missing" in item["detail"]
+    assert decided.code == 0, decided.err
+    assert (watched.code, project.status()["outcome"]) == (code, outcome), watched.out
+    assert "because" in project.log()
+
+
+@pytest.mark.proves("A71")
+def test_an_answer_in_a_file_is_read_and_an_invalid_one_is_refused_with_what_is_missing(
+    host: Host,
+) -> None:
+    project = host.project("answered")
+    assert project.hand_in().code == 3
+    place = offered(project.fixloop("ack", "1").err)
+    (place / "calc.py").write_text(RIGHT)
+
+    refused = project.fixloop("fixed", "1", "--file", "-", stdin="I am done\n")
+    fixed = project.fixloop("fixed", "1", "--file", "-", stdin=ANSWER)
+
+    assert refused.code == 2
+    assert "Fix Completion" in refused.err
+    assert fixed.code == 0, fixed.err
+    assert project.fixloop("watch", "1").code == 0
+    said = project.fixloop("log", "1", "--json").document["entries"]
+    assert any("PVN-1-" in each["message_id"] for each in said)
+    assert any("added instead of subtracting" in each["rendered"] for each in said)
+
+
+ANSWER = """\
+## Fix Completion
+
+**Message ID**: FIXDONE-1-1
+**From**: @feature-implementer-main
+**To**: @validation-orchestrator
+**Timestamp**: 2030-01-01 00:00:00
+**Priority**: High
+
+---
+
+### Completion Summary
+
+Feature #1, iteration 1.
+
+### Fixes Applied
+
+1. added instead of subtracting
+
+### Files Modified
+
+- calc.py
+
+### Ready for Re-validation
+
+Yes, re-run test-runner
+
+---
+
+**Sent by**: Feature Implementer Main Agent
+"""
+
+
+def test_a_fix_that_weakens_a_test_is_marked(host: Host) -> None:
+    weaken = "[fixer]\ncommand = \"sh -c 'sed -i s/==.3/==-1/ test_calc.py'\"\n"
+    project = host.project("weakened", toml=weaken + TOML)
+
+    told = project.hand_in()
+
+    assert told.code == 0
+    assert "fixes touched tests or gates: test_calc.py" in told.out.splitlines()[-1]
+    assert "fixes touched tests or gates: test_calc.py" in project.fixloop("status", "1").out
+
+
+@pytest.mark.proves("A73", "K5")
+def test_a_fixer_that_fails_three_times_is_unresponsive(host: Host) -> None:
+    failing = (
+        "[fixer]\ncommand = \"sh -c 'echo tried >> $HOME/tries; echo out of credit; rm calc.py; exit 1'\"\n"
+    )
+    notify = "notify = \"sh -c 'cat > $HOME/told'\"\n"
+    project = host.project("failing", toml=notify + failing + TOML)
+
+    told = project.hand_in()
+
+    assert told.code == 3
+    assert "exit code 1" in told.out
+    assert (project.home / "tries").read_text().count("tried") == 3
+    log = project.log()
+    assert "Unresponsive" in log
+    assert "out of credit" in project.fixloop("log", "1", "--format", "markdown").out
+    escalation = until(lambda: (project.home / "told").exists() and (project.home / "told").read_text())
+    assert "## Escalation: Unresolvable Issue" in str(escalation)
+    until(lambda: "notified: sh ended with exit code 0" in project.log(), what="the record of the notice")
+
+
+@pytest.mark.proves("A71", "G2")
+def test_a_fixer_that_answers_is_believed_when_the_answer_is_valid(host: Host) -> None:
+    agent = (
+        "import json, os, pathlib, sys\n"
+        "request = json.loads(pathlib.Path(os.environ['FIXLOOP_REQUEST']).read_text())\n"
+        "assert request['workspace'] == os.getcwd(), request\n"
+        "assert (os.environ['FIXLOOP_ISSUE'], os.environ['FIXLOOP_ITERATION']) == ('1', '1')\n"
+        "assert 'FIXREQ-1-1' in sys.stdin.read()\n"
+        "tries = pathlib.Path(os.environ['HOME'], 'answers')\n"
+        "text = pathlib.Path('answer.md').read_text() if tries.exists() else 'done'\n"
+        "tries.touch()\n"
+        "pathlib.Path(os.environ['FIXLOOP_ANSWER']).write_text(text)\n"
+        "calc = pathlib.Path('calc.py')\n"
+        "calc.write_text(calc.read_text().replace('-', '+'))\n"
+    )
+    project = host.project(
+        "answering",
+        toml='[fixer]\ncommand = "python agent.py"\n' + TOML,
+        files={"agent.py": agent, "answer.md": ANSWER},
+    )
+
+    told = project.hand_in()
+
+    assert told.code == 0, told.out
+    said = project.fixloop("log", "1", "--json").document["entries"]
+    kinds = [each["message_id"].split("-")[0] for each in said]
+    assert kinds == ["DETECT", "VFR", "PVN", "FIXDONE", "REVAL", "REVALRES", "SUCCESS"]
+    assert "added instead of subtracting" in said[3]["rendered"]
+
+
+def test_a_fixer_cannot_change_its_own_gates(host: Host) -> None:
+    cheat = "sed -i s/check.py.*/true.py/ fixloop.toml"
+    project = host.project(
+        "cheated", toml=f'max_iterations = 2\n[fixer]\ncommand = "{cheat}"\n' + TOML, files={"true.py": "\n"}
+    )
+
+    told = project.hand_in()
+
+    assert told.code == 3
+    assert "Max iterations" in told.out
+    assert "fixes touched tests or gates: fixloop.toml" in told.out
+
+
+def test_what_setup_makes_is_the_interpreter(host: Host) -> None:
+    setup = f'[workspace]\nsetup = "{sys.executable} -m venv --without-pip .venv"\n'
+    check = "import sys; print(sys.prefix); sys.exit('setups' not in sys.prefix)\n"
+    project = host.project(
+        "prepared",
+        toml=setup + '[specialist.security]\ncommand = "python where.py"\n',
+        files={"where.py": check, ".gitignore": ".venv\n"},
+    )
+
+    told = project.hand_in()
+
+    assert told.code == 0, told.out
+    [evidence] = project.status()["specialists"][4]["evidence"]
+    assert "/setups/" in evidence["interpreter"]
+    assert not (project.folder / ".venv").exists()
+
+
+def test_the_same_issue_joins_what_is_live_and_begins_anew_when_it_ended(host: Host) -> None:
+    project = host.project("again")
+    first = project.fixloop("enqueue", "--issue", "5")
+    assert project.fixloop("watch", "5").code == 3
+
+    joined = project.fixloop("enqueue", "--issue", "5")
+    project.write("calc.py", RIGHT)
+    refused = project.fixloop("enqueue", "--issue", "5")
+    restarted = project.fixloop("enqueue", "--issue", "5", "--restart")
+    assert project.fixloop("watch", "5").code == 0
+    anew = project.fixloop("enqueue", "--issue", "5")
+
+    assert joined.out == first.out
+    assert "live on another tree" in refused.refusal
+    assert "--restart" in refused.refusal
+    assert [told.out.strip()[-4:] for told in (first, restarted, anew)] == ["-5-1", "-5-2", "-5-3"]
+
+
+def test_without_an_issue_the_lowest_free_number_is_taken_and_told_first(host: Host) -> None:
+    project = host.project("numbered", calc=RIGHT, toml='[specialist.security]\ncommand = "true"\n')
+    for issue in (1, 3):
+        project.fixloop("enqueue", "--issue", str(issue))
+
+    told = project.fixloop("run", "--dry")
+
+    assert told.code == 0, told.err
+    assert told.err.startswith("issue 2: numbered")
+    assert json.loads(project.fixloop("status", "2", "--json").out)["verdict"] == "passed"
