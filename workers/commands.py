@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fixloop.configuration.model import Configuration
-from fixloop.errors import InfrastructureError
+from fixloop.enqueueing import frozen_configuration
 from fixloop.offering import snapshot_in
 from fixloop.protocol.events import AnswerRejected, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.state import State
@@ -51,10 +51,4 @@ def commands() -> Commands:
 
 def configuration_of(work: Work) -> Configuration:
     """The workflow's frozen configuration."""
-    state = work.holding.state
-    data = work.store.get_artifact(state.workflow, state.configuration)
-    if data is None:
-        raise InfrastructureError(
-            f"the configuration {state.configuration[:12]} of {state.workflow} is missing from the store"
-        )
-    return Configuration.model_validate_json(data)
+    return frozen_configuration(work.store, work.holding.state)

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from workers.interpreter import Interpreter, source_roots
+from fixloop.interpreters import Interpreter
+from workers.interpreter import source_roots
 from workers.workspaces import Workspace
 
 __all__ = ["allowed_names", "allowed_variables", "environment_for"]

@@ -3,15 +3,17 @@
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from fixloop.configuration.model import Configuration
 from fixloop.errors import FixloopError
+from fixloop.interpreters import Interpreter, choose_interpreter
 from fixloop.repository.snapshot import Snapshot
 from workers.crew import Work
 from workers.environment import allowed_names, allowed_variables, environment_for
-from workers.interpreter import Interpreter, choose_interpreter, probe_imports
+from workers.interpreter import probe_imports
 from workers.preparation import Setup, lend_node_modules, prepare
 from workers.workspaces import Workspace
 
@@ -35,10 +37,22 @@ class Ground:
     def interpreter(self) -> str:
         return self.chosen.path
 
+    @cached_property
+    def _environment(self) -> dict[str, str]:
+        return environment_for(self.workspace, self.chosen)
+
     def environment(self, names: Sequence[str]) -> dict[str, str]:
-        """A fresh environment, with caches of its own, for one command."""
+        """
+        What a command sees; its caches are fresh and shared by all commands on this ground.
+
+        Args:
+            names: further variables that the configuration asks for.
+        """
         allowed = allowed_names(names, shared=self.shared, variables=os.environ)
-        return environment_for(self.workspace, self.chosen, names=allowed)
+        further = {name: os.environ[name] for name in allowed if name in os.environ}
+        if "PYTHONPATH" in further:
+            further["PYTHONPATH"] = os.pathsep.join((self._environment["PYTHONPATH"], further["PYTHONPATH"]))
+        return self._environment | further
 
     def report_path(self, check: str, kind: str) -> Path:
         """Where a check is to write its report; nothing is there yet."""
@@ -61,7 +75,7 @@ def open_ground(
     )
     ground = Ground(workspace, chosen, shared)
     problem = probe_imports(chosen, workspace.directory, workspace.path, ground.environment(()))
-    return Ground(workspace, chosen, shared, problem or "")
+    return replace(ground, problem=problem) if problem else ground
 
 
 def _prepared(

@@ -1,23 +1,21 @@
-"""Which `python` checks run with, and whether it imports the project from the workspace.
+"""Whether an interpreter imports the project from the workspace.
 
-Owns the choice and the proof. Refuses an interpreter that takes the project from anywhere but the workspace.
+Owns the proof. Refuses an interpreter that takes the project from anywhere but the workspace.
 """
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
+from fixloop.interpreters import Interpreter
 from fixloop.repository.git import one_line
 
-__all__ = ["Interpreter", "choose_interpreter", "probe_imports", "source_roots", "venv_in"]
+__all__ = ["probe_imports", "source_roots"]
 
-VENV_NAMES: Final = (".venv", "venv")
 PROBE_SECONDS: Final = 120.0
 NOT_IMPORTED: Final = frozenset(
     {"tests", "test", "testing", "e2e", "conftest", "setup", "noxfile", "docs", "doc", "examples"}
@@ -46,49 +44,6 @@ for name in json.loads(sys.argv[1]):
     found[name] = [places[0] if places else "", ""]
 sys.stdout.write("\\n" + json.dumps(found) + "\\n")
 """
-
-
-@dataclass(frozen=True)
-class Interpreter:
-    """A Python to run checks with; `path` is empty where the machine has none."""
-
-    path: str
-    prefix: str
-    """The virtual environment's folder, empty for one without."""
-    origin: Literal["setup", "checkout", "VIRTUAL_ENV", "PATH", "none"]
-
-
-def choose_interpreter(
-    *, made: Path | None, source: Path | None, subdirectory: str, variables: Mapping[str, str]
-) -> Interpreter:
-    """
-    The interpreter, in order: what setup made, the checkout's `.venv` or `venv`, `$VIRTUAL_ENV`, PATH.
-
-    Args:
-        made: the folder in which `[workspace] setup` ran (`prepare`), None where there is no setup.
-        source: the top of the user's checkout, None where the source is a URL.
-        subdirectory: where commands run, seen from the top.
-        variables: the worker's environment.
-    """
-    for top, origin in ((made, "setup"), (source, "checkout")):
-        venv = venv_in(top, subdirectory) if top is not None else None
-        if venv is not None:
-            return Interpreter(str(_python_of(venv)), str(venv), "setup" if origin == "setup" else "checkout")
-    active = variables.get("VIRTUAL_ENV", "")
-    if active and _is_venv(Path(active)):
-        return Interpreter(str(_python_of(Path(active))), active, "VIRTUAL_ENV")
-    path = variables.get("PATH", os.defpath)
-    program = shutil.which("python", path=path) or shutil.which("python3", path=path)
-    return Interpreter(program, "", "PATH") if program else Interpreter("", "", "none")
-
-
-def venv_in(top: Path, subdirectory: str) -> Path | None:
-    """The virtual environment in a checkout: where commands run, else at the top."""
-    for folder in dict.fromkeys((top / subdirectory, top)):
-        for name in VENV_NAMES:
-            if _is_venv(folder / name):
-                return folder / name
-    return None
 
 
 def source_roots(directory: Path) -> list[Path]:
@@ -173,11 +128,3 @@ def _in_namespace(name: str, folder: Path) -> Iterator[tuple[str, str]]:
     for inner in sorted(folder.iterdir()):
         if inner.name.isidentifier() and (inner / "__init__.py").is_file():
             yield f"{name}.{inner.name}", str(inner)
-
-
-def _is_venv(folder: Path) -> bool:
-    return (folder / "pyvenv.cfg").is_file() and os.access(_python_of(folder), os.X_OK)
-
-
-def _python_of(venv: Path) -> Path:
-    return venv / "bin" / "python"

@@ -3,6 +3,7 @@
 The same code serves `run`, `enqueue`, the Python call and the Celery task. The same call twice is one workflow.
 """
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,14 +17,26 @@ from fixloop.configuration.document import read_document
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.engine import Engine
-from fixloop.errors import RefusedError, UsageError
+from fixloop.errors import InfrastructureError, RefusedError, UsageError
+from fixloop.interpreters import choose_interpreter, importable_with
 from fixloop.protocol.events import Cancelled, WorkflowStarted
 from fixloop.protocol.state import Limits, State
-from fixloop.repository.identity import Project, project_of, project_of_url
+from fixloop.repository.identity import Project, project_of, project_of_url, top_of
 from fixloop.repository.snapshot import Snapshot, is_url, mirror_of, take_snapshot, take_snapshot_of_url
+from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_id
 
-__all__ = ["Enqueued", "Feature", "enqueue", "exported", "limits_of", "project_at", "refuse_unusable"]
+__all__ = [
+    "Enqueued",
+    "Feature",
+    "configuration_in",
+    "enqueue",
+    "exported",
+    "frozen_configuration",
+    "limits_of",
+    "project_at",
+    "refuse_unusable",
+]
 
 
 class Feature(BaseModel):
@@ -71,7 +84,7 @@ def refuse_unusable(feature: Feature) -> None:
     """
     if not is_url(feature.repo) and not feature.ref:
         directory = _directory(feature)
-        _check_fixer(_configuration(directory, feature, project_at(directory)), directory)
+        _check_fixer(_configuration(directory, feature, project_at(directory), directory), directory)
 
 
 def enqueue(engine: Engine, feature: Feature, *, cache: Path) -> Enqueued:
@@ -109,6 +122,21 @@ def limits_of(configuration: Configuration) -> Limits:
     )
 
 
+def frozen_configuration(store: Store, state: State) -> Configuration:
+    """
+    The configuration a workflow goes by.
+
+    Raises:
+        InfrastructureError: the store has lost it.
+    """
+    data = store.get_artifact(state.workflow, state.configuration)
+    if data is None:
+        raise InfrastructureError(
+            f"the configuration {state.configuration[:12]} of {state.workflow} is missing from the store"
+        )
+    return Configuration.model_validate_json(data)
+
+
 @contextmanager
 def exported(snapshot: Snapshot, commit: str, cache: Path) -> Iterator[Path]:
     """The folder a workflow's commands see, at `commit`, as plain files in a temporary place."""
@@ -130,7 +158,7 @@ def _prepare(engine: Engine, feature: Feature, cache: Path) -> _Prepared:
     project = project_at(directory)
     if feature.ref:
         return _from_ref(engine, feature, cache, directory)
-    configuration = _configuration(directory, feature, project)
+    configuration = _configuration(directory, feature, project, directory)
     _check_fixer(configuration, directory)
     issue = _number(engine, project, feature)
     globs = configuration.workspace.copy_globs
@@ -152,7 +180,7 @@ def _from_ref(engine: Engine, feature: Feature, cache: Path, directory: Path) ->
     issue = _number(engine, project, feature)
     snapshot = take_snapshot(directory, issue=issue, cache=cache, ref=feature.ref)
     with exported(snapshot, snapshot.commit, cache) as folder:
-        configuration = _configuration(folder, feature, project)
+        configuration = _configuration(folder, feature, project, directory)
     _check_fixer(configuration, directory)
     return _Prepared(project, issue, snapshot, configuration)
 
@@ -165,16 +193,39 @@ def _from_url(engine: Engine, feature: Feature, cache: Path) -> _Prepared:
         configured = read_document(folder).table.get("project", "")
         if configured and isinstance(configured, str):
             project = project_of_url(feature.repo, configured)
-        configuration = _configuration(folder, feature, project)
+        configuration = _configuration(folder, feature, project, folder)
         _check_fixer(configuration, folder)
     return _Prepared(project, issue, snapshot, configuration)
 
 
-def _configuration(directory: Path, feature: Feature, project: Project) -> Configuration:
-    loaded = load_configuration(directory, fixer=feature.fixer, only=feature.only, project=project.name)
+def _configuration(directory: Path, feature: Feature, project: Project, home: Path) -> Configuration:
+    loaded = configuration_in(
+        directory, home=home, fixer=feature.fixer, only=feature.only, project=project.name
+    )
     if feature.max_iterations is None:
         return loaded
     return loaded.model_copy(update={"max_iterations": feature.max_iterations})
+
+
+def configuration_in(
+    directory: Path, *, home: Path, fixer: str | None = None, only: str | None = None, project: str
+) -> Configuration:
+    """
+    The configuration of a folder, with the presets of the tools that its interpreter has.
+
+    Args:
+        directory: what is configured.
+        home: the folder's place in the user's checkout, whose interpreter will be used; itself where there is none.
+
+    Raises:
+        UsageError: the configuration is wrong, or nothing applies.
+    """
+    top, subdirectory = top_of(home)
+    chosen = choose_interpreter(made=None, source=top, subdirectory=subdirectory, variables=os.environ)
+    loaded = load_configuration(
+        directory, fixer=fixer, only=only, project=project, importable=importable_with(chosen)
+    )
+    return loaded.model_copy(update={"only": only or ""})
 
 
 def _number(engine: Engine, project: Project, feature: Feature) -> int:
@@ -191,7 +242,9 @@ def _check_fixer(configuration: Configuration, directory: Path) -> None:
     program = configuration.fixer.command[0]
     local = directory / program if "/" in program else None
     if shutil.which(program) is None and not (local is not None and local.is_file()):
-        raise UsageError(f"the fixer's command {program!r} is not found; install it or mend `[fixer] command`")
+        raise UsageError(
+            f"the fixer's command {program!r} is not found; install it or mend `[fixer] command`"
+        )
 
 
 def _join(engine: Engine, live: str, prepared: _Prepared, feature: Feature) -> Enqueued | None:

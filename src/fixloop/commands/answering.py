@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from fixloop.commands.session import Issue, ProjectOption, Session, open_session
-from fixloop.configuration.loading import load_configuration
-from fixloop.enqueueing import exported, limits_of
+from fixloop.enqueueing import configuration_in, exported, frozen_configuration, limits_of
 from fixloop.errors import RefusedError, UsageError
 from fixloop.offering import mirror_for, offer, offered_at, snapshot_in
 from fixloop.protocol.answers import InvalidAnswer, parse_answer
@@ -219,8 +218,12 @@ def _answer(session: Session, state: State, file: Path) -> tuple[str, tuple[str,
 def _reread(session: Session, state: State, commit: str) -> Reread:
     """The configuration as the person left it: a manual fix may change the gates, and the log says so."""
     snapshot = snapshot_in(state)
+    frozen = frozen_configuration(session.store, state)
     with exported(snapshot, commit, session.settings.cache_dir) as folder:
-        loaded = load_configuration(folder, project=state.project)
+        home = folder if snapshot.is_url else Path(snapshot.source) / snapshot.subdirectory
+        loaded = configuration_in(folder, home=home, only=frozen.only or None, project=state.project)
+    # The gates are re-read; who fixes stays as it was handed in.
+    loaded = loaded.model_copy(update={"fixer": frozen.fixer})
     digest = session.store.put_artifact(state.workflow, loaded.to_json().encode())
     return digest, tuple(entry.name for entry in loaded.specialists), limits_of(loaded)
 

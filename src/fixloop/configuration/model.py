@@ -77,6 +77,8 @@ class Configuration(_Frozen):
     max_iterations: int = Field(default=5, ge=1)
     notify: tuple[str, ...] = ()
     workspace: WorkspaceSettings = WorkspaceSettings()
+    only: str = ""
+    """The one specialist that a flag asked for; it holds for a configuration that is read again, too."""
     fixer: Fixer | None = None
     """None: the engine waits for a person or an outside agent."""
     specialists: tuple[SpecialistChecks, ...] = ()
