@@ -19,12 +19,17 @@ FROM python:3.12-slim
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends git \
  && rm -rf /var/lib/apt/lists/*
-# Repositories are mounted from outside and belong to somebody else; git would refuse to read them.
+# Whoever owns the repositories that are mounted: the workers write refs below refs/fixloop/ there.
+ARG UID=10001
+# Mounted repositories may belong to somebody else all the same; git would refuse to read them.
 RUN git config --system --add safe.directory '*' \
- && useradd --create-home --uid 10001 fixloop \
+ && useradd --create-home --uid "$UID" fixloop \
  && install -d -o fixloop -g fixloop /cache /repositories
 COPY --from=build /opt/fixloop /opt/fixloop
-ENV PATH=/opt/fixloop/bin:$PATH PYTHONUNBUFFERED=1 FIXLOOP_CACHE_DIR=/cache
+# Only the command: with the environment's `python` first on the PATH, a project that forgot a dependency
+# which fixloop happens to have would pass.
+RUN ln -s /opt/fixloop/bin/fixloop /usr/local/bin/fixloop
+ENV PYTHONUNBUFFERED=1 FIXLOOP_CACHE_DIR=/cache
 USER fixloop
 WORKDIR /repositories
 HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --retries=3 CMD ["fixloop", "worker", "--check"]
