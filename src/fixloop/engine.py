@@ -186,9 +186,8 @@ def hold(ticket: Ticket, claim: Claim, owner: str) -> Holding:
     )
 
 
-def plain_fields(outcome: Outcome) -> dict[str, str]:
+def plain_fields(state: State) -> dict[str, str]:
     """What a person would look for with `redis-cli`, beside the snapshot (DESIGN, Redis)."""
-    state = outcome.state
     active = state.active
     return {
         "project": state.project,
@@ -219,19 +218,22 @@ def _commit(
     live: bool | None = None,
 ) -> Commit:
     state = outcome.state
+    # What comes from outside and asks for a step takes the place of the one in progress: a fix brought by hand,
+    # that of the fixer which still runs. Left alone, that one would be refused and offered again for ever.
+    supersedes = held is None and basis.version > 0 and bool(outcome.steps)
     return Commit(
         workflow=state.workflow,
         expected_version=basis.version,
         head=basis.head,
         snapshot=state.model_dump_json(exclude_defaults=True).encode(),
-        fields=plain_fields(outcome),
+        fields=plain_fields(state),
         entry=_entry(event, outcome, basis.moment, held),
         ticket=held.ticket.id if held is not None else "",
         owner=held.owner if held is not None else "",
         fence=held.fence if held is not None else 0,
         operation=operation,
         new_tickets=outcome.steps,
-        drop_all_tickets=outcome.withdraws_tickets,
+        drop_all_tickets=outcome.withdraws_tickets or supersedes,
         set_deadlines=outcome.deadlines,
         clear_deadlines=outcome.cleared_deadlines,
         clear_all_deadlines=outcome.withdraws_tickets,

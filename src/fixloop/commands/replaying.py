@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from fixloop.engine import load_state, plain_fields
 from fixloop.errors import FixloopError
 from fixloop.protocol.events import event_from_json
 from fixloop.protocol.messages import Message
@@ -39,12 +40,23 @@ class _Replayed(NamedTuple):
 
 def audit(store: Store, workflow: str) -> Audit:
     """Check a workflow's chain; where that holds, replay it."""
-    problems = store.verify(workflow)
+    problems = store.verify(workflow) or list(_changed_fields(store, workflow))
     if problems:
         return Audit(workflow, 0, 0, tuple(problems))
     entries = store.history(workflow)
     replayed, found = replay(entries)
     return Audit(workflow, len(entries), replayed, tuple(found))
+
+
+def _changed_fields(store: Store, workflow: str) -> Iterator[str]:
+    """The plain fields beside the snapshot are what lists show, and no digest covers them."""
+    found = store.read(workflow)
+    if found is None:
+        return
+    for name, value in plain_fields(load_state(found.snapshot)).items():
+        shown = found.fields.get(name, "")
+        if shown != value:
+            yield f"field {name} was changed: it says {shown!r}, the snapshot {value!r}"
 
 
 def replay(entries: Iterable[Entry]) -> tuple[int, list[str]]:

@@ -1,0 +1,196 @@
+"""What `fixloop audit verify` says when somebody edits a history in Redis by hand."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import pytest
+import redis
+
+from fixloop.store.entries import digest_of, inflate, pack
+from fixloop.store.keys import artifact_key, history_key, workflow_key
+from tests.e2e.project import MEND, TOML, Host, Project, Told
+
+pytestmark = [pytest.mark.slow, pytest.mark.proves("B18")]
+
+
+class Kept(NamedTuple):
+    """A workflow that has ended, and a way to its keys."""
+
+    project: Project
+    client: Any
+    """redis-py's; its types know of no list items that are bytes."""
+    workflow: str
+
+    def entry(self, index: int) -> bytes:
+        return bytes(self.client.lindex(history_key(self.workflow), index))
+
+    def verify(self, *words: str) -> Told:
+        return self.project.fixloop("audit", "verify", *words)
+
+
+@pytest.fixture(scope="module")
+def kept(host: Host) -> Iterator[Kept]:
+    """A project whose one failure was fixed."""
+    project = host.project("audited", toml=f'[fixer]\ncommand = "{MEND}"\n' + TOML)
+    assert project.hand_in().code == 0
+    client = redis.Redis.from_url(host.url)
+    try:
+        yield Kept(project, client, project.status()["workflow_id"])
+    finally:
+        client.close()
+
+
+@contextmanager
+def put_back(client: Any, key: str) -> Iterator[None]:
+    """Whatever the block does to `key`, it is undone."""
+    before = client.dump(key)
+    try:
+        yield
+    finally:
+        client.restore(key, 0, before, replace=True)
+
+
+def flipped(data: bytes) -> bytes:
+    """One bit of one byte is another."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+def reworded(data: bytes) -> bytes:
+    """A lie in the same form: the entry as it would have been stored, had it said something else."""
+    text = inflate(data)
+    assert text is not None
+    return pack(text.replace(b"test-runner", b"test-winner"))
+
+
+def test_a_history_that_nobody_touched_is_verified(kept: Kept) -> None:
+    told = kept.verify("1")
+
+    assert (told.code, told.err) == (0, "")
+    assert told.out.startswith(f"{kept.workflow}: verified: ")
+
+
+@pytest.mark.parametrize("lie", [flipped, reworded])
+@pytest.mark.parametrize("seq", [1, 4, -1])
+def test_a_changed_entry_is_named(kept: Kept, seq: int, lie: Callable[[bytes], bytes]) -> None:
+    key = history_key(kept.workflow)
+    length = kept.client.llen(key)
+    index = seq - 1 if seq > 0 else length - 1
+
+    with put_back(kept.client, key):
+        kept.client.lset(key, index, lie(kept.entry(index)))
+        told = kept.verify("1")
+
+    assert told.code == 1
+    assert f"{kept.workflow}: entry {index + 1} " in told.out
+    assert "Traceback" not in told.err
+    assert kept.verify("1").code == 0
+
+
+def test_an_entry_that_was_taken_out_is_named(kept: Kept) -> None:
+    key = history_key(kept.workflow)
+
+    with put_back(kept.client, key):
+        kept.client.lset(key, 2, b"gone")
+        kept.client.lrem(key, 1, "gone")
+        told = kept.verify("1")
+
+    assert told.code == 1
+    assert "entry 3 is missing" in told.out
+
+
+def test_entries_that_were_put_in_another_order_are_named(kept: Kept) -> None:
+    key = history_key(kept.workflow)
+    second, third = kept.entry(1), kept.entry(2)
+
+    with put_back(kept.client, key):
+        kept.client.lset(key, 1, third)
+        kept.client.lset(key, 2, second)
+        told = kept.verify("1")
+
+    assert told.code == 1
+    assert "entry 3 was changed" in told.out
+
+
+@pytest.mark.parametrize(
+    "lie", [flipped, lambda data: pack((inflate(data) or b"").replace(b"success", b"skipped"))]
+)
+def test_a_changed_snapshot_is_named(kept: Kept, lie: Callable[[bytes], bytes]) -> None:
+    key = workflow_key(kept.workflow)
+    snapshot = kept.client.hget(key, "snapshot")
+
+    with put_back(kept.client, key):
+        kept.client.hset(key, "snapshot", lie(snapshot))
+        told = kept.verify("1")
+
+    assert told.code == 1
+    assert "the snapshot" in told.out
+
+
+def test_a_verdict_that_was_written_beside_the_snapshot_is_named(kept: Kept) -> None:
+    key = workflow_key(kept.workflow)
+
+    with put_back(kept.client, key):
+        kept.client.hset(key, "verdict", "passed_with_known_issues")
+        told = kept.verify("1")
+
+    assert told.code == 1
+    assert "verdict" in told.out
+
+
+@pytest.mark.parametrize("what", ["changed", "missing"])
+def test_a_changed_or_missing_artifact_is_named_with_its_entry(kept: Kept, what: str) -> None:
+    digest = named_artifact(kept)
+    key = artifact_key(kept.workflow, digest)
+
+    with put_back(kept.client, key):
+        if what == "changed":
+            kept.client.set(key, pack(b"another report"))
+        else:
+            kept.client.delete(key)
+        told = kept.verify("1")
+
+    assert told.code == 1
+    assert f"artifact {digest}, named by entry " in told.out
+    assert what in told.out
+
+
+def test_a_whole_chain_that_was_computed_anew_is_caught_by_deciding_again(kept: Kept) -> None:
+    key, hash_key = history_key(kept.workflow), workflow_key(kept.workflow)
+    entries = kept.client.lrange(key, 0, -1)
+
+    with put_back(kept.client, key), put_back(kept.client, hash_key):
+        head = ""
+        for index, stored in enumerate(entries):
+            content = (inflate(stored) or b"").replace(b"1 failure", b"9 failures")
+            before = content.partition(b'"prev":"')[2].partition(b'"')[0]
+            forged = pack(content.replace(b'"prev":"' + before, b'"prev":"' + head.encode()))
+            kept.client.lset(key, index, forged)
+            head = digest_of(forged)
+        kept.client.hset(hash_key, "head", head)
+        told = kept.verify("1")
+
+    assert told.code == 1
+    assert "entry 2" in told.out
+
+
+def test_all_workflows_of_the_project_are_verified_without_a_number(kept: Kept) -> None:
+    key = history_key(kept.workflow)
+
+    with put_back(kept.client, key):
+        kept.client.lset(key, 0, b"")
+        told = kept.verify("--json")
+
+    assert told.code == 1
+    [found] = told.document["workflows"]
+    assert found["problems"][0].startswith("entry 1 was changed")
+
+
+def named_artifact(kept: Kept) -> str:
+    """The digest of a report that the history names."""
+    told = kept.project.fixloop("log", "1", "--all", "--json")
+    assert told.code == 0
+    entries = kept.client.lrange(history_key(kept.workflow), 0, -1)
+    named = [(inflate(stored) or b"").partition(b'"artifacts":["')[2][:64].decode() for stored in entries]
+    return [digest for digest in named if digest][1]
