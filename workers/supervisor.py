@@ -7,6 +7,7 @@ Every second it also gives back the tickets of owners that no longer live on thi
 import json
 import logging
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -18,11 +19,14 @@ from typing import Any, Final
 
 from fixloop.errors import InfrastructureError
 from fixloop.owner import is_dead_here
+from fixloop.settings import load_settings
 from fixloop.store.contract import Store
+from fixloop.store.redis_store import RedisStore
 from workers import lifeline
 from workers.following import hint_again
 from workers.process import process
 from workers.sweeper import SHARED_QUEUES
+from workers.workspaces import sweep_workspaces
 
 __all__ = ["Child", "queues_for", "release_dead", "supervise"]
 
@@ -33,7 +37,9 @@ STEADY_SECONDS: Final = 30.0
 """Alive so long, its next death is a new story: the backoff begins anew."""
 SETTLED_SECONDS: Final = 3.0
 DRAIN_SECONDS: Final = 8.0
+GONE_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.2
+TIDY_SECONDS: Final = 60.0
 
 
 class Child:
@@ -43,6 +49,8 @@ class Child:
         self.role = role
         self._options = json.dumps(options)
         self._reading, self._writing = os.pipe()
+        # The other way round: held by the process and what it forked, so its end says that they are all gone.
+        self._present, self._presence = os.pipe()
         self._deaths = 0
         self._due = 0.0
         self._started = 0.0
@@ -70,14 +78,17 @@ class Child:
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("launch.py")), self.role, self._options],
             env=environment,
-            pass_fds=(self._reading,),
+            pass_fds=(self._reading, self._presence),
             stdin=subprocess.DEVNULL,
         )
         self._started = now
 
     def is_steady(self) -> bool:
         """True when it runs and did not start only just now."""
-        return not self.ended() and time.monotonic() - self._started > SETTLED_SECONDS
+        # Asked by another thread than the one that tends it.
+        running = self.process
+        alive = running is not None and running.poll() is None
+        return alive and time.monotonic() - self._started > SETTLED_SECONDS
 
     def stop(self, number: signal.Signals) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -87,9 +98,12 @@ class Child:
         return self.process is None or self.process.poll() is not None
 
     def cut(self) -> None:
-        """Close the lifeline: the process and its children end at once."""
-        os.close(self._writing)
-        os.close(self._reading)
+        """Close the lifeline: the process and its children end at once. Returns when they have."""
+        for descriptor in (self._writing, self._reading, self._presence):
+            os.close(descriptor)
+        if not select.select([self._present], [], [], GONE_SECONDS)[0]:
+            log.warning("%s still runs %.0f s after its end", self.role, GONE_SECONDS)
+        os.close(self._present)
 
 
 def reason(code: int) -> str:
@@ -116,21 +130,23 @@ def supervise(options: Mapping[str, Any]) -> int:
 
     Options: `concurrency` (processes for work), `queue` (a single workflow's own; empty for the shared ones).
     """
-    work, control = queues_for(str(options.get("queue", "")))
+    own = str(options.get("queue", ""))
+    work, control = queues_for(own)
     children = [
-        Child("sweep", {"queues": [*work, *control]}),
+        Child("sweep", {"queues": [*work, *control], "control": control[0]}),
         Child("control", {"queues": control}),
         Child("work", {"queues": work, "concurrency": options.get("concurrency", 1)}),
     ]
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
-    releaser = threading.Thread(target=_release_for_ever, args=(stopped, children[-1]), daemon=True)
-    releaser.start()
+    for target, arguments in ((_release_for_ever, (stopped, children[-1])), (_tidy_for_ever, (stopped,))):
+        threading.Thread(target=target, args=arguments, daemon=True).start()
     while not stopped.wait(POLL_SECONDS):
         for child in children:
             child.tend()
-    _drain(children)
+    # A single workflow's worker is stopped when nothing is left to do, or by a person who does not want to wait.
+    _drain(children, 0.0 if own else DRAIN_SECONDS)
     return 0
 
 
@@ -152,16 +168,33 @@ def _release_for_ever(stopped: threading.Event, work: Child) -> None:
             log.warning("%s", error)
 
 
-def _drain(children: Sequence[Child]) -> None:
+def _tidy_for_ever(stopped: threading.Event) -> None:
+    _tidy()
+    while not stopped.wait(TIDY_SECONDS):
+        _tidy()
+
+
+def _tidy() -> None:
+    """Remove the workspaces of attempts that died, whichever worker of this machine they were of."""
+    try:
+        for name in sweep_workspaces(load_settings().cache_dir):
+            log.warning("the workspace of %s was left behind by a dead process and is removed", name)
+    except OSError as error:
+        log.warning("workspaces cannot be tidied: %s", error)
+
+
+def _drain(children: Sequence[Child], patience_seconds: float) -> None:
     for child in children:
         child.stop(signal.SIGTERM)
-    deadline = time.monotonic() + DRAIN_SECONDS
+    deadline = time.monotonic() + patience_seconds
     while time.monotonic() < deadline and not all(child.ended() for child in children):
         time.sleep(0.05)
     for child in children:
         child.stop(signal.SIGKILL)
         child.cut()
     try:
-        release_dead(process().store, poison=False)
+        # Without the patience of a worker: whoever stops us waits.
+        release_dead(RedisStore(os.environ["FIXLOOP_STATE_URL"]), poison=False)
     except InfrastructureError as error:
         log.warning("%s", error)
+    _tidy()

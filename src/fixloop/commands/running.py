@@ -1,9 +1,10 @@
 """Taking a feature through: `run`, `resume`, `enqueue`, `apply`."""
 
 import sys
+import time
 import uuid
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ import typer
 from fixloop.commands import outcome, progress
 from fixloop.commands.session import Issue, OptionalIssue, ProjectOption, Session, open_session
 from fixloop.enqueueing import Enqueued, Feature, enqueue, project_at, refuse_unusable
-from fixloop.errors import FixloopError, InfrastructureError, RefusedError, UsageError
+from fixloop.errors import FixloopError, InfrastructureError, RefusedError
 from fixloop.offering import mirror_for, offer, snapshot_in
 from fixloop.protocol.events import DecisionMade
 from fixloop.protocol.messages import Decision
@@ -67,7 +68,8 @@ def run(
         handed_in = enqueue(session.engine, feature, cache=session.settings.cache_dir)
         state = handed_in.state
         typer.echo(f"issue {state.issue}: {state.name}, workflow {handed_in.workflow}", err=True)
-        _carry_on(session, handed_in.workflow, dry=dry, since=0)
+        with _interruptible(state):
+            _carry_on(session, handed_in.workflow, dry=dry, since=0)
         _close(session, handed_in.workflow, path, apply=apply, dry=dry, handed_in=handed_in)
 
 
@@ -78,7 +80,8 @@ def resume(
     """Go on where a killed `run` stopped; of a finished one, the result again."""
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        _carry_on(session, workflow, dry=False, since=None)
+        with _interruptible(session.engine.state(workflow)):
+            _carry_on(session, workflow, dry=False, since=None)
         _close(session, workflow, session.directory, apply=False, dry=False, handed_in=None)
 
 
@@ -115,12 +118,22 @@ def apply_command(issue: Issue, project: ProjectOption = None) -> None:
         _apply(session.engine.state(workflow), session, session.directory)
 
 
+@contextmanager
+def _interruptible(state: State) -> Iterator[None]:
+    """Ctrl-C ends the worker with all it runs, and one line tells how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted; go on with `fixloop resume {state.issue}`", err=True)
+        raise typer.Exit(outcome.ExitCode.INTERRUPTED) from None
+
+
 def _carry_on(session: Session, workflow: str, *, dry: bool, since: int | None) -> None:
     """Follow the workflow, with a worker of its own, until it ends or nobody here can go on."""
     state = session.engine.state(workflow)
     with ExitStack() as running:
         tick = None
-        if state.queue and not outcome.is_settled(state):
+        if state.queue and (not outcome.is_settled(state) or _is_telling(session, workflow)):
             tick = _worker(session, state, running)
         while True:
             state = progress.follow(session, workflow, until=_stops, since=since, tick=tick)
@@ -131,7 +144,21 @@ def _carry_on(session: Session, workflow: str, *, dry: bool, since: int | None) 
                 _show_offer(session, state)
                 state = progress.follow(session, workflow, until=_moved_on, tick=tick)
             else:
-                return
+                break
+        if tick is not None:
+            _until_told(session, workflow, tick)
+
+
+def _until_told(session: Session, workflow: str, tick: Callable[[], None]) -> None:
+    while _is_telling(session, workflow):
+        tick()
+        time.sleep(progress.POLL_SECONDS)
+
+
+def _is_telling(session: Session, workflow: str) -> bool:
+    """True while the person who has to decide is still to be told: the notify command is a step of its own."""
+    found = session.store.read(workflow)
+    return found is not None and any(held.ticket.step == "notify" for held in found.tickets)
 
 
 def _stops(state: State) -> bool:
