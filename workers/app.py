@@ -6,3 +6,4 @@ __all__ = ["app"]
 
 app = Celery("fixloop", include=["workers.tasks"])
 app.config_from_object("config.celeryconfig")
+app.conf.worker_consumer = "workers.consumer:Consumer"

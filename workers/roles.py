@@ -5,29 +5,41 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from celery.signals import worker_process_init
+from celery.exceptions import CPendingDeprecationWarning
+from celery.signals import worker_process_init, worker_ready
 
 from workers import lifeline
 
 __all__ = ["main"]
 
+# Celery looks for dead work processes every 5 s: the pipe that should tell it at once is inherited by those
+# forked later, and does not close.
+LOOK_SECONDS: Final = 0.5
+
 
 def main(role: str, options: Mapping[str, Any]) -> int:
     """Be `role` until told to stop; returns the exit code."""
+    level = os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING")
     logging.basicConfig(
-        level=os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING"),
+        level=level,
         stream=sys.stderr,
         format=f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s",
     )
+    # Celery sets the root's level to its own.
+    logging.getLogger("fixloop").setLevel(level)
+    # Celery's about the settings that are as they are for a reason, at each lost connection.
+    warnings.simplefilter("ignore", CPendingDeprecationWarning)
     lifeline.attach()
     return _ROLES[role](options)
 
 
 def _work(options: Mapping[str, Any]) -> int:
     worker_process_init.connect(_forked, weak=False)
+    worker_ready.connect(_look_after_pool, weak=False)
     count = int(options["concurrency"])
     return _celery("work", options["queues"], ["--pool", "prefork", "--concurrency", str(count)])
 
@@ -50,6 +62,11 @@ def _forked(**_: Any) -> None:
     lifeline.attach()
 
 
+def _look_after_pool(sender: Any, **_: Any) -> None:
+    """Once for each connection: Celery cancels the timers of a lost one."""
+    sender.hub.call_repeatedly(LOOK_SECONDS, sender.pool._pool.maintain_pool)
+
+
 def _sweep(options: Mapping[str, Any]) -> int:
     from workers.process import process
     from workers.sweeper import Sweeper, sweep_for_ever
@@ -57,7 +74,8 @@ def _sweep(options: Mapping[str, Any]) -> int:
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
-    sweep_for_ever(Sweeper(process().store, options["queues"]), stopped.wait)
+    sweeper = Sweeper(process().store, options["queues"], options["control"])
+    sweep_for_ever(sweeper, stopped.wait)
     return 0
 
 

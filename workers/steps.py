@@ -24,6 +24,7 @@ from fixloop.protocol.events import (
     RunFinished,
 )
 from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from workers.crew import Injured, crew
@@ -83,6 +84,12 @@ def carry_out(task: Task, ticket_id: str) -> str:
     Returns:
         What became of it, for the log: `done`, `busy`, `gone`, `early`, `stale`, `cancelled` or `injured`.
     """
+    status = _carry_out(task, ticket_id)
+    log.info("%s is %s", ticket_id, status)
+    return status
+
+
+def _carry_out(task: Task, ticket_id: str) -> str:
     here = process()
     claim = here.store.claim(ticket_id, here.owner, uuid.uuid4().hex)
     if claim.status != "ok" or claim.ticket is None:
@@ -109,13 +116,22 @@ def _commit(task: Task, step: Step, event: Event) -> str:
         log.warning("%s: the result is %s and dropped", step.holding.ticket.id, applied.status)
         stop_chain(task)
         return applied.status
-    crew().settle(step, applied.outcome.state)
+    _settle(step, applied.outcome.state)
     follow(task, step.holding.ticket, applied.outcome.state, applied.steps)
     return "done"
 
 
+def _settle(step: Step, state: State) -> None:
+    """What cannot be written outside is written later (`resume`); the workflow goes on."""
+    try:
+        crew().settle(step, state)
+    except Exception as error:
+        log.warning("%s is committed, but not written outside: %s", step.holding.ticket.id, error)
+
+
 def _event(step: Step, ticket: Ticket) -> Event | None:
-    if step.holding.deaths >= POISONED:
+    # A report kills nobody; whoever died over it was killed.
+    if step.holding.deaths >= POISONED and ticket.step != "report":
         return _failure(step, f"{step.holding.deaths} processes died over this step", "", final=True)
     try:
         return _WORK[ticket.step](step)

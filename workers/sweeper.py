@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+import redis
 from kombu.exceptions import OperationalError
 
-from fixloop.errors import FixloopError
+from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.owner import identity
 from fixloop.protocol.specialists import NAMES
 from fixloop.store.contract import Store
@@ -26,47 +27,70 @@ log = logging.getLogger("fixloop.sweeper")
 PERIOD_SECONDS: Final = 0.5
 HORIZON_SECONDS: Final = 30.0
 OUTSTANDING: Final = 200
-"""Countdown tasks handed out at once; more would only wait in a worker's memory."""
+"""Deadlines handed out and not due yet, at once; more would only wait in a worker's memory."""
 SHARED_QUEUES: Final = ("fixloop.control", "fixloop.fix", *(f"fixloop.{name}" for name in NAMES))
 
 
 class Sweeper:
     """Sweeps all shards once for each `sweep`."""
 
-    def __init__(self, store: Store, queues: Iterable[str]) -> None:
+    def __init__(self, store: Store, queues: Iterable[str], control: str) -> None:
+        """
+        Nothing is swept yet.
+
+        Args:
+            queues: those its worker serves.
+            control: the one that its worker's control process serves: deadlines of all workflows go there, because
+                the process that serves a workflow's own queue may be gone.
+        """
         self._store = store
         self._queues = tuple(queues)
+        self._control = control
         self._owner = identity()
         self._waiting_in: set[str] = set()
-        self._handed_out: dict[tuple[str, str, float], float] = {}
+        self._handed_out: list[float] = []
 
     def sweep(self) -> int:
         """One round over all shards; returns how many messages were sent."""
-        empty = _empty({*self._queues, *self._waiting_in})
+        sizes = _sizes({*self._queues, *self._waiting_in})
         self._waiting_in.clear()
-        sent = 0
+        most = self._most_deadlines(sizes.get(self._control, 0))
+        empty = [name for name, size in sizes.items() if size == 0]
+        swept = []
         for shard in range(SHARDS):
-            swept = self._store.sweep(
-                shard, owner=self._owner, horizon_seconds=HORIZON_SECONDS, empty_queues=empty
+            swept.append(
+                self._store.sweep(
+                    shard,
+                    owner=self._owner,
+                    horizon_seconds=HORIZON_SECONDS,
+                    most_deadlines=most,
+                    empty_queues=empty,
+                )
             )
-            sent += self._pass_on(swept)
+        return self._pass_on(swept)
+
+    def _most_deadlines(self, waiting: int) -> int:
+        """For each shard, so that none starves: fewer while control has not done those of before."""
+        now = time.monotonic()
+        self._handed_out = [until for until in self._handed_out if until > now]
+        return max(1, (OUTSTANDING - waiting - len(self._handed_out)) // SHARDS)
+
+    def _pass_on(self, swept: Iterable[Swept]) -> int:
+        sent, gap = 0, 0.0
+        for shard in swept:
+            gap = max(gap, shard.gap_seconds)
+            self._waiting_in.update(shard.queues)
+            for due in shard.deadlines:
+                self._hand_out(due, max(0.0, due.clock - shard.moment.clock))
+            sent += len(shard.deadlines) + sum(hint_again(self._store, ticket) for ticket in shard.hints)
+        if gap:
+            log.warning("the engine was away for %.1f s; its clocks stood still", gap)
         return sent
 
-    def _pass_on(self, swept: Swept) -> int:
-        if swept.gap_seconds:
-            log.warning("the engine was away for %.1f s; its clocks stood still", swept.gap_seconds)
-        self._waiting_in.update(swept.queues)
-        sent = sum(self._hand_out(due, swept.moment.clock) for due in swept.deadlines)
-        return sent + sum(hint_again(self._store, ticket) for ticket in swept.hints)
-
-    def _hand_out(self, due: Due, clock: float) -> bool:
-        """A countdown task with the precise rest; one that is handed out already is left alone."""
-        key, now = (due.workflow, due.name, due.clock), time.monotonic()
-        self._handed_out = {k: until for k, until in self._handed_out.items() if until > now}
-        if key in self._handed_out or len(self._handed_out) >= OUTSTANDING:
-            return False
-        rest = max(0.0, due.clock - clock)
-        self._handed_out[key] = now + rest + 5.0
+    def _hand_out(self, due: Due, rest_seconds: float) -> None:
+        """A countdown task with the precise rest."""
+        if rest_seconds:
+            self._handed_out.append(time.monotonic() + rest_seconds)
         app.send_task(
             "fixloop.validation.deadline",
             kwargs={
@@ -75,16 +99,10 @@ class Sweeper:
                 "due": due.clock,
                 "issue": issue_of(due.workflow),
             },
-            queue=self._control_queue(due.workflow),
+            queue=self._control,
             # Strictly after the instant (A58).
-            countdown=rest + 0.01,
+            countdown=rest_seconds + 0.01,
         )
-        return True
-
-    def _control_queue(self, workflow: str) -> str:
-        found = self._store.read(workflow)
-        own = found.fields.get("queue", "") if found is not None else ""
-        return f"{own}.control" if own else "fixloop.control"
 
 
 def sweep_for_ever(sweeper: Sweeper, stopped: Callable[[float], bool]) -> None:
@@ -96,8 +114,16 @@ def sweep_for_ever(sweeper: Sweeper, stopped: Callable[[float], bool]) -> None:
             log.warning("sweep: %s", error)
 
 
-def _empty(queues: Iterable[str]) -> list[str]:
-    """Those of `queues` that hold no message."""
-    with app.pool.acquire(block=True) as connection:
-        channel = connection.default_channel
-        return [name for name in queues if int(channel._size(name)) == 0]
+def _sizes(queues: Iterable[str]) -> dict[str, int]:
+    """
+    How many messages wait in each of `queues`.
+
+    Raises:
+        InfrastructureError: the broker is away.
+    """
+    try:
+        with app.pool.acquire(block=True) as connection:
+            channel = connection.default_channel
+            return {name: int(channel._size(name)) for name in queues}
+    except (redis.RedisError, OSError) as error:
+        raise InfrastructureError(f"the broker cannot be asked: {error}") from None

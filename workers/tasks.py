@@ -4,8 +4,10 @@ import logging
 from typing import Any, Final
 
 from celery import Task
+from pydantic import ValidationError
 
 from fixloop.enqueueing import Feature, enqueue
+from fixloop.errors import FixloopError
 from fixloop.hints import START_TASK, task_name
 from fixloop.protocol.outcome import NotDue, Unexpected
 from fixloop.settings import load_settings
@@ -52,6 +54,19 @@ def start(**feature: Any) -> None:
 
 @app.task(name="fixloop.validation.prepare")  # type: ignore[untyped-decorator]
 def prepare(**feature: Any) -> str:
-    """Snapshot the repository and create the workflow; the same call twice is one workflow."""
-    cache = load_settings().cache_dir
-    return enqueue(process().engine, Feature.model_validate(feature), cache=cache).workflow
+    """
+    Snapshot the repository and create the workflow; the same call twice is one workflow.
+
+    Returns:
+        The workflow, or why there is none: nobody waits for the answer, the log has it.
+    """
+    try:
+        cache = load_settings().cache_dir
+        return enqueue(process().engine, Feature.model_validate(feature), cache=cache).workflow
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        refused = f"this is no feature: {wrong}"
+    except FixloopError as error:
+        refused = str(error)
+    log.error("%s was called with %s: %s", START_TASK, feature, refused)
+    return refused

@@ -95,6 +95,15 @@ def test_an_engine_that_was_away_finds_its_leases_and_deadlines_where_they_were(
     assert found.deadlines["limit"] - found.moment.clock == pytest.approx(55.5, abs=1)
 
 
+def test_no_more_deadlines_are_handed_out_than_asked_for_and_none_is_forgotten(store: Store) -> None:
+    clock = store.now(FLOW).clock
+    created(store, set_deadlines={"third": clock + 3, "first": clock + 1, "second": clock + 2})
+
+    names = [[due.name for due in sweep(store, most_deadlines=most).deadlines] for most in (1, 2, 5)]
+
+    assert names == [["first"], ["second", "third"], []]
+
+
 @pytest.mark.proves("K34")
 def test_short_gaps_between_sweeps_are_not_absence(store: Store, world: World) -> None:
     sweep(store)

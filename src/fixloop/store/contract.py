@@ -9,7 +9,7 @@ from typing import Protocol
 
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
-from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS
+from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, MOST_PER_SWEEP
 from fixloop.store.locks import Locks
 from fixloop.store.records import Claim, Commit, Committed, Entry, Renewal, Snapshot, Swept
 
@@ -91,6 +91,7 @@ class Store(Protocol):
         *,
         owner: str,
         horizon_seconds: float = HORIZON_SECONDS,
+        most_deadlines: int = MOST_PER_SWEEP,
         empty_queues: Sequence[str] = (),
     ) -> Swept:
         """
@@ -98,6 +99,7 @@ class Store(Protocol):
 
         Args:
             horizon_seconds: deadlines due within it are handed out, each again 5 s after it was due.
+            most_deadlines: so many at most, the earliest; the next sweep finds the others.
             empty_queues: queues the broker has nothing in.
         """
         ...

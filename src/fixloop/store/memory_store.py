@@ -21,7 +21,7 @@ from fixloop.store.entries import (
     pack,
     problems,
 )
-from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, SHARD_LEASE_SECONDS
+from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SECONDS
 from fixloop.store.memory_locks import MemoryLocks
 from fixloop.store.memory_records import KeptShard, KeptTicket, KeptWorkflow
 from fixloop.store.memory_sweep import due_deadlines, ended_delays, lapsed_leases, unheard
@@ -185,6 +185,7 @@ class MemoryStore:
         *,
         owner: str,
         horizon_seconds: float = HORIZON_SECONDS,
+        most_deadlines: int = MOST_PER_SWEEP,
         empty_queues: Sequence[str] = (),
     ) -> Swept:
         """See `Store`."""
@@ -200,7 +201,7 @@ class MemoryStore:
             queues = tuple(sorted({queue for queue, _ in kept.made}))
             lapsed = tuple(lapsed_leases(kept, there, now.clock))
             ready = tuple(ended_delays(kept, there, now.clock))
-            due = tuple(due_deadlines(there, now.clock, horizon_seconds))
+            due = tuple(due_deadlines(there, now.clock, horizon_seconds, most_deadlines))
             return Swept(True, now, kept.away, gap, due, lapsed, ready, lost, queues)
 
     def history(self, workflow: str, start: int = 0) -> list[Entry]:

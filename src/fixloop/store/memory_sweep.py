@@ -12,7 +12,7 @@ __all__ = ["due_deadlines", "ended_delays", "lapsed_leases", "unheard"]
 Workflows = dict[str, KeptWorkflow]
 
 
-def due_deadlines(workflows: Workflows, clock: float, horizon: float) -> Iterator[Due]:
+def due_deadlines(workflows: Workflows, clock: float, horizon: float, most: int) -> Iterator[Due]:
     """Deadlines due within the horizon, each to be looked at again after it was due."""
     found = sorted(
         (at, workflow, name)
@@ -20,7 +20,7 @@ def due_deadlines(workflows: Workflows, clock: float, horizon: float) -> Iterato
         for name, at in kept.looked_at.items()
         if at <= clock + horizon
     )
-    for _, workflow, name in found[:MOST_PER_SWEEP]:
+    for _, workflow, name in found[:most]:
         due = workflows[workflow].deadlines[name]
         workflows[workflow].looked_at[name] = max(due, clock) + SEND_AGAIN + horizon
         yield Due(workflow, name, due)

@@ -148,10 +148,11 @@ class RedisStore:
         *,
         owner: str,
         horizon_seconds: float = HORIZON_SECONDS,
+        most_deadlines: int = MOST_PER_SWEEP,
         empty_queues: Sequence[str] = (),
     ) -> Swept:
         """See `Store`."""
-        limits = (SHARD_LEASE_SECONDS, horizon_seconds, MOST_PER_SWEEP)
+        limits = (SHARD_LEASE_SECONDS, horizon_seconds, MOST_PER_SWEEP, most_deadlines)
         reply = self._connection.run(
             "sweep",
             keys.shard_keys(shard),

@@ -2,7 +2,7 @@
 -- One sweeper at a time has a shard. At most `most` of each kind a call; the work is in proportion to what is found.
 
 local owner, lease, horizon, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local prefix, empty_queues = ARGV[5], cjson.decode(ARGV[6])
+local most_deadlines, prefix, empty_queues = tonumber(ARGV[5]), ARGV[6], cjson.decode(ARGV[7])
 
 local clock, wall, away, turned, swept = read_clock()
 local shard = as_table(redis.call('HGETALL', SHARD))
@@ -26,7 +26,7 @@ end
 -- because that is how far ahead the next sweep looks.
 local function due_deadlines()
   local due = {}
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', DEADLINES, '-inf', clock + horizon, 'LIMIT', 0, most)) do
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', DEADLINES, '-inf', clock + horizon, 'LIMIT', 0, most_deadlines)) do
     local workflow, name = string.match(member, '^([^|]*)|(.*)$')
     local at = redis.call('HGET', prefix .. workflow, 'd:' .. name)
     if at then
