@@ -1,0 +1,287 @@
+"""Real workers killed, stopped and cut off at any point: the end is that of a run that nothing disturbed.
+
+Each test says how it disturbs; `unharmed` says what has to hold at the end, always the same.
+"""
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fixloop.protocol.events import Cancelled, WorkflowStarted
+from fixloop.protocol.messages import Escalation, Reason
+from fixloop.protocol.state import Limits
+from tests.e2e.deployment import Deployment, deployed, fresh_database
+from tests.e2e.undisturbed import undisturbed
+from tests.redis_server import RedisServer
+
+pytestmark = pytest.mark.slow
+
+SCRIPTS = ("abc~0.2 a~0.2 -", "ab~0.1 -~0.3", "!a~0.2 b -", "a -~0.2; fix: ok~0.3", "ab~0.2 ab ab", "-~0.5")
+SLACK_SECONDS = 3.0
+"""The machine may be busy with other tests."""
+
+
+@pytest.fixture(scope="module")
+def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    with deployed(redis_url, tmp_path_factory.mktemp("killed")) as running:
+        yield running
+
+
+@pytest.fixture
+def own(redis_url: str, tmp_path: Path) -> Iterator[Deployment]:
+    """A deployment of the test's own, not started yet."""
+    deployment = Deployment(fresh_database(redis_url), tmp_path)
+    try:
+        yield deployment
+        deployment.stop()
+        assert deployment.processes() == []
+    finally:
+        deployment.end()
+
+
+@pytest.mark.proves("S30", "K40")
+def test_a_step_whose_process_is_killed_goes_on_within_three_seconds(deployment: Deployment) -> None:
+    started = deployment.begin("a~1 -")
+    pid = deployment.owner_pid(started.workflow)
+
+    os.kill(pid, signal.SIGKILL)
+
+    took = deployment.until(lambda: len(deployment.executions(f"{started.workflow}.")) == 2)
+    assert took < 3.0
+    first, second = deployment.executions(f"{started.workflow}.")
+    assert first.ticket == second.ticket
+    assert first.fence < second.fence
+    unharmed(deployment, started)
+
+
+@pytest.mark.proves("S30", "K40")
+def test_work_processes_are_killed_again_and_again(deployment: Deployment) -> None:
+    started = batch(deployment)
+
+    for _ in range(4):
+        deployment.kill("worker")
+        deployment.until(lambda: len(deployment.processes("worker")) == 2)
+
+    unharmed(deployment, *started)
+
+
+@pytest.mark.proves("S30")
+@pytest.mark.parametrize("role", ["work", "control", "sweep"])
+def test_a_process_of_the_worker_is_killed(deployment: Deployment, role: str) -> None:
+    started = batch(deployment)
+    deployment.owner_pid(started[0].workflow)
+
+    (killed,) = deployment.kill(role)
+
+    back = deployment.until(lambda: killed not in {p.pid for p in deployment.processes(role)} != set())
+    assert back < 1.0 + SLACK_SECONDS
+    unharmed(deployment, *started)
+
+
+@pytest.mark.proves("S30", "K40")
+def test_the_supervisor_is_killed_and_takes_all_with_it_until_a_new_one_goes_on(own: Deployment) -> None:
+    own.start()
+    started = batch(own)
+    own.owner_pid(started[0].workflow)
+
+    own.kill("supervise")
+    assert own.until(lambda: own.processes() == []) < 1.0 + SLACK_SECONDS
+    before = len(own.executions())
+    own.start()
+    assert own.until(lambda: len(own.executions()) > before) < 3.0 + SLACK_SECONDS
+
+    for process in own.processes():
+        os.kill(process.pid, signal.SIGKILL)
+    own.until(lambda: own.processes() == [])
+    own.start()
+    unharmed(own, *started)
+
+
+@pytest.mark.proves("S30", "R7")
+def test_hints_that_were_never_sent_are_found(deployment: Deployment) -> None:
+    sent = time.monotonic()
+    started = [deployment.begin("a -", hinted=False) for _ in range(5)]
+
+    deployment.until(lambda: all(deployment.executions(f"{one.workflow}.") for one in started))
+
+    assert time.monotonic() - sent < 2.0 + SLACK_SECONDS
+    unharmed(deployment, *started)
+
+
+@pytest.mark.proves("S30", "R7")
+def test_all_messages_are_lost_at_once(own: Deployment) -> None:
+    started = batch(own)
+    own.broker_forgets()
+
+    own.start()
+
+    unharmed(own, *started)
+
+
+@pytest.mark.proves("S30", "R7")
+def test_a_backlog_is_not_filled_with_copies(own: Deployment) -> None:
+    started = [own.begin("a -") for _ in range(200)]
+
+    own.start()
+
+    own.finished(*[one.workflow for one in started], seconds=60)
+    tickets = sum(len(own.store.history(one.workflow)) - 1 for one in started)
+    assert tickets == 200 * 4
+    assert (len(own.deliveries()) - tickets) / tickets <= 0.2
+    unharmed(own, *started[::10])
+
+
+@pytest.mark.proves("S30", "R8", "K40")
+def test_a_process_that_sleeps_through_its_lease_changes_nothing(own: Deployment) -> None:
+    own.start()
+    started = own.begin("a~1 -")
+    stopped = own.owner_pid(started.workflow)
+
+    os.kill(stopped, signal.SIGSTOP)
+    own.finished(started.workflow, seconds=20)
+    os.kill(stopped, signal.SIGCONT)
+
+    first = f"{started.workflow}.test-runner.validate.1.1"
+    own.until(lambda: len([pair for pair in own.deliveries() if pair[0] == first]) >= 2)
+    said = Counter(status for ticket, status in own.deliveries() if ticket == first)
+    assert said.pop("done") == 1
+    assert set(said) <= {"stale", "gone", "cancelled", "busy"}
+    assert [run.ticket for run in own.executions(first)] == [first, first]
+    unharmed(own, started)
+
+
+@pytest.mark.proves("S30")
+def test_redis_is_frozen_and_then_killed_and_comes_back(tmp_path: Path) -> None:
+    server = RedisServer().start()
+    try:
+        with deployed(server.url, tmp_path) as own:
+            long = own.begin("a~2 -")
+            own.owner_pid(long.workflow)
+            server.signal(signal.SIGSTOP)
+            time.sleep(1.0)
+            server.signal(signal.SIGCONT)
+            unharmed(own, long)
+            assert [run.step for run in own.executions(long.workflow)] == ["validate", "fix", "recheck"]
+
+            started = batch(own)
+            own.owner_pid(started[0].workflow)
+            server.signal(signal.SIGKILL)
+            time.sleep(1.0)
+            server.start()
+
+            before = len(own.executions())
+            assert own.until(lambda: len(own.executions()) > before) < 3.0 + SLACK_SECONDS
+            unharmed(own, *started)
+    finally:
+        server.end()
+
+
+@pytest.mark.proves("S30", "K40")
+def test_a_worker_that_is_told_to_stop_finishes_its_step(own: Deployment) -> None:
+    own.start()
+    started = own.begin("a~1 -")
+    own.owner_pid(started.workflow)
+
+    own.stop()
+
+    assert own.processes() == []
+    assert [run.step for run in own.executions()][:1] == ["validate"]
+    assert own.store.owners() == {}
+    assert [entry["kind"] for entry in own.events(started.workflow)][:2] == [
+        "workflow-started",
+        "run-finished",
+    ]
+    own.start()
+    unharmed(own, started)
+    assert len(own.executions()) == 3
+
+
+@pytest.mark.proves("S30", "K40")
+def test_a_worker_that_is_told_to_stop_gives_back_a_long_step(own: Deployment) -> None:
+    own.start()
+    started = own.begin("a~30 -")
+    own.owner_pid(started.workflow)
+
+    stopping = time.monotonic()
+    own.stop()
+
+    assert time.monotonic() - stopping < 8.0 + SLACK_SECONDS
+    assert own.processes() == []
+    assert own.store.owners() == {}
+    own.start()
+    assert own.until(lambda: len(own.executions()) == 2) < 3.0 + SLACK_SECONDS
+    own.engine.apply(started.workflow, Cancelled(), operation="enough")
+
+
+@pytest.mark.proves("K40")
+def test_a_step_that_kills_its_process_five_times_is_its_own_fault(deployment: Deployment) -> None:
+    deployment.until(steady(deployment))
+    checks = deployment.begin("#")
+    fixes = deployment.begin("a -; fix: #")
+
+    deployment.finished(checks.workflow, fixes.workflow, seconds=40)
+
+    assert [run.step for run in deployment.executions(checks.workflow)] == ["validate"] * 5
+    assert escalation(deployment, checks).reason is Reason.SPECIALIST_ERROR
+    assert [run.step for run in deployment.executions(fixes.workflow)] == ["validate"] + ["fix"] * 5
+    assert escalation(deployment, fixes).reason is Reason.UNRESPONSIVE
+
+
+@pytest.mark.proves("K40")
+def test_deaths_that_come_to_an_end_leave_no_trace(deployment: Deployment) -> None:
+    deployment.until(steady(deployment))
+    started = deployment.begin("##a -")
+
+    deployment.finished(started.workflow)
+
+    assert len(deployment.executions(f"{started.workflow}.")) == 5
+    assert deployment.story(started.workflow) == undisturbed(with_script(started, "a -"))
+
+
+def batch(deployment: Deployment) -> list[WorkflowStarted]:
+    """Some workflows of each kind at once."""
+    return [
+        deployment.begin(script, limits=Limits(backoff_seconds=0.1)) for _ in range(2) for script in SCRIPTS
+    ]
+
+
+def unharmed(deployment: Deployment, *started: WorkflowStarted) -> None:
+    """Wait for the end, which has to be the undisturbed one, with nothing done twice and nothing left over."""
+    deployment.finished(*[one.workflow for one in started], seconds=60)
+    for one in started:
+        assert deployment.story(one.workflow) == undisturbed(one), one.name
+        fixes = Counter(
+            (event["specialist"], event["completion"]["iteration"])
+            for event in deployment.events(one.workflow)
+            if event["kind"] == "fix-completed"
+        )
+        assert set(fixes.values()) <= {1}, f"a fix was made twice in {one.workflow}"
+    owned = {ticket.partition(".")[0] for ticket in deployment.store.owners()}
+    assert not owned & {one.workflow for one in started}
+
+
+def steady(deployment: Deployment) -> Callable[[], bool]:
+    """Whether the work processes have run long enough for a death to count (K40)."""
+    (main,) = deployment.processes("work")
+    started = float(Path(f"/proc/{main.pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+    def is_steady() -> bool:
+        up = float(Path("/proc/uptime").read_text().split()[0])
+        return up - started / os.sysconf("SC_CLK_TCK") > 3.5
+
+    return is_steady
+
+
+def escalation(deployment: Deployment, started: WorkflowStarted) -> Escalation:
+    body = deployment.messages(started.workflow)[-1].body
+    assert isinstance(body, Escalation)
+    return body
+
+
+def with_script(started: WorkflowStarted, script: str) -> WorkflowStarted:
+    return started.model_copy(update={"name": script})

@@ -1,0 +1,196 @@
+"""What a scripted workflow comes to when nothing can go wrong: `decide` alone, in one thread, by a virtual clock.
+
+And the comparison: a story is what a workflow's history tells whoever reads it; every disturbed run has to tell the
+same one as the undisturbed run.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Final, NamedTuple, cast
+
+from fixloop.protocol.events import DeadlineReached, Event, PersonNotified, ReportDelivered, RunFinished
+from fixloop.protocol.log import Statistics, statistics
+from fixloop.protocol.messages import Message
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.outcome import Outcome, Transition
+from fixloop.protocol.state import State
+from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.validation import decide
+from fixloop.testing import ScriptedCrew
+
+__all__ = ["Answer", "Line", "Story", "told", "undisturbed"]
+
+START: Final = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+_STAMP: Final = re.compile(r"\d{8}T\d{6}Z(-\d+)?$")
+
+
+class Answer(NamedTuple):
+    """What a person or an outside agent says as soon as the last line is one of these."""
+
+    to: str
+    """How that line's message id begins: `ESC`, `VFR`, `TIMEOUT`."""
+    event: Event
+
+
+class Line(NamedTuple):
+    """One line of the log, without its words and times."""
+
+    message_id: str
+    """A time stamp in it is `{ts}`."""
+    sender: str
+    recipient: str
+    before: str
+    after: str
+    run: str
+    attached: str
+
+
+class Story(NamedTuple):
+    """What has to be the same however a workflow was disturbed."""
+
+    lines: tuple[Line, ...]
+    changes: tuple[tuple[str, str, str], ...]
+    """Specialist, status before and after."""
+    statuses: tuple[tuple[str, str, int], ...]
+    outcome: str
+    paused: bool
+    tree: str
+    counts: Statistics
+
+
+def told(messages: Sequence[Message], changes: Iterable[Transition], state: State) -> Story:
+    """The story of a workflow."""
+    outcome = state.outcome.value if state.outcome else None
+    return Story(
+        lines=tuple(_line(message) for message in messages),
+        changes=tuple((change.specialist, change.before, change.after) for change in changes),
+        statuses=tuple((entry.name, entry.status, entry.iteration) for entry in state.specialists),
+        outcome=outcome or "",
+        paused=state.paused,
+        tree=state.tree,
+        counts=statistics(messages, outcome=outcome),
+    )
+
+
+def undisturbed(started: Event, answers: Sequence[Answer] = ()) -> Story:
+    """The story of a workflow that begins with `started`, with what is said to it from outside."""
+    run = _Run()
+    run.apply(started)
+    waiting = list(answers)
+    while True:
+        if run.pending:
+            run.carry_out(run.pending.pop(0))
+        elif waiting and run.messages and run.messages[-1].message_id.startswith(waiting[0].to):
+            run.apply(waiting.pop(0).event)
+        elif run.deadlines:
+            run.fire(min(run.deadlines, key=lambda name: run.deadlines[name]))
+        else:
+            assert not waiting, f"nobody ever asked for an answer to {waiting[0].to}"
+            return told(run.messages, run.changes, run.state)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A claimed ticket, as the crew sees it."""
+
+    holding: SimpleNamespace
+    run: "_Run"
+
+    def cancelled(self) -> bool:
+        return self.holding.ticket.id not in self.run.held
+
+
+class _Run:
+    """One workflow: what the store would hold, and the scripted crew."""
+
+    def __init__(self) -> None:
+        self.clock = 0.0
+        self.pending: list[Ticket] = []
+        self.held: set[str] = set()
+        self.deadlines: dict[str, float] = {}
+        self.messages: list[Message] = []
+        self.changes: list[Transition] = []
+        self._state: State | None = None
+        self._crew = ScriptedCrew(pause=self._advance)
+
+    @property
+    def state(self) -> State:
+        assert self._state is not None
+        return self._state
+
+    def apply(self, event: Event) -> None:
+        now = Moment(START + timedelta(seconds=self.clock), self.clock)
+        outcome = decide(self._state, event, now)
+        self._state = outcome.state
+        self.messages += outcome.messages
+        self.changes += outcome.transitions
+        self._keep(outcome)
+
+    def carry_out(self, ticket: Ticket) -> None:
+        self._advance(ticket.delay_seconds)
+        self.held.add(ticket.id)
+        if ticket.limit_name and ticket.limit_seconds is not None:
+            self.deadlines[ticket.limit_name] = self.clock + ticket.limit_seconds
+        event = self._event(ticket)
+        if event is not None and ticket.id in self.held:
+            self.held.discard(ticket.id)
+            self.deadlines.pop(ticket.limit_name, None)
+            self.apply(event)
+
+    def fire(self, name: str) -> None:
+        due = self.deadlines.pop(name)
+        self.clock = max(self.clock, due + 0.01)
+        self.apply(DeadlineReached(name=name, due=due))
+
+    def _keep(self, outcome: Outcome) -> None:
+        if outcome.withdraws_tickets:
+            self.pending.clear()
+            self.held.clear()
+            self.deadlines.clear()
+        for name in outcome.cleared_deadlines:
+            self.deadlines.pop(name, None)
+        self.deadlines |= outcome.deadlines
+        self.pending += outcome.steps
+
+    def _advance(self, seconds: float) -> None:
+        target = self.clock + seconds
+        while due := [name for name, at in self.deadlines.items() if at < target]:
+            self.fire(min(due, key=lambda name: self.deadlines[name]))
+        self.clock = max(self.clock, target)
+
+    def _event(self, ticket: Ticket) -> Event | None:
+        state = self.state
+        work = _Work(SimpleNamespace(ticket=ticket, state=state, fence=1, deaths=0), self)
+        if ticket.step == "report":
+            return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
+        if ticket.step == "notify":
+            return PersonNotified(detail=self._crew.notify(work))
+        try:
+            return self._crew.fix(work) if ticket.step == "fix" else self._crew.check(work)
+        except Exception as error:
+            return cast(
+                Event,
+                RunFinished.model_validate(
+                    {
+                        **ticket.model_dump(include={"step", "specialist", "iteration", "attempt"}),
+                        "outcome": "error",
+                        "tree": state.tree,
+                        "error": str(error),
+                    }
+                ),
+            )
+
+
+def _line(message: Message) -> Line:
+    return Line(
+        message_id=_STAMP.sub("{ts}", message.message_id),
+        sender=message.sender,
+        recipient=message.recipient,
+        before=message.status_before,
+        after=message.status_after,
+        run=f"{message.iteration}/{message.max_iterations}",
+        attached=message.attached.message_id if message.attached is not None else "",
+    )
