@@ -36,6 +36,7 @@ __all__ = [
     "environment",
     "hosted",
     "processes_of",
+    "started",
     "until",
     "worker",
 ]
@@ -291,15 +292,14 @@ def processes_of(folder: Path) -> list[str]:
 
 
 @contextmanager
-def worker(
-    home: Path, url: str, *words: str, log: Path, **variables: str
+def started(
+    *words: str, at: Path, variables: Mapping[str, str], log: Path
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """`fixloop worker` against a Redis of the test's own, told to end at the end of the block."""
-    variables = environment(home, {"FIXLOOP_STATE_URL": url, **variables})
+    """`fixloop WORDS` in the background, told to end at the end of the block."""
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [str(FIXLOOP), "worker", *words],
-            cwd=home,
+            [str(FIXLOOP), *words],
+            cwd=at,
             env=variables,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -314,6 +314,14 @@ def worker(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+@contextmanager
+def worker(home: Path, url: str, *words: str, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """`fixloop worker` against a Redis of the test's own."""
+    variables = environment(home, {"FIXLOOP_STATE_URL": url})
+    with started("worker", *words, at=home, variables=variables, log=log) as process:
+        yield process
 
 
 @dataclass(frozen=True)
