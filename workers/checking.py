@@ -16,7 +16,6 @@ from fixloop.protocol.state import OperationName, SpecialistState, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.reports.judging import judge
 from fixloop.repository.snapshot import bring
-from fixloop.store.contract import Store
 from workers.crew import Injured, Work
 from workers.ground import Ground, open_ground
 from workers.guard import GuardedResult, run_guarded
@@ -60,19 +59,19 @@ def check(work: Work, configuration: Configuration, cache: Path) -> RunFinished 
         if ground.problem:
             return _error(state, ticket, ground.problem)
         ran = []
+        tree = workspace.tree_hash()
         for entry in configuration.specialist(ticket.specialist).checks:
-            one = _run(work, entry, ground)
+            one = _run(work, entry, ground, tree)
             if one is None:
                 return None
             ran.append(one)
     return _finished(state, ticket, ran)
 
 
-def _run(work: Work, entry: Check, ground: Ground) -> _Ran | None:
-    state = work.holding.state
+def _run(work: Work, entry: Check, ground: Ground, tree: str) -> _Ran | None:
+    """One check on `tree`; None when the ticket was withdrawn meanwhile."""
     reports = {kind: ground.report_path(entry.name, kind) for kind in entry.report_kinds()}
     argv = [_filled(part, reports) for part in entry.command]
-    before = ground.workspace.tree_hash()
     result = run_guarded(
         argv,
         cwd=ground.workspace.directory,
@@ -88,26 +87,27 @@ def _run(work: Work, entry: Check, ground: Ground) -> _Ran | None:
         check=entry.name,
         command=" ".join(entry.command),
         interpreter=ground.interpreter,
-        tree=before,
+        tree=tree,
         duration_seconds=round(result.duration_seconds, 3),
     )
-    changed = ground.workspace.tracked_changes(before)
+    # What an earlier check added is no part of the tree; all that was there at the start is.
+    changed = ground.workspace.tracked_changes(tree)
+    output = ground.redaction.text(result.output)
     if result.timed_out or changed:
-        return _Ran(_unusable(entry, evidence, result, changed))
+        return _Ran(_unusable(entry, evidence, output, changed))
     judged = judge(
         entry,
         exit_code=_exit_code(result),
-        output=result.output,
+        output=output,
         reports=reports,
         workspace=ground.workspace.directory,
         evidence=evidence,
+        hide=ground.redaction.text,
     )
-    return _Ran(judged, tuple(_kept(work.store, state, result.output, reports.values())))
+    return _Ran(judged, tuple(_kept(work, ground, output, reports.values())))
 
 
-def _unusable(
-    entry: Check, evidence: Evidence, result: GuardedResult, changed: tuple[str, ...]
-) -> CheckResult:
+def _unusable(entry: Check, evidence: Evidence, output: str, changed: tuple[str, ...]) -> CheckResult:
     reason = f"check {entry.name} did not end within its time limit and was stopped"
     if changed:
         shown = ", ".join(changed[:5])
@@ -117,17 +117,18 @@ def _unusable(
         outcome=RunOutcome.ERROR,
         reason=reason,
         evidence=evidence,
-        output_tail=result.output[-4000:],
+        output_tail=output[-4000:],
     )
 
 
-def _kept(store: Store, state: State, output: str, reports: Iterable[Path]) -> Iterable[str]:
+def _kept(work: Work, ground: Ground, output: str, reports: Iterable[Path]) -> Iterable[str]:
     """What the result rests on, before the commit that names it."""
+    workflow = work.holding.state.workflow
     if output:
-        yield store.put_artifact(state.workflow, output.encode(errors="replace"))
+        yield work.store.put_artifact(workflow, output.encode(errors="replace"))
     for path in reports:
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= REPORT_LIMIT_BYTES:
-            yield store.put_artifact(state.workflow, path.read_bytes())
+            yield work.store.put_artifact(workflow, ground.redaction.data(path.read_bytes()))
 
 
 def _finished(state: State, ticket: Ticket, ran: list[_Ran]) -> RunFinished:

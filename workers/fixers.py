@@ -5,6 +5,7 @@ Its output is evidence and never parsed. Exit 0: the tree at its end is the fix;
 
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -91,32 +92,34 @@ def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResul
 
 def _answer(work: Work, ground: Ground, result: GuardedResult) -> Answer:
     state, ticket = work.holding.state, work.holding.ticket
+    output = ground.redaction.text(result.output)
     if result.exit_code != 0:
         return FixFailed(
             specialist=ticket.specialist,
             iteration=ticket.iteration,
             attempt=ticket.attempt,
             error=_why(result),
-            output_tail=result.output[-TAIL_CHARACTERS:],
+            output_tail=output[-TAIL_CHARACTERS:],
             undelivered=result.not_found,
         )
-    said, rejected = _spoken(work, ground.workspace.scratch / "answer")
+    said, rejected = _spoken(work, ground)
     if rejected is not None:
         return rejected
     message = f"fixloop: issue {state.issue}, {ticket.specialist}, answer to run {ticket.iteration}\n"
     change = ground.workspace.capture(state.tip, message)
     artifacts: tuple[str, ...] = ()
-    if result.output:
-        artifacts = (work.store.put_artifact(state.workflow, result.output.encode(errors="replace")),)
+    if output:
+        artifacts = (work.store.put_artifact(state.workflow, output.encode(errors="replace")),)
     completion = _completion(ticket.iteration, change, said)
     return FixCompleted(specialist=ticket.specialist, completion=completion, artifacts=artifacts)
 
 
-def _spoken(work: Work, path: Path) -> tuple[FixCompletion | None, AnswerRejected | None]:
+def _spoken(work: Work, ground: Ground) -> tuple[FixCompletion | None, AnswerRejected | None]:
     """The fixer's own Fix Completion, if it wrote one; one that does not fit is an invalid response (A71)."""
-    text = _text(path)
-    if text is None:
+    written = _text(ground.workspace.scratch / "answer")
+    if written is None:
         return None, None
+    text = ground.redaction.text(written)
     ticket = work.holding.ticket
     try:
         said = parse_answer(
@@ -137,6 +140,9 @@ def _text(path: Path, limit_bytes: int = 1_000_001) -> str | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return f"{path.name} is not a regular file"
     with os.fdopen(descriptor, "rb") as file:
         return file.read(limit_bytes).decode("utf-8", "replace")
 

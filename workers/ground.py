@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from workers.crew import Work
 from workers.environment import allowed_names, allowed_variables, environment_for
 from workers.interpreter import probe_imports
 from workers.preparation import Setup, lend_node_modules, prepare
+from workers.redaction import Redaction
 from workers.workspaces import Workspace
 
 __all__ = ["Ground", "open_ground"]
@@ -30,6 +32,7 @@ class Ground:
     chosen: Interpreter
     shared: bool
     """On a worker for everybody: a project gets only the variables that the operator allows."""
+    redaction: Redaction
     problem: str = ""
     """Why nothing can be checked here, in one sentence; empty when all is well."""
 
@@ -55,9 +58,9 @@ class Ground:
         return self._environment | further
 
     def report_path(self, check: str, kind: str) -> Path:
-        """Where a check is to write its report; nothing is there yet."""
+        """Where a check is to write its report; nothing is there yet, and no other check is told this place."""
         name = re.sub(r"[^\w.-]", "_", check)
-        return self.workspace.scratch / f"{name}.{kind}{_ENDINGS[kind]}"
+        return Path(tempfile.mkdtemp(prefix="report-", dir=self.workspace.scratch), f"{name}{_ENDINGS[kind]}")
 
 
 def open_ground(
@@ -65,17 +68,27 @@ def open_ground(
 ) -> Ground:
     """Prepare, choose the interpreter, and look whether it imports the project from the workspace."""
     shared = not work.holding.state.queue
+    hidden = Redaction.of(_asked_for(configuration), os.environ)
     try:
         made = _prepared(workspace, snapshot, configuration, cache, work)
     except FixloopError as error:
-        return Ground(workspace, Interpreter("", "", "none"), shared, str(error))
+        return Ground(workspace, Interpreter("", "", "none"), shared, hidden, hidden.text(str(error)))
     source = None if snapshot.is_url else Path(snapshot.source)
     chosen = choose_interpreter(
         made=made, source=source, subdirectory=snapshot.subdirectory, variables=os.environ
     )
-    ground = Ground(workspace, chosen, shared)
+    ground = Ground(workspace, chosen, shared, hidden)
     problem = probe_imports(chosen, workspace.directory, workspace.path, ground.environment(()))
     return replace(ground, problem=problem) if problem else ground
+
+
+def _asked_for(configuration: Configuration) -> Iterator[str]:
+    """The variables that some command may see: what one prints may reach the next one's output."""
+    if configuration.fixer is not None:
+        yield from configuration.fixer.env
+    for entry in configuration.specialists:
+        for check in entry.checks:
+            yield from check.env
 
 
 def _prepared(

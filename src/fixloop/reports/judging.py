@@ -5,7 +5,7 @@ code that nothing explains has not passed, whatever its report says.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -54,6 +54,7 @@ def judge(
     reports: Mapping[str, Path],
     workspace: Path,
     evidence: Evidence,
+    hide: Callable[[str], str] = str,
 ) -> CheckResult:
     """
     What `check` proved.
@@ -65,6 +66,7 @@ def judge(
         reports: For each kind the fresh path its placeholder stood for.
         workspace: The directory the command ran in.
         evidence: What is known already; exit code, digest, counts and coverage are filled in here.
+        hide: Cuts secrets out of a text; `output` has gone through it already.
 
     Returns:
         A result with bounded failures (K41). SKIPPED only for an optional check that could not run here.
@@ -75,13 +77,18 @@ def judge(
     return CheckResult(
         check=check.name,
         outcome=verdict.outcome,
-        reason=verdict.reason,
-        # Whoever cuts out secrets has to do it before this line.
-        failures=bound(failure.model_copy(update={"check": check.name}) for failure in verdict.failures),
-        passed_names=tuple(name for report in read.values() for name in report.passed_names),
+        reason=hide(verdict.reason),
+        # Secrets first: half of one could survive at the edge of a cut.
+        failures=bound(_without_secrets(failure, check, hide) for failure in verdict.failures),
+        passed_names=tuple(hide(name) for report in read.values() for name in report.passed_names),
         evidence=_filled(evidence, run, read, verdict),
         output_tail=_tail(run.output),
     )
+
+
+def _without_secrets(failure: Failure, check: Check, hide: Callable[[str], str]) -> Failure:
+    texts = {name: hide(getattr(failure, name)) for name in ("name", "message", "context", "suggestion")}
+    return failure.model_copy(update=texts | {"check": check.name})
 
 
 def _read(run: _Run, kind: str, path: Path | None) -> Report:
