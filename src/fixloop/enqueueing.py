@@ -21,8 +21,16 @@ from fixloop.errors import InfrastructureError, RefusedError, UsageError
 from fixloop.interpreters import choose_interpreter, importable_with
 from fixloop.protocol.events import Cancelled, WorkflowStarted
 from fixloop.protocol.state import Limits, State
+from fixloop.repository.git import Git
 from fixloop.repository.identity import Project, project_of, project_of_url, top_of
-from fixloop.repository.snapshot import Snapshot, is_url, mirror_of, take_snapshot, take_snapshot_of_url
+from fixloop.repository.snapshot import (
+    Snapshot,
+    is_url,
+    mirror_of,
+    take_snapshot,
+    take_snapshot_of_url,
+    write_ref,
+)
 from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_id
 
@@ -55,6 +63,8 @@ class Feature(BaseModel):
     max_iterations: int | None = None
     restart: bool = False
     """Cancel the live workflow of the same feature instead of refusing."""
+    may_join: bool = True
+    """Take the live workflow of the same feature, if it is the same in all; a dry run may not decide for one."""
     own_queue: bool = False
     """A queue of its own, for a `run` that brings its own worker."""
 
@@ -253,12 +263,29 @@ def _join(engine: Engine, live: str, prepared: _Prepared, feature: Feature) -> E
         event = Cancelled(reason="started again with --restart")
         engine.apply(live, event, operation=f"restart/{prepared.snapshot.tree}")
         return None
-    if Snapshot.model_validate_json(state.snapshot).tree != prepared.snapshot.tree:
+    began = Snapshot.model_validate_json(state.snapshot)
+    how = _difference(engine, live, prepared) if began.tree == prepared.snapshot.tree else "on another tree"
+    if how or not feature.may_join:
+        if began.is_git and not began.is_url:
+            # The refused call has taken its own snapshot; the live one's is what this ref stands for.
+            write_ref(Git(Path(began.source)), f"refs/fixloop/{prepared.issue}/base", began.commit)
         raise RefusedError(
-            f"issue {prepared.issue} is live on another tree (workflow {live}); `fixloop cancel "
+            f"issue {prepared.issue} is live{' ' * bool(how)}{how} (workflow {live}); `fixloop cancel "
             f"{prepared.issue}` it, or start again with --restart"
         )
     return Enqueued(live, False, state, prepared.configuration)
+
+
+def _difference(engine: Engine, live: str, prepared: _Prepared) -> str:
+    """How the call differs from the one that began the live workflow, whose gates a person may have changed since."""
+    [first, *_] = engine.store.history(live)
+    data = engine.store.get_artifact(live, first.body["event"].get("configuration", ""))
+    began = Configuration.model_validate_json(data) if data is not None else prepared.configuration
+    if began.fixer != prepared.configuration.fixer:
+        return "with another fixer"
+    # What is merely detected depends on the caller's shell.
+    same = {"detected_not_configured": began.detected_not_configured}
+    return "" if prepared.configuration.model_copy(update=same) == began else "with other gates"
 
 
 def _create(engine: Engine, prepared: _Prepared, feature: Feature) -> Enqueued:

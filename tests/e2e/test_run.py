@@ -3,9 +3,12 @@
 import json
 import re
 import sys
+import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import redis
 
 from tests.e2e.project import (
     CALC,
@@ -18,6 +21,7 @@ from tests.e2e.project import (
     processes_of,
     until,
 )
+from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow
 
@@ -413,8 +417,10 @@ def test_the_same_issue_joins_what_is_live_and_begins_anew_when_it_ended(host: H
     assert project.fixloop("watch", "5").code == 3
 
     joined = project.fixloop("enqueue", "--issue", "5")
+    base = project.git("rev-parse", "refs/fixloop/5/base")
     project.write("calc.py", RIGHT)
     refused = project.fixloop("enqueue", "--issue", "5")
+    assert base == project.git("rev-parse", "refs/fixloop/5/base")
     restarted = project.fixloop("enqueue", "--issue", "5", "--restart")
     assert project.fixloop("watch", "5").code == 0
     anew = project.fixloop("enqueue", "--issue", "5")
@@ -435,3 +441,115 @@ def test_without_an_issue_the_lowest_free_number_is_taken_and_told_first(host: H
     assert told.code == 0, told.err
     assert told.err.startswith("issue 2: numbered")
     assert json.loads(project.fixloop("status", "2", "--json").out)["verdict"] == "passed"
+
+
+@pytest.mark.proves("K38")
+def test_checks_may_leave_files_for_each_other_and_all_name_the_tree_they_ran_on(host: Host) -> None:
+    writing = "import time\nopen('summary.txt', 'a').write(str(time.time()))\n"
+    toml = "".join(
+        f'[[specialist.security.check]]\nname = "{name}"\ncommand = "python look.py"\n'
+        for name in ("one", "two")
+    )
+    project = host.project("untidy", toml=toml, files={"look.py": writing})
+
+    told = project.hand_in()
+
+    assert told.code == 0, told.out
+    status = project.status()
+    assert {each["tree"] for each in status["specialists"][4]["evidence"]} == {status["tree"]}
+
+
+@pytest.mark.proves("K38")
+def test_a_report_is_never_that_of_another_check(host: Host) -> None:
+    toml = "".join(
+        f'[[specialist.test-runner.check]]\nname = "{name}"\ncommand = "python {program} {{junit}}"\n'
+        for name, program in (("all tests", "check.py"), ("all_tests", "silent.py"))
+    )
+    project = host.project("similar", toml=toml, calc=RIGHT, files={"silent.py": "\n"})
+
+    told = project.hand_in()
+
+    assert told.code == 3
+    assert "is missing; the command did not write it" in told.out
+
+
+def test_a_secret_that_is_printed_is_kept_nowhere(tmp_path: Path) -> None:
+    """Neither a check's nor a fixer's, in output, report or answer."""
+    leaking = (
+        "import os, sys\n"
+        "sys.exit('cannot log in with ' + os.environ['SHOP_TOKEN'] + ' at ' + os.environ['SHOP_URL'])\n"
+    )
+    toml = (
+        "max_iterations = 2\n"
+        '[fixer]\ncommand = "python leak.py"\nenv = ["SHOP_TOKEN", "SHOP_URL"]\n'
+        '[specialist.security]\ncommand = "python leak.py"\nenv = ["SHOP_TOKEN", "SHOP_URL"]\n'
+    )
+    server = RedisServer().start()
+    try:
+        project = Project(
+            tmp_path / "shop",
+            toml=toml,
+            files={"leak.py": leaking},
+            variables={"FIXLOOP_STATE_URL": server.url},
+        )
+        told = project.run(SHOP_TOKEN="tok-3141592653", SHOP_URL="https://me:hunter22@shop.example/")
+        said = told.out + told.err + project.log() + project.fixloop("log", "1", "--json").out
+        kept = [zlib.decompress(each) for each in packed_in(server.url)]
+    finally:
+        server.end()
+
+    assert told.code == 3
+    assert "cannot log in with ***" in said
+    assert any(b"cannot log in with ***" in each for each in kept)
+    for secret in ("tok-3141592653", "hunter22"):
+        assert secret not in said
+        assert not any(secret.encode() in each for each in kept)
+
+
+def packed_in(url: str) -> list[bytes]:
+    """All compressed values of a Redis."""
+    client: Any = redis.Redis.from_url(url)
+    found: list[bytes] = []
+    for key in client.scan_iter("fixloop:*"):
+        kind = client.type(key)
+        if kind == b"list":
+            found += client.lrange(key, 0, -1)
+        elif kind == b"string":
+            found.append(client.get(key))
+        elif kind == b"hash":
+            found += client.hvals(key)
+    client.close()
+    return [each for each in found if each[:1] == b"x"]
+
+
+def test_a_dry_run_decides_nothing_for_what_is_live(host: Host) -> None:
+    project = host.project("live", toml="max_iterations = 1\n" + TOML)
+    assert project.hand_in().code == 3
+    before = project.log()
+
+    told = project.run("--dry")
+
+    assert told.code == 2
+    assert "issue 1 is live" in told.refusal
+    assert project.log() == before
+
+
+def test_a_live_feature_is_not_joined_with_other_gates_or_another_fixer(host: Host) -> None:
+    project = host.project("other-fixer")
+    assert project.hand_in().code == 3
+
+    told = project.fixloop("enqueue", "--issue", "1", "--fixer", "true")
+
+    assert told.code == 2
+    assert "--restart" in told.refusal
+    assert project.fixloop("enqueue", "--issue", "1").code == 0
+
+
+def test_what_was_enqueued_where_nobody_works_is_done_by_run(tmp_path: Path) -> None:
+    project = Project(tmp_path / "shop", calc=RIGHT)
+    assert project.fixloop("enqueue", "--issue", "1").code == 0
+
+    told = project.run()
+
+    assert told.code == 0, told.err
+    assert "passed" in told.out

@@ -61,6 +61,7 @@ def run(
         only=only,
         max_iterations=1 if dry else None,
         restart=restart,
+        may_join=not dry,
         own_queue=True,
     )
     refuse_unusable(feature)
@@ -133,7 +134,9 @@ def _carry_on(session: Session, workflow: str, *, dry: bool, since: int | None) 
     state = session.engine.state(workflow)
     with ExitStack() as running:
         tick = None
-        if state.queue and (not outcome.is_settled(state) or _is_telling(session, workflow)):
+        if _brings_worker(session, state) and (
+            not outcome.is_settled(state) or _is_telling(session, workflow)
+        ):
             tick = _worker(session, state, running)
         while True:
             state = progress.follow(session, workflow, until=_stops, since=since, tick=tick)
@@ -147,6 +150,11 @@ def _carry_on(session: Session, workflow: str, *, dry: bool, since: int | None) 
                 break
         if tick is not None:
             _until_told(session, workflow, tick)
+
+
+def _brings_worker(session: Session, state: State) -> bool:
+    """What was enqueued belongs to the shared workers; beside an embedded Redis there need be none."""
+    return bool(state.queue) or session.settings.is_embedded
 
 
 def _until_told(session: Session, workflow: str, tick: Callable[[], None]) -> None:
@@ -170,7 +178,7 @@ def _moved_on(state: State) -> bool:
 
 
 def _worker(session: Session, state: State, running: ExitStack) -> Callable[[], None]:
-    """A worker for this workflow alone; the returned check says when it has gone."""
+    """A worker for this workflow's queue; the returned check says when it has gone."""
     log = _log_file(session, state)
     options = {"concurrency": 1, "queue": state.queue}
     process = running.enter_context(supervisor(session.urls, options, log=log))
