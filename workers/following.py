@@ -1,5 +1,6 @@
 """After a commit: how the next ticket is hinted. On the usual path the chain's own hop is the hint."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ from celery import Task
 from kombu.exceptions import OperationalError
 
 from fixloop.engine import load_state
+from fixloop.errors import ProtocolError
 from fixloop.hints import arguments
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
@@ -15,6 +17,8 @@ from workers.app import app
 from workflows.validation import canvas
 
 __all__ = ["follow", "hint", "hint_again", "stop_chain"]
+
+log = logging.getLogger("fixloop.following")
 
 
 def stop_chain(task: Task) -> None:
@@ -54,11 +58,19 @@ def hint(ticket: Ticket, state: State) -> bool:
 
 
 def hint_again(store: Store, ticket: Ticket) -> bool:
-    """Send the hint of a ticket that is offered again, with the canvas of the present state."""
-    found = store.read(ticket.workflow)
-    if found is None:
+    """
+    Send the hint of a ticket that is offered again, with the canvas of the present state.
+
+    False, too, for a workflow that this version cannot read: it must not keep others from being hinted.
+    """
+    try:
+        found = store.read(ticket.workflow)
+        if found is None:
+            return False
+        return hint(ticket.model_copy(update={"delay_seconds": 0.0}), load_state(found.snapshot))
+    except ProtocolError as error:
+        log.warning("%s is not hinted: %s", ticket.id, error)
         return False
-    return hint(ticket.model_copy(update={"delay_seconds": 0.0}), load_state(found.snapshot))
 
 
 def _is_next(task: Task, ticket: Ticket) -> bool:

@@ -4,6 +4,7 @@ A lease lasts 9 s and is renewed every 3 s. A Redis that is away is not a reason
 fence succeeds later as long as nobody else has claimed.
 """
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from fixloop.errors import InfrastructureError
 from fixloop.store.contract import Store
 
 __all__ = ["Heart", "Lease"]
+
+log = logging.getLogger("fixloop.lease")
 
 # Three beats to a lease of 9 s: one lost beat is noise, two are a pause, three are a lost machine.
 BEAT_SECONDS: Final = 3.0
@@ -70,6 +73,10 @@ class Heart:
         try:
             answer = self._store.renew(holding.ticket.id, holding.owner, holding.fence)
         except InfrastructureError:
+            return
+        except Exception:
+            # Without this thread no step of this process could ever commit again.
+            log.exception("the lease of %s could not be renewed", holding.ticket.id)
             return
         if answer != "ok":
             lease.withdraw()

@@ -28,7 +28,7 @@ from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from workers.crew import Injured, crew
-from workers.following import follow, stop_chain
+from workers.following import follow, hint_again, stop_chain
 from workers.lease import Lease
 from workers.process import Process, process
 
@@ -72,9 +72,11 @@ class Step:
         moment = self.holding.moment.plus(time.monotonic() - self._since)
         return self._here.engine.finish(self.holding, event, moment)
 
-    def release(self, *, poison: bool) -> None:
+    def release(self, *, poison: bool) -> Ticket | None:
         """Give the ticket back: same attempt, next fence, no message (K40)."""
-        self.store.release(self.holding.ticket.id, self.holding.owner, self.holding.fence, poison=poison)
+        return self.store.release(
+            self.holding.ticket.id, self.holding.owner, self.holding.fence, poison=poison
+        )
 
 
 def carry_out(task: Task, ticket_id: str) -> str:
@@ -101,8 +103,10 @@ def _carry_out(task: Task, ticket_id: str) -> str:
             event = _event(step, claim.ticket)
     except Injured as injury:
         log.warning("%s was injured: %s; it is offered again", ticket_id, injury)
-        step.release(poison=True)
         stop_chain(task)
+        offered = step.release(poison=True)
+        if offered is not None:
+            hint_again(here.store, offered)
         return "injured"
     if event is None:
         stop_chain(task)

@@ -36,7 +36,8 @@ BACKOFF_SECONDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 STEADY_SECONDS: Final = 30.0
 """Alive so long, its next death is a new story: the backoff begins anew."""
 SETTLED_SECONDS: Final = 3.0
-DRAIN_SECONDS: Final = 8.0
+DRAIN_SECONDS: Final = 6.0
+"""A running step may take so long to finish; then it is killed, and offered again."""
 GONE_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.2
 TIDY_SECONDS: Final = 60.0
@@ -74,7 +75,7 @@ class Child:
         return True
 
     def _start(self, now: float) -> None:
-        environment = os.environ | {lifeline.VARIABLE: str(self._reading), "REMAP_SIGTERM": "SIGQUIT"}
+        environment = os.environ | {lifeline.VARIABLE: str(self._reading)}
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("launch.py")), self.role, self._options],
             env=environment,
@@ -166,6 +167,9 @@ def _release_for_ever(stopped: threading.Event, work: Child) -> None:
                 log.warning("%s is offered again: its process died", ticket)
         except InfrastructureError as error:
             log.warning("%s", error)
+        except Exception:
+            # Without this thread a dead process' step would wait for its lease.
+            log.exception("the steps of dead processes could not be offered again")
 
 
 def _tidy_for_ever(stopped: threading.Event) -> None:

@@ -82,7 +82,10 @@ class Sweeper:
             self._waiting_in.update(shard.queues)
             for due in shard.deadlines:
                 self._hand_out(due, max(0.0, due.clock - shard.moment.clock))
-            sent += len(shard.deadlines) + sum(hint_again(self._store, ticket) for ticket in shard.hints)
+            # A ticket whose delay is over was hinted when it was made, with a countdown; if that hint was lost,
+            # it is soon among the unheard.
+            lost = (*shard.lapsed, *shard.unheard)
+            sent += len(shard.deadlines) + sum(hint_again(self._store, ticket) for ticket in lost)
         if gap:
             log.warning("the engine was away for %.1f s; its clocks stood still", gap)
         return sent
