@@ -57,12 +57,14 @@ class Process(NamedTuple):
 class Deployment:
     """What a host runs, and a caller of it."""
 
-    def __init__(self, url: str, folder: Path, *, concurrency: int = 2, **environment: str) -> None:
+    def __init__(
+        self, url: str, folder: Path, *, concurrency: int = 2, queue: str = "", **environment: str
+    ) -> None:
         self.url = url
         self.folder = folder
         self.store = RedisStore(url, patience_seconds=20.0)
         self.supervisor: subprocess.Popen[bytes] | None = None
-        self._options = json.dumps({"concurrency": concurrency})
+        self._options = json.dumps({"concurrency": concurrency, "queue": queue})
         self._environment = {
             "FIXLOOP_BROKER_URL": url,
             "FIXLOOP_STATE_URL": url,
@@ -211,12 +213,11 @@ class Deployment:
         self.until(none_waits, seconds=seconds, about=workflows[-1])
 
     def broker_forgets(self) -> None:
-        """Every message is lost."""
-        client = redis.Redis.from_url(self.url)
-        kept = {name for name in client.scan_iter("fixloop:*")}
-        lost = [name for name in client.scan_iter() if name not in kept]
-        assert lost
-        client.delete(*lost)
+        """Every message that waits is lost, and what Celery knows of those that are worked on."""
+        client: Any = redis.Redis.from_url(self.url)
+        waiting = [name for name in client.scan_iter("fixloop.*") if client.type(name) == b"list"]
+        assert waiting, "no message waits; begin more workflows"
+        client.delete(*waiting, "unacked", "unacked_index")
         client.close()
 
     def broker_holds(self) -> list[str]:
@@ -246,8 +247,8 @@ class Deployment:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def owner_pid(self, workflow: str) -> int:
-        """The process that holds a ticket of the workflow; waits until one does."""
-        self.until(lambda: bool(self._owners(workflow)), about=workflow)
+        """The process that works on the workflow; waits until its crew has begun."""
+        self.until(lambda: bool(self.executions(f"{workflow}.") and self._owners(workflow)), about=workflow)
         return int(self._owners(workflow)[0].split("/")[-2])
 
     def _owners(self, workflow: str) -> list[str]:

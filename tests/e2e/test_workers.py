@@ -140,6 +140,13 @@ def test_s5_deadlock(deployment: Deployment) -> None:
     assert last_escalation(deployment, 5).reason is Reason.DEADLOCK
 
 
+@pytest.mark.proves("A69", "R8")
+def test_a_person_is_notified_once_of_an_escalation(deployment: Deployment) -> None:
+    played(deployment, "ab", issue=69, notify=True)
+
+    assert executions(deployment, 69, "notify") == 1
+
+
 @pytest.mark.proves("A72", "A75", "K5")
 def test_s9_a_specialist_that_recovers(deployment: Deployment) -> None:
     story = played(deployment, "!a -", issue=91)

@@ -1,0 +1,60 @@
+"""A `run` that brings its own worker, beside a worker for everybody on the same Redis."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from fixloop.protocol.state import Limits
+from tests.e2e.deployment import Deployment, deployed
+from tests.e2e.undisturbed import undisturbed
+
+pytestmark = pytest.mark.slow
+
+QUEUE = "run-be9c4a11-1-1"
+
+
+@pytest.fixture(scope="module")
+def shared(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    with deployed(redis_url, tmp_path_factory.mktemp("shared")) as running:
+        first = running.begin("-")
+        running.finished(first.workflow)
+        yield running
+
+
+@pytest.fixture
+def own(shared: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """The worker of one run; its sweeper finds every shard taken by the other's."""
+    deployment = Deployment(shared.url, tmp_path_factory.mktemp("own"), concurrency=1, queue=QUEUE)
+    try:
+        yield deployment.start()
+        deployment.stop()
+        assert deployment.processes() == []
+    finally:
+        deployment.end()
+
+
+def test_each_worker_does_its_own_work_and_a_lost_hint_is_found_in_either(
+    shared: Deployment, own: Deployment
+) -> None:
+    both = [
+        shared.begin("a -", queue=queue, hinted=hinted) for queue in ("", QUEUE) for hinted in (True, False)
+    ]
+
+    shared.finished(*[started.workflow for started in both])
+
+    for started in both:
+        assert shared.story(started.workflow) == undisturbed(started)
+        mine, others = (own, shared) if started.queue else (shared, own)
+        assert len(mine.executions(f"{started.workflow}.")) == 3
+        assert others.executions(f"{started.workflow}.") == []
+
+
+@pytest.mark.proves("R6")
+def test_the_deadlines_of_a_run_that_is_gone_still_fall(shared: Deployment, own: Deployment) -> None:
+    limits = Limits(fix_seconds=4.0, reminder_window_seconds=60.0)
+    started = shared.begin("a -", queue=QUEUE, fixer="outside", limits=limits)
+    shared.until(lambda: shared.last_line(started.workflow).startswith("VFR-"))
+
+    own.stop()
+
+    shared.until(lambda: shared.last_line(started.workflow).startswith("TIMEOUT-"), about=started.workflow)
