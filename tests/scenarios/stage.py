@@ -25,6 +25,7 @@ from tests.scenarios.script import BadAnswer, Breaks, Fix, Result, Silent, passe
 __all__ = ["START", "Answers", "Runs", "Stage", "replayed"]
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+ENDLESS = 1000
 ORDER = [entry.name for entry in SPECIALISTS]
 
 Runs = Iterable[Result | Silent]
@@ -70,6 +71,7 @@ class Stage:
         self.notes: list[str] = []
         self.executed: list[Ticket] = []
         self.applied: list[tuple[ev.Event, Moment]] = []
+        self.snapshots: list[str] = []
         self._tickets: set[str] = set()
         self._trees = 0
         self._state: State | None = None
@@ -127,6 +129,7 @@ class Stage:
         outcome = decide(self._state, copied, self.now)
         check_outcome(self._state, outcome)
         self.applied.append((copied, self.now))
+        self.snapshots.append(outcome.state.model_dump_json())
         self._state = State.model_validate_json(outcome.state.model_dump_json(exclude_defaults=True))
         assert self._state == outcome.state, "the snapshot is not complete"
         self.messages += outcome.messages
@@ -140,16 +143,31 @@ class Stage:
     def run(self) -> "Stage":
         """Carry out tickets, and let the scripted main agent answer, until everybody waits."""
         while not self.state.paused and not self.state.ended:
+            assert len(self.applied) < ENDLESS, "the loop does not end"
             if self.pending:
-                self._carry_out(self.pending.pop(0))
+                self.step()
             elif not self._outside_answers():
                 break
         return self
+
+    def step(self) -> None:
+        """Carry out the oldest ticket."""
+        ticket = self.pending[0]
+        self.advance(ticket.delay_seconds)
+        if ticket in self.pending:
+            self.pending.remove(ticket)
+            self._carry_out(ticket)
+
+    def lose(self, ticket: Ticket) -> None:
+        """Whoever had it died: it is offered again, the same attempt, without a message (K40)."""
+        del self.running[ticket.id]
+        self.pending.insert(0, ticket.model_copy(update={"delay_seconds": 0.0}))
 
     def advance(self, seconds: float) -> "Stage":
         """Let time pass; what falls due on the way is fired, in order."""
         target = self.clock + seconds
         while due := self._next_due(target):
+            assert len(self.applied) < ENDLESS, "the deadlines do not end"
             self._fire(due)
         self.clock = max(self.clock, target)
         return self
@@ -239,9 +257,6 @@ class Stage:
             assert {OperationName.FIX.value, OperationName.FIX.reminder_deadline} & set(self.deadlines)
 
     def _carry_out(self, ticket: Ticket) -> None:
-        self.advance(ticket.delay_seconds)
-        if ticket.id in self._withdrawn(ticket):
-            return
         self.running[ticket.id] = ticket
         self.executed.append(ticket)
         if ticket.limit_name and ticket.limit_seconds is not None:
@@ -254,10 +269,6 @@ class Stage:
             if ticket.limit_name:
                 self.deadlines.pop(ticket.limit_name, None)
             self.apply(event)
-
-    def _withdrawn(self, ticket: Ticket) -> set[str]:
-        """A pause or an end, while a ticket waited for its delay, took it away."""
-        return {ticket.id} if self.state.paused or self.state.ended else set()
 
     def _report(self, ticket: Ticket) -> ev.Event:
         return ev.ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
@@ -278,13 +289,11 @@ class Stage:
     def _fix(self, ticket: Ticket) -> ev.Event | None:
         answers = self.script.answers
         answer = answers.pop(0) if answers else Fix()
+        starts = not (isinstance(answer, Breaks) and answer.undelivered)
+        if starts and self.active.status is Status.AWAITING_FIX:
+            self.acknowledge()
         if isinstance(answer, Silent):
             return None
-        if (
-            not (isinstance(answer, Breaks) and answer.undelivered)
-            and self.active.status is Status.AWAITING_FIX
-        ):
-            self.acknowledge()
         self.advance(answer.takes_seconds)
         return self._answer(answer, ticket.specialist, ticket.iteration, ticket.attempt)
 

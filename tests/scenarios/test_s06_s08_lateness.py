@@ -290,7 +290,7 @@ def test_a_second_attempt_after_a_reminder_is_not_reminded_of_again_but_ends() -
 def test_a_fix_that_waits_in_the_queue_is_nobodys_lateness() -> None:
     stage = Stage([fails("a"), passes()], fixer="command")
     while stage.pending and stage.pending[0].step != "fix":
-        stage._carry_out(stage.pending.pop(0))
+        stage.step()
 
     stage.advance_to(300 * MINUTE)
     assert not stage.state.paused
@@ -302,6 +302,33 @@ def test_a_fix_that_waits_in_the_queue_is_nobodys_lateness() -> None:
     done = stage.message("FIXDONE-101-1").body
     assert isinstance(done, FixCompletion)
     assert done.duration_seconds == 329 * MINUTE
+
+
+@pytest.mark.proves("K34", "K6", "G1")
+def test_the_iteration_of_a_command_begins_when_it_starts() -> None:
+    script = [fails("a"), passes(takes_seconds=10 * MINUTE)]
+    stage = Stage(script, answers=[Fix(takes_seconds=10 * MINUTE)], fixer="command")
+    while stage.pending[0].step != "fix":
+        stage.step()
+
+    stage.advance(29 * MINUTE)
+    stage.run()
+
+    assert not stage.said("escalation")
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+
+
+@pytest.mark.proves("K6", "A62")
+def test_the_cap_waits_while_a_reminder_is_open() -> None:
+    answers: Answers = [Breaks(takes_seconds=30.5 * MINUTE), SILENT]
+    limits = Limits(iteration_seconds=31 * MINUTE)
+    stage = Stage([fails("a")], answers=answers, fixer="command", limits=limits).run()
+
+    stage.advance_to(35 * MINUTE)
+    assert not stage.state.paused
+    stage.advance_to(35 * MINUTE + 1)
+
+    assert stage.escalation.flags == ("unresponsive",)
 
 
 @pytest.mark.proves("A61", "A73")

@@ -7,7 +7,7 @@ from fixloop.protocol.messages import MAIN_AGENT, USER, ErrorNotification, Proto
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, Result, errs, fails, failure, passes
-from tests.scenarios.stage import Stage
+from tests.scenarios.stage import Answers, Stage
 
 
 def notifications(stage: Stage) -> list[ErrorNotification]:
@@ -66,7 +66,7 @@ def test_the_second_attempt_waits_two_seconds_and_runs_the_same_number() -> None
 def test_an_attempt_that_was_recorded_is_not_recorded_twice() -> None:
     stage = Stage([errs()])
     (ticket,) = stage.pending
-    stage._carry_out(stage.pending.pop(0))
+    stage.step()
     again = stage.applied[-1][0]
 
     assert ticket.attempt == 1
@@ -102,6 +102,16 @@ def test_s10_a_third_attempt_that_is_taken_recovers() -> None:
     assert len(stage.said("failure-report")) == 1
 
 
+@pytest.mark.proves("A70", "G1")
+def test_a_delivery_has_recovered_as_soon_as_the_command_starts() -> None:
+    answers: Answers = [Breaks("no such file: claude", undelivered=True), SILENT]
+
+    stage = Stage([fails("a")], answers=answers, fixer="command").run()
+
+    assert stage.active.status is Status.FIXING
+    assert [body.recovered for body in notifications(stage)] == [True]
+
+
 @pytest.mark.proves("A73", "K27", "K5")
 def test_a_fixer_that_fails_three_times_is_unresponsive() -> None:
     broken = Breaks("exit 1", output_tail="no credit left")
@@ -128,7 +138,7 @@ def test_a_fatal_error_is_not_tried_again() -> None:
 def test_a_failed_attempt_that_was_counted_is_not_counted_twice() -> None:
     stage = Stage([fails("a")], answers=[Breaks()], fixer="command")
     while not any(isinstance(event, ev.FixFailed) for event, _ in stage.applied):
-        stage._carry_out(stage.pending.pop(0))
+        stage.step()
     again = stage.applied[-1][0]
 
     assert "attempt 1" in stage.refused(lambda: stage.apply(again))
@@ -188,7 +198,7 @@ def test_a_completion_that_was_taken_already_changes_nothing() -> None:
     stage = Stage([fails("a"), fails("b")], answers=[Fix(), SILENT]).run()
     repeated = next(event for event, _ in stage.applied if isinstance(event, ev.FixCompleted))
 
-    assert stage.active.status is Status.FIXING or stage.active.status is Status.AWAITING_FIX
+    assert stage.active.status is Status.AWAITING_FIX
     assert "FIXDONE-101-1" in stage.refused(lambda: stage.apply(repeated))
     assert not stage.said("protocol-violation")
 

@@ -23,7 +23,7 @@ def test_s12_an_extension_gives_three_more_runs_and_sends_the_open_failure() -> 
     outcome = stage.decide("extend", iterations=3)
     assert [ticket.step for ticket in outcome.steps] == ["report"]
     assert not stage.state.paused
-    stage._carry_out(stage.pending.pop(0))
+    stage.step()
 
     report = stage.messages[-1]
     assert report.message_id == "VFR-101-test-runner-5"

@@ -8,7 +8,7 @@ from fixloop.protocol.messages import RevalidationResult, Success
 from fixloop.protocol.specialists import NAMES
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Status
-from tests.scenarios.script import Fix, Result, fails, passes
+from tests.scenarios.script import SILENT, Fix, Result, fails, passes
 from tests.scenarios.stage import Stage
 
 
@@ -167,3 +167,15 @@ def test_when_everything_was_skipped_nothing_has_passed() -> None:
     assert "nothing was verified" in stage.escalation.detail
     stage.decide("skip")
     assert stage.state.verdict == "passed_with_known_issues"
+
+
+@pytest.mark.proves("K38", "A54")
+def test_a_run_after_a_manual_fix_that_skips_everything_is_told_as_it_is() -> None:
+    stage = Stage([SILENT, Result("skipped")]).run().advance(2101.0)
+    stage.decide("manual-fix")
+    stage.done_by_hand()
+
+    stage.run()
+
+    assert stage.path()[-2:] == [Status.RE_CHECKING, Status.ESCALATED]
+    assert stage.state.outcome is None

@@ -1,5 +1,8 @@
 """S31: the verdict is about the final tree; a later fix that breaks an earlier phase is found (K37)."""
 
+from functools import partial
+from typing import Literal
+
 import pytest
 
 from fixloop.protocol import events as ev
@@ -223,11 +226,28 @@ def test_a_skipped_phase_is_not_confirmed() -> None:
     assert stage.state.outcome is WorkflowOutcome.SKIPPED
 
 
+def finished(step: Literal["validate", "recheck", "confirm"], name: str, iteration: int) -> ev.RunFinished:
+    return ev.RunFinished(step=step, specialist=name, iteration=iteration, outcome="passed", tree="tree-1")
+
+
 @pytest.mark.proves("K37", "R8")
 def test_a_confirmation_nobody_asked_for_is_refused() -> None:
-    stage = Stage([fails("a")], answers=[SILENT]).run()
-    event = ev.RunFinished(
-        step="confirm", specialist="test-runner", iteration=1, outcome="passed", tree="tree-0"
-    )
+    stage = Stage([fails("a"), SILENT]).run()
+    assert stage.active.status is Status.RE_CHECKING
 
-    assert "confirm of run 1 of test-runner" in stage.refused(lambda: stage.apply(event))
+    for iteration in (1, 2):
+        event = finished("confirm", "test-runner", iteration)
+        assert "confirm of run" in stage.refused(partial(stage.apply, event))
+
+
+@pytest.mark.proves("K37", "R8", "A87")
+def test_an_old_result_of_the_run_is_not_taken_for_its_confirmation() -> None:
+    stage = stuck(SILENT)
+    stage.advance(3600.0)
+    stage.decide("extend")
+    assert (stage.active.name, stage.active.status) == ("unit-test", Status.RE_CHECKING)
+
+    steps: tuple[Literal["validate", "recheck"], ...] = ("validate", "recheck")
+    for step in steps:
+        event = finished(step, "unit-test", 1)
+        assert f"{step} of run 1" in stage.refused(partial(stage.apply, event))

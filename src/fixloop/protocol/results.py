@@ -228,11 +228,6 @@ def _begin(draft: Draft, name: str) -> None:
 
 def _end(draft: Draft) -> None:
     applicable = [entry for entry in draft.state.specialists if entry.applicable]
-    if not applicable:
-        # Every check was optional and skipped: nothing was verified, so nothing passed (K38).
-        draft.update_specialist(draft.state.current, applicable=True, status=Status.IN_PROGRESS, iteration=1)
-        deciding.escalate(draft, Reason.SPECIALIST_ERROR, "every check was skipped, nothing was verified")
-        return
     skipped = any(entry.skipped for entry in applicable)
     draft.withdraw()
     draft.update(outcome=WorkflowOutcome.SKIPPED if skipped else WorkflowOutcome.SUCCESS)
@@ -298,6 +293,10 @@ def _unrunnable(event: RunFinished, error: str) -> Failure:
 
 
 def _not_applicable(draft: Draft, event: RunFinished) -> None:
+    if not any(entry.applicable for entry in draft.state.specialists if entry.name != event.specialist):
+        # Nothing was verified, so nothing can pass (K38).
+        deciding.escalate(draft, Reason.SPECIALIST_ERROR, "every check was skipped, nothing was verified")
+        return
     # PENDING and out of the flow, as if it had never applied (K38); no transition leads there.
     draft.note(f"{event.specialist} does not apply: all its checks were skipped")
     draft.update_specialist(

@@ -1,0 +1,71 @@
+"""The nine statuses: which may follow which, and who may set them."""
+
+from itertools import product
+
+import pytest
+
+from fixloop.errors import ProtocolError
+from fixloop.protocol.statuses import MAY_SET, TRANSITIONS, Role, Status, check_transition
+
+# Written down from the requirements' text, not from the code.
+LEGAL = {
+    "PENDING": {"IN_PROGRESS"},
+    "IN_PROGRESS": {"PASS", "FAIL", "ESCALATED"},
+    "PASS": {"COMPLETED"},
+    "FAIL": {"AWAITING_FIX", "ESCALATED"},
+    "AWAITING_FIX": {"FIXING", "ESCALATED"},
+    "FIXING": {"RE_CHECKING", "ESCALATED"},
+    "RE_CHECKING": {"PASS", "FAIL", "ESCALATED"},
+    "ESCALATED": {"AWAITING_FIX", "FIXING", "RE_CHECKING", "IN_PROGRESS", "COMPLETED"},
+    "COMPLETED": {"RE_CHECKING"},
+}
+SETS = {
+    Role.ORCHESTRATOR: {"PENDING", "IN_PROGRESS", "AWAITING_FIX", "ESCALATED", "COMPLETED"},
+    Role.SPECIALIST: {"IN_PROGRESS", "RE_CHECKING", "PASS", "FAIL"},
+    Role.MAIN_AGENT: {"FIXING"},
+}
+
+
+@pytest.mark.proves("A49", "A88")
+def test_there_are_exactly_nine_statuses() -> None:
+    assert {status.value for status in Status} == set(LEGAL)
+    assert set(TRANSITIONS) == set(Status)
+
+
+@pytest.mark.proves("A51", "A52", "K19", "K37")
+@pytest.mark.parametrize(("before", "after", "role"), list(product(Status, Status, Role)))
+def test_a_status_follows_only_where_it_may_and_from_whom_it_may(
+    before: Status, after: Status, role: Role
+) -> None:
+    legal = after.value in LEGAL[before.value] and after.value in SETS[role]
+
+    if legal:
+        check_transition(before, after, role)
+    else:
+        with pytest.raises(ProtocolError):
+            check_transition(before, after, role)
+
+
+@pytest.mark.proves("A51")
+def test_every_status_has_somebody_who_may_set_it() -> None:
+    assert frozenset().union(*MAY_SET.values()) == frozenset(Status)
+    assert MAY_SET[Role.MAIN_AGENT] == {Status.FIXING}
+
+
+@pytest.mark.proves("A51")
+def test_a_refusal_names_role_and_status_and_what_would_be_legal() -> None:
+    with pytest.raises(ProtocolError, match="the main agent may not set PASS; it may set FIXING"):
+        check_transition(Status.RE_CHECKING, Status.PASS, Role.MAIN_AGENT)
+
+
+@pytest.mark.proves("A52")
+def test_a_refusal_names_both_statuses_and_what_can_follow() -> None:
+    with pytest.raises(ProtocolError, match="COMPLETED cannot follow FAIL; AWAITING_FIX, ESCALATED can"):
+        check_transition(Status.FAIL, Status.COMPLETED, Role.ORCHESTRATOR)
+
+
+@pytest.mark.proves("A52", "K19")
+def test_every_transition_has_a_role_that_may_make_it() -> None:
+    for before, afters in TRANSITIONS.items():
+        for after in afters:
+            assert any(after in allowed for allowed in MAY_SET.values()), (before, after)

@@ -1,0 +1,271 @@
+"""Whatever happens, in whatever order: the loop's invariants hold, and a replay gives the same states.
+
+Events are legal ones from scripted agents, and wild ones: late, doubled, made up. A wild event is either taken, and
+then everything still holds, or refused, and then nothing has changed.
+"""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from fixloop.errors import UsageError
+from fixloop.protocol import events as ev
+from fixloop.protocol.messages import Decision, Reason
+from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.state import Completion, Limits, WorkflowOutcome
+from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, Result, errs, fails, failure, passes
+from tests.scenarios.stage import Stage, replayed
+
+SPECIALISTS = ("unit-test", "test-runner", "security")
+CHECK = ("pytest",)
+TREES = st.sampled_from([None, None, None, "tree-x", "tree-y"])
+
+
+def _failed(names: str, lists: bool) -> Result:
+    found = tuple(failure(name, check="pytest") for name in names)
+    return fails(*found, lists_passes=CHECK if lists else ())
+
+
+NAMES = st.sampled_from(["a", "b", "ab", "abc", "c"])
+RESULTS = st.one_of(
+    st.builds(_failed, NAMES, st.booleans()),
+    st.builds(lambda names: passes(passed=tuple(names), lists_passes=CHECK), NAMES),
+    st.just(passes()),
+    st.just(passes()),
+    st.sampled_from([errs(), Result("failed"), Result("skipped", skipped_checks=CHECK)]),
+    st.just(passes(skipped_checks=("optional",))),
+    st.just(passes(tree="tree-of-somebody-else")),
+    st.just(SILENT),
+)
+ANSWERS = st.one_of(
+    st.builds(lambda tree: Fix(tree=tree), TREES),
+    st.builds(lambda tree: Fix(tree=tree), TREES),
+    st.sampled_from([Breaks(), Breaks(undelivered=True), Breaks(fatal=True), BadAnswer(), SILENT]),
+)
+LIMITS = st.sampled_from(
+    [Limits(), Limits(iteration_seconds=7200.0), Limits(iteration_seconds=None), Limits(fix_seconds=None)]
+)
+STEPS = st.sampled_from(["validate", "recheck", "confirm"])
+NUMBERS = st.integers(min_value=0, max_value=7)
+WHO = st.sampled_from([*SPECIALISTS, "e2e-accessibility", "nobody"])
+WILD: st.SearchStrategy[ev.Event] = st.one_of(
+    st.builds(
+        ev.RunFinished,
+        step=STEPS,
+        specialist=WHO,
+        iteration=NUMBERS,
+        attempt=st.integers(min_value=1, max_value=3),
+        outcome=st.sampled_from(["passed", "failed", "error", "skipped"]),
+        tree=st.sampled_from(["tree-0", "tree-1", "tree-x", ""]),
+        failures=st.sampled_from([(), (failure("a"),), (failure("a", error_type="vanished"),)]),
+        lists_passes=st.sampled_from([(), CHECK]),
+    ),
+    st.builds(ev.ReportDelivered, specialist=WHO, iteration=NUMBERS),
+    st.builds(ev.FixAcknowledged, specialist=WHO, iteration=NUMBERS, by=st.just("somebody")),
+    st.builds(
+        ev.FixCompleted,
+        specialist=WHO,
+        completion=st.builds(Completion, iteration=NUMBERS, by=st.just("somebody"), tree=st.just("tree-x")),
+    ),
+    st.builds(ev.FixFailed, specialist=WHO, iteration=NUMBERS, attempt=NUMBERS, error=st.just("x")),
+    st.builds(ev.AnswerRejected, specialist=WHO, iteration=NUMBERS, violations=st.just(("x",))),
+    st.builds(ev.BlockerSignalled, by=st.just("somebody"), text=st.just("x")),
+    st.builds(
+        ev.DeadlineReached,
+        name=st.sampled_from(
+            ["main-agent-fix", "main-agent-fix.escalation", "total-iteration", "re-validation", "unknown"]
+        ),
+        due=st.floats(min_value=0.0, max_value=9000.0),
+    ),
+    st.builds(ev.ManualFixDone, tip=st.just("c"), tree=st.just("tree-y")),
+)
+
+
+WORKFLOWS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "runs": st.sampled_from([SPECIALISTS, SPECIALISTS[1:], SPECIALISTS[:1]]).map(
+            lambda names: {name: () for name in names}
+        ),
+        "fixer": st.sampled_from(["command", "outside"]),
+        "max_iterations": st.sampled_from([5, 5, 3, 2, 1]),
+        "limits": LIMITS,
+        "notify": st.booleans(),
+    }
+)
+FAILING = st.builds(_failed, NAMES, st.booleans())
+ROUNDS = st.lists(st.one_of(FAILING, FAILING, FAILING, RESULTS), min_size=1, max_size=6)
+CONFIRMATIONS = st.lists(st.one_of(FAILING, RESULTS), max_size=3)
+
+
+def _near(event: ev.Event, stage: Stage) -> ev.Event:
+    told = {
+        "specialist": stage.active.name,
+        "iteration": stage.active.iteration,
+        "attempt": max(1, stage.state.attempts),
+        "tree": stage.state.tree,
+    }
+    return event.model_copy(update={key: value for key, value in told.items() if hasattr(event, key)})
+
+
+class Loop(RuleBasedStateMachine):
+    """One workflow under everything that can happen to it."""
+
+    @initialize(told=WORKFLOWS)
+    def start(self, told: dict[str, Any]) -> None:
+        self.stage = Stage(answers=None, **told)
+        self.allowed = dict.fromkeys(SPECIALISTS, told["max_iterations"])
+
+    @precondition(lambda self: self.stage.state.ended)
+    @rule(told=WORKFLOWS)
+    def another_one_begins(self, told: dict[str, Any]) -> None:
+        self.teardown()
+        self.start(told)
+
+    def tell(self, event: ev.Event) -> bool:
+        """Apply `event`; False when it was refused, which must not leave a trace."""
+        before = self.stage.state
+        untouched = before.model_dump_json()
+        try:
+            self.stage.apply(event)
+        except UsageError:
+            assert self.stage.state is before
+            assert before.model_dump_json() == untouched
+            return False
+        return True
+
+    @property
+    def is_over(self) -> bool:
+        return self.stage.state.ended
+
+    @precondition(lambda self: self.stage.pending)
+    @rule(result=RESULTS, answer=ANSWERS)
+    def do_the_next_step(self, result: Any, answer: Any) -> None:
+        """The oldest ticket; where a wild event came before its result, that is refused."""
+        stage = self.stage
+        name = stage.pending[0].specialist
+        stage.script.runs[name] = [result]
+        stage.script.confirmations[name] = [result]
+        stage.script.answers = [answer]
+        with suppress(Unexpected):
+            stage.step()
+        stage.script.answers = None
+
+    @precondition(lambda self: not self.stage.state.paused and not self.stage.state.ended)
+    @rule(
+        results=ROUNDS, confirmations=CONFIRMATIONS, answers=st.lists(ANSWERS, max_size=3), then=st.booleans()
+    )
+    def it_goes_on_for_a_while(
+        self, results: list[Any], confirmations: list[Any], answers: list[Any], then: bool
+    ) -> None:
+        """Several rounds without a disturbance; then somebody is silent, or all goes well."""
+        stage, name = self.stage, self.stage.state.current
+        stage.script.runs = {name: [*results, *([SILENT] if then else [])]}
+        stage.script.confirmations = {name: list(confirmations) for name in SPECIALISTS[:2]}
+        stage.script.answers = [*answers, *([SILENT] if then else [])]
+        with suppress(Unexpected):
+            stage.run()
+        stage.script.answers = None
+
+    @precondition(lambda self: self.stage.running)
+    @rule()
+    def a_worker_dies(self) -> None:
+        self.stage.lose(next(iter(self.stage.running.values())))
+
+    @precondition(lambda self: self.stage.state.owner == "agent")
+    @rule(tree=TREES)
+    def the_agent_completes(self, tree: str | None) -> None:
+        self.tell(self.stage.completed(Fix(tree=tree), self.stage.active.iteration, self.stage.active.name))
+
+    @precondition(lambda self: self.stage.state.paused)
+    @rule(tree=TREES)
+    def the_agent_completes_late(self, tree: str | None) -> None:
+        self.tell(self.stage.completed(Fix(tree=tree), self.stage.active.iteration, self.stage.active.name))
+
+    @precondition(lambda self: self.stage.state.paused)
+    @rule(
+        decision=st.sampled_from(list(Decision)),
+        iterations=st.sampled_from([None, None, 1, 2, 0, -1]),
+        minutes=st.sampled_from([None, 5.0, 0.0]),
+    )
+    def a_person_decides(self, decision: Decision, iterations: int | None, minutes: float | None) -> None:
+        opened, name = self.stage.state.escalation, self.stage.state.current
+        assert opened is not None
+        kept = self.stage.state.kept is not None
+        event = ev.DecisionMade(decision=decision, by="ann", iterations=iterations, minutes=minutes)
+        if not self.tell(event):
+            return
+        if decision is Decision.EXTEND and opened.reason in (Reason.MAX_ITERATIONS, Reason.DEADLOCK):
+            self.allowed[name] += iterations if iterations is not None else 3
+        if decision is Decision.MANUAL_FIX and kept:
+            self.allowed[name] += 1
+
+    @precondition(lambda self: self.stage.state.paused)
+    @rule(tree=st.sampled_from(["tree-y", "tree-z"]))
+    def a_person_is_done(self, tree: str) -> None:
+        name = self.stage.state.current
+        if self.tell(ev.ManualFixDone(by="ann", tip=f"c-{tree}", tree=tree)):
+            self.allowed[name] += 1
+
+    @rule(seconds=st.sampled_from([1.0, 60.0, 301.0, 1801.0, 4000.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.stage.advance(seconds)
+
+    @rule(seconds=st.sampled_from([-100.0, 3600.0]))
+    def the_engine_was_away(self, seconds: float) -> None:
+        self.stage.away(seconds)
+
+    @rule(event=WILD, is_near=st.booleans())
+    def anything_happens(self, event: ev.Event, is_near: bool) -> None:
+        """Made up from nothing, or close to what is expected."""
+        name = self.stage.state.current
+        event = _near(event, self.stage) if is_near else event
+        if self.tell(event) and isinstance(event, ev.ManualFixDone):
+            self.allowed[name] += 1
+
+    @rule(index=st.integers(min_value=0, max_value=100))
+    def something_happens_again(self, index: int) -> None:
+        event = self.stage.applied[index % len(self.stage.applied)][0]
+        if not isinstance(event, ev.DecisionMade | ev.ManualFixDone | ev.Cancelled):
+            self.tell(event)
+
+    @precondition(lambda self: len(self.stage.applied) > 30)
+    @rule()
+    def somebody_cancels(self) -> None:
+        self.tell(ev.Cancelled(by="ann"))
+
+    @invariant()
+    def no_run_is_beyond_what_was_allowed(self) -> None:
+        for entry in self.stage.state.specialists:
+            if entry.name in SPECIALISTS:
+                assert entry.max_iterations == self.allowed[entry.name]
+                assert len(entry.runs) <= self.allowed[entry.name]
+
+    @invariant()
+    def success_means_evidence_on_the_final_tree(self) -> None:
+        state = self.stage.state
+        if state.outcome is not WorkflowOutcome.SUCCESS:
+            return
+        for entry in state.specialists:
+            if entry.applicable:
+                assert not entry.skipped
+                assert entry.passed_tree == state.tree
+                assert {evidence.tree for evidence in entry.evidence} <= {state.tree}
+        assert any(entry.applicable for entry in state.specialists)
+
+    @invariant()
+    def an_end_is_an_end(self) -> None:
+        if self.is_over:
+            assert not self.stage.pending
+            assert not self.stage.deadlines
+
+    def teardown(self) -> None:
+        if hasattr(self, "stage"):
+            assert replayed(self.stage.applied) == self.stage.snapshots
+
+
+TestLoop = pytest.mark.proves("K37", "A92", "R4", "A69")(Loop.TestCase)
+TestLoop.settings = settings(max_examples=100, stateful_step_count=40, deadline=None, derandomize=True)

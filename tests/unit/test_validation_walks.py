@@ -1,0 +1,146 @@
+"""Long seeded walks through the loop, with everything that can go wrong on the way.
+
+The state machine beside this file finds the smallest surprise; these walks reach what lies deep: confirmations that
+fail, rounds that undo each other, the second escalation after the third decision.
+"""
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from fixloop.protocol.messages import Decision, Reason
+from fixloop.protocol.state import Limits, WorkflowOutcome
+from tests.scenarios.script import (
+    SILENT,
+    BadAnswer,
+    Breaks,
+    Fix,
+    Result,
+    Silent,
+    errs,
+    fails,
+    failure,
+    passes,
+)
+from tests.scenarios.stage import Stage
+from tests.unit.test_validation_properties import SPECIALISTS, Loop
+
+ACTIONS = 40
+WALKS = 200
+Answer = Fix | Breaks | BadAnswer | Silent
+MOODS: tuple[Answer, ...] = (Breaks(), Breaks(undelivered=True), Breaks(fatal=True), BadAnswer(), SILENT)
+"""How the fixer of a walk fails, whenever it does not mend."""
+
+
+def walk(seed: int) -> Loop:
+    """A workflow under `ACTIONS` random actions; the invariants are checked after each."""
+    random = Random(seed)
+    loop = Loop()
+    loop.start(told=_workflow(random))
+    mood = random.choice(MOODS)
+    for _ in range(ACTIONS):
+        _act(loop, random, mood)
+        loop.no_run_is_beyond_what_was_allowed()
+        loop.success_means_evidence_on_the_final_tree()
+        loop.an_end_is_an_end()
+    loop.teardown()
+    return loop
+
+
+@pytest.fixture(scope="module")
+def stages() -> list[Stage]:
+    """The ends of many walks, all invariants checked on the way."""
+    return [walk(seed).stage for seed in range(WALKS)]
+
+
+@pytest.mark.proves("K37", "A92", "R4", "A69")
+def test_whatever_happens_on_a_long_walk_the_invariants_hold(stages: list[Stage]) -> None:
+    assert len([stage for stage in stages if stage.state.ended]) > WALKS // 2
+
+
+@pytest.mark.proves("A12", "K37")
+def test_the_walks_reach_what_lies_deep(stages: list[Stage]) -> None:
+    seen = Counter(str(stage.state.outcome) for stage in stages)
+    for stage in stages:
+        seen.update(_reason(message.body) for message in stage.said("escalation"))
+        seen["reopened"] += sum(change.before == "COMPLETED" for change in stage.transitions)
+
+    assert set(Reason) <= set(seen)
+    assert set(WorkflowOutcome) <= set(seen)
+    assert seen["reopened"] > 10
+
+
+def _reason(body: Any) -> str:
+    return str(body.reason)
+
+
+def _workflow(random: Random) -> dict[str, Any]:
+    names = random.sample(SPECIALISTS, random.choice([1, 2, 2, 3]))
+    limits = [Limits(), Limits(), Limits(iteration_seconds=7200.0), Limits(iteration_seconds=None)]
+    return {
+        "runs": dict.fromkeys(names, ()),
+        "fixer": random.choice(["command", "outside"]),
+        "max_iterations": random.choice([5, 5, 4, 3]),
+        "limits": random.choice(limits),
+        "notify": random.random() < 0.2,
+    }
+
+
+def _act(loop: Loop, random: Random, mood: Answer) -> None:
+    state = loop.stage.state
+    if state.ended:
+        return
+    if state.paused:
+        _answer(loop, random)
+    elif loop.stage.running and random.random() < 0.5:
+        loop.a_worker_dies()
+    elif state.owner == "agent" and random.random() < 0.6:
+        loop.the_agent_completes(tree=_tree(random))
+    elif random.random() < 0.15:
+        loop.time_passes(seconds=random.choice([60.0, 400.0, 1801.0]))
+    elif random.random() < 0.1:
+        loop.something_happens_again(index=random.randrange(100))
+    elif random.random() < 0.02:
+        loop.somebody_cancels()
+    elif loop.stage.pending:
+        loop.do_the_next_step(result=_result(loop, random), answer=_fix(random, mood))
+    else:
+        loop.time_passes(seconds=random.choice([400.0, 1801.0]))
+
+
+def _answer(loop: Loop, random: Random) -> None:
+    opened = loop.stage.state.escalation
+    if opened is not None and opened.decision is not None:
+        loop.a_person_is_done(tree=random.choice(["tree-y", "tree-z"]))
+    elif random.random() < 0.2:
+        loop.the_agent_completes_late(tree=_tree(random))
+    else:
+        decision = random.choices(list(Decision), [4, 2, 1, 6])[0]
+        loop.a_person_decides(decision=decision, iterations=random.choice([None, 1, 2]), minutes=None)
+
+
+def _tree(random: Random) -> str | None:
+    return random.choice([None, None, None, "tree-x"])
+
+
+def _fix(random: Random, mood: Answer) -> Answer:
+    return mood if random.random() < 0.8 else Fix(tree=_tree(random))
+
+
+def _result(loop: Loop, random: Random) -> Result | Silent:
+    names = random.choice(["a", "a", "b", "ab", "abc"])
+    found = tuple(failure(name, check="pytest") for name in names)
+    listed = ("pytest",) if random.random() < 0.3 else ()
+    passing = passes(passed=("a", "b", "c"), lists_passes=("pytest",))
+    odd: list[Result | Silent] = [
+        errs(),
+        errs(),
+        Result("failed"),
+        Result("skipped"),
+        passes(skipped_checks=("x",)),
+        SILENT,
+    ]
+    failing = fails(*found, lists_passes=listed)
+    return random.choices([failing, passing, random.choice(odd)], [5, 5, 2])[0]
