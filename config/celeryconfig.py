@@ -9,9 +9,7 @@ from fixloop.settings import celery_url
 
 # `fixloop worker` gives both; for `celery -A workers.app` one of the two is enough, as everywhere.
 broker_url = celery_url(
-    os.environ.get("FIXLOOP_BROKER_URL")
-    or os.environ.get("FIXLOOP_STATE_URL")
-    or "redis://localhost:6379/0"
+    os.environ.get("FIXLOOP_BROKER_URL") or os.environ.get("FIXLOOP_STATE_URL") or "redis://localhost:6379/0"
 )
 broker_connection_retry_on_startup = True
 broker_connection_max_retries = None
