@@ -26,6 +26,7 @@ from tests.redis_server import RedisServer
 
 __all__ = [
     "CALC",
+    "FIXLOOP",
     "MEND",
     "RIGHT",
     "TOML",

@@ -1,9 +1,13 @@
 """A whole run on a small project: what a user types, what comes of it, and what is left behind."""
 
 import json
+import os
 import re
+import signal
 import sys
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +16,14 @@ import redis
 
 from tests.e2e.project import (
     CALC,
+    FIXLOOP,
     MEND,
     RIGHT,
     TOML,
     Host,
     Project,
     completed,
+    environment,
     processes_of,
     until,
 )
@@ -67,7 +73,7 @@ def test_a_project_that_is_right_passes_the_first_time_and_nothing_is_left_but_i
 
     assert told.code == 0, told.err
     assert told.err.startswith("issue 1: shop")
-    assert "#1 shop: passed (1 specialist" in told.out
+    assert "#1 shop: passed (1 specialist, 1 run, tree " in told.out
     assert "fixloop apply" not in told.err
     assert everything_in(project) == before
     refs = project.git("for-each-ref", "--format=%(refname)").split()
@@ -553,3 +559,125 @@ def test_what_was_enqueued_where_nobody_works_is_done_by_run(tmp_path: Path) -> 
 
     assert told.code == 0, told.err
     assert "passed" in told.out
+
+
+@pytest.mark.proves("K37", "S31")
+def test_a_later_fix_that_breaks_an_earlier_phase_does_not_get_through(host: Host) -> None:
+    """The scanner's first fix breaks the tests; confirming them on the final tree shows it."""
+    agent = (
+        "import os, pathlib\n"
+        "calc, step = pathlib.Path('calc.py'), (os.environ['FIXLOOP_SPECIALIST'], os.environ['FIXLOOP_ITERATION'])\n"
+        "text = calc.read_text()\n"
+        "if step == ('security', '1'):\n"
+        "    text = text.replace('eval', 'str').replace('a + b', 'a - b')\n"
+        "else:\n"
+        "    text = text.replace('a - b', 'a + b')\n"
+        "calc.write_text(text)\n"
+    )
+    project = host.project(
+        "undone",
+        toml='[fixer]\ncommand = "python agent.py"\n'
+        + TOML
+        + '[specialist.security]\ncommand = "python scan.py"\n',
+        calc=RIGHT + "unsafe = eval\n",
+        files={"agent.py": agent, "scan.py": "import sys; sys.exit('eval' in open('calc.py').read())\n"},
+    )
+
+    told = project.hand_in()
+
+    assert told.code == 0, told.out
+    status = project.status()
+    runs = {each["name"]: each["iteration"] for each in status["specialists"] if each["applicable"]}
+    assert runs == {"test-runner": 3, "security": 2}
+    trees = {proof["tree"] for each in status["specialists"] for proof in each["evidence"]}
+    assert trees == {status["tree"]}
+    assert "return a + b" in project.git("show", "fixloop/1:calc.py")
+
+
+def test_changes_made_meanwhile_are_kept_by_apply_or_named(tmp_path: Path) -> None:
+    project = Project(tmp_path / "shop", toml=FIXER + TOML, calc="# first\n\n\n" + CALC)
+    assert project.run().code == 0
+    theirs = "# mine\n\n\n" + CALC
+    project.write("calc.py", theirs.replace("a - b", "a * b"))
+
+    refused = project.fixloop("apply", "1")
+    unchanged = project.read("calc.py")
+    project.write("calc.py", theirs)
+    applied = project.fixloop("apply", "1")
+
+    assert refused.code == 2
+    assert "calc.py" in refused.refusal
+    assert unchanged == theirs.replace("a - b", "a * b")
+    assert (applied.code, applied.out) == (0, "calc.py\n"), applied.err
+    assert project.read("calc.py") == theirs.replace("a - b", "a + b")
+
+
+def test_two_runs_of_one_feature_at_once_are_one(tmp_path: Path) -> None:
+    project = Project(tmp_path / "shop", toml=FIXER + TOML)
+    both = [project.start("run", "--issue", "1") for _ in range(2)]
+
+    told = [completed(process) for process in both]
+
+    assert [process.returncode for process in both] == [0, 0], told
+    assert [out.count("Fix completion") for out, _ in told] == [1, 1]
+    until(lambda: not processes_of(tmp_path), seconds=15, what="the end of every process")
+
+
+def test_a_reader_that_goes_away_ends_the_run_and_resume_goes_on(tmp_path: Path) -> None:
+    project = Project(tmp_path / "shop", toml=FIXER + TOML)
+    with project.start("run") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+
+    assert process.returncode == 141
+    assert "Traceback" not in said
+    until(lambda: not processes_of(tmp_path), seconds=15, what="the end of every process")
+    assert project.fixloop("resume").code == 0
+
+
+def test_on_a_terminal_it_waits_for_a_fix_and_goes_on(tmp_path: Path) -> None:
+    project = Project(tmp_path / "shop")
+    with on_terminal(project, "run", str(project.folder), "--issue", "1") as (child, said):
+        place = until(lambda: re.search(r"work in (\S+), then", said()), what="the offer")
+        assert place is not None
+        (Path(place[1]) / "calc.py").write_text(RIGHT)
+        fixed = project.fixloop("fixed", "1")
+        shown = until(lambda: ": passed (" in said() and said(), what="the result")
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert fixed.out == "calc.py\n", fixed.err
+    assert code == 0, shown
+    assert "fixloop apply 1" in str(shown)
+
+
+@contextmanager
+def on_terminal(project: Project, *words: str) -> Iterator[tuple[int, Callable[[], str]]]:
+    """`fixloop WORDS` on a pseudo-terminal, wherever this process is: its id, and what it has shown so far."""
+    ours, theirs = os.openpty()
+    variables = environment(project.home, {"TERM": "xterm", "COLUMNS": "300", "LINES": "40"})
+    child = os.posix_spawn(
+        str(FIXLOOP),
+        ["fixloop", *words],
+        variables,
+        file_actions=[(os.POSIX_SPAWN_DUP2, theirs, number) for number in (0, 1, 2)],
+        setsid=True,
+    )
+    os.close(theirs)
+    os.set_blocking(ours, False)
+    shown = bytearray()
+
+    def said() -> str:
+        with suppress(OSError):
+            while data := os.read(ours, 65_536):
+                shown.extend(data)
+        return shown.decode(errors="replace")
+
+    try:
+        yield child, said
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        os.close(ours)

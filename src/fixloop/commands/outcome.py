@@ -149,7 +149,12 @@ def _ending(state: State) -> str:
     applicable = [entry for entry in state.specialists if entry.applicable]
     runs = sum(entry.iteration for entry in applicable)
     verdict = _VERDICTS[state.verdict or "passed"]
-    return f"{verdict} ({len(applicable)} specialists, {runs} runs, tree {state.tree[:12]})"
+    counts = f"{_counted(len(applicable), 'specialist')}, {_counted(runs, 'run')}"
+    return f"{verdict} ({counts}, tree {state.tree[:12]})"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _phases(state: State) -> Iterator[str]:

@@ -259,5 +259,8 @@ def _apply(state: State, session: Session, path: Path) -> None:
     for name in files:
         typer.echo(name)
     typer.echo(
-        f"{len(files)} files changed in {path}" if files else "nothing to change: it is all there", err=True
+        f"{len(files)} file{'s' * (len(files) > 1)} changed in {path.absolute()}"
+        if files
+        else "nothing to change: it is all there",
+        err=True,
     )
