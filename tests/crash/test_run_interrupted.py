@@ -18,6 +18,14 @@ def begun(scene: Scene, execution: str) -> bool:
     return execution in scene.executions()
 
 
+def has_members(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 @pytest.mark.proves("R14")
 def test_ctrl_c_ends_everything_in_order_and_one_line_tells_how_to_go_on(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "scene")
@@ -96,8 +104,10 @@ def test_a_second_run_of_the_same_issue_finishes_what_the_first_can_no_longer(tm
     second = scene.start(*scene.run_words)
     wait_for(lambda: begun(scene, "fix test-runner 2"), 30.0, scene.said)
 
-    os.killpg(first.pid, signal.SIGKILL)
+    # The program alone: its worker has to notice by itself.
+    os.kill(first.pid, signal.SIGKILL)
     assert scene.ended(first).code == -signal.SIGKILL
+    wait_for(lambda: not has_members(first.pid), 5.0, scene.survivors)
     ended = scene.ended(second)
 
     assert ended.code == 0, scene.said()

@@ -9,13 +9,13 @@ All points one by one take an hour on two cores, so only some are tried unless C
 import os
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 
-from tests.crash.ledger import EXECUTIONS, ISSUE, STEPS, untouched
+from tests.crash.ledger import EXECUTIONS, ISSUE, STEPS, Step, untouched
 from tests.crash.scene import Ended, Ending, Scene, wait_for
 from tests.unit.repositories import git
 
@@ -88,7 +88,10 @@ def chosen(all_of: list[tuple[str, ...]], sample: list[tuple[str, ...]]) -> list
 @pytest.mark.proves("R14", "S30")
 @pytest.mark.parametrize("points", chosen([(point,) for point in every_point()], [STARTING, *CHAINS]))
 def test_a_run_killed_at_these_points_ends_as_if_undisturbed(
-    points: tuple[str, ...], tmp_path: Path, undisturbed: Undisturbed
+    points: tuple[str, ...],
+    tmp_path: Path,
+    undisturbed: Undisturbed,
+    record_property: Callable[[str, object], None],
 ) -> None:
     scene = Scene(tmp_path / "scene")
     before = untouched(scene.project)
@@ -98,17 +101,21 @@ def test_a_run_killed_at_these_points_ends_as_if_undisturbed(
         assert_nobody_survives(scene)
         assert untouched(scene.project) == before
     ended = scene.go_on()
+    record_property("resumed_seconds", round(ended.seconds, 1))
 
     assert_as(undisturbed, scene, ended)
     assert untouched(scene.project) == before
-    again = [step.execution for step in STEPS for point in points if repeats(point, step.ticket)]
+    again = [step.execution for step in STEPS for point in points if repeats(point, step)]
     assert Counter(scene.executions()) == Counter(EXECUTIONS + again)
 
 
 @pytest.mark.proves("R14", "S30")
 @pytest.mark.parametrize("part", MOMENTS if os.environ.get("CRASH_ALL") else MOMENTS[:5], ids="{:.3f}".format)
 def test_a_run_killed_at_a_random_moment_ends_as_if_undisturbed(
-    part: float, tmp_path: Path, undisturbed: Undisturbed
+    part: float,
+    tmp_path: Path,
+    undisturbed: Undisturbed,
+    record_property: Callable[[str, object], None],
 ) -> None:
     scene = Scene(tmp_path / "scene")
     before = untouched(scene.project)
@@ -116,6 +123,7 @@ def test_a_run_killed_at_a_random_moment_ends_as_if_undisturbed(
     scene.die_after(part * undisturbed.ended.seconds, *scene.run_words)
     # At once: what is about to end, as the keeper of the Redis, must not be in the way.
     ended = scene.go_on()
+    record_property("resumed_seconds", round(ended.seconds, 1))
 
     assert_as(undisturbed, scene, ended)
     assert untouched(scene.project) == before
@@ -123,10 +131,10 @@ def test_a_run_killed_at_a_random_moment_ends_as_if_undisturbed(
     assert again.total() <= 1, again
 
 
-def repeats(point: str, ticket: str) -> bool:
-    """Whether dying at `point` makes the step of `ticket` run its command a second time."""
-    boundary, _, where = point.partition("/")
-    return where == ticket and boundary in REPEATING
+def repeats(point: str, step: Step) -> bool:
+    """Whether dying at `point` makes a step run its command a second time."""
+    boundary, _, ticket = point.partition("/")
+    return ticket == step.ticket and boundary in REPEATING and bool(step.execution)
 
 
 def assert_nobody_survives(scene: Scene) -> None:
