@@ -8,8 +8,13 @@ import os
 import socket
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 __all__ = ["identity", "is_dead_here", "machine"]
+
+# PF_EXITING: it will do nothing any more. Its files are closed already when it is not a zombie yet, so whoever waited
+# for that would find it alive.
+EXITING: Final = 0x4
 
 
 @lru_cache(maxsize=1)
@@ -44,4 +49,5 @@ def _started(pid: int) -> str:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
-    return "" if fields[0] in ("Z", "X") else fields[19]
+    ended = fields[0] in ("Z", "X") or int(fields[6]) & EXITING
+    return "" if ended else fields[19]
