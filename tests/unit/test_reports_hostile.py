@@ -225,6 +225,7 @@ def test_a_report_of_100_megabytes_is_one_sentence_and_costs_no_memory(tmp_path:
 
 
 @pytest.mark.proves("K41")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "content", "reason"),
     [
