@@ -1,4 +1,5 @@
 # Targets that need an environment make it first; the second time that costs nothing.
+# `--dist worksteal` keeps the tests of a file together, because they often share a running deployment.
 .PHONY: setup demo test quick lint types bench lock clean
 .DEFAULT_GOAL := test
 
@@ -19,10 +20,10 @@ demo: setup
 	.venv/bin/python examples/demo.py
 
 test: lint types
-	.venv/bin/python -m pytest -n auto --maxprocesses 8 --durations=15
+	.venv/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations=15
 
 quick: setup
-	.venv/bin/python -m pytest -q -n auto --maxprocesses 4 -m "not slow"
+	.venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal -m "not slow"
 
 lint: setup
 	.venv/bin/ruff check .

@@ -30,7 +30,7 @@ names = ["workers", "workflows", "config"]
 print(json.dumps([fixloop.__file__, [name for name in names if importlib.util.find_spec(name)]]))
 """
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
+pytestmark = pytest.mark.slow
 
 
 class Installation:

@@ -12,8 +12,7 @@ CARRIED = {
     "config": "fixloop/_app/config",
 }
 
-# One worker builds the wheel for both files of this folder.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
