@@ -29,6 +29,7 @@ __all__ = [
     "FIXLOOP",
     "MEND",
     "RIGHT",
+    "SECRETS",
     "TOML",
     "Host",
     "Project",
@@ -70,6 +71,13 @@ report = '<testsuite name="s" tests="%d" failures="%d">%s</testsuite>' % (cases.
 open(sys.argv[1], "w").write(report)
 sys.exit(wrong > 0)
 '''
+SECRETS: Final = {
+    "FIXLOOP_ALLOW_ENV": "SHOP_TOKEN, SHOP_URL",
+    "SHOP_TOKEN": "tok-3141592653",
+    "SHOP_URL": "https://me:hunter22@shop.example/",
+    "OTHER_TOKEN": "tok-2718281828",
+}
+"""What the worker's operator has in the environment."""
 TOML: Final = '[specialist.test-runner]\ncommand = "python check.py {junit}"\n'
 
 
@@ -249,7 +257,6 @@ def environment(home: Path, variables: Mapping[str, str] | None = None) -> dict[
         "HOME": str(home),
         "XDG_CACHE_HOME": str(home / "cache"),
         "LANG": "C.UTF-8",
-        "PYTHONWARNINGS": "error::ResourceWarning",
         **(variables or {}),
     }
 
@@ -318,9 +325,11 @@ def started(
 
 
 @contextmanager
-def worker(home: Path, url: str, *words: str, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def worker(
+    home: Path, url: str, *words: str, log: Path, **further: str
+) -> Iterator["subprocess.Popen[bytes]"]:
     """`fixloop worker` against a Redis of the test's own."""
-    variables = environment(home, {"FIXLOOP_STATE_URL": url})
+    variables = environment(home, {"FIXLOOP_STATE_URL": url, **further})
     with started("worker", *words, at=home, variables=variables, log=log) as process:
         yield process
 
@@ -342,7 +351,7 @@ def hosted(folder: Path) -> Iterator[Host]:
     """Redis and a worker with two processes for work, until the end of the block."""
     server = RedisServer().start()
     try:
-        with worker(folder / "home", server.url, "-c", "2", log=folder / "worker.log"):
+        with worker(folder / "home", server.url, "-c", "2", log=folder / "worker.log", **SECRETS):
             yield Host(folder, server.url)
     finally:
         server.end()

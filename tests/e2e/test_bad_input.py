@@ -10,6 +10,9 @@ from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow
 
+# The answer takes 2 s where Redis is away and 3 s where it is frozen; a busy machine may need as long again.
+LONGEST_SECONDS = 6.0
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
@@ -131,7 +134,7 @@ def test_a_redis_that_is_away(project: Project) -> None:
     told = project.run(FIXLOOP_STATE_URL="redis://localhost:1/0")
 
     is_one_sentence(told, 4, "cannot reach Redis at redis://localhost:1/0", "refused")
-    assert told.seconds < 2
+    assert told.seconds < LONGEST_SECONDS
 
 
 def test_a_redis_that_is_frozen(project: Project) -> None:
@@ -144,7 +147,7 @@ def test_a_redis_that_is_frozen(project: Project) -> None:
         server.end()
 
     is_one_sentence(told, 4, "cannot reach Redis", "no answer")
-    assert told.seconds < 3.5
+    assert told.seconds < LONGEST_SECONDS
 
 
 @pytest.mark.parametrize(

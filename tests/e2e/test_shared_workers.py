@@ -143,14 +143,14 @@ def test_the_same_call_twice_is_one_workflow(farm: Host) -> None:
 
 
 def test_several_callers_at_once_get_one_workflow(farm: Host) -> None:
-    project = farm.project("crowded", calc=RIGHT)
-    callers = [project.start("enqueue", "--issue", "3") for _ in range(6)]
+    project = farm.project("crowded")
+    callers = [project.start("enqueue", "--issue", "3") for _ in range(4)]
 
     told = [caller.communicate(timeout=60) for caller in callers]
 
-    assert [caller.returncode for caller in callers] == [0] * 6, told
+    assert [caller.returncode for caller in callers] == [0] * 4, told
     assert len({out for out, _ in told}) == 1
-    assert project.fixloop("watch", "3").code == 0
+    assert project.fixloop("watch", "3").code == 3
 
 
 def test_a_repository_is_taken_from_its_address_at_a_ref(farm: Host, tmp_path: Path) -> None:
@@ -211,20 +211,6 @@ def test_a_worker_can_be_asked_whether_it_is_well(farm: Host, tmp_path: Path) ->
     assert "no worker on" in alone.refusal
 
 
-def test_sigterm_ends_a_worker_with_all_its_processes(tmp_path: Path) -> None:
-    server = RedisServer().start()
-    try:
-        with worker(tmp_path / "home", server.url, "-c", "1", log=tmp_path / "log") as process:
-            until(lambda: len(processes_of(tmp_path)) >= 5, what="the worker's processes")
-            process.send_signal(signal.SIGTERM)
-            code = process.wait(15)
-        assert code == 0, (tmp_path / "log").read_text()
-        until(lambda: not processes_of(tmp_path), seconds=5, what="the end of its processes")
-        assert "Traceback" not in (tmp_path / "log").read_text()
-    finally:
-        server.end()
-
-
 def test_sigterm_in_the_middle_of_a_check_hands_it_to_the_next_worker(tmp_path: Path) -> None:
     """No attempt is spent, and nobody has to wait for a lease to end."""
     slow = "import os, time\nif not os.path.exists(os.environ['HOME'] + '/go'): time.sleep(60)\n"
@@ -237,6 +223,8 @@ def test_sigterm_in_the_middle_of_a_check_hands_it_to_the_next_worker(tmp_path: 
             until(lambda: any("check.py" in each for each in processes_of(tmp_path)), what="the check")
             process.send_signal(signal.SIGTERM)
             assert process.wait(20) == 0
+        until(lambda: not processes_of(tmp_path), seconds=5, what="the end of its processes")
+        assert "Traceback" not in (tmp_path / "log").read_text()
         (project.home / "go").touch()
         with worker(project.home, server.url, "-c", "1", log=tmp_path / "log"):
             assert project.fixloop("watch", "1").code == 0
