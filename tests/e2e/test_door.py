@@ -59,7 +59,7 @@ def test_a_caller_that_has_only_celery_starts_a_workflow(deployment: Deployment,
     call(deployment, repository.parent, issue=7, repo=str(repository))
 
     found = started(deployment, repository, 7)
-    deployment.finished(found, seconds=60)
+    deployment.finished(found)
     state = deployment.state(found)
     assert (state.outcome, state.verdict) == ("success", "passed")
     assert [line.message_id for line in deployment.messages(found)] == [
@@ -80,7 +80,7 @@ def test_the_same_call_twice_is_one_workflow(deployment: Deployment, repository:
     call(deployment, repository.parent, times=2, issue=8, repo=str(repository))
 
     found = started(deployment, repository, 8)
-    deployment.finished(found, seconds=60)
+    deployment.finished(found)
     deployment.until(lambda: deployment.broker_holds() == [])
     assert deployment.store.latest(project_of(repository).hash8, 8) == found
     assert sum(event["kind"] == "workflow-started" for event in deployment.events(found)) == 1
