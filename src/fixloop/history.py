@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 from fixloop.errors import RefusedError
 from fixloop.protocol.messages import Message
+from fixloop.protocol.rendering import render_delivery
 from fixloop.store.contract import Store
 from fixloop.store.records import Entry
 
-__all__ = ["Said", "open_report", "said"]
+__all__ = ["Said", "open_report", "said", "what_is_asked"]
 
 RECENT = 12
 """How many entries the open report usually lies behind the end, at most."""
@@ -40,6 +41,24 @@ def open_report(store: Store, workflow: str, version: int) -> Said:
         if reports:
             return reports[-1]
     raise RefusedError(f"workflow {workflow} has sent no failure report; there is nothing to fix yet")
+
+
+def what_is_asked(store: Store, workflow: str, version: int) -> str:
+    """
+    The open request as its reader gets it; the escalation where the first failure led straight to one.
+
+    Raises:
+        RefusedError: neither was sent.
+    """
+    try:
+        return render_delivery(open_report(store, workflow, version).message)
+    except RefusedError:
+        escalations = [
+            line for line in said(store.history(workflow)) if line.message.body.kind == "escalation"
+        ]
+        if not escalations:
+            raise
+        return escalations[-1].rendered
 
 
 def _is_report(message: Message) -> bool:

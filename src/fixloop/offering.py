@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fixloop.engine import Engine
-from fixloop.history import open_report
-from fixloop.protocol.rendering import render_delivery
+from fixloop.history import what_is_asked
 from fixloop.protocol.state import State
 from fixloop.repository.git import Git
 from fixloop.repository.mirror import Mirror
@@ -51,7 +50,7 @@ def offer(engine: Engine, state: State, cache: Path) -> Offer:
     Make the directory and the request, unless they are there.
 
     Raises:
-        RefusedError: no failure report was sent yet.
+        RefusedError: nobody was asked for anything yet.
     """
     made = offered_at(state, cache)
     if made.top.is_dir():
@@ -59,13 +58,13 @@ def offer(engine: Engine, state: State, cache: Path) -> Offer:
     place = made.top.parent
     beside = place.with_name(f".{place.name}.{os.getpid()}")
     found = engine.store.read(state.workflow)
-    report = open_report(engine.store, state.workflow, found.version if found is not None else 0)
+    request = what_is_asked(engine.store, state.workflow, found.version if found is not None else 0)
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
     mirror = mirror_for(state, cache)
     mirror.git.run("clone", "--quiet", "--shared", "--no-checkout", mirror.path, beside / "work")
     Git(beside / "work").run("checkout", "--quiet", "--detach", state.tip)
-    (beside / "request.md").write_text(render_delivery(report.message), encoding="utf-8")
+    (beside / "request.md").write_text(request, encoding="utf-8")
     try:
         beside.rename(place)
     except OSError:  # somebody else was faster; theirs is as good

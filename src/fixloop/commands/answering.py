@@ -175,6 +175,7 @@ def _completion(session: Session, state: State, change: Change, file: Path | Non
         digest, specialists, limits = _reread(session, state, change.commit)
         return ManualFixDone(
             by=getpass.getuser(),
+            summary=_answer(session, state, file)[0] if file is not None else "",
             files=change.files,
             tip=change.commit,
             tree=change.tree,

@@ -7,9 +7,9 @@ the engine is away (K34). New fields need a default, so that older snapshots sti
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from fixloop.protocol.checks import Evidence
 from fixloop.protocol.failures import Failure, FailureKey
@@ -68,7 +68,7 @@ class Limits(_Value):
 
     validation_seconds: float | None = 1800.0
     """For a specialist that `specialist_seconds` does not name."""
-    specialist_seconds: dict[str, float] = {}
+    specialist_seconds: dict[str, float] = Field(default_factory=dict)
     fix_seconds: float | None = 1800.0
     iteration_seconds: float | None = 1800.0
     reminder_window_seconds: float = 300.0
@@ -93,6 +93,9 @@ class Limits(_Value):
     def backoff(self, attempt: int) -> float:
         """Seconds before attempt `attempt` (2, 3 …): min(cap, base * 2**(attempt - 2)) (G19)."""
         return min(self.backoff_cap_seconds, self.backoff_seconds * 2.0 ** (attempt - 2))
+
+
+_NO_OTHER_LIMITS: Final = Limits()
 
 
 class FailureRef(_Value):
@@ -252,7 +255,8 @@ class State(_Value):
     """Empty for the shared queues, else the workflow's own (`run-{workflow}`)."""
     fixer: Literal["command", "outside"]
     notify: bool = False
-    limits: Limits = Limits()
+    # A plain default would be copied deeply with every snapshot that is read.
+    limits: Limits = Field(default_factory=lambda: _NO_OTHER_LIMITS)
     configuration: str = ""
     """Digest of the frozen configuration, an artifact."""
     snapshot: str = ""
