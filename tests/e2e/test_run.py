@@ -631,3 +631,24 @@ def on_terminal(project: Project, *words: str) -> Iterator[tuple[int, Callable[[
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
         os.close(ours)
+
+
+@pytest.mark.proves("K20", "K37")
+def test_a_manual_fix_cannot_drop_a_gate_without_a_word(host: Host) -> None:
+    """The person mends the fault in the offered directory and takes a specialist out that had passed before."""
+    limit, unit = "max_iterations = 1\n", '[specialist.unit-test]\ncommand = "true"\n'
+    project = host.project("dropped", toml=limit + unit + TOML)
+    assert project.hand_in().code == 3
+    decided = project.fixloop("decide", "1", "manual-fix")
+    place = Path(re.findall(r"in (/\S+), then", decided.err)[0])
+    assert "## Escalation: Unresolvable Issue" in (place.parent / "request.md").read_text()
+    (place / "calc.py").write_text(RIGHT)
+    (place / "fixloop.toml").write_text(limit + TOML)
+
+    fixed = project.fixloop("fixed", "1")
+    watched = project.fixloop("watch", "1")
+
+    assert fixed.out.split() == ["calc.py", "fixloop.toml"], fixed.err
+    assert watched.code == 3
+    assert "unit-test is configured no more" in watched.out
+    assert "fixes touched tests or gates: fixloop.toml" in watched.out

@@ -8,7 +8,7 @@ from fixloop.commands.screen import print_lines, short
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import OpenEscalation, State, WorkflowOutcome
+from fixloop.protocol.state import FailureRef, OpenEscalation, State, WorkflowOutcome
 
 if TYPE_CHECKING:
     from fixloop.commands.session import Session
@@ -177,13 +177,20 @@ def _run_of(state: State) -> str:
 
 
 def _failures(state: State) -> Iterator[str]:
-    last = state.active.last_run
-    found = last.failures if last is not None else ()
+    found, count = _present_failures(state)
     for ref in found[:SHOWN_FAILURES]:
         where = f" ({ref.file}:{ref.line})" if ref.line is not None else f" ({ref.file})" if ref.file else ""
         yield f"  {short(f'{ref.name}{where}: {ref.headline or ref.error_type}', 200)}"
-    if last is not None and last.count > SHOWN_FAILURES:
-        yield f"  and {count_of(last.count - SHOWN_FAILURES)} more"
+    if count > SHOWN_FAILURES:
+        yield f"  and {count_of(count - SHOWN_FAILURES)} more"
+
+
+def _present_failures(state: State) -> tuple[tuple[FailureRef, ...], int]:
+    """Those of the last run, or of a confirmation for which no run was left (K37)."""
+    last = state.active.last_run
+    if last is None or state.active.has_passed:
+        return tuple(FailureRef.of(failure) for failure in state.failures), state.failure_count
+    return last.failures, last.count
 
 
 def _few(names: tuple[str, ...], limit: int = 5) -> str:
