@@ -81,6 +81,8 @@ def test_each_ticket_is_one_message_with_the_tickets_id(
     deployment.until(lambda: len(watch.of("task-received", started.workflow)) >= len(committed))
     # Two workers say it, so the order of what they say means nothing.
     assert Counter(watch.of("task-received", started.workflow)) == Counter(committed)
+    # The log has its line a moment after the commit.
+    deployment.until(lambda: (committed[-1], "done") in deployment.deliveries())
     assert Counter(deployment.deliveries())[(committed[-1], "done")] == 1
     assert deployment.story(started.workflow) == undisturbed(started)
 
