@@ -18,7 +18,7 @@ from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.engine import Engine
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
-from fixloop.interpreters import choose_interpreter, importable_with
+from fixloop.interpreters import Interpreter, choose_interpreter, importable_with
 from fixloop.protocol.events import Cancelled, WorkflowStarted
 from fixloop.protocol.state import Limits, State
 from fixloop.repository.git import Git
@@ -94,7 +94,7 @@ def refuse_unusable(feature: Feature) -> None:
     """
     if not is_url(feature.repo) and not feature.ref:
         directory = _directory(feature)
-        _check_fixer(_configuration(directory, feature, project_at(directory), directory), directory)
+        _check_fixer(_configuration(directory, feature, project_at(directory), directory), directory, feature)
 
 
 def enqueue(engine: Engine, feature: Feature, *, cache: Path) -> Enqueued:
@@ -169,7 +169,7 @@ def _prepare(engine: Engine, feature: Feature, cache: Path) -> _Prepared:
     if feature.ref:
         return _from_ref(engine, feature, cache, directory)
     configuration = _configuration(directory, feature, project, directory)
-    _check_fixer(configuration, directory)
+    _check_fixer(configuration, directory, feature)
     issue = _number(engine, project, feature)
     globs = configuration.workspace.copy_globs
     snapshot = take_snapshot(directory, issue=issue, cache=cache, copy_globs=globs)
@@ -191,7 +191,7 @@ def _from_ref(engine: Engine, feature: Feature, cache: Path, directory: Path) ->
     snapshot = take_snapshot(directory, issue=issue, cache=cache, ref=feature.ref)
     with exported(snapshot, snapshot.commit, cache) as folder:
         configuration = _configuration(folder, feature, project, directory)
-    _check_fixer(configuration, directory)
+        _check_fixer(configuration, folder, feature)
     return _Prepared(project, issue, snapshot, configuration)
 
 
@@ -204,7 +204,7 @@ def _from_url(engine: Engine, feature: Feature, cache: Path) -> _Prepared:
         if configured and isinstance(configured, str):
             project = project_of_url(feature.repo, configured)
         configuration = _configuration(folder, feature, project, folder)
-        _check_fixer(configuration, folder)
+        _check_fixer(configuration, folder, feature)
     return _Prepared(project, issue, snapshot, configuration)
 
 
@@ -230,12 +230,15 @@ def configuration_in(
     Raises:
         UsageError: the configuration is wrong, or nothing applies.
     """
-    top, subdirectory = top_of(home)
-    chosen = choose_interpreter(made=None, source=top, subdirectory=subdirectory, variables=os.environ)
-    loaded = load_configuration(
-        directory, fixer=fixer, only=only, project=project, importable=importable_with(chosen)
-    )
+    importable = importable_with(interpreter_at(home))
+    loaded = load_configuration(directory, fixer=fixer, only=only, project=project, importable=importable)
     return loaded.model_copy(update={"only": only or ""})
+
+
+def interpreter_at(home: Path) -> Interpreter:
+    """The interpreter that a folder in the user's checkout will be checked with, before any setup."""
+    top, subdirectory = top_of(home)
+    return choose_interpreter(made=None, source=top, subdirectory=subdirectory, variables=os.environ)
 
 
 def _number(engine: Engine, project: Project, feature: Feature) -> int:
@@ -245,16 +248,31 @@ def _number(engine: Engine, project: Project, feature: Feature) -> int:
     return feature.issue
 
 
-def _check_fixer(configuration: Configuration, directory: Path) -> None:
-    """A fixer that cannot be found is refused before anything runs."""
+def _check_fixer(configuration: Configuration, directory: Path, feature: Feature) -> None:
+    """A fixer that cannot be found is refused before anything runs; what is installed elsewhere, only there."""
     if configuration.fixer is None:
         return
     program = configuration.fixer.command[0]
-    local = directory / program if "/" in program else None
-    if shutil.which(program) is None and not (local is not None and local.is_file()):
-        raise UsageError(
-            f"the fixer's command {program!r} is not found; install it or mend `[fixer] command`"
+    if "/" in program:
+        found = os.access(directory / program, os.X_OK) and (directory / program).is_file()
+    else:
+        found = (
+            not feature.own_queue or bool(configuration.workspace.setup) or _is_installed(program, feature)
         )
+    if not found:
+        raise UsageError(
+            f"the fixer's command {program!r} is not found or not executable; "
+            "install it or mend `[fixer] command`"
+        )
+
+
+def _is_installed(program: str, feature: Feature) -> bool:
+    """Where a fixer is looked for: beside the project's interpreter, which is `python` by any name, and on the PATH."""
+    chosen = interpreter_at(Path(feature.repo))
+    places = [str(Path(chosen.path).parent), os.environ.get("PATH", os.defpath)]
+    return bool(chosen.path and program == "python") or bool(
+        shutil.which(program, path=os.pathsep.join(places))
+    )
 
 
 def _join(engine: Engine, live: str, prepared: _Prepared, feature: Feature) -> Enqueued | None:

@@ -166,10 +166,11 @@ def test_a_cache_that_cannot_be_written(project: Project) -> None:
     is_one_sentence(told, 4, "/proc/nowhere")
 
 
-def test_a_fixer_that_is_not_installed(project: Project) -> None:
-    told = project.run("--fixer", "no-such-agent --yes")
+@pytest.mark.parametrize("command", ["no-such-agent --yes", "./no-such-script", "./calc.py", "/etc"])
+def test_a_fixer_that_is_not_installed(project: Project, command: str) -> None:
+    told = project.run("--fixer", command)
 
-    is_one_sentence(told, 2, "'no-such-agent'", "not found")
+    is_one_sentence(told, 2, f"{command.split()[0]!r}", "not found")
     assert nothing_was_stored(project)
 
 
