@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, cast
 
 from fixloop.configuration.model import Check, Configuration
-from fixloop.offering import snapshot_in
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome, worst
 from fixloop.protocol.events import RunFinished
 from fixloop.protocol.state import OperationName, SpecialistState, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.reports.judging import judge
-from fixloop.repository.snapshot import bring
 from workers.crew import Injured, Work
 from workers.ground import Ground, open_ground
 from workers.guard import GuardedResult, run_guarded
-from workers.workspaces import open_workspace
 
 __all__ = ["check"]
 
@@ -49,21 +46,11 @@ def check(work: Work, configuration: Configuration, cache: Path) -> RunFinished 
     if not checks:
         # A manual fix may re-read a configuration that no longer has what passed before (K37).
         return _error(state, ticket, f"{ticket.specialist} is configured no more; name it again, or skip it")
-    snapshot = snapshot_in(state)
-    mirror = bring(snapshot, issue=state.issue, cache=cache)
-    with open_workspace(
-        cache,
-        mirror,
-        state.tip,
-        ticket=ticket.id,
-        fence=work.holding.fence,
-        subdirectory=snapshot.subdirectory,
-    ) as workspace:
-        ground = open_ground(workspace, snapshot, configuration, cache, work)
+    with open_ground(work, configuration, cache) as ground:
         if ground.problem:
             return _error(state, ticket, ground.problem)
         ran = []
-        tree = workspace.tree_hash()
+        tree = ground.workspace.tree_hash()
         for entry in checks[0]:
             one = _run(work, entry, ground, tree)
             if one is None:

@@ -12,7 +12,6 @@ from typing import Final
 from fixloop.configuration.model import Configuration, Fixer
 from fixloop.errors import ProtocolError
 from fixloop.history import Said, open_report
-from fixloop.offering import snapshot_in
 from fixloop.protocol.answers import InvalidAnswer, parse_answer
 from fixloop.protocol.events import AnswerRejected, FixCompleted, FixFailed
 from fixloop.protocol.messages import FixCompletion
@@ -20,11 +19,9 @@ from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.request import request_json
 from fixloop.protocol.state import Completion
 from fixloop.repository.change import Change
-from fixloop.repository.snapshot import bring
 from workers.crew import Injured, Work
 from workers.ground import Ground, open_ground
 from workers.guard import GuardedResult, run_guarded
-from workers.workspaces import open_workspace
 
 __all__ = ["fix"]
 
@@ -45,19 +42,8 @@ def fix(work: Work, configuration: Configuration, cache: Path) -> Answer | None:
     """
     if configuration.fixer is None:
         raise ProtocolError("a fix was asked of a workflow without a fixer")
-    state, ticket = work.holding.state, work.holding.ticket
-    report = open_report(work.store, state.workflow, work.holding.version)
-    snapshot = snapshot_in(state)
-    mirror = bring(snapshot, issue=state.issue, cache=cache)
-    with open_workspace(
-        cache,
-        mirror,
-        state.tip,
-        ticket=ticket.id,
-        fence=work.holding.fence,
-        subdirectory=snapshot.subdirectory,
-    ) as workspace:
-        ground = open_ground(workspace, snapshot, configuration, cache, work)
+    report = open_report(work.store, work.holding.ticket.workflow, work.holding.version)
+    with open_ground(work, configuration, cache) as ground:
         result = _run(work, configuration.fixer, ground, report)
         if result.cancelled or work.cancelled():
             return None

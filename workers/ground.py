@@ -4,6 +4,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,13 +12,14 @@ from pathlib import Path
 from fixloop.configuration.model import Configuration
 from fixloop.errors import FixloopError
 from fixloop.interpreters import Interpreter, choose_interpreter
-from fixloop.repository.snapshot import Snapshot
+from fixloop.offering import snapshot_in
+from fixloop.repository.snapshot import Snapshot, bring
 from workers.crew import Work
 from workers.environment import allowed_names, allowed_variables, environment_for
 from workers.interpreter import probe_imports
 from workers.preparation import Setup, lend_node_modules, prepare
 from workers.redaction import Redaction
-from workers.workspaces import Workspace
+from workers.workspaces import Workspace, open_workspace
 
 __all__ = ["Ground", "open_ground"]
 
@@ -63,7 +65,24 @@ class Ground:
         return Path(tempfile.mkdtemp(prefix="report-", dir=self.workspace.scratch), f"{name}{_ENDINGS[kind]}")
 
 
-def open_ground(
+@contextmanager
+def open_ground(work: Work, configuration: Configuration, cache: Path) -> Iterator[Ground]:
+    """A workspace of the ticket's own at the workflow's present tip, made ready; removed at the end."""
+    state, ticket = work.holding.state, work.holding.ticket
+    snapshot = snapshot_in(state)
+    mirror = bring(snapshot, issue=state.issue, cache=cache)
+    with open_workspace(
+        cache,
+        mirror,
+        state.tip,
+        ticket=ticket.id,
+        fence=work.holding.fence,
+        subdirectory=snapshot.subdirectory,
+    ) as workspace:
+        yield _made_ready(workspace, snapshot, configuration, cache, work)
+
+
+def _made_ready(
     workspace: Workspace, snapshot: Snapshot, configuration: Configuration, cache: Path, work: Work
 ) -> Ground:
     """Prepare, choose the interpreter, and look whether it imports the project from the workspace."""
