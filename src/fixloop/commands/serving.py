@@ -171,11 +171,12 @@ def _check(session: Session) -> None:
 def _answering(broker_url: str) -> list[str]:
     # Celery takes a third of a second to load, and no other part of this module needs it.
     from kombu.exceptions import OperationalError
+    from redis import RedisError
 
     from fixloop.hints import producer
 
     try:
         replies = producer(broker_url).control.ping(timeout=PING_SECONDS)
-    except OperationalError as error:
+    except (OperationalError, RedisError) as error:  # a Redis that is full refuses in its own words
         raise InfrastructureError(f"the broker at {shown_url(broker_url)} does not answer: {error}") from None
     return [name for reply in replies for name in reply]
