@@ -1,9 +1,11 @@
 """What a process of the application can be: `work`, `control`, `sweep` or `supervise`."""
 
 import logging
+import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +42,10 @@ def main(role: str, options: Mapping[str, Any]) -> int:
 def _work(options: Mapping[str, Any]) -> int:
     worker_process_init.connect(_forked, weak=False)
     worker_ready.connect(_look_after_pool, weak=False)
+    # The pool's memory is a file that is unlinked once it is open. For that it would make a folder of its own, and a
+    # process that is killed could not remove it.
+    here: Any = multiprocessing.current_process()
+    here._config["tempdir"] = tempfile.gettempdir()
     count = int(options["concurrency"])
     return _celery("work", options["queues"], ["--pool", "prefork", "--concurrency", str(count)])
 

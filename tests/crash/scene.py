@@ -63,7 +63,8 @@ class Scene:
         self.project = make_ledger(folder / "ledger", settings)
         self.reached = folder / "reached"
         self._files: dict[int, tuple[Path, Path]] = {}
-        (folder / "temporary").mkdir()
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
 
     def start(self, *words: str, crash_at: str = "") -> "subprocess.Popen[bytes]":
         """`fixloop WORDS` as the leader of a session and group of its own."""
@@ -199,7 +200,7 @@ class Scene:
         places = {
             "FIXLOOP_CACHE_DIR": self.cache,
             "LEDGER_JOURNAL": self.journal,
-            "TMPDIR": self.folder / "temporary",
+            "TMPDIR": self.temporary,
             "VIRTUAL_ENV": sys.prefix,
         }
         return os.environ | {"PATH": path} | {name: str(place) for name, place in places.items()}

@@ -68,6 +68,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     ended = scene.call(*scene.run_words)
     assert (ended.code, scene.executions()) == (0, EXECUTIONS), scene.said()
     assert untouched(scene.project) == before
+    assert list(scene.temporary.iterdir()) == []
     return Undisturbed(ended, scene.ending())
 
 
