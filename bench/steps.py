@@ -9,7 +9,6 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
 
 from bench.stage import ROOT, background, redis_server, wait_until
 from fixloop.engine import Engine
@@ -53,16 +52,19 @@ class Fixloop:
         app = producer(url)
         self._engine = Engine(self.store, lambda ticket, state: send_hint(app, ticket, state))
         self._issue = 0
+        self._last: list[str] = []
 
-    def run(self, count: int) -> int:
-        """Run `count` workflows to their end; returns the steps they took, by their histories."""
-        workflows = [self._start() for _ in range(count)]
+    def run(self, count: int) -> None:
+        """Run `count` workflows to their end."""
+        workflows = self._last = [self._start() for _ in range(count)]
         # Looking costs the engine time, too: seldom at a crowd, often at one alone.
         pause = 0.05 if count > 1 else 0.002
         wait_until(lambda: self._ended(workflows[-1]), seconds=120, step_seconds=pause)
         wait_until(lambda: all(map(self._ended, workflows)), seconds=120, step_seconds=pause)
-        # One entry for the start, one for each step.
-        return sum(len(self.store.history(workflow)) - 1 for workflow in workflows)
+
+    def steps(self) -> int:
+        """The steps of the last run, by the histories: one entry for the start, one for each step."""
+        return sum(len(self.store.history(workflow)) - 1 for workflow in self._last)
 
     def _start(self) -> str:
         self._issue += 1
@@ -92,35 +94,39 @@ class Bare:
 
         self._client = Redis.from_url(url)
 
-    def run(self, count: int) -> int:
-        """Run `count` chains; returns their hops."""
+    def run(self, count: int) -> None:
+        """Run `count` chains to their end."""
         from bench.bare import hop_chain
 
         self._client.delete("bare:done")
         for _ in range(count):
             hop_chain(STEPS, "x" * MESSAGE_BYTES)
         wait_until(lambda: int(self._client.get("bare:done") or 0) >= count, seconds=120, step_seconds=0.05)
-        return count * STEPS
+
+    def steps(self) -> int:
+        """The hops of the last run: each chain's end was counted."""
+        return int(self._client.get("bare:done") or 0) * STEPS
 
 
-def _rate(run: Callable[[int], int], count: int) -> float:
+def _rate(side: Fixloop | Bare, count: int) -> float:
     started = time.perf_counter()
-    steps = run(count)
+    side.run(count)
     elapsed = time.perf_counter() - started
+    steps = side.steps()
     if steps != count * STEPS:
         sys.exit(f"{steps} steps were made instead of {count * STEPS}: the comparison is not fair")
     return steps / elapsed
 
 
 def _measure(ours: Fixloop, bare: Bare, options: argparse.Namespace) -> None:
-    _rate(ours.run, 10)
-    _rate(bare.run, 10)
+    _rate(ours, 10)
+    _rate(bare, 10)
     pairs = []
     for _ in range(options.pairs):
-        pair = _rate(bare.run, options.workflows), _rate(ours.run, options.workflows)
+        pair = _rate(bare, options.workflows), _rate(ours, options.workflows)
         pairs.append(pair)
         print(f"bare {pair[0]:6.0f} steps/s   fixloop {pair[1]:6.0f} steps/s   {pair[1] / pair[0]:.2f}")
-    alone = sorted(STEPS / _rate(ours.run, 1) for _ in range(options.alone))
+    alone = sorted(STEPS / _rate(ours, 1) for _ in range(options.alone))
     if alone:
         p99 = alone[min(len(alone) - 1, int(len(alone) * 0.99))]
         print(f"one workflow alone: p50 {statistics.median(alone) * 1000:.0f} ms, p99 {p99 * 1000:.0f} ms")

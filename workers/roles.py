@@ -1,5 +1,6 @@
 """What a process of the application can be: `work`, `control`, `sweep` or `supervise`."""
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -21,6 +22,8 @@ __all__ = ["main"]
 # Celery looks for dead work processes every 5 s: the pipe that should tell it at once is inherited by those
 # forked later, and does not close.
 LOOK_SECONDS: Final = 0.5
+COLLECT_AFTER: Final = 100_000
+"""Objects made and not yet let go; Python's own 700 is a few steps' worth of messages."""
 
 
 def main(role: str, options: Mapping[str, Any]) -> int:
@@ -59,6 +62,7 @@ def _celery(kind: str, queues: Sequence[str], further: Sequence[str]) -> int:
 
     name = f"{kind}-{os.getpid()}@%h"
     arguments = ["worker", "--hostname", name, "--queues", ",".join(queues), *further]
+    _spare_the_collector()
     # Neighbours are nobody's business: gossip and mingle cost start-up time and messages.
     app.worker_main([*arguments, "--without-gossip", "--without-mingle", "--loglevel", "WARNING"])
     return 0
@@ -66,6 +70,14 @@ def _celery(kind: str, queues: Sequence[str], further: Sequence[str]) -> int:
 
 def _forked(**_: Any) -> None:
     lifeline.attach()
+    _spare_the_collector()
+
+
+def _spare_the_collector() -> None:
+    """What was loaded stays: looking through it for garbage again and again costs each step a twentieth."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER)
 
 
 def _look_after_pool(sender: Any, **_: Any) -> None:

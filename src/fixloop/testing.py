@@ -33,7 +33,8 @@ from fixloop.protocol.ticket import Ticket
 __all__ = ["MESSAGE_BYTES", "Script", "ScriptedCrew", "ScriptedError", "Word", "script_of", "scripted_crew"]
 
 MESSAGE_BYTES: Final = 1024
-"""How much a scripted run has to say in all."""
+"""What the messages of a step come to, at least: with the words around it, a run's own text is the smaller part."""
+_TEXT_BYTES: Final = 256
 POLL_SECONDS: Final = 0.05
 FIX: Final = "fix"
 _AFFIXED: Final = r"(?P<raises>!*)(?P<dies>#*)(?P<what>{})(?:~(?P<seconds>\d+(?:\.\d+)?))?"
@@ -190,7 +191,7 @@ def _failures(what: str) -> tuple[Failure, ...]:
     if what == "-":
         return ()
     names = [f"test_{n}" for n in range(1, int(what) + 1)] if what.isdigit() else list(what)
-    text = "x" * (MESSAGE_BYTES // max(1, len(names)))
+    text = "x" * (_TEXT_BYTES // max(1, len(names)))
     return tuple(
         Failure(name=name, file="test_scripted.py", line=n, error_type="AssertionError", message=text)
         for n, name in enumerate(names, 1)
