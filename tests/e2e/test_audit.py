@@ -11,7 +11,7 @@ from fixloop.store.entries import digest_of, inflate, pack
 from fixloop.store.keys import artifact_key, history_key, workflow_key
 from tests.e2e.project import MEND, TOML, Host, Project, Told
 
-pytestmark = [pytest.mark.slow, pytest.mark.proves("B18")]
+pytestmark = pytest.mark.slow
 
 
 class Kept(NamedTuple):
@@ -64,6 +64,7 @@ def reworded(data: bytes) -> bytes:
     return pack(text.replace(b"test-runner", b"test-winner"))
 
 
+@pytest.mark.proves("B18")
 def test_a_history_that_nobody_touched_is_verified(kept: Kept) -> None:
     told = kept.verify("1")
 
@@ -71,6 +72,7 @@ def test_a_history_that_nobody_touched_is_verified(kept: Kept) -> None:
     assert told.out.startswith(f"{kept.workflow}: verified: ")
 
 
+@pytest.mark.proves("B18")
 @pytest.mark.parametrize("lie", [flipped, reworded])
 @pytest.mark.parametrize("seq", [1, 4, -1])
 def test_a_changed_entry_is_named(kept: Kept, seq: int, lie: Callable[[bytes], bytes]) -> None:
@@ -88,6 +90,7 @@ def test_a_changed_entry_is_named(kept: Kept, seq: int, lie: Callable[[bytes], b
     assert kept.verify("1").code == 0
 
 
+@pytest.mark.proves("B18")
 def test_an_entry_that_was_taken_out_is_named(kept: Kept) -> None:
     key = history_key(kept.workflow)
 
@@ -100,6 +103,7 @@ def test_an_entry_that_was_taken_out_is_named(kept: Kept) -> None:
     assert "entry 3 is missing" in told.out
 
 
+@pytest.mark.proves("B18")
 def test_entries_that_were_put_in_another_order_are_named(kept: Kept) -> None:
     key = history_key(kept.workflow)
     second, third = kept.entry(1), kept.entry(2)
@@ -139,6 +143,7 @@ def test_a_verdict_that_was_written_beside_the_snapshot_is_named(kept: Kept) -> 
     assert "verdict" in told.out
 
 
+@pytest.mark.proves("B18")
 @pytest.mark.parametrize("what", ["changed", "missing"])
 def test_a_changed_or_missing_artifact_is_named_with_its_entry(kept: Kept, what: str) -> None:
     digest = named_artifact(kept)
@@ -156,6 +161,7 @@ def test_a_changed_or_missing_artifact_is_named_with_its_entry(kept: Kept, what:
     assert what in told.out
 
 
+@pytest.mark.proves("B18")
 def test_a_whole_chain_that_was_computed_anew_is_caught_by_deciding_again(kept: Kept) -> None:
     key, hash_key = history_key(kept.workflow), workflow_key(kept.workflow)
     entries = kept.client.lrange(key, 0, -1)

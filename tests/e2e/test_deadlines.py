@@ -30,7 +30,7 @@ def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield running
 
 
-@pytest.mark.proves("A61", "A66", "B31", "K6", "K34")
+@pytest.mark.proves("A61", "A66", "B31", "K6")
 def test_s6_a_silent_agent_is_reminded_once_and_then_a_person_is_asked(deployment: Deployment) -> None:
     started = begun(deployment, "a -", fixer="outside", fix_seconds=1.0, reminder_window_seconds=1.0)
 

@@ -25,7 +25,7 @@ def test_each_specialist_has_a_file_of_presets() -> None:
     assert {path.stem for path in folder.glob("*.toml")} == set(NAMES)
 
 
-@pytest.mark.proves("U1", "U2", "U3", "A29", "K28")
+@pytest.mark.proves("U2", "U3", "K28")
 def test_a_project_with_all_tools_gets_five_specialists_in_the_order_of_the_phases(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, **TESTS, **TOOLS, "tests/integration/test_all.py": ""})
 

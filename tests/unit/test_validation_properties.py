@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from fixloop.errors import UsageError
 from fixloop.protocol import events as ev
@@ -267,5 +274,8 @@ class Loop(RuleBasedStateMachine):
             assert replayed(self.stage.applied) == self.stage.snapshots
 
 
-TestLoop = pytest.mark.proves("K37", "A92", "R4", "A69")(Loop.TestCase)
-TestLoop.settings = settings(max_examples=100, stateful_step_count=40, deadline=None, derandomize=True)
+@pytest.mark.proves("K37", "A92", "R4", "A69")
+def test_whatever_happens_the_invariants_hold() -> None:
+    run_state_machine_as_test(
+        Loop, settings=settings(max_examples=100, stateful_step_count=40, deadline=None, derandomize=True)
+    )

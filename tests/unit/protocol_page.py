@@ -1,0 +1,80 @@
+"""docs/protocol.md, made from the code and the tests: `python -m tests.unit.protocol_page` writes it anew."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from tests.proofs import ROOT, Proof, collect, statements
+from tests.unit import protocol_tables as tables
+
+__all__ = ["PAGE", "REGENERATE", "page"]
+
+PAGE: Final = ROOT / "docs" / "protocol.md"
+REGENERATE: Final = "python -m tests.unit.protocol_page"
+
+HEAD: Final = f"""\
+# The protocol
+
+This page is made from the code and the tests; `{REGENERATE}` writes it anew.
+What the words mean is in the [glossary](glossary.md).
+"""
+
+
+def page() -> str:
+    """The whole of docs/protocol.md."""
+    parts = [
+        HEAD,
+        _section(
+            "Statuses", "One specialist's loop; the workflow's status follows from them.", tables.diagram()
+        ),
+        _section("Who sets a status", "Another role's status is refused and logged.", tables.roles()),
+        _section("Specialists", "In the order of their phases.", tables.specialists()),
+        _section("Messages", "`{time}` reads `YYYYMMDDTHHMMSSZ`, in UTC.", tables.messages()),
+        _section(
+            "Time limits",
+            "Clocks begin with the work and stand still while the engine is away.",
+            tables.operations(),
+        ),
+        _section(
+            "Limits and attempts", "Attempts include the first; `None` switches a limit off.", tables.limits()
+        ),
+        _section("Decisions", "After each kind of escalation, for a loop that is tried.", tables.decisions()),
+        *_requirements(),
+    ]
+    return "\n".join(parts)
+
+
+def _section(title: str, sentence: str, body: str) -> str:
+    return f"## {title}\n\n{sentence}\n\n{body}"
+
+
+def _requirements() -> Iterable[str]:
+    proofs = collect()
+    cited = {number for proof in proofs for number in proof.requirements}
+    yield (
+        "## What is promised, and which tests show it\n\n"
+        'The numbers are those that tests cite as `@pytest.mark.proves("A1")`.\n'
+        "One test proves at most four, and every A and B has one.\n"
+    )
+    for title, told in statements().items():
+        rows = [
+            [number, sentence, _tests(number, proofs)]
+            for number, sentence in told.items()
+            if number in cited or number[0] in "AB"
+        ]
+        if rows:
+            yield f"### {title}\n\n{tables.table(['', 'what holds', 'tests'], rows)}"
+
+
+def _tests(number: str, proofs: Iterable[Proof]) -> str:
+    by_file: dict[str, list[str]] = {}
+    for proof in proofs:
+        if number in proof.requirements:
+            by_file.setdefault(proof.path, []).append(f"`{proof.name}`")
+    return "<br>".join(
+        f"[{Path(path).stem}](../{path}): {', '.join(names)}" for path, names in by_file.items()
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,78 @@
+"""docs/protocol.md is what the code and the tests say today, and nothing that is promised goes without a test."""
+
+import re
+
+import pytest
+
+from tests.proofs import MOST, collect, read, statements
+from tests.unit.protocol_page import page
+
+STATED = {number: sentence for told in statements().values() for number, sentence in told.items()}
+CITED = {number for proof in collect() for number in proof.requirements}
+
+
+def numbered(letter: str, last: int) -> set[str]:
+    return {f"{letter}{number}" for number in range(1, last + 1)}
+
+
+def test_every_requirement_of_the_protocol_is_stated() -> None:
+    assert {number for number in STATED if number[0] in "AB"} == numbered("A", 95) | numbered("B", 68)
+
+
+def test_every_number_a_test_cites_is_stated() -> None:
+    assert CITED - set(STATED) == set(), "state these in docs/requirements.toml"
+
+
+def test_the_page_can_be_drawn() -> None:
+    assert "stateDiagram-v2" in page()
+
+
+def test_one_test_proves_at_most_four_requirements() -> None:
+    broad = [
+        f"{proof.node} ({len(proof.requirements)})" for proof in collect() if len(proof.requirements) > MOST
+    ]
+
+    assert broad == [], f"split these; one test proves at most {MOST}"
+
+
+def test_no_test_cites_a_requirement_twice() -> None:
+    twice = [proof.node for proof in collect() if len(set(proof.requirements)) < len(proof.requirements)]
+
+    assert twice == []
+
+
+def test_a_statement_is_one_sentence_without_the_table_s_own_sign() -> None:
+    odd = [number for number, text in STATED.items() if not re.fullmatch(r"[^|\n]{10,120}\.", text)]
+
+    assert odd == []
+
+
+MARKED = """
+import pytest
+pytestmark = pytest.mark.slow
+
+@pytest.mark.proves("A1", "B2")
+@pytest.mark.parametrize("n", [1])
+def test_it_holds(n: int) -> None: ...
+"""
+
+
+def test_markers_are_read_from_the_text() -> None:
+    (proof,) = read(MARKED, "tests/test_it.py")
+
+    assert proof.node == "tests/test_it.py::test_it_holds"
+    assert proof.requirements == ("A1", "B2")
+    assert proof.is_slow
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        'pytestmark = pytest.mark.proves("A1")',
+        '@pytest.mark.proves("A1")\nclass TestIt: ...',
+        '@pytest.mark.proves("A1")\ndef prepare() -> None: ...',
+    ],
+)
+def test_a_marker_that_would_not_be_seen_is_refused(hidden: str) -> None:
+    with pytest.raises(ValueError, match="on a test function"):
+        list(read(hidden, "tests/test_it.py"))
