@@ -3,12 +3,13 @@
 Everything that affects a specialist's status is in this file; the diagram in docs/ is drawn from it.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from fixloop.errors import ProtocolError
 
-__all__ = ["MAY_SET", "TRANSITIONS", "Role", "Status", "check_transition"]
+__all__ = ["EDGES", "MAY_SET", "TRANSITIONS", "Edge", "Role", "Status", "check_transition"]
 
 
 class Status(StrEnum):
@@ -41,21 +42,54 @@ MAY_SET: Final = {
     Role.MAIN_AGENT: frozenset({Status.FIXING}),
 }
 
-TRANSITIONS: Final[dict[Status, frozenset[Status]]] = {
-    Status.PENDING: frozenset({Status.IN_PROGRESS}),
-    Status.IN_PROGRESS: frozenset({Status.PASS, Status.FAIL, Status.ESCALATED}),
-    Status.PASS: frozenset({Status.COMPLETED}),
-    Status.FAIL: frozenset({Status.AWAITING_FIX, Status.ESCALATED}),
-    Status.AWAITING_FIX: frozenset({Status.FIXING, Status.ESCALATED}),
-    Status.FIXING: frozenset({Status.RE_CHECKING, Status.ESCALATED}),
-    Status.RE_CHECKING: frozenset({Status.PASS, Status.FAIL, Status.ESCALATED}),
-    # Out of an escalation a decision leads back to where the work goes on (K19, K20).
-    Status.ESCALATED: frozenset(
-        {Status.AWAITING_FIX, Status.FIXING, Status.RE_CHECKING, Status.IN_PROGRESS, Status.COMPLETED}
-    ),
-    # Only a failed confirmation reopens a phase (K37).
-    Status.COMPLETED: frozenset({Status.RE_CHECKING}),
+
+class Edge(NamedTuple):
+    """One legal transition."""
+
+    before: Status
+    after: Status
+    cause: str
+    """What leads from one to the other, in a few words."""
+    source: str
+    """Where it is required."""
+
+    @property
+    def roles(self) -> frozenset[Role]:
+        """Who may make it: whoever may set the status it leads to (A51)."""
+        return frozenset(role for role, may in MAY_SET.items() if self.after in may)
+
+
+EDGES: Final[tuple[Edge, ...]] = (
+    Edge(Status.PENDING, Status.IN_PROGRESS, "the phase begins", "A52"),
+    Edge(Status.IN_PROGRESS, Status.PASS, "the checks pass", "A52"),
+    Edge(Status.IN_PROGRESS, Status.FAIL, "a check fails", "A52"),
+    Edge(Status.IN_PROGRESS, Status.ESCALATED, "late, or it cannot run", "K19"),
+    Edge(Status.PASS, Status.COMPLETED, "the phase is done", "A52"),
+    Edge(Status.FAIL, Status.AWAITING_FIX, "the failure report is sent", "A52"),
+    Edge(Status.FAIL, Status.ESCALATED, "no run is left, or no progress", "A52, K19"),
+    Edge(Status.AWAITING_FIX, Status.FIXING, "the main agent has the report", "A52"),
+    Edge(Status.AWAITING_FIX, Status.ESCALATED, "late, not delivered, blocked", "K19"),
+    Edge(Status.FIXING, Status.RE_CHECKING, "the fix is completed", "A52"),
+    Edge(Status.FIXING, Status.ESCALATED, "late, unreadable, blocked", "K19"),
+    Edge(Status.RE_CHECKING, Status.PASS, "the checks pass", "A52"),
+    Edge(Status.RE_CHECKING, Status.FAIL, "a check fails", "A52"),
+    Edge(Status.RE_CHECKING, Status.ESCALATED, "late, or it cannot run", "K19"),
+    # Out of an escalation a decision leads back to where the work goes on (K20); the status that an extension
+    # restores is set in the name of the role whose operation goes on.
+    Edge(Status.ESCALATED, Status.IN_PROGRESS, "extend or manual fix: the same run again", "K19"),
+    Edge(Status.ESCALATED, Status.AWAITING_FIX, "extend: the report again, or more time", "K19"),
+    Edge(Status.ESCALATED, Status.FIXING, "extend: more time", "K19"),
+    Edge(Status.ESCALATED, Status.RE_CHECKING, "manual fix, or extend: more time", "K19"),
+    Edge(Status.ESCALATED, Status.COMPLETED, "skip: failed but proceeding", "K19"),
+    # Only a failed confirmation reopens a phase.
+    Edge(Status.COMPLETED, Status.RE_CHECKING, "it fails on the final tree", "K37"),
+)
+"""Every legal transition, each once: the one table that the checks use and the diagram is drawn from."""
+
+TRANSITIONS: Final[Mapping[Status, frozenset[Status]]] = {
+    status: frozenset(edge.after for edge in EDGES if edge.before is status) for status in Status
 }
+"""`EDGES` by the status before."""
 
 
 def check_transition(before: Status, after: Status, role: Role) -> None:
