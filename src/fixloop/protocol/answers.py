@@ -16,7 +16,8 @@ from pydantic_core import ErrorDetails
 
 from fixloop.errors import UsageError
 from fixloop.protocol.markdown import NOTHING, unescape
-from fixloop.protocol.messages import FixCompletion
+from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, FixCompletion
+from fixloop.protocol.routes import HANDLES, violation
 from fixloop.protocol.specialists import NAMES
 
 __all__ = ["LIMIT_BYTES", "LIMIT_LINES", "InvalidAnswer", "parse_answer"]
@@ -43,6 +44,7 @@ _SECTIONS: Final = {
 _NOT_A_LETTER: Final = re.compile(r"[^a-z]+")
 _BOLD: Final = re.compile(r"\*\*([^*]{1,60})\*\*[ \t]*:?(.*)", re.DOTALL)
 _PLAIN: Final = re.compile(r"([A-Za-z][A-Za-z -]{1,60}):(.*)", re.DOTALL)
+_END: Final = re.compile(r"[-*\s]{0,8}(From|To)\*{0,2}:\*{0,2}\s{0,4}`?(@?[\w-]{1,80})", re.IGNORECASE)
 _MESSAGE_ID: Final = re.compile(r"[-*\s]{0,8}Message ID[*:\s]{1,8}`?([^\s`*]{1,200})", re.IGNORECASE)
 _INTRODUCTION: Final = re.compile(r"Fixes completed for feature #-?\d+, iteration \d+\.?\s*")
 _OWN_FIELD: Final = re.compile(r"\*\*(?:Iteration|Fix Duration):?\*\*:? .*")
@@ -154,6 +156,7 @@ def _from_markdown(text: str, expected: _Expected) -> FixCompletion:
     files = _entries(sections.get(_FILES, ""), each_line=True)
     violations = [
         *_id_violations(_message_id(document, starts), expected),
+        *_route_violations(_header(document, starts)),
         *_section_violations(starts),
         *(
             _empty(name)
@@ -245,10 +248,24 @@ def _summary(body: str) -> str:
 
 
 def _message_id(document: list[str], starts: list[_Start]) -> str | None:
-    """The id in the header, which ends where the first section begins."""
-    end = next((start.line for start in starts if start.name), len(document))
-    matches = (_MESSAGE_ID.match(row) for row in document[:end])
+    matches = (_MESSAGE_ID.match(row) for row in _header(document, starts))
     return next((match[1] for match in matches if match), None)
+
+
+def _header(document: list[str], starts: list[_Start]) -> list[str]:
+    """The rows above the first section."""
+    return document[: next((start.line for start in starts if start.name), len(document))]
+
+
+def _route_violations(header: list[str]) -> Iterator[str]:
+    """A completion to a specialist is refused (A3); who signs with a name of its own is the main agent."""
+    named = {match[1].lower(): match[2] for match in map(_END.match, header) if match}
+    ends = {end: handle for end, handle in named.items() if handle in HANDLES}
+    found = violation(
+        "validation", "fix-completion", ends.get("from", MAIN_AGENT), ends.get("to", ORCHESTRATOR)
+    )
+    if found:
+        yield found
 
 
 def _id_violations(found: str | None, expected: _Expected) -> Iterator[str]:

@@ -13,6 +13,7 @@ from fixloop.errors import RefusedError
 from fixloop.protocol import ids
 from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, Priority
 from fixloop.protocol.moment import Moment
+from fixloop.protocol.routes import check_route
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import Operation, OperationName, SpecialistState, State, changed
 from fixloop.protocol.statuses import Role, Status, check_transition
@@ -131,10 +132,13 @@ class Draft:
 
         `before` is the status before it when the message goes with a change already made; the status after
         it is the active specialist's present one. `iteration` is the current run where it is not given.
+
+        Raises:
+            ForbiddenRoute: the profile has no such route (A3, K26); nothing was said.
         """
+        message = self._message(body, message_id, summary, sender, recipient, priority)
         number = self.state.lines + 1
         self.update(lines=number)
-        message = self._message(body, message_id, summary, sender, recipient, priority)
         changes: dict[str, Any] = {"number": number, "attached": attached}
         if before is not None:
             changes["status_before"] = before
@@ -150,6 +154,7 @@ class Draft:
         self, body: Body, message_id: str, summary: str, sender: str, recipient: str, priority: Priority
     ) -> Message:
         active = self.state.active
+        check_route(self.state.profile, body.kind, sender, recipient)
         self.update(sequence=self.state.sequence + 1)
         return Message.model_construct(
             uid=ids.message_uid(self.state.workflow, self.state.sequence),
