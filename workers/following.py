@@ -75,7 +75,11 @@ def hint_again(store: Store, ticket: Ticket) -> bool:
 
 def _is_next(task: Task, ticket: Ticket) -> bool:
     chain: list[dict[str, Any]] = task.request.chain or []
-    return bool(chain) and chain[-1]["options"].get("task_id") == ticket.id
+    if not chain:
+        return False
+    # How urgent a report is was not known when the chain was built (K13).
+    options = chain[-1]["options"]
+    return (options.get("task_id"), options.get("priority")) == (ticket.id, ticket.priority)
 
 
 def _retry(task: Task, ticket: Ticket) -> None:

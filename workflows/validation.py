@@ -9,6 +9,7 @@ from celery.canvas import Signature
 
 from fixloop.hints import arguments, task_name
 from fixloop.protocol.ids import ticket_id
+from fixloop.protocol.messages import Priority
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 
@@ -46,6 +47,7 @@ def _later(state: State, ticket: Ticket, step: str, iteration: int) -> Ticket:
             "iteration": iteration,
             "attempt": 1,
             "queue": (own if state.queue else shared)[step],
+            "priority": ticket.priority if step == "fix" else Priority.HIGH.broker,
         }
     )
 

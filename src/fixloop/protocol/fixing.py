@@ -11,7 +11,6 @@ from fixloop.protocol.events import (
     FixFailed,
     ReportDelivered,
 )
-from fixloop.protocol.failures import Severity
 from fixloop.protocol.messages import (
     MAIN_AGENT,
     ORCHESTRATOR,
@@ -264,7 +263,6 @@ def _ask_again(draft: Draft, delay_seconds: float) -> None:
 
 def _say_report(draft: Draft, before: Status) -> None:
     state, active, who = draft.state, draft.state.active, slot(draft.state.current)
-    severity = _severity(state)
     request = draft.attachment(
         FixRequest(
             items=_items(state),
@@ -277,36 +275,30 @@ def _say_report(draft: Draft, before: Status) -> None:
         recipient=MAIN_AGENT,
     )
     draft.say(
-        _report(state, who, severity),
+        _report(state, who),
         ids.report_id(state.issue, active.name, active.iteration),
         summary=f"{count_of(state.failure_count)} in run {active.iteration}/{active.max_iterations}",
         recipient=MAIN_AGENT,
-        priority=priority_of(severity),
+        priority=priority_of(state.severity),
         before=before,
         attached=request,
     )
 
 
-def _report(state: State, who: Specialist, severity: Severity) -> FailureReport:
+def _report(state: State, who: Specialist) -> FailureReport:
     last = state.active.last_run
     return FailureReport(
         feature=state.name,
         phase=who.phase,
         specialist_handle=who.handle,
         failure_type=who.failure_type,
-        severity=severity,
+        severity=state.severity,
         next_phase=next_phase(state),
         failures=state.failures,
         further=state.failure_count - len(state.failures),
         coverage=last.coverage if last is not None else "",
         marks=state.marks,
     )
-
-
-def _severity(state: State) -> Severity:
-    order = list(Severity)
-    found = [failure.severity for failure in state.failures if failure.severity is not None]
-    return min(found, key=order.index, default=Severity.HIGH)
 
 
 def _items(state: State) -> tuple[str, ...]:

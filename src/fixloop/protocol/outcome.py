@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from fixloop.errors import RefusedError
 from fixloop.protocol import ids
-from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, Priority
+from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, Priority, priority_of
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.routes import check_route
 from fixloop.protocol.specialists import specialist as slot
@@ -22,6 +22,8 @@ from fixloop.protocol.ticket import Ticket
 __all__ = ["Draft", "NotDue", "Outcome", "Transition", "Unexpected"]
 
 CONTROL_STEPS: Final = frozenset({"report"})
+TO_THE_MAIN_AGENT: Final = frozenset({"report", "fix"})
+"""Steps that bring it the failure report: as urgent as that is."""
 
 
 class Unexpected(RefusedError):
@@ -207,6 +209,7 @@ class Draft:
                 workflow=self.state.workflow,
                 step=step,
                 queue=self._queue(step),
+                priority=self._priority(step).broker,
                 specialist=active.name,
                 iteration=active.iteration,
                 attempt=attempt,
@@ -248,6 +251,12 @@ class Draft:
             return own
         name = "fix" if step in ("fix", "notify") else slot(self.state.current).name
         return f"fixloop.{name}"
+
+    def _priority(self, step: str) -> Priority:
+        """K13: a step is as urgent as the message it is about; a re-validation and all others are High."""
+        if self.state.paused:
+            return Priority.CRITICAL
+        return priority_of(self.state.severity) if step in TO_THE_MAIN_AGENT else Priority.HIGH
 
     def set_deadline(self, name: str, due: float) -> None:
         """Have `DeadlineReached(name)` at `due` engine seconds."""

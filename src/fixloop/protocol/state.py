@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from fixloop.protocol.checks import Evidence
-from fixloop.protocol.failures import Failure, FailureKey
+from fixloop.protocol.failures import Failure, FailureKey, Severity
 from fixloop.protocol.messages import Decision, ErrorType, Reason
 from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.statuses import Status
@@ -315,6 +315,13 @@ class State(_Value):
     def active(self) -> SpecialistState:
         """The specialist whose turn it is."""
         return self.specialist(self.current)
+
+    @property
+    def severity(self) -> Severity:
+        """The gravest of the failures that are open; high where none says (K13)."""
+        order = list(Severity)
+        found = [failure.severity for failure in self.failures if failure.severity is not None]
+        return min(found, key=order.index, default=Severity.HIGH)
 
     @property
     def status(self) -> Status:
