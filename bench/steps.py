@@ -10,11 +10,13 @@ import statistics
 import sys
 import time
 
+from redis import Redis
+
 from bench.stage import ROOT, background, redis_server, wait_until
 from fixloop.engine import Engine
 from fixloop.hints import producer, send_hint
 from fixloop.protocol.events import WorkflowStarted
-from fixloop.store.keys import workflow_id
+from fixloop.store.keys import workflow_id, workflow_key
 from fixloop.store.redis_store import RedisStore
 from fixloop.testing import MESSAGE_BYTES
 
@@ -49,6 +51,7 @@ class Fixloop:
 
     def __init__(self, url: str) -> None:
         self.store = RedisStore(url)
+        self._client = Redis.from_url(url)
         app = producer(url)
         self._engine = Engine(self.store, lambda ticket, state: send_hint(app, ticket, state))
         self._issue = 0
@@ -59,8 +62,7 @@ class Fixloop:
         workflows = self._last = [self._start() for _ in range(count)]
         # Looking costs the engine time, too: seldom at a crowd, often at one alone.
         pause = 0.05 if count > 1 else 0.002
-        wait_until(lambda: self._ended(workflows[-1]), seconds=120, step_seconds=pause)
-        wait_until(lambda: all(map(self._ended, workflows)), seconds=120, step_seconds=pause)
+        wait_until(lambda: self._ended(workflows), seconds=120, step_seconds=pause)
 
     def steps(self) -> int:
         """The steps of the last run, by the histories: one entry for the start, one for each step."""
@@ -81,17 +83,20 @@ class Fixloop:
         self._engine.start(event)
         return workflow
 
-    def _ended(self, workflow: str) -> bool:
-        found = self.store.read(workflow)
-        return found is not None and bool(found.fields.get("outcome"))
+    def _ended(self, workflows: list[str]) -> bool:
+        """One field of the last, then of all: as cheap as the counter that tells the end of the bare chains."""
+        if not self._client.hget(workflow_key(workflows[-1]), "outcome"):
+            return False
+        pipe = self._client.pipeline(transaction=False)
+        for workflow in workflows:
+            pipe.hget(workflow_key(workflow), "outcome")
+        return all(pipe.execute())
 
 
 class Bare:
     """The same number of hops through a bare chain."""
 
     def __init__(self, url: str) -> None:
-        from redis import Redis
-
         self._client = Redis.from_url(url)
 
     def run(self, count: int) -> None:

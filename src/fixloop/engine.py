@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from fixloop.errors import ProtocolError, UsageError
+from fixloop.history import recorded
 from fixloop.protocol.events import DeadlineReached, Event, WorkflowStarted
-from fixloop.protocol.messages import Message
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.outcome import Outcome, Unexpected
-from fixloop.protocol.rendering import render
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
@@ -45,6 +44,11 @@ class _Basis(NamedTuple):
     version: int
     head: str
     moment: Moment
+    state: State | None = None
+
+    def moved(self, committed: Committed) -> "_Basis":
+        """What another commit, which was faster, made of it."""
+        return _Basis(committed.version, committed.head, self.moment, load_state(committed.snapshot or b""))
 
 
 class Applied(NamedTuple):
@@ -105,14 +109,13 @@ class Engine:
         found = self.store.read(workflow)
         if found is None:
             raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
-        basis, snapshot = _Basis(found.version, found.head, found.moment), found.snapshot
+        basis = _Basis(found.version, found.head, found.moment, load_state(found.snapshot))
         for _ in range(ROUNDS):
-            outcome = decide(load_state(snapshot), event, basis.moment)
+            outcome = decide(basis.state, event, basis.moment)
             committed = self.store.commit(_commit(event, outcome, basis, operation=operation))
             if committed.status != "conflict":
                 return self._applied(outcome, committed)
-            basis = _Basis(committed.version, committed.head, basis.moment)
-            snapshot = committed.snapshot or b""
+            basis = basis.moved(committed)
         raise ProtocolError(f"workflow {workflow} changed {ROUNDS} times in a row; try again")
 
     def reach(self, workflow: str, name: str, due: float) -> Applied:
@@ -136,10 +139,10 @@ class Engine:
         Returns:
             `stale` or `gone` when the ticket was withdrawn or taken over: the result is dropped.
         """
-        basis, state = _Basis(held.version, held.head, moment), held.state
+        basis = _Basis(held.version, held.head, moment, held.state)
         for _ in range(ROUNDS):
             try:
-                outcome = decide(state, event, moment)
+                outcome = decide(basis.state, event, moment)
             except Unexpected:
                 # Somebody was faster (an abort, another fence). The store tells which, and counts it.
                 return Applied(None, "stale", basis.version)
@@ -147,8 +150,7 @@ class Engine:
             if committed.status != "conflict":
                 done = outcome if committed.status == "ok" else None
                 return Applied(done, committed.status, committed.version)
-            basis = _Basis(committed.version, committed.head, moment)
-            state = load_state(committed.snapshot or b"")
+            basis = basis.moved(committed)
         raise ProtocolError(f"workflow {held.ticket.workflow} changed {ROUNDS} times in a row")
 
     def _applied(self, outcome: Outcome, committed: Committed) -> Applied:
@@ -208,6 +210,13 @@ def plain_fields(state: State) -> dict[str, str]:
     }
 
 
+def _changed_fields(before: State | None, after: State) -> dict[str, str]:
+    fields = plain_fields(after)
+    if before is None:
+        return fields
+    return dict(fields.items() - plain_fields(before).items())
+
+
 def _commit(
     event: Event,
     outcome: Outcome,
@@ -226,7 +235,7 @@ def _commit(
         expected_version=basis.version,
         head=basis.head,
         snapshot=state.model_dump_json(exclude_defaults=True).encode(),
-        fields=plain_fields(state),
+        fields=_changed_fields(basis.state, state),
         entry=_entry(event, outcome, basis.moment, held),
         ticket=held.ticket.id if held is not None else "",
         owner=held.owner if held is not None else "",
@@ -252,7 +261,7 @@ def _entry(event: Event, outcome: Outcome, moment: Moment, held: Holding | None)
     if named:
         entry["artifacts"] = named
     if outcome.messages:
-        entry["messages"] = [_recorded(message) for message in outcome.messages]
+        entry["messages"] = [recorded(message) for message in outcome.messages]
     if outcome.transitions:
         entry["transitions"] = [change.model_dump(mode="json") for change in outcome.transitions]
     if outcome.notes:
@@ -266,14 +275,3 @@ def _artifacts(event: Event) -> list[str]:
     """What the event rests on and the history has to vouch for."""
     configuration = getattr(event, "configuration", "")
     return [*getattr(event, "artifacts", ()), *([configuration] if configuration else [])]
-
-
-def _recorded(message: Message) -> dict[str, Any]:
-    """The message with its text as it was said (A85)."""
-    recorded = message.model_dump(mode="json", exclude_defaults=True)
-    recorded["body"]["kind"] = message.body.kind
-    recorded["rendered"] = render(message)
-    if message.attached is not None:
-        recorded["attached"]["body"]["kind"] = message.attached.body.kind
-        recorded["attached"]["rendered"] = render(message.attached)
-    return recorded

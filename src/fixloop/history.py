@@ -1,32 +1,47 @@
 """Reading a history back: the messages as they were said, and the request that is open."""
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from fixloop.errors import RefusedError
 from fixloop.protocol.messages import Message
-from fixloop.protocol.rendering import render_delivery
+from fixloop.protocol.rendering import join, render_delivery, render_whole
 from fixloop.store.contract import Store
 from fixloop.store.records import Entry
 
-__all__ = ["Said", "open_report", "said", "what_is_asked"]
+__all__ = ["Said", "open_report", "recorded", "said", "what_is_asked"]
 
 RECENT = 12
 """How many entries the open report usually lies behind the end, at most."""
 
 
 class Said(NamedTuple):
-    """One message with its text as it was said (A85)."""
+    """One line of the log."""
 
     message: Message
-    rendered: str
+    text: str = ""
+    """As the history keeps it; empty where it follows from the message (docs/decisions/0005)."""
+
+    @property
+    def rendered(self) -> str:
+        """The text as it was said and, after a rule, that of what was attached to it (A85, K9)."""
+        return self.text or render_whole(self.message)
 
 
 def said(entries: Iterable[Entry]) -> Iterator[Said]:
     """All lines of the log, in order."""
     for entry in entries:
-        for recorded in entry.body.get("messages", ()):
-            yield Said(Message.model_validate(recorded), str(recorded["rendered"]))
+        for kept in entry.body.get("messages", ()):
+            yield Said(Message.model_validate(kept), _text(kept))
+
+
+def recorded(message: Message) -> dict[str, Any]:
+    """A message as a history keeps it: every fact, from which its text follows (A85)."""
+    kept = message.model_dump(mode="json", exclude_defaults=True)
+    kept["body"]["kind"] = message.body.kind
+    if message.attached is not None:
+        kept["attached"]["body"]["kind"] = message.attached.body.kind
+    return kept
 
 
 def open_report(store: Store, workflow: str, version: int) -> Said:
@@ -63,3 +78,9 @@ def what_is_asked(store: Store, workflow: str, version: int) -> str:
 
 def _is_report(message: Message) -> bool:
     return message.body.kind == "failure-report"
+
+
+def _text(kept: Mapping[str, Any]) -> str:
+    """The stored text, which histories had until version 1 of `decide`."""
+    parts = [part["rendered"] for part in (kept, kept.get("attached") or {}) if "rendered" in part]
+    return join(parts)

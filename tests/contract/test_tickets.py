@@ -9,15 +9,12 @@ from tests.contract.world import World
 
 
 def test_a_claim_brings_everything_to_work_on(store: Store) -> None:
-    answer = created(
-        store, ticket("a", specialist="security", iteration=2), fields={"status": "PENDING", "née": "ü"}
-    )
+    answer = created(store, ticket("a", specialist="security", iteration=2))
 
     claim = claimed(store, "a")
 
     assert (claim.version, claim.head, claim.snapshot) == (1, answer.head, b'{"after":1}')
     assert claim.ticket == ticket("a", specialist="security", iteration=2)
-    assert claim.fields == {"status": "PENDING", "née": "ü"}
     assert (claim.fence, claim.deaths, claim.away_seconds) == (1, 0, 0.0)
     assert store.owners() == {ticket("a").id: (ME, 1)}
 

@@ -85,7 +85,6 @@ def of_claim(answer: Claim) -> tuple[Any, ...]:
         answer.snapshot,
         answer.ticket,
         answer.deaths,
-        answer.fields,
         absences(answer.away_seconds),
     )
 

@@ -11,7 +11,7 @@ from fixloop.commands.progress import lines_of, view
 from fixloop.commands.replaying import audit, replay
 from fixloop.commands.screen import console
 from fixloop.commands.status import is_away
-from fixloop.commands.timeline import Happening, happenings, recorded_texts, with_ticks
+from fixloop.commands.timeline import Happening, happenings, with_ticks
 from fixloop.protocol.events import Cancelled, DecisionMade, FixCompleted
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.moment import Moment
@@ -122,7 +122,7 @@ def test_texts_are_those_that_were_stored_with_what_was_attached(agents: Agents)
     workflow = agents.start(script="2 0")
     agents.run(workflow)
 
-    lines = recorded_texts(agents.store.history(workflow))
+    lines = list(said(agents.store.history(workflow)))
 
     assert [line.rendered for line in lines] == [render_whole(line.message) for line in lines]
     assert any("Fix Request" in line.rendered and "Failure Report" in line.rendered for line in lines)
@@ -221,12 +221,12 @@ def test_a_changed_text_is_named(agents: Agents) -> None:
     agents.run(workflow)
     entries = agents.store.history(workflow)
     messages = [dict(each) for each in entries[-1].body["messages"]]
-    messages[1]["rendered"] += "and more"
+    messages[1]["summary"] += "and more"
     entries[-1] = replace(entries[-1], body=dict(entries[-1].body) | {"messages": messages})
 
     _, problems = replay(entries)
 
-    assert problems == ["entry 2: the text of SUCCESS-47-test-runner-1 is not what was said"]
+    assert problems == ["entry 2: SUCCESS-47-test-runner-1 is not what was said"]
 
 
 def test_an_entry_that_cannot_be_decided_is_a_finding_and_no_traceback(agents: Agents) -> None:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from fixloop.engine import load_state, plain_fields
 from fixloop.errors import FixloopError
+from fixloop.history import recorded
 from fixloop.protocol.events import event_from_json
 from fixloop.protocol.messages import Message
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.rendering import render
 from fixloop.protocol.state import State
 from fixloop.protocol.validation import DECIDE_VERSION, decide
 from fixloop.store.contract import Store
@@ -94,27 +94,15 @@ def _decided(state: State | None, body: Mapping[str, Any]) -> _Replayed:
 def _differences(entry: Entry, made: _Replayed) -> Iterator[str]:
     if digest_of(made.state.model_dump_json(exclude_defaults=True).encode()) != entry.state:
         yield f"entry {entry.seq} leads to another state than the one that was recorded"
-    said = [_said(recorded) for recorded in entry.body.get("messages", ())]
-    expected = [_expected(message) for message in made.messages]
-    if [ids for ids, _ in said] != [ids for ids, _ in expected]:
+    said = list(entry.body.get("messages", ()))
+    expected = [recorded(message) for message in made.messages]
+    if _ids(said) != _ids(expected):
         yield f"entry {entry.seq} says {_ids(said)}, and its event leads to {_ids(expected)}"
     elif said != expected:
         wrong = next(one for one, two in zip(said, expected, strict=True) if one != two)
-        yield f"entry {entry.seq}: the text of {_ids([wrong])} is not what was said"
+        yield f"entry {entry.seq}: {_ids([wrong])} is not what was said"
 
 
-_Text = tuple[tuple[str, ...], tuple[str, ...]]
-
-
-def _said(recorded: Mapping[str, Any]) -> _Text:
-    both = [part for part in (recorded, recorded.get("attached")) if part]
-    return tuple(str(part["message_id"]) for part in both), tuple(str(part["rendered"]) for part in both)
-
-
-def _expected(message: Message) -> _Text:
-    both = [part for part in (message, message.attached) if part is not None]
-    return tuple(part.message_id for part in both), tuple(render(part) for part in both)
-
-
-def _ids(texts: list[_Text]) -> str:
-    return ", ".join("+".join(ids) for ids, _ in texts) or "nothing"
+def _ids(messages: Iterable[Mapping[str, Any]]) -> str:
+    both = ([one, one["attached"]] if one.get("attached") else [one] for one in messages)
+    return ", ".join("+".join(str(part["message_id"]) for part in parts) for parts in both) or "nothing"

@@ -30,7 +30,7 @@ from fixloop.commands.status import (
     phases_table,
     status_document,
 )
-from fixloop.commands.timeline import Happening, happenings, recorded_texts, with_ticks
+from fixloop.commands.timeline import Happening, happenings, with_ticks
 from fixloop.engine import load_state
 from fixloop.errors import UsageError
 from fixloop.history import Said
@@ -193,7 +193,7 @@ def _is_over(state: State, *, on_terminal: bool) -> bool:
 
 
 def _log_document(state: State, entries: Sequence[Entry], beside: Sequence[Happening]) -> dict[str, Any]:
-    lines = recorded_texts(entries)
+    lines = list(said(entries))
     as_lines = protocol_log.as_json_entries([line.message for line in lines])
     document: dict[str, Any] = {
         "issue": state.issue,
@@ -227,7 +227,7 @@ def _as_json(each: Happening) -> dict[str, Any]:
 
 
 def _markdown(state: State, entries: Sequence[Entry], beside: Sequence[Happening]) -> Iterator[str]:
-    lines = recorded_texts(entries)
+    lines = list(said(entries))
     yield protocol_log.full_log(
         [line.message for line in lines],
         issue=state.issue,
@@ -247,7 +247,7 @@ def _text(state: State, entries: Sequence[Entry], beside: Sequence[Happening]) -
     shown = beside or [each for each in happenings(entries) if each.message is not None]
     yield from _history_lines(shown, kinds=bool(beside))
     yield ""
-    for name, value in _statistics(state, recorded_texts(entries)).model_dump().items():
+    for name, value in _statistics(state, list(said(entries))).model_dump().items():
         yield f"{name.replace('_', ' ').capitalize()}: {value}"
 
 

@@ -15,7 +15,7 @@ from fixloop.protocol.messages import Message
 from fixloop.protocol.statuses import Status
 from fixloop.store.records import Entry
 
-__all__ = ["Happening", "happenings", "recorded_texts", "with_ticks"]
+__all__ = ["Happening", "happenings", "with_ticks"]
 
 TICK: Final = timedelta(minutes=2)
 """How often the main agent's status is looked at (B30)."""
@@ -75,20 +75,6 @@ def with_ticks(found: Iterable[Happening], until: datetime) -> Iterator[Happenin
     while since is not None and due < until:
         yield _tick(due, since, status, entry)
         due += TICK
-
-
-def recorded_texts(entries: Iterable[Entry]) -> list[Said]:
-    """Every line with its stored text and, after a rule, that of what was attached to it (A85, K9)."""
-    listed = list(entries)
-    attached = [
-        (recorded.get("attached") or {}).get("rendered")
-        for entry in listed
-        for recorded in entry.body.get("messages", ())
-    ]
-    return [
-        line if further is None else line._replace(rendered=f"{line.rendered}\n---\n\n{further}")
-        for line, further in zip(said(listed), attached, strict=True)
-    ]
 
 
 def _tick(at: datetime, since: datetime, status: str, entry: int) -> Happening:

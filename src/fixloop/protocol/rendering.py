@@ -5,7 +5,7 @@ expression in them is escaped unless it is `Verbatim`, so text of tools and agen
 Refuses to decide anything: what is not in the message is not in the text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from fixloop.protocol.statuses import Status
 
 __all__ = [
     "fill",
+    "join",
     "render",
     "render_answer_format",
     "render_delivery",
@@ -47,8 +48,12 @@ def render(message: Message) -> str:
 
 def render_whole(message: Message) -> str:
     """`message` and, after a rule, what is attached to it (K9)."""
-    text = render(message)
-    return text if message.attached is None else text + _RULE + render(message.attached)
+    return join(render(part) for part in (message, message.attached) if part is not None)
+
+
+def join(texts: Iterable[str]) -> str:
+    """The texts of one delivery, with a rule between them."""
+    return _RULE.join(texts)
 
 
 def render_delivery(message: Message) -> str:

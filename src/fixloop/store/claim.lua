@@ -3,14 +3,15 @@
 local WORKFLOW = KEYS[9]
 local id, owner, token, lease, workflow = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 
-local hash = as_table(redis.call('HGETALL', WORKFLOW))
+local found = redis.call('HMGET', WORKFLOW, 's:' .. id, 't:' .. id, 'n:' .. id, 'version', 'snapshot', 'head')
+local text, deaths, version, snapshot, head = found[2], found[3], found[4], found[5], found[6]
 local clock, wall, away = read_clock()
 
 local function answer(status)
   return {status, seconds(wall), seconds(clock), seconds(away)}
 end
 
-local state = read_state(hash['s:' .. id])
+local state = read_state(found[1])
 if not state then return answer('gone') end
 
 local repeated = state.kind == 'c' and state.rest == token and state.owner == owner
@@ -19,7 +20,6 @@ if state.kind == 'c' and not repeated and tonumber(redis.call('ZSCORE', LEASES, 
 end
 if state.kind == 'd' and tonumber(state.rest) > clock then return answer('early') end
 
-local text = hash['t:' .. id]
 local fence = state.fence
 if not repeated then
   local ticket = cjson.decode(text)
@@ -38,7 +38,7 @@ end
 redis.call('ZADD', LEASES, clock + lease, id)
 
 local result = answer('ok')
-for _, value in ipairs({fence, hash.version, hash.snapshot, hash.head, text, hash['n:' .. id] or '0', plain_fields(hash)}) do
+for _, value in ipairs({fence, version, snapshot, head, text, deaths or '0'}) do
   result[#result + 1] = value
 end
 return result

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from fixloop.errors import ProtocolError
 from fixloop.store.records import Commit, Entry
 
@@ -193,6 +195,14 @@ def _parsed(data: bytes | None) -> dict[str, Any] | None:
 
 
 def _json(content: Mapping[str, Any]) -> bytes:
+    try:
+        return to_json(content)
+    except PydanticSerializationError:
+        return _slow_json(content)
+
+
+def _slow_json(content: Mapping[str, Any]) -> bytes:
+    """For the text of a tool that is not Unicode, and for what is no JSON at all."""
     try:
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:

@@ -358,7 +358,6 @@ class MemoryStore:
             kept.head,
             held.ticket,
             held.deaths,
-            dict(kept.fields),
         )
 
     def _shard(self, workflow: str) -> KeptShard:

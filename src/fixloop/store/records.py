@@ -126,7 +126,6 @@ class Claim:
     ticket: Ticket | None = None
     deaths: int = 0
     """How often a process died over this ticket while its worker lived (K40)."""
-    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

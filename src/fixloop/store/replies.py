@@ -106,7 +106,7 @@ def claim(reply: Sequence[Any], workflow: str) -> Claim:
     status, now, away = reply[0].decode(), moment(reply[1], reply[2]), float(reply[3])
     if status != "ok":
         return Claim(status, now, away)
-    fence, version, stored, head, text, deaths, plain = reply[4:]
+    fence, version, stored, head, text, deaths = reply[4:]
     return Claim(
         "ok",
         now,
@@ -117,7 +117,6 @@ def claim(reply: Sequence[Any], workflow: str) -> Claim:
         head.decode(),
         ticket(text),
         int(deaths),
-        fields(plain),
     )
 
 
