@@ -12,10 +12,10 @@ from fixloop.commands.replaying import audit, replay
 from fixloop.commands.screen import console
 from fixloop.commands.status import is_away
 from fixloop.commands.timeline import Happening, happenings, with_ticks
+from fixloop.history import said
 from fixloop.protocol.events import Cancelled, DecisionMade, FixCompleted
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.rendering import render_whole
 from fixloop.protocol.state import Completion
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.command_stage import Agents
@@ -118,14 +118,26 @@ def _all(agents: Agents, workflow: str, until: datetime) -> list[Happening]:
 
 
 @pytest.mark.proves("A85")
-def test_texts_are_those_that_were_stored_with_what_was_attached(agents: Agents) -> None:
+def test_a_line_is_fetched_with_its_text_and_what_was_attached(agents: Agents) -> None:
     workflow = agents.start(script="2 0")
     agents.run(workflow)
 
     lines = list(said(agents.store.history(workflow)))
 
-    assert [line.rendered for line in lines] == [render_whole(line.message) for line in lines]
     assert any("Fix Request" in line.rendered and "Failure Report" in line.rendered for line in lines)
+
+
+@pytest.mark.proves("A85")
+def test_a_text_that_was_stored_in_full_is_shown_as_it_stands(agents: Agents) -> None:
+    workflow = agents.start(script="2 0")
+    agents.run(workflow)
+    report = agents.store.history(workflow)[2]
+    kept = dict(report.body["messages"][0])
+    kept |= {"rendered": "# As version 1 said it", "attached": kept["attached"] | {"rendered": "so did it"}}
+
+    [line] = said([replace(report, body={"messages": [kept]})])
+
+    assert line.rendered == "# As version 1 said it\n---\n\nso did it"
 
 
 def test_a_pipe_gets_one_line_for_each_message(agents: Agents) -> None:

@@ -33,7 +33,7 @@ from fixloop.commands.status import (
 from fixloop.commands.timeline import Happening, happenings, with_ticks
 from fixloop.engine import load_state
 from fixloop.errors import UsageError
-from fixloop.history import Said
+from fixloop.history import Said, said
 from fixloop.protocol import log as protocol_log
 from fixloop.protocol import markdown
 from fixloop.protocol.durations import iso_stamp, stamp

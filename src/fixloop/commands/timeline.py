@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from fixloop.history import Said, said
+from fixloop.history import said
 from fixloop.protocol.durations import minutes_seconds
 from fixloop.protocol.log import title
 from fixloop.protocol.messages import Message
