@@ -5,7 +5,7 @@ Owns every variable a command sees. Refuses the rest of the worker's environment
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -82,17 +82,14 @@ def allowed_variables(variables: Mapping[str, str], names: Iterable[str] = ()) -
     } | {"CI": "1"}
 
 
-def allowed_names(names: Iterable[str], *, shared: bool, variables: Mapping[str, str]) -> tuple[str, ...]:
+def allowed_names(names: Iterable[str], *, shared: bool, operators: Collection[str]) -> tuple[str, ...]:
     """
     Which of the names that a project asks for it gets.
 
-    On a shared worker only those in `FIXLOOP_ALLOW_ENV` (separated by commas or blanks): a repository
-    that anybody may enqueue must not choose which of the operator's secrets it sees.
+    On a shared worker only those of its operator (`FIXLOOP_ALLOW_ENV`): a repository that anybody may enqueue
+    must not choose which of the operator's secrets it sees.
     """
-    if not shared:
-        return tuple(names)
-    allowed = set(variables.get("FIXLOOP_ALLOW_ENV", "").replace(",", " ").split())
-    return tuple(name for name in names if name in allowed)
+    return tuple(name for name in names if not shared or name in operators)
 
 
 def _caches(folder: Path) -> dict[str, str]:

@@ -14,6 +14,7 @@ from fixloop.errors import FixloopError
 from fixloop.interpreters import Interpreter, choose_interpreter
 from fixloop.offering import snapshot_in
 from fixloop.repository.snapshot import Snapshot, bring
+from fixloop.settings import load_settings
 from workers.crew import Work
 from workers.environment import allowed_names, allowed_variables, environment_for
 from workers.interpreter import probe_imports
@@ -53,7 +54,7 @@ class Ground:
         Args:
             names: further variables that the configuration asks for.
         """
-        allowed = allowed_names(names, shared=self.shared, variables=os.environ)
+        allowed = allowed_names(names, shared=self.shared, operators=load_settings().allow_env)
         further = {name: os.environ[name] for name in allowed if name in os.environ}
         if "PYTHONPATH" in further:
             further["PYTHONPATH"] = os.pathsep.join((self._environment["PYTHONPATH"], further["PYTHONPATH"]))

@@ -30,6 +30,8 @@ OLDEST_PYTHON: Final = (3, 11)
 OLDEST_GIT: Final = (2, 38)
 """The first with `git merge-tree --write-tree`."""
 OLDEST_REDIS: Final = (6, 2)
+FULL: Final = 0.9
+"""Of its memory: the rest is soon gone, and nothing is ever evicted."""
 MODULES: Final = ("pytest", "pytest_cov", "ruff", "mypy", "bandit")
 _ASK_MODULES: Final = (
     "import importlib.util, json, sys;"
@@ -238,3 +240,11 @@ def _keeps(name: str, state: dict[str, Any]) -> Iterator[Finding]:
     yield Finding(
         f"{name} memory", policy == "noeviction", f"policy {policy}", "set `maxmemory-policy noeviction`"
     )
+    used, most = int(state.get("used_memory", 0)), int(state.get("maxmemory", 0))
+    if most:
+        yield Finding(
+            f"{name} space",
+            used < FULL * most,
+            f"{used * 100 // most} % of {most >> 20} MB used",
+            "raise `maxmemory`: a full Redis takes no step any more",
+        )

@@ -131,3 +131,15 @@ def test_a_redis_that_forgets_is_wrong_with_the_line_to_set(tmp_path: Path) -> N
     assert found["redis"].ok is True
     assert (found["redis log"].ok, found["redis log"].remedy) == (False, "set `appendonly yes`")
     assert (found["redis memory"].ok, found["redis memory"].detail) == (False, "policy allkeys-lru")
+
+
+@pytest.mark.slow
+def test_a_redis_that_is_nearly_full_is_wrong(tmp_path: Path) -> None:
+    with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
+        client.set("much", "x" * 3_000_000)
+        client.config_set("maxmemory", int(client.info("memory")["used_memory"] * 1.05))
+
+        found = by_name(redis_findings("redis", url, Settings()))
+
+    assert found["redis space"].ok is False
+    assert re.fullmatch(r"9\d % of \d MB used", found["redis space"].detail)

@@ -45,11 +45,11 @@ def test_only_what_is_allowed_or_named_is_seen() -> None:
 
 
 def test_a_shared_worker_gives_only_what_its_operator_allows() -> None:
-    variables = {"FIXLOOP_ALLOW_ENV": "API_KEY, OTHER"}
+    operators = ("API_KEY", "OTHER")
 
-    assert allowed_names(["API_KEY", "AWS_SECRET"], shared=True, variables=variables) == ("API_KEY",)
-    assert allowed_names(["API_KEY"], shared=True, variables={}) == ()
-    assert allowed_names(["AWS_SECRET"], shared=False, variables=variables) == ("AWS_SECRET",)
+    assert allowed_names(["API_KEY", "AWS_SECRET"], shared=True, operators=operators) == ("API_KEY",)
+    assert allowed_names(["API_KEY"], shared=True, operators=()) == ()
+    assert allowed_names(["AWS_SECRET"], shared=False, operators=operators) == ("AWS_SECRET",)
 
 
 def test_caches_are_fresh_for_each_run_and_outside_the_tree(workspace: Workspace) -> None:
