@@ -1,6 +1,7 @@
 """What doctor finds, on directories made wrong on purpose and on a real Redis."""
 
 import os
+import re
 import subprocess
 from contextlib import closing
 from pathlib import Path
