@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple, cast
 from fixloop.configuration.model import Check, Configuration
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome, worst
 from fixloop.protocol.events import RunFinished
-from fixloop.protocol.state import OperationName, SpecialistState, State
+from fixloop.protocol.state import SpecialistState, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.reports.judging import judge
 from workers.crew import Injured, Work
@@ -183,9 +183,8 @@ def _error(state: State, ticket: Ticket, problem: str) -> RunFinished:
 
 
 def _limit_seconds(work: Work) -> float:
-    limits = work.holding.state.limits
-    limit = limits.of(OperationName.VALIDATION, work.holding.ticket.specialist)
-    return (limit if limit is not None else 24 * 3600.0) + limits.reminder_window_seconds + GRACE_SECONDS
+    patience = work.holding.state.patience_seconds
+    return (patience if patience is not None else 24 * 3600.0) + GRACE_SECONDS
 
 
 def _exit_code(result: GuardedResult) -> int:

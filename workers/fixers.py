@@ -53,12 +53,11 @@ def fix(work: Work, configuration: Configuration, cache: Path) -> Answer | None:
 
 
 def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResult:
-    ticket, limits = work.holding.ticket, work.holding.state.limits
+    ticket, patience = work.holding.ticket, work.holding.state.patience_seconds
     request, answer = ground.workspace.scratch / "request.json", ground.workspace.scratch / "answer"
     wanted = request_json(report.message)
     wanted |= {"workspace": str(ground.workspace.directory), "answer": str(answer)}
     request.write_text(json.dumps(wanted, indent=2))
-    limit = ticket.limit_seconds if ticket.limit_seconds is not None else 24 * 3600.0
     return run_guarded(
         fixer.command,
         cwd=ground.workspace.directory,
@@ -71,7 +70,7 @@ def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResul
             "FIXLOOP_ITERATION": str(ticket.iteration),
         },
         stdin=render_delivery(report.message).encode(),
-        timeout_seconds=limit + limits.reminder_window_seconds + GRACE_SECONDS,
+        timeout_seconds=(patience if patience is not None else 24 * 3600.0) + GRACE_SECONDS,
         cancelled=work.cancelled,
     )
 

@@ -121,15 +121,45 @@ def project_at(path: Path) -> Project:
 
 
 def limits_of(configuration: Configuration) -> Limits:
-    """The protocol's limits from the configured minutes; the cap on an iteration never undercuts a step's own."""
-    specialists = {entry.name: entry.timeout_minutes * 60 for entry in configuration.specialists}
-    fixing = configuration.fixer.timeout_minutes * 60 if configuration.fixer is not None else 1800.0
-    default = Limits().iteration_seconds or 0.0
-    return Limits(
+    """The protocol's limits from the configured ones: seconds, and None for what is switched off."""
+    told = configuration.limits
+    specialists = {
+        entry.name: _seconds(entry.timeout_minutes)
+        for entry in configuration.specialists
+        if entry.timeout_minutes is not None
+    }
+    fixer = configuration.fixer
+    own = fixer.timeout_minutes if fixer is not None else None
+    limits = Limits(
+        validation_seconds=_seconds(told.validation_minutes),
+        revalidation_seconds=_seconds(told.revalidation_minutes),
         specialist_seconds=specialists,
-        fix_seconds=fixing,
-        iteration_seconds=max([default, fixing, *specialists.values()]),
+        fix_seconds=_seconds(told.fix_minutes if own is None else own),
+        reminder_seconds=_seconds(told.reminder_minutes),
+        reminder_window_seconds=_seconds(told.reminder_window_minutes),
+        deadlock_window=told.deadlock_window or None,
+        specialist_attempts=told.specialist_attempts,
+        fix_attempts=told.fix_attempts,
+        answer_attempts=told.answer_attempts,
+        confirm_rounds=told.confirm_rounds,
+        extra_iterations=told.extend_iterations,
+        extend_minutes=told.extend_minutes,
     )
+    cap = told.iteration_minutes
+    return limits.model_copy(
+        update={"iteration_seconds": _no_shorter_cap(limits) if cap is None else _seconds(cap)}
+    )
+
+
+def _no_shorter_cap(limits: Limits) -> float | None:
+    """The cap on an iteration that nobody set never undercuts a step's own limit, nor limits one without."""
+    steps = (limits.revalidation_seconds, limits.fix_seconds, *limits.specialist_seconds.values())
+    known = [seconds for seconds in steps if seconds is not None]
+    return max([Limits().iteration_seconds or 0.0, *known]) if len(known) == len(steps) else None
+
+
+def _seconds(minutes: float | None) -> float | None:
+    return minutes * 60 if minutes else None
 
 
 def frozen_configuration(store: Store, state: State) -> Configuration:
@@ -320,6 +350,7 @@ def _create(engine: Engine, prepared: _Prepared, feature: Feature) -> Enqueued:
         limits=limits_of(configuration),
         fixer="command" if configuration.fixer is not None else "outside",
         notify=bool(configuration.notify),
+        bundle_fix_request=configuration.bundle_fix_request,
         queue=f"run-{workflow}" if feature.own_queue else "",
         configuration=engine.store.put_artifact(workflow, configuration.to_json().encode()),
         snapshot=snapshot.model_dump_json(),

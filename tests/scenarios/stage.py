@@ -253,7 +253,8 @@ class Stage:
             return
         offered = state.fixer == "outside" and state.owner == "agent"
         assert self.pending or self.running or offered, "nothing is left to do and nobody to wait for"
-        if offered and state.operation is not None and state.operation.limit_seconds is not None:
+        limited = state.operation is not None and state.operation.limit_seconds is not None
+        if offered and limited and state.limits.reminder_window_seconds is not None:
             assert {OperationName.FIX.value, OperationName.FIX.reminder_deadline} & set(self.deadlines)
 
     def _carry_out(self, ticket: Ticket) -> None:

@@ -55,15 +55,18 @@ def test_todays_coverage_is_the_gate_where_it_is_below_80(
 
 def test_the_examples_in_the_comments_are_valid_too(tmp_path: Path) -> None:
     text = init(written(tmp_path, PROJECT), measured_coverage=None)
-    examples = [line for line in text.splitlines() if line.startswith(("# [", "# c", "# t", "# s", "# env"))]
+    examples = [
+        line for line in text.splitlines() if line.startswith(("# [", "# c", "# t", "# s", "# env", "# fix"))
+    ]
     for line in examples:
         text = text.replace(line, line.removeprefix("# "))
 
     configuration = load_configuration(written(tmp_path, {"fixloop.toml": text}))
 
-    assert len(examples) == 7
+    assert len(examples) == 9
     assert configuration.fixer is not None
     assert configuration.workspace.setup == ("uv", "sync")
+    assert configuration.limits.fix_minutes == 30
 
 
 @pytest.mark.proves("K38")

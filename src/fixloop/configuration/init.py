@@ -33,6 +33,9 @@ max_iterations = 5                   # runs of one specialist before a person ha
 # timeout_minutes = 30
 # env = ["ANTHROPIC_API_KEY"]        # names of variables it may see
 
+# [limits]                           # minutes, attempts and windows; false switches one off (docs/settings.md)
+# fix_minutes = 30                   # then a reminder; five minutes after it a person is asked
+
 # [workspace]
 # setup = "uv sync"                  # makes the environment of a fresh workspace
 # copy = ["src/**/_version.py"]      # ignored files that are needed

@@ -16,6 +16,7 @@ from fixloop.configuration.model import (
     Configuration,
     FailOn,
     Fixer,
+    LimitSettings,
     SpecialistChecks,
     WorkspaceSettings,
 )
@@ -78,6 +79,8 @@ def configuration_from(
         project=written.get("project", project),
         max_iterations=written.get("max_iterations", Configuration().max_iterations),
         notify=written.get("notify", ()),
+        bundle_fix_request=written.get("bundle_fix_request", True),
+        limits=LimitSettings(**written.get("limits", {})),
         workspace=WorkspaceSettings(setup=workspace.get("setup", ()), copy=workspace.get("copy", ())),
         fixer=_fixer(written, fixer),
         specialists=specialists if only is None else (_only(only, specialists),),
@@ -117,8 +120,7 @@ def _specialist(name: str, written: WrittenSpecialist, found: Found, place: Plac
     entries = _entries(written, place)
     checks = _written_checks(entries, written, place) if entries else _preset(name, written, found, place)
     _refuse_idle_keys(written, checks, place)
-    default = SpecialistChecks.model_fields["timeout_minutes"].default
-    return SpecialistChecks(name=name, checks=checks, timeout_minutes=written.get("timeout_minutes", default))
+    return SpecialistChecks(name=name, checks=checks, timeout_minutes=written.get("timeout_minutes"))
 
 
 def _entries(written: WrittenSpecialist, place: Place) -> list[WrittenCheck]:
@@ -193,11 +195,8 @@ def _fixer(written: Written, flag: str | None) -> Fixer | None:
     )
     if command is None:
         return None
-    default = Fixer.model_fields["timeout_minutes"].default
     return Fixer(
-        command=command,
-        timeout_minutes=settings.get("timeout_minutes", default),
-        env=settings.get("env", ()),
+        command=command, timeout_minutes=settings.get("timeout_minutes"), env=settings.get("env", ())
     )
 
 

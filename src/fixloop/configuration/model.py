@@ -8,7 +8,15 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["Check", "Configuration", "FailOn", "Fixer", "SpecialistChecks", "WorkspaceSettings"]
+__all__ = [
+    "Check",
+    "Configuration",
+    "FailOn",
+    "Fixer",
+    "LimitSettings",
+    "SpecialistChecks",
+    "WorkspaceSettings",
+]
 
 
 class _Frozen(BaseModel):
@@ -50,14 +58,16 @@ class SpecialistChecks(_Frozen):
 
     name: str
     checks: tuple[Check, ...]
-    timeout_minutes: float = 30.0
+    timeout_minutes: float | None = None
+    """For each of its runs; None: as `limits` says; 0: no limit."""
 
 
 class Fixer(_Frozen):
     """The main agent as a command."""
 
     command: tuple[str, ...]
-    timeout_minutes: float = 30.0
+    timeout_minutes: float | None = None
+    """None: as `limits` says; 0: no limit."""
     env: tuple[str, ...] = ()
 
 
@@ -70,12 +80,35 @@ class WorkspaceSettings(_Frozen):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
+class LimitSettings(_Frozen):
+    """`[limits]`: how long things may take and how often they are tried; 0 switches a time or a window off."""
+
+    validation_minutes: float = 30.0
+    revalidation_minutes: float = 30.0
+    fix_minutes: float = 30.0
+    iteration_minutes: float | None = None
+    """From a failure report to the next result; None: 30, or the longest of the others where that is more."""
+    reminder_minutes: float = 0.0
+    """When the reminder goes out; 0: at the limit itself."""
+    reminder_window_minutes: float = 5.0
+    deadlock_window: int = 3
+    specialist_attempts: int = 2
+    fix_attempts: int = 3
+    answer_attempts: int = 2
+    confirm_rounds: int = 3
+    extend_iterations: int = 3
+    extend_minutes: float = 30.0
+
+
 class Configuration(_Frozen):
     """Everything a workflow's gates and agents depend on."""
 
     project: str = ""
     max_iterations: int = Field(default=5, ge=1)
     notify: tuple[str, ...] = ()
+    bundle_fix_request: bool = True
+    """The fix request travels with the failure report (K9)."""
+    limits: LimitSettings = LimitSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     only: str = ""
     """The one specialist that a flag asked for; it holds for a configuration that is read again, too."""

@@ -48,15 +48,33 @@ class WrittenWorkspace(TypedDict, total=False):
     copy: tuple[str, ...]
 
 
+class WrittenLimits(TypedDict, total=False):
+    validation_minutes: float
+    revalidation_minutes: float
+    fix_minutes: float
+    iteration_minutes: float
+    reminder_minutes: float
+    reminder_window_minutes: float
+    deadlock_window: int
+    specialist_attempts: int
+    fix_attempts: int
+    answer_attempts: int
+    confirm_rounds: int
+    extend_iterations: int
+    extend_minutes: float
+
+
 class Written(TypedDict, total=False):
     """The whole file."""
 
     project: str
     max_iterations: int
     notify: tuple[str, ...]
+    bundle_fix_request: bool
     frontend: bool
     workspace: WrittenWorkspace
     fixer: WrittenFixer
+    limits: WrittenLimits
     specialist: dict[str, WrittenSpecialist]
 
 
@@ -107,12 +125,12 @@ def _specialists(value: Any, place: Place) -> dict[str, dict[str, Any]]:
 def _unknown(key: str, keys: Mapping[str, Reader], place: Place) -> Exception:
     near = nearest(key, keys)
     elsewhere = [name for name, table in SECTIONS.items() if key in table and table is not keys]
-    if near:
-        advice = f"did you mean {near!r}?"
-    elif key in NAMES:
+    if key in NAMES:
         advice = f"did you mean [specialist.{key}]?"
     elif elsewhere:
         advice = f"it belongs {' or '.join(elsewhere)}"
+    elif near:
+        advice = f"did you mean {near!r}?"
     else:
         advice = f"known are {', '.join(keys)}"
     where = f"in {place.heading}" if place.heading else "at the top"
@@ -134,26 +152,48 @@ COMMON: Final[Mapping[str, Reader]] = {
     "env": values.environment_names,
 }
 CHECK: Final[Mapping[str, Reader]] = {"name": values.check_name, **COMMON}
-SPECIALIST: Final[Mapping[str, Reader]] = {**COMMON, "timeout_minutes": values.minutes, "check": _checks}
+SPECIALIST: Final[Mapping[str, Reader]] = {
+    **COMMON,
+    "timeout_minutes": values.minutes_or_off,
+    "check": _checks,
+}
 WORKSPACE: Final[Mapping[str, Reader]] = {"setup": split_command, "copy": values.globs}
 FIXER: Final[Mapping[str, Reader]] = {
     "command": split_command,
-    "timeout_minutes": values.minutes,
+    "timeout_minutes": values.minutes_or_off,
     "env": values.environment_names,
+}
+LIMITS: Final[Mapping[str, Reader]] = {
+    "validation_minutes": values.minutes_or_off,
+    "revalidation_minutes": values.minutes_or_off,
+    "fix_minutes": values.minutes_or_off,
+    "iteration_minutes": values.minutes_or_off,
+    "reminder_minutes": values.minutes_or_off,
+    "reminder_window_minutes": values.minutes_or_off,
+    "deadlock_window": values.number_or_off,
+    "specialist_attempts": values.iterations,
+    "fix_attempts": values.iterations,
+    "answer_attempts": values.iterations,
+    "confirm_rounds": values.iterations,
+    "extend_iterations": values.iterations,
+    "extend_minutes": values.minutes,
 }
 TOP: Final[Mapping[str, Reader]] = {
     "project": values.line_of_text,
     "max_iterations": values.iterations,
     "notify": split_command,
+    "bundle_fix_request": values.truth,
     "frontend": values.truth,
     "workspace": _table(WORKSPACE),
     "fixer": _table(FIXER),
+    "limits": _table(LIMITS),
     "specialist": _specialists,
 }
 SECTIONS: Final[Mapping[str, Mapping[str, Reader]]] = {
     "at the top": TOP,
     "in [workspace]": WORKSPACE,
     "in [fixer]": FIXER,
+    "in [limits]": LIMITS,
     "in [specialist.NAME]": SPECIALIST,
     "in [[specialist.NAME.check]]": CHECK,
 }

@@ -21,6 +21,8 @@ __all__ = [
     "iterations",
     "line_of_text",
     "minutes",
+    "minutes_or_off",
+    "number_or_off",
     "truth",
 ]
 
@@ -39,7 +41,7 @@ def truth(value: Any, place: Place) -> bool:
 
 
 def iterations(value: Any, place: Place) -> int:
-    """How many runs of one specialist are allowed before a person decides."""
+    """How often something is done before a person decides, the first time included."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_ITERATIONS:
         raise place.wrong(f"a whole number from 1 to {MOST_ITERATIONS}", value)
     return value
@@ -50,6 +52,24 @@ def minutes(value: Any, place: Place) -> float:
     if not _is_number(value) or not 0 < value <= MOST_MINUTES:
         raise place.wrong(f"a number of minutes above 0, at most {MOST_MINUTES}", value)
     return float(value)
+
+
+def minutes_or_off(value: Any, place: Place) -> float:
+    """A duration that can be switched off: `false` or 0."""
+    if value is False:
+        return 0.0
+    if not _is_number(value) or not 0 <= value <= MOST_MINUTES:
+        raise place.wrong(f"a number of minutes, at most {MOST_MINUTES}, or false for no limit", value)
+    return float(value)
+
+
+def number_or_off(value: Any, place: Place) -> int:
+    """A number of runs or rounds; `false` or 0 switches the rule off."""
+    if value is False:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_ITERATIONS:
+        raise place.wrong(f"a whole number up to {MOST_ITERATIONS}, or false to switch it off", value)
+    return value
 
 
 def coverage_percent(value: Any, place: Place) -> float:

@@ -29,8 +29,10 @@ def limit_reached(iteration: int, max_iterations: int) -> bool:
     return iteration >= max_iterations
 
 
-def is_deadlocked(specialist: SpecialistState, window: int) -> bool:
-    """True when the last `window` runs failed alike, none of them before an extension (K7)."""
+def is_deadlocked(specialist: SpecialistState, window: int | None) -> bool:
+    """True when the last `window` runs failed alike, none of them before an extension (K7); None: never."""
+    if window is None:
+        return False
     counted = [run for run in specialist.runs if run.number > specialist.window_start]
     last = counted[-window:]
     if len(last) < window or any(run.passed for run in last):

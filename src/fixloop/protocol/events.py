@@ -46,6 +46,7 @@ class WorkflowStarted(_Event):
     limits: Limits = Limits()
     fixer: Literal["command", "outside"] = "outside"
     notify: bool = False
+    bundle_fix_request: bool = True
     queue: str = ""
     configuration: str = ""
     snapshot: str = ""

@@ -262,18 +262,12 @@ def _ask_again(draft: Draft, delay_seconds: float) -> None:
 
 
 def _say_report(draft: Draft, before: Status) -> None:
+    """VFR with FIXREQ attached: one delivery, one line; or each by itself, where the setting says so (K9)."""
     state, active, who = draft.state, draft.state.active, slot(draft.state.current)
-    request = draft.attachment(
-        FixRequest(
-            items=_items(state),
-            approach=tuple(dict.fromkeys(f.suggestion for f in state.failures if f.suggestion))[:10],
-            expected=who.expected,
-            remaining_iterations=max(0, active.max_iterations - active.iteration),
-        ),
-        ids.request_id(state.issue, active.iteration),
-        summary=f"Fix {count_of(state.failure_count)} of {who.phase}",
-        recipient=MAIN_AGENT,
-    )
+    request, named = _request(state, who), ids.request_id(state.issue, active.iteration)
+    asks = f"Fix {count_of(state.failure_count)} of {who.phase}"
+    bundled = state.bundle_fix_request
+    attached = draft.attachment(request, named, summary=asks, recipient=MAIN_AGENT) if bundled else None
     draft.say(
         _report(state, who),
         ids.report_id(state.issue, active.name, active.iteration),
@@ -281,7 +275,18 @@ def _say_report(draft: Draft, before: Status) -> None:
         recipient=MAIN_AGENT,
         priority=priority_of(state.severity),
         before=before,
-        attached=request,
+        attached=attached,
+    )
+    if not bundled:
+        draft.say(request, named, summary=asks, recipient=MAIN_AGENT)
+
+
+def _request(state: State, who: Specialist) -> FixRequest:
+    return FixRequest(
+        items=_items(state),
+        approach=tuple(dict.fromkeys(f.suggestion for f in state.failures if f.suggestion))[:10],
+        expected=who.expected,
+        remaining_iterations=max(0, state.active.max_iterations - state.active.iteration),
     )
 
 

@@ -271,7 +271,8 @@ class TimeoutReminder(_Body):
     operation: str
     elapsed_seconds: float
     threshold_seconds: float
-    window_seconds: float
+    window_seconds: float | None
+    """Until the escalation; None: none follows by itself."""
     status: Status
 
 

@@ -215,15 +215,20 @@ class Draft:
                 attempt=attempt,
                 delay_seconds=delay_seconds,
                 limit_name=operation.value if operation is not None and limit is not None else "",
-                limit_seconds=limit if operation is not None else None,
+                limit_seconds=self._first_deadline(limit) if operation is not None else None,
             )
         )
 
     def expect_fix(self, limit_seconds: float | None) -> None:
         """An outside agent was offered the work: its clock starts now (K34)."""
         self._expect(OperationName.FIX, limit_seconds, started_clock=self.clock)
-        if limit_seconds is not None:
-            self.set_deadline(OperationName.FIX.value, self.clock + limit_seconds)
+        first = self._first_deadline(limit_seconds)
+        if first is not None:
+            self.set_deadline(OperationName.FIX.value, self.clock + first)
+
+    def _first_deadline(self, limit_seconds: float | None) -> float | None:
+        """An operation's reminder comes first (K29)."""
+        return None if limit_seconds is None else self.state.limits.reminds_after(limit_seconds)
 
     def _expect(self, name: OperationName, limit: float | None, started_clock: float | None = None) -> None:
         active, previous = self.state.active, self.state.operation
@@ -240,6 +245,7 @@ class Draft:
                 started_clock=started_clock,
                 limit_seconds=limit,
                 reminded_clock=previous.reminded_clock if same and previous is not None else None,
+                escalates_clock=previous.escalates_clock if same and previous is not None else None,
             )
         )
 

@@ -64,15 +64,21 @@ class OperationName(StrEnum):
 
 
 class Limits(_Value):
-    """Every limit, window and number of attempts; None switches a time limit off (K6)."""
+    """Every limit, window and number of attempts; None switches one off (K6)."""
 
     validation_seconds: float | None = 1800.0
     """For a specialist that `specialist_seconds` does not name."""
-    specialist_seconds: dict[str, float] = Field(default_factory=dict)
+    revalidation_seconds: float | None = 1800.0
+    """The same for its later runs."""
+    specialist_seconds: dict[str, float | None] = Field(default_factory=dict)
+    """A specialist's own limit, for its first run and for all later ones."""
     fix_seconds: float | None = 1800.0
     iteration_seconds: float | None = 1800.0
-    reminder_window_seconds: float = 300.0
-    deadlock_window: int = 3
+    reminder_seconds: float | None = None
+    """When the reminder goes out, where that is before the limit; None: at the limit (K29)."""
+    reminder_window_seconds: float | None = 300.0
+    """From the reminder to the escalation; None: nothing follows a reminder."""
+    deadlock_window: int | None = 3
     extra_iterations: int = 3
     extend_minutes: float = 30.0
     specialist_attempts: int = 2
@@ -88,7 +94,13 @@ class Limits(_Value):
             return self.fix_seconds
         if operation is OperationName.ITERATION:
             return self.iteration_seconds
-        return self.specialist_seconds.get(specialist, self.validation_seconds)
+        first = operation is OperationName.VALIDATION
+        general = self.validation_seconds if first else self.revalidation_seconds
+        return self.specialist_seconds.get(specialist, general)
+
+    def reminds_after(self, limit_seconds: float) -> float:
+        """Seconds from the start of an operation with this limit to its reminder (K29)."""
+        return limit_seconds if self.reminder_seconds is None else min(self.reminder_seconds, limit_seconds)
 
     def backoff(self, attempt: int) -> float:
         """Seconds before attempt `attempt` (2, 3 …): min(cap, base * 2**(attempt - 2)) (G19)."""
@@ -200,6 +212,8 @@ class Operation(_Value):
     limit_seconds: float | None = None
     reminded_clock: float | None = None
     """Set once: exactly one reminder (A61)."""
+    escalates_clock: float | None = None
+    """When nobody having answered the reminder is an escalation; None: the window after it."""
 
 
 class Completion(_Value):
@@ -255,6 +269,8 @@ class State(_Value):
     """Empty for the shared queues, else the workflow's own (`run-{workflow}`)."""
     fixer: Literal["command", "outside"]
     notify: bool = False
+    bundle_fix_request: bool = True
+    """The fix request travels with the failure report; otherwise it has a line of its own (K9)."""
     # A plain default would be copied deeply with every snapshot that is read.
     limits: Limits = Field(default_factory=lambda: _NO_OTHER_LIMITS)
     configuration: str = ""
@@ -334,6 +350,13 @@ class State(_Value):
     @property
     def ended(self) -> bool:
         return self.outcome is not None
+
+    @property
+    def patience_seconds(self) -> float | None:
+        """How long whoever is at work may take: the limit and the window behind it; None: without an end."""
+        limit = self.operation.limit_seconds if self.operation is not None else None
+        window = self.limits.reminder_window_seconds
+        return limit + window if limit is not None and window is not None else None
 
     @property
     def owner(self) -> str:

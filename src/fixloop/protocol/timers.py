@@ -3,12 +3,16 @@
 A deadline that is fired may be an old one of the same name: what it means is read from the state (R6).
 """
 
+from datetime import timedelta
+
 from fixloop.protocol import deciding
+from fixloop.protocol.durations import minutes_seconds, stamp
 from fixloop.protocol.events import DeadlineReached
-from fixloop.protocol.messages import MAIN_AGENT, Reason, TimeoutReminder
+from fixloop.protocol.messages import MAIN_AGENT, ErrorType, Reason, TimeoutReminder
+from fixloop.protocol.notices import say_unrecovered
 from fixloop.protocol.outcome import Draft, NotDue
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import Operation, OperationName, State
+from fixloop.protocol.state import Operation, OperationName, PendingError, State, changed
 
 __all__ = ["deadline_reached"]
 
@@ -35,40 +39,76 @@ def deadline_reached(draft: Draft, event: DeadlineReached) -> None:
 
 
 def _late(draft: Draft, event: DeadlineReached, operation: Operation) -> None:
-    limit, window = operation.limit_seconds or 0.0, draft.state.limits.reminder_window_seconds
-    started = operation.started_clock if operation.started_clock is not None else event.due - limit
-    _refuse_early(draft, event.name, started + limit)
+    limit = operation.limit_seconds or 0.0
+    reminds_after = draft.state.limits.reminds_after(limit)
+    started = operation.started_clock if operation.started_clock is not None else event.due - reminds_after
+    _refuse_early(draft, event.name, started + reminds_after)
     if operation.reminded_clock is not None:
         # Another attempt, late like the first: one reminder is enough (A61), but the wait must end.
         draft.note(f"{operation.name} is late again; it was reminded of already")
-        draft.set_deadline(operation.name.reminder_deadline, draft.clock + window)
+        _wait_for_answer(draft, started + limit)
         return
-    draft.update(
-        operation=operation.model_copy(update={"started_clock": started, "reminded_clock": draft.clock})
+    draft.update(operation=changed(operation, {"started_clock": started, "reminded_clock": draft.clock}))
+    escalates = _wait_for_answer(draft, started + limit)
+    _remind(draft, operation, draft.clock - started, escalates)
+
+
+def _wait_for_answer(draft: Draft, limit_at: float) -> float | None:
+    """Escalate when the window is over, and not before the limit itself is (K29, K34); None: never."""
+    window, operation = draft.state.limits.reminder_window_seconds, draft.state.operation
+    if window is None or operation is None:
+        return None
+    due = max(draft.clock + window, limit_at)
+    draft.update(operation=changed(operation, {"escalates_clock": due}))
+    draft.set_deadline(operation.name.reminder_deadline, due)
+    return due
+
+
+def _remind(draft: Draft, operation: Operation, elapsed: float, escalates: float | None) -> None:
+    """A timeout event in the log, and one reminder to whoever is late (A58-A60)."""
+    name, limit = operation.name, operation.limit_seconds or 0.0
+    expected = draft.at + timedelta(seconds=limit - elapsed)
+    what = "timeout" if elapsed > limit else "reminder"
+    draft.note(
+        f"{what}: {name} of {operation.specialist} has taken {minutes_seconds(elapsed)} of"
+        f" {minutes_seconds(limit)}; its completion was expected by {stamp(expected)}"
     )
-    elapsed = draft.clock - started
-    draft.note(f"timeout: {operation.name} took {elapsed:.0f} s, expected within {limit:.0f} s")
     draft.say(
         TimeoutReminder(
-            operation=operation.name.value,
+            operation=name.value,
             elapsed_seconds=elapsed,
             threshold_seconds=limit,
-            window_seconds=window,
+            window_seconds=escalates - draft.clock if escalates is not None else None,
             status=draft.state.active.status,
         ),
-        draft.stamped_id("TIMEOUT", operation.name.value),
-        summary=f"{operation.name} is late",
-        recipient=MAIN_AGENT if operation.name is OperationName.FIX else slot(operation.specialist).handle,
+        draft.stamped_id("TIMEOUT", name.value),
+        summary=f"{name} is late",
+        recipient=MAIN_AGENT if name is OperationName.FIX else slot(operation.specialist).handle,
     )
-    draft.set_deadline(operation.name.reminder_deadline, draft.clock + window)
 
 
 def _no_answer(draft: Draft, operation: Operation, reminded: float) -> None:
-    window = draft.state.limits.reminder_window_seconds
-    _refuse_early(draft, operation.name.reminder_deadline, reminded + window)
-    detail = f"{operation.name} was not finished {draft.clock - reminded:.0f} s after its reminder"
-    flags = ("unresponsive",) if operation.name is OperationName.FIX else ()
-    deciding.escalate(draft, Reason.TIMEOUT, detail, operation=operation.name, flags=flags)
+    """A62, A66: nobody answered the reminder; the main agent is flagged as unresponsive (B31)."""
+    window = draft.state.limits.reminder_window_seconds or 0.0
+    due = reminded + window if operation.escalates_clock is None else operation.escalates_clock
+    _refuse_early(draft, operation.name.reminder_deadline, due)
+    detail = f"{operation.name} was not finished {minutes_seconds(draft.clock - reminded)} after its reminder"
+    if operation.name is not OperationName.FIX:
+        deciding.escalate(draft, Reason.TIMEOUT, detail, operation=operation.name)
+        return
+    say_unrecovered(draft, _unresponsive(draft, operation, reminded, detail))
+    deciding.escalate(draft, Reason.TIMEOUT, detail, operation=operation.name, flags=("unresponsive",))
+
+
+def _unresponsive(draft: Draft, operation: Operation, reminded: float, detail: str) -> PendingError:
+    """Error type 4: the recovery that was attempted is the reminder (A73, A76)."""
+    since = operation.started_clock if operation.started_clock is not None else reminded
+    return PendingError(
+        error_type=ErrorType.UNRESPONSIVE,
+        context=f"{operation.name} of {operation.specialist}, run {operation.iteration}",
+        error=detail,
+        recovery=(f"a timeout reminder was sent after {minutes_seconds(reminded - since)}",),
+    )
 
 
 def _iteration_over(draft: Draft, due: float) -> None:
@@ -77,7 +117,8 @@ def _iteration_over(draft: Draft, due: float) -> None:
     operation = draft.state.operation
     if operation is not None and _governs(draft.state, operation, due):
         draft.note(f"the iteration's cap waits: the limit of {operation.name} decides")
-        draft.cap_iteration(draft.clock + draft.state.limits.reminder_window_seconds)
+        window = draft.state.limits.reminder_window_seconds
+        draft.cap_iteration(draft.clock + window if window is not None else None)
         return
     since = draft.state.iteration_clock
     detail = f"the iteration took {draft.clock - (due if since is None else since):.0f} s in all"
@@ -85,9 +126,9 @@ def _iteration_over(draft: Draft, due: float) -> None:
 
 
 def _governs(state: State, operation: Operation, iteration_due: float) -> bool:
-    if operation.reminded_clock is not None:
-        return True
     started = operation.started_clock
+    if started is None and operation.reminded_clock is not None:
+        return True  # another attempt of what was late by itself
     if started is None and operation.name is OperationName.FIX and state.attempts == 1:
         # A fixer command that nobody has started, or not long ago: waiting in a queue is no lateness (K34).
         started = state.iteration_clock
