@@ -9,7 +9,7 @@ from fixloop.protocol.messages import ErrorNotification, Reason, TimeoutReminder
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, passes
-from tests.scenarios.stage import Stage
+from tests.scenarios.stage import Runs, Stage
 
 MINUTE = 60.0
 
@@ -70,7 +70,7 @@ def test_a_running_check_is_reminded_of_early_too() -> None:
 
 @pytest.mark.proves("K6", "K29", "A57")
 def test_an_early_reminder_does_not_hold_up_the_cap() -> None:
-    script = [fails("a"), SILENT]
+    script: Runs = [fails("a"), SILENT]
     limits = Limits(reminder_seconds=25 * MINUTE)
     stage = Stage(script, answers=[Fix(takes_seconds=4 * MINUTE)], limits=limits).run()
 
