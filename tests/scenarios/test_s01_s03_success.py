@@ -85,7 +85,7 @@ def test_s2_the_fix_request_travels_with_the_report_and_is_counted() -> None:
     assert request is not None
     assert isinstance(request.body, FixRequest)
     assert (request.message_id, request.number) == ("FIXREQ-101-1", 0)
-    assert request.body.items == ("a (tests/test_a.py:1): a broke",)
+    assert [(item.name, item.file, item.line) for item in request.body.items] == [("a", "tests/test_a.py", 1)]
     assert request.body.remaining_iterations == 4
     found = statistics(stage.messages, outcome="success")
     assert counted(stage) == (6, 1, 1, 1, 1, 1, 1)
@@ -218,7 +218,8 @@ def test_s3_the_results_compare_with_the_run_before(feature_47: Stage) -> None:
     assert (third.passed, third.failures, third.history) == (True, (), (3, 1, 0))
     assert third.coverage == "87.3% (target: ≥80%)"
     assert isinstance(trigger, RevalidationTrigger)
-    assert trigger.previous_failures == ("tests/test_validation_coordinator.py::test_failure_tracking",)
+    name = "tests/test_validation_coordinator.py::test_failure_tracking"
+    assert trigger.previous_failures == (f"{name} (tests/test_validation_coordinator.py:77) - KeyError",)
     assert trigger.fixes == ("mended it",)
 
 

@@ -11,6 +11,7 @@ from fixloop.protocol.messages import (
     Body,
     FailureDetected,
     FixCompletion,
+    FixItem,
     FixRequest,
     Message,
     RevalidationResult,
@@ -82,7 +83,7 @@ class Talk:
 
 
 _DETECTED: Final = FailureDetected(phase="Test Execution", statement="3 failures", details=("a", "b", "c"))
-_REQUEST: Final = FixRequest(items=("fix a",), expected="All tests pass", remaining_iterations=4)
+_REQUEST: Final = FixRequest(items=(FixItem(name="a"),), expected="All tests pass", remaining_iterations=4)
 _DONE: Final = FixCompletion(specialist="test-runner", fixes=("fixed a",), files=("a.py",))
 _TRIGGER: Final = RevalidationTrigger(phase="Test Execution", previous_failures=("a",), fixes=("fixed a",))
 

@@ -21,7 +21,7 @@ app = Celery("test", set_as_current=False)
     [
         ((Severity.CRITICAL,), Priority.HIGH, 3),
         ((Severity.LOW, Severity.HIGH), Priority.HIGH, 3),
-        ((None, Severity.LOW), Priority.LOW, 9),
+        ((None, Severity.LOW), Priority.HIGH, 3),
         ((Severity.LOW, Severity.MEDIUM), Priority.MEDIUM, 6),
         ((Severity.LOW,), Priority.LOW, 9),
         ((None,), Priority.HIGH, 3),

@@ -5,7 +5,15 @@ from itertools import product
 import pytest
 
 from fixloop.protocol.answers import InvalidAnswer, parse_answer
-from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, FixCompletion, FixRequest, Success
+from fixloop.protocol.messages import (
+    MAIN_AGENT,
+    ORCHESTRATOR,
+    USER,
+    FixCompletion,
+    FixItem,
+    FixRequest,
+    Success,
+)
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.routes import HANDLES, ROUTES, SPECIALIST, ForbiddenRoute, check_route
 from fixloop.protocol.specialists import SPECIALISTS
@@ -89,7 +97,7 @@ def test_a_message_on_a_forbidden_route_is_not_said(sender: str, recipient: str)
 @pytest.mark.proves("A3")
 def test_what_is_attached_takes_a_route_too() -> None:
     stage = Stage([fails("a")], answers=None).run()
-    request = FixRequest(items=("mend it",), expected="green", remaining_iterations=4)
+    request = FixRequest(items=(FixItem(name="it"),), expected="green", remaining_iterations=4)
 
     with pytest.raises(ForbiddenRoute, match="fix-request"):
         Draft(stage.state, stage.now).attachment(request, "FIXREQ-101-1", summary="x", recipient=USER)

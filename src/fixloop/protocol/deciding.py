@@ -3,7 +3,7 @@
 from typing import Final
 
 from fixloop.errors import UsageError
-from fixloop.protocol import analysis, fixing, results
+from fixloop.protocol import diagnosis, fixing, results
 from fixloop.protocol.events import Cancelled, DecisionMade, ManualFixDone, PersonNotified
 from fixloop.protocol.messages import (
     Decision,
@@ -84,6 +84,7 @@ def _report(
 ) -> Escalation:
     state, active = draft.state, draft.state.active
     last = active.last_run
+    advice = diagnosis.recommendation(active, reason)
     return Escalation(
         feature=state.name,
         phase=slot(active.name).phase,
@@ -92,10 +93,12 @@ def _report(
         flags=flags,
         iterations=len(active.runs),
         total_seconds=draft.clock - since if since is not None else 0.0,
-        history=analysis.history_rows(active.runs, reason),
-        pattern=analysis.pattern(active, reason),
-        persistent=analysis.persistent_failures(active, state.failures),
+        history=diagnosis.history_rows(active.runs, reason),
+        pattern=diagnosis.pattern(active, reason, state.limits.deadlock_window),
+        persistent=diagnosis.persistent_failures(active, state.failures),
         persistent_count=state.failure_count if active.has_passed else last.count if last is not None else 0,
+        recommended=advice.decision,
+        rationale=advice.rationale,
     )
 
 

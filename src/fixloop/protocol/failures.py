@@ -58,6 +58,11 @@ class Failure(BaseModel):
         return FailureKey(self.file, self.name, self.error_type, self.measure)
 
     @property
+    def priority(self) -> Severity:
+        """How urgent it is (B8): its severity, and High where the tool gave none (K13)."""
+        return self.severity or Severity.HIGH
+
+    @property
     def location(self) -> str:
         """`file:line`, `file` or empty."""
         return f"{self.file}:{self.line}" if self.file and self.line is not None else self.file

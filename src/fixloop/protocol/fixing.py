@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from fixloop.protocol import deciding, ids
+from fixloop.protocol import deciding, diagnosis, ids
 from fixloop.protocol.events import (
     AnswerRejected,
     BlockerSignalled,
@@ -11,12 +11,14 @@ from fixloop.protocol.events import (
     FixFailed,
     ReportDelivered,
 )
+from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import (
     MAIN_AGENT,
     ORCHESTRATOR,
     ErrorType,
     FailureReport,
     FixCompletion,
+    FixItem,
     FixRequest,
     Priority,
     ProtocolViolation,
@@ -36,7 +38,9 @@ from fixloop.protocol.state import (
     OperationName,
     PendingError,
     Run,
+    SpecialistState,
     State,
+    changed,
 )
 from fixloop.protocol.statuses import Role, Status
 
@@ -154,7 +158,8 @@ def trigger(draft: Draft, fixes: tuple[str, ...]) -> None:
     draft.say(
         RevalidationTrigger(
             phase=slot(active.name).phase,
-            previous_failures=_names(last),
+            confirms=active.has_passed,
+            previous_failures=_lines(last),
             fixes=fixes,
         ),
         ids.trigger_id(draft.state.issue, active.name, number),
@@ -171,7 +176,9 @@ def record_fix(draft: Draft, completion: Completion) -> None:
     fixes = completion.fixes or ("no change",)
     if active.runs:
         last = active.runs[-1]
-        answered = last.model_copy(update={"fixes": (*last.fixes, *fixes)})
+        since = draft.state.reported_clock
+        spent = draft.clock - since if since is not None else 0.0
+        answered = changed(last, {"fixes": (*last.fixes, *fixes), "fix_seconds": last.fix_seconds + spent})
         draft.update_specialist(active.name, runs=(*active.runs[:-1], answered))
     marks = tuple(dict.fromkeys((*draft.state.marks, *completion.marks)))
     draft.update(
@@ -282,11 +289,13 @@ def _say_report(draft: Draft, before: Status) -> None:
 
 
 def _request(state: State, who: Specialist) -> FixRequest:
+    active = state.active
     return FixRequest(
-        items=_items(state),
-        approach=tuple(dict.fromkeys(f.suggestion for f in state.failures if f.suggestion))[:10],
-        expected=who.expected,
-        remaining_iterations=max(0, state.active.max_iterations - state.active.iteration),
+        items=tuple(map(_item, state.failures)),
+        further=state.failure_count - len(state.failures),
+        approach=diagnosis.approach(active, state.failures),
+        expected=_expected(active, who),
+        remaining_iterations=max(0, active.max_iterations - active.iteration),
     )
 
 
@@ -302,20 +311,29 @@ def _report(state: State, who: Specialist) -> FailureReport:
         failures=state.failures,
         further=state.failure_count - len(state.failures),
         coverage=last.coverage if last is not None else "",
+        fix_limit_seconds=state.limits.fix_seconds,
+        reminder_window_seconds=state.limits.reminder_window_seconds,
         marks=state.marks,
     )
 
 
-def _items(state: State) -> tuple[str, ...]:
-    items = []
-    for failure in state.failures:
-        headline = FailureRef.of(failure).headline
-        where = f" ({failure.location})" if failure.location else ""
-        items.append(f"{failure.name}{where}: {headline}" if headline else f"{failure.name}{where}")
-    further = state.failure_count - len(state.failures)
-    if further:
-        items.append(f"and {count_of(further)} more, in the report")
-    return tuple(items) or ("make the check pass",)
+def _item(failure: Failure) -> FixItem:
+    return FixItem(
+        name=failure.name or "unnamed",
+        file=failure.file,
+        line=failure.line,
+        error=FailureRef.of(failure).error,
+        suggestion=failure.suggestion,
+        priority=failure.priority,
+    )
+
+
+def _expected(active: SpecialistState, who: Specialist) -> str:
+    """The gate of the phase (A29, U3), with the coverage that is really asked for."""
+    tests, coverage, _ = who.expected.partition(", coverage")
+    if active.coverage_gate is not None:
+        return f"{tests}, coverage ≥{active.coverage_gate:g}%"
+    return f"{who.expected} where it is measured" if coverage else who.expected
 
 
 def _say_completion(draft: Draft, completion: Completion) -> None:
@@ -340,8 +358,8 @@ def _say_completion(draft: Draft, completion: Completion) -> None:
     )
 
 
-def _names(run: Run | None) -> tuple[str, ...]:
+def _lines(run: Run | None) -> tuple[str, ...]:
     if run is None:
         return ()
-    counted = Counter(ref.name for ref in run.failures)
-    return tuple(f"{name} (×{n})" if n > 1 else name for name, n in counted.items())
+    counted = Counter(ref.described for ref in run.failures)
+    return tuple(f"{line} (×{n})" if n > 1 else line for line, n in counted.items())

@@ -1,13 +1,22 @@
 """What one agent says to another: the envelope and one body for each message type (A15-A48, A59, A74).
 
 A body holds facts; the words around them are the templates'. Bodies are values: JSON in, JSON out.
+Refuses a message whose header or required section would be empty, before anybody gets it (A21).
 """
 
-from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from math import ceil, floor
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 from fixloop.protocol.failures import Comparison, Failure, Severity
 from fixloop.protocol.statuses import Status
@@ -24,6 +33,7 @@ __all__ = [
     "FailureDetected",
     "FailureReport",
     "FixCompletion",
+    "FixItem",
     "FixRequest",
     "HistoryRow",
     "Message",
@@ -110,6 +120,16 @@ class Decision(StrEnum):
     ABORT = "abort"
     EXTEND = "extend"
 
+    @property
+    def option(self) -> str:
+        """`Option 1: User Manual Fix`, as reports number the four (B51)."""
+        return {
+            "manual-fix": "Option 1: User Manual Fix",
+            "skip": "Option 2: Skip Validation",
+            "abort": "Option 3: Abort Feature",
+            "extend": "Option 4: Extend Max Iterations",
+        }[self.value]
+
 
 class ErrorType(StrEnum):
     """The four error types (A70-A74), by their slugs in ids (G6)."""
@@ -124,6 +144,19 @@ class ErrorType(StrEnum):
         return self.value.replace("-", " ").title()
 
 
+def _shown(seconds: float) -> float:
+    # A thousandth makes good what differences of clocks lose: 300 s must not be shown as 299.
+    return float(max(0, floor(seconds + 0.001)))
+
+
+Seconds = Annotated[float, AfterValidator(_shown)]
+"""A duration as messages hold it: what `MM:SS` can show and a reader can read back (A22, G5)."""
+Lateness = Annotated[float, AfterValidator(lambda seconds: float(ceil(seconds - 0.001)))]
+"""A duration that has passed its limit: a second that has begun counts, so that this shows (A58)."""
+Text = Annotated[str, Field(min_length=1)]
+"""What a required section or header field consists of (A21)."""
+
+
 class _Body(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -132,10 +165,10 @@ class FailureDetected(_Body):
     """The specialist's first report to the orchestrator (G3, B5)."""
 
     kind: Literal["failure-detected"] = "failure-detected"
-    phase: str
-    statement: str
+    phase: Text
+    statement: Text
     """Short, such as `3 failures`."""
-    details: tuple[str, ...]
+    details: tuple[str, ...] = Field(min_length=1)
     """`test id - error type` each."""
     coverage: str = ""
     """`73.2% (target: ≥80%)`; empty where none was measured."""
@@ -146,26 +179,49 @@ class FailureReport(_Body):
 
     kind: Literal["failure-report"] = "failure-report"
     feature: str
-    phase: str
-    specialist_handle: str
-    failure_type: str
+    phase: Text
+    specialist_handle: Text
+    failure_type: Text
     severity: Severity
-    next_phase: str
-    failures: tuple[Failure, ...]
+    next_phase: Text
+    failures: tuple[Failure, ...] = Field(min_length=1)
     further: int = 0
     """Failures beyond those listed (K41); counts stay exact."""
     coverage: str = ""
+    fix_limit_seconds: Seconds | None = None
+    """The time there is for the fix (A56), from which the expected timeline is made; None is no limit."""
+    reminder_window_seconds: Seconds | None = 300.0
+    """From the reminder to the escalation (A62); None: none follows by itself."""
     marks: tuple[str, ...] = ()
+
+
+class FixItem(_Body):
+    """One thing to fix, with what is needed to begin (A28, B10)."""
+
+    name: Text
+    file: str = ""
+    line: int | None = None
+    error: str = ""
+    """Error type and first line of the message; the whole is in the failure report."""
+    suggestion: str = ""
+    priority: Severity = Severity.HIGH
+
+
+def _item(value: Any) -> Any:
+    """Older messages have one sentence for each item."""
+    return FixItem(name=value) if isinstance(value, str) else value
 
 
 class FixRequest(_Body):
     """FIXREQ: what to do (A27-A30); sent attached to its failure report (K9)."""
 
     kind: Literal["fix-request"] = "fix-request"
-    items: tuple[str, ...] = Field(min_length=1)
-    """One actionable item each (A7)."""
+    items: tuple[Annotated[FixItem, BeforeValidator(_item)], ...] = Field(min_length=1)
+    """One for each failure that the report lists (A7)."""
+    further: int = 0
+    """Failures beyond those listed (K41)."""
     approach: tuple[str, ...] = ()
-    expected: str
+    expected: Text
     remaining_iterations: int
 
 
@@ -173,12 +229,12 @@ class FixCompletion(_Body):
     """FIXDONE: what was done (A31-A34)."""
 
     kind: Literal["fix-completion"] = "fix-completion"
-    specialist: str
+    specialist: Text
     summary: str = ""
     fixes: tuple[str, ...]
     files: tuple[str, ...]
     ready: bool = True
-    duration_seconds: float = 0.0
+    duration_seconds: Seconds = 0.0
     """From the failure report to this completion (B33)."""
     marks: tuple[str, ...] = ()
     """Tests, gates or tool configuration the fix touched."""
@@ -188,7 +244,9 @@ class RevalidationTrigger(_Body):
     """REVAL: run the checks again (A35-A37, B36-B37)."""
 
     kind: Literal["revalidation-trigger"] = "revalidation-trigger"
-    phase: str
+    phase: Text
+    confirms: bool = False
+    """The phase had passed already, on another tree than the final one (K37)."""
     previous_failures: tuple[str, ...]
     fixes: tuple[str, ...]
 
@@ -201,25 +259,49 @@ class RevalidationResult(_Body):
     failures: tuple[str, ...] = ()
     """One line each; required for FAIL, absent for PASS."""
     failure_count: int = 0
+    """Exact, even where `failures` was shortened (K41)."""
     comparison: Comparison = Comparison()
     history: tuple[int, ...] = ()
     """The failure count of each run so far, this one included."""
+    likely_cause: str = ""
+    """Where new failures come from, as far as the runs tell."""
+    escalates: Reason | None = None
+    """With a FAIL after which the loop does not go on: why (B45)."""
+    fix_seconds: Seconds = 0.0
+    """Spent on all fixes so far (B40)."""
     next_phase: str = ""
     coverage: str = ""
     evidence: tuple[str, ...] = ()
     """One line for each check that ran."""
     marks: tuple[str, ...] = ()
 
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.passed and (self.failures or self.failure_count):
+            raise ValueError("a PASS has no failures")
+        if not self.passed and not self.failures:
+            raise ValueError("a FAIL lists its failures")
+        return self
+
+    @property
+    def progress(self) -> str:
+        """`improved`, `regressed` or `no change`, by the number of failures."""
+        gained = self.comparison.previous_count - self.failure_count
+        return "no change" if gained == 0 else "improved" if gained > 0 else "regressed"
+
 
 class Success(_Body):
     """SUCCESS: the phase is done (A42-A43)."""
 
     kind: Literal["success"] = "success"
-    phase: str
+    phase: Text
     iterations: int
     history: tuple[int, ...] = ()
-    total_seconds: float
-    next_phase: str
+    total_seconds: Seconds
+    next_phase: Text
+    phases_done: int = 0
+    phases_total: int = 0
+    """How many phases apply; 0 in older messages, which do not tell."""
     marks: tuple[str, ...] = ()
 
 
@@ -251,27 +333,36 @@ class Escalation(_Body):
 
     kind: Literal["escalation"] = "escalation"
     feature: str
-    phase: str
+    phase: Text
     reason: Reason
     detail: str = ""
     flags: tuple[str, ...] = ()
     """`unresponsive` when the late party is the main agent (K12)."""
     iterations: int
-    total_seconds: float
+    total_seconds: Seconds
     history: tuple[HistoryRow, ...] = ()
     pattern: str = ""
     persistent: tuple[PersistentFailure, ...] = ()
     persistent_count: int = 0
+    recommended: Decision | None = None
+    """The option that the runs speak for; a person is free to choose another."""
+    rationale: str = ""
+    """Why that one."""
+
+    @property
+    def all_failed(self) -> bool:
+        """True when every run failed, so that none of them lies behind a PASS (A46, K37)."""
+        return bool(self.history) and all(row.result == "FAIL" for row in self.history)
 
 
 class TimeoutReminder(_Body):
     """TIMEOUT: an operation is late (A59-A60)."""
 
     kind: Literal["timeout-reminder"] = "timeout-reminder"
-    operation: str
-    elapsed_seconds: float
-    threshold_seconds: float
-    window_seconds: float | None
+    operation: Text
+    elapsed_seconds: Lateness
+    threshold_seconds: Seconds
+    window_seconds: Seconds | None
     """Until the escalation; None: none follows by itself."""
     status: Status
 
@@ -281,10 +372,17 @@ class ErrorNotification(_Body):
 
     kind: Literal["error-notification"] = "error-notification"
     error_type: ErrorType
-    context: str
-    error: str
+    operation: str = ""
+    """G6's name of what was being done."""
+    agent: str = ""
+    """Whose work it was (A91)."""
+    regarding: str = ""
+    """The message that the work answered (A91); empty where there was none."""
+    context: Text
+    """What was happening."""
+    error: Text
     stack_trace: str = ""
-    recovery: tuple[str, ...]
+    recovery: tuple[str, ...] = Field(min_length=1)
     recovered: bool
 
 
@@ -293,8 +391,8 @@ class ProtocolViolation(_Body):
 
     kind: Literal["protocol-violation"] = "protocol-violation"
     offending: str
-    violations: tuple[str, ...]
-    expected: str
+    violations: tuple[str, ...] = Field(min_length=1)
+    expected: Text
 
 
 Body = Annotated[
@@ -320,10 +418,10 @@ class Message(BaseModel):
 
     uid: str
     """A UUID derived from workflow and sequence, so that a replay gives the same."""
-    message_id: str
-    sender: str
-    recipient: str
-    at: datetime
+    message_id: Text
+    sender: Text
+    recipient: Text
+    at: AwareDatetime
     priority: Priority
     issue: int
     specialist: str

@@ -1,10 +1,11 @@
 """Words and notices every part of the flow uses: counts, the next phase, error notifications (A74-A76)."""
 
-from fixloop.protocol.messages import MAIN_AGENT, ErrorNotification
+from fixloop.protocol import ids
+from fixloop.protocol.messages import MAIN_AGENT, ErrorNotification, ErrorType
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import PendingError, State
+from fixloop.protocol.state import OperationName, PendingError, SpecialistState, State
 from fixloop.protocol.statuses import Status
 
 __all__ = ["count_of", "next_phase", "say_recovered", "say_unrecovered"]
@@ -38,11 +39,16 @@ def say_unrecovered(draft: Draft, error: PendingError) -> None:
 
 
 def _say(draft: Draft, error: PendingError, *, recovered: bool) -> None:
+    state, active = draft.state, draft.state.active
+    by_specialist = error.error_type is ErrorType.SPECIALIST_FAILURE
     draft.say(
         ErrorNotification(
             error_type=error.error_type,
+            operation=_operation(error.error_type, active),
+            agent=slot(active.name).handle if by_specialist else MAIN_AGENT,
+            regarding="" if by_specialist else ids.report_id(state.issue, active.name, active.iteration),
             context=error.context,
-            error=error.error,
+            error=error.error or "no message",
             stack_trace=error.stack_trace,
             recovery=error.recovery or ("none was possible",),
             recovered=recovered,
@@ -51,3 +57,11 @@ def _say(draft: Draft, error: PendingError, *, recovered: bool) -> None:
         summary=f"{error.error_type.label}: {'recovered' if recovered else error.error}",
         recipient=MAIN_AGENT,
     )
+
+
+def _operation(kind: ErrorType, active: SpecialistState) -> str:
+    """What was being done when it happened (A74, G6)."""
+    if kind is not ErrorType.SPECIALIST_FAILURE:
+        return OperationName.FIX.value
+    again = bool(active.runs) and not active.has_passed
+    return (OperationName.REVALIDATION if again else OperationName.VALIDATION).value

@@ -138,44 +138,49 @@ class Draft:
         Raises:
             ForbiddenRoute: the profile has no such route (A3, K26); nothing was said.
         """
-        message = self._message(body, message_id, summary, sender, recipient, priority)
-        number = self.state.lines + 1
-        self.update(lines=number)
-        changes: dict[str, Any] = {"number": number, "attached": attached}
+        changes: dict[str, Any] = {"number": self.state.lines + 1, "attached": attached}
         if before is not None:
             changes["status_before"] = before
         if iteration is not None:
             changes["iteration"] = iteration
-        self._messages.append(message.model_copy(update=changes))
+        said = self._message(body, message_id, summary, (sender, recipient), priority, **changes)
+        self.update(lines=said.number)
+        self._messages.append(said)
 
     def attachment(self, body: Body, message_id: str, *, summary: str, recipient: str) -> Message:
         """A message that travels with another and has no line of its own (K9)."""
-        return self._message(body, message_id, summary, ORCHESTRATOR, recipient, Priority.HIGH)
+        return self._message(body, message_id, summary, (ORCHESTRATOR, recipient), Priority.HIGH)
 
     def _message(
-        self, body: Body, message_id: str, summary: str, sender: str, recipient: str, priority: Priority
+        self,
+        body: Body,
+        message_id: str,
+        summary: str,
+        ends: tuple[str, str],
+        priority: Priority,
+        **further: Any,
     ) -> Message:
         active = self.state.active
-        check_route(self.state.profile, body.kind, sender, recipient)
+        check_route(self.state.profile, body.kind, *ends)
         self.update(sequence=self.state.sequence + 1)
-        return Message.model_construct(
-            uid=ids.message_uid(self.state.workflow, self.state.sequence),
-            message_id=message_id,
-            sender=sender,
-            recipient=recipient,
-            at=self.at,
-            priority=priority,
-            issue=self.state.issue,
-            specialist=active.name,
-            iteration=active.iteration,
-            max_iterations=active.max_iterations,
-            number=0,
-            summary=summary,
-            status_before=active.status,
-            status_after=active.status,
-            body=body,
-            attached=None,
-        )
+        facts = {
+            "uid": ids.message_uid(self.state.workflow, self.state.sequence),
+            "message_id": message_id,
+            "sender": ends[0],
+            "recipient": ends[1],
+            "at": self.at,
+            "priority": priority,
+            "issue": self.state.issue,
+            "specialist": active.name,
+            "iteration": active.iteration,
+            "max_iterations": active.max_iterations,
+            "summary": summary,
+            "status_before": active.status,
+            "status_after": active.status,
+            "body": body,
+        }
+        # Validated here, so that a message with an empty header reaches neither store nor broker (A21).
+        return Message.model_validate(facts | further)
 
     def stamped_id(self, prefix: str, subject: str) -> str:
         """A time-stamped id that no other message of the workflow has (G4)."""

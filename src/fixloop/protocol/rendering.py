@@ -6,7 +6,6 @@ Refuses to decide anything: what is not in the message is not in the text.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -14,10 +13,10 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from fixloop.protocol import durations, markdown
+from fixloop.protocol.failures import Failure, Severity
 from fixloop.protocol.markdown import Verbatim
-from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, Message
+from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, Message, RevalidationResult
 from fixloop.protocol.specialists import SPECIALISTS
-from fixloop.protocol.statuses import Status
 
 __all__ = [
     "fill",
@@ -25,7 +24,7 @@ __all__ = [
     "render",
     "render_answer_format",
     "render_delivery",
-    "render_status_change",
+    "render_sent",
     "render_whole",
     "signature",
 ]
@@ -43,7 +42,11 @@ _SIGNATURES: Final = MappingProxyType(
 
 def render(message: Message) -> str:
     """`message` alone, without what is attached to it."""
-    return fill(message.body.kind, m=message, body=message.body)
+    body = message.body
+    name: str = body.kind
+    if isinstance(body, RevalidationResult):
+        name = f"{name}-{'pass' if body.passed else 'fail'}"
+    return fill(name, m=message, body=body)
 
 
 def render_whole(message: Message) -> str:
@@ -58,26 +61,24 @@ def join(texts: Iterable[str]) -> str:
 
 def render_delivery(message: Message) -> str:
     """What the main agent reads: the message, its attachment and the rules for whoever fixes (B27)."""
-    return fill(
-        "delivery",
-        m=message,
-        body=message.body,
-        report=message.body.kind == "failure-report",
-        messages=Verbatim(render_whole(message)),
-        answer_format=render_answer_format(message.issue, message.iteration, message.specialist),
-    )
+    whole = render_whole(message)
+    if message.body.kind == "failure-report":
+        whole = render_sent(message, whole)
+    else:
+        whole += _RULE
+    answer_format = render_answer_format(message.issue, message.iteration, message.specialist)
+    return fill("delivery", message=Verbatim(whole), answer_format=answer_format)
+
+
+def render_sent(report: Message, text: str) -> str:
+    """`text`, the failure report as it was written, with its opening and closing line (B27)."""
+    return fill("sent", m=report, body=report.body, report=Verbatim(text))
 
 
 def render_answer_format(issue: int, iteration: int, specialist: str) -> str:
     """A Fix Completion to fill in, for requests and for violation notices."""
     facts = {"issue": issue, "iteration": iteration, "specialist": specialist}
     return fill("answer-format", **facts).removesuffix("\n")
-
-
-def render_status_change(entity: str, before: Status, after: Status, at: datetime, reason: str) -> str:
-    """The notification of one status change (A53); `entity` is an agent's title or handle."""
-    facts = {"before": before, "after": after, "at": at, "reason": reason}
-    return fill("status-change", entity=signature(entity), **facts)
 
 
 def signature(agent: str) -> str:
@@ -104,7 +105,12 @@ def _label(value: str) -> str:
 def _period(seconds: float) -> str:
     """`5 minutes`, or seconds where the minutes are not whole."""
     number, unit = (seconds / 60, "minute") if seconds % 60 == 0 else (seconds, "second")
-    return f"{number:g} {unit}{'' if number == 1 else 's'}"
+    shown = f"{number:.0f}" if number == int(number) else f"{number:g}"
+    return f"{shown} {unit}{'' if number == 1 else 's'}"
+
+
+def _critical(failures: Sequence[Failure]) -> int:
+    return sum(failure.priority is Severity.CRITICAL for failure in failures)
 
 
 def _history(counts: Sequence[int]) -> Verbatim:
@@ -131,6 +137,7 @@ def _compiled() -> dict[str, Template]:
     environment.filters |= {
         "bullets": markdown.bullets,
         "cell": markdown.cell,
+        "critical": _critical,
         "fence": markdown.fence,
         "history": _history,
         "hours_minutes_seconds": durations.hours_minutes_seconds,

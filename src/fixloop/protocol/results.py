@@ -1,6 +1,8 @@
 """What follows from a specialist's result: the loop, next phase, confirmations (A9-A10, B38-B46, K37)."""
 
-from fixloop.protocol import analysis, deciding, ids
+from typing import NamedTuple
+
+from fixloop.protocol import analysis, deciding, diagnosis, ids
 from fixloop.protocol.events import RunFinished
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import (
@@ -49,7 +51,10 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
     if event.outcome == "skipped":
         _not_applicable(draft, event)
         return
-    draft.update_specialist(active.name, skipped_checks=event.skipped_checks)
+    gates = [each.coverage_gate for each in event.evidence if each.coverage_gate is not None]
+    draft.update_specialist(
+        active.name, skipped_checks=event.skipped_checks, coverage_gate=max(gates, default=None)
+    )
     _settle(draft, event, analysis.with_vanished(active, event))
 
 
@@ -146,10 +151,11 @@ def _failed(
     active = draft.state.active
     before = active.status
     draft.move(Status.FAIL, Role.SPECIALIST, f"run {run.number} failed: {count_of(run.count)}")
+    ended = _reason_to_escalate(draft.state)
     if run.number == 1:
         _say_detected(draft, event, run, failures, before)
     else:
-        _say_result(draft, event, previous, run, before)
+        _say_result(draft, event, previous, run, before, ended.reason if ended else None)
     draft.stop_iteration()
     draft.update(
         failures=failures[:KEPT_FAILURES],
@@ -157,24 +163,32 @@ def _failed(
         attempts=0,
         answers=0,
     )
-    _continue_or_escalate(draft)
-
-
-def _continue_or_escalate(draft: Draft) -> None:
-    """B44, B45, K1, K7, K8, K37: at a FAIL either a new failure report or one escalation."""
-    state, active = draft.state, draft.state.active
-    if analysis.limit_reached(active.iteration, active.max_iterations):
-        deciding.escalate(draft, Reason.MAX_ITERATIONS)
-    elif state.confirm_rounds >= state.limits.confirm_rounds:
-        names = " and ".join(dict.fromkeys(state.confirm_failed))
-        rounds = state.confirm_rounds
-        deciding.escalate(draft, Reason.DEADLOCK, f"the fixes of {names} undo each other: {rounds} rounds")
-    elif analysis.is_deadlocked(active, state.limits.deadlock_window):
-        deciding.escalate(draft, Reason.DEADLOCK)
-    elif state.escalate_on_failure:
-        deciding.escalate(draft, Reason.BLOCKER, "the manual fix did not pass")
-    else:
+    if ended is None:
         draft.ask("report")
+    else:
+        deciding.escalate(draft, ended.reason, ended.detail)
+
+
+class _Ended(NamedTuple):
+    """Why the loop does not go on after a FAIL."""
+
+    reason: Reason
+    detail: str = ""
+
+
+def _reason_to_escalate(state: State) -> _Ended | None:
+    """B44, B45, K1, K7, K8, K37: at a FAIL either a new failure report or one escalation."""
+    active = state.active
+    if analysis.limit_reached(active.iteration, active.max_iterations):
+        return _Ended(Reason.MAX_ITERATIONS)
+    if state.confirm_rounds >= state.limits.confirm_rounds:
+        names, rounds = " and ".join(dict.fromkeys(state.confirm_failed)), state.confirm_rounds
+        return _Ended(Reason.DEADLOCK, f"the fixes of {names} undo each other: {rounds} rounds")
+    if analysis.is_deadlocked(active, state.limits.deadlock_window):
+        return _Ended(Reason.DEADLOCK)
+    if state.escalate_on_failure:
+        return _Ended(Reason.BLOCKER, "the manual fix did not pass")
+    return None
 
 
 def _reopen(draft: Draft, failures: tuple[Failure, ...]) -> bool:
@@ -194,7 +208,10 @@ def _reopen(draft: Draft, failures: tuple[Failure, ...]) -> bool:
     draft.update_specialist(active.name, iteration=number)
     draft.say(
         RevalidationTrigger(
-            phase=slot(active.name).phase, previous_failures=(), fixes=("fixes of later phases",)
+            phase=slot(active.name).phase,
+            confirms=True,
+            previous_failures=(),
+            fixes=("fixes of later phases",),
         ),
         ids.trigger_id(state.issue, active.name, number),
         summary=f"Confirm {slot(active.name).phase} on the final tree, run {number}",
@@ -333,16 +350,27 @@ def _say_detected(
     )
 
 
-def _say_result(draft: Draft, event: RunFinished, previous: Run | None, run: Run, before: Status) -> None:
+def _say_result(
+    draft: Draft,
+    event: RunFinished,
+    previous: Run | None,
+    run: Run,
+    before: Status,
+    escalates: Reason | None = None,
+) -> None:
     state, active = draft.state, draft.state.active
+    changes = analysis.comparison(previous, run)
     verdict = "PASS" if run.passed else f"FAIL, {count_of(run.count)}"
     draft.say(
         RevalidationResult(
             passed=run.passed,
-            failures=tuple(_line(ref) for ref in run.failures[:KEPT_FAILURES]),
+            failures=tuple(ref.described for ref in run.failures[:KEPT_FAILURES]),
             failure_count=run.count,
-            comparison=analysis.comparison(previous, run),
+            comparison=changes,
             history=analysis.history(active.runs),
+            likely_cause=diagnosis.cause_of_new(changes, previous),
+            escalates=escalates,
+            fix_seconds=sum(each.fix_seconds for each in active.runs),
             next_phase=next_phase(state) if run.passed else "",
             coverage=event.coverage,
             evidence=tuple(f"{e.check}: {e.command} (exit code {e.exit_code})" for e in event.evidence),
@@ -360,6 +388,7 @@ def _say_success(draft: Draft, run: Run) -> None:
     state, active = draft.state, draft.state.active
     phase = slot(active.name).phase
     following, since = next_phase(state), active.started_clock
+    applicable = [entry for entry in state.specialists if entry.applicable]
     draft.say(
         Success(
             phase=phase,
@@ -367,6 +396,8 @@ def _say_success(draft: Draft, run: Run) -> None:
             history=analysis.history(active.runs),
             total_seconds=draft.clock - since if since is not None else 0.0,
             next_phase=following,
+            phases_done=sum(entry.status is Status.COMPLETED for entry in applicable),
+            phases_total=len(applicable),
             marks=state.marks,
         ),
         ids.success_id(state.issue, active.name, run.number),
@@ -375,9 +406,3 @@ def _say_success(draft: Draft, run: Run) -> None:
         priority=Priority.MEDIUM,
         before=Status.PASS,
     )
-
-
-def _line(ref: FailureRef) -> str:
-    where = f" ({ref.file}:{ref.line})" if ref.file and ref.line else f" ({ref.file})" if ref.file else ""
-    what = f" - {ref.error_type}" if ref.error_type else ""
-    return f"{ref.name}{where}{what}"

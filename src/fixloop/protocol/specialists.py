@@ -30,15 +30,33 @@ class Specialist(NamedTuple):
 
 
 SPECIALISTS: Final = (
-    Specialist("unit-test", "Unit Test Writing", "Test Failures", "All unit tests pass"),
-    Specialist("integration-test", "Integration Test Writing", "Test Failures", "All integration tests pass"),
-    Specialist("test-runner", "Test Execution", "Test Failures", "All tests pass, coverage ≥80%"),
-    Specialist("code-quality", "Code Quality", "Quality Issues", "No lint, format or type errors"),
     Specialist(
-        "security", "Security Assessment", "Security Vulnerabilities", "No critical or high vulnerabilities"
+        "unit-test",
+        "Unit Test Writing",
+        "Test Failures",
+        "All unit tests pass, public functions and classes have tests",
     ),
     Specialist(
-        "e2e-accessibility", "E2E & Accessibility", "E2E Failures", "All user flows pass, WCAG 2.1 AA"
+        "integration-test",
+        "Integration Test Writing",
+        "Test Failures",
+        "All integration tests pass, component interactions have tests",
+    ),
+    Specialist("test-runner", "Test Execution", "Test Failures", "All tests pass, coverage ≥80%"),
+    Specialist(
+        "code-quality", "Code Quality", "Quality Issues", "0 lint errors, 0 type errors, formatting compliant"
+    ),
+    Specialist(
+        "security",
+        "Security Assessment",
+        "Security Vulnerabilities",
+        "0 critical and 0 high vulnerabilities, no hard-coded secrets",
+    ),
+    Specialist(
+        "e2e-accessibility",
+        "E2E & Accessibility",
+        "E2E Failures",
+        "All user flows pass, WCAG 2.1 AA 100%",
     ),
 )
 """In the fixed order of the phases (U2)."""

@@ -125,6 +125,18 @@ class FailureRef(_Value):
     def key(self) -> FailureKey:
         return FailureKey(self.file, self.name, self.error_type, self.measure)
 
+    @property
+    def error(self) -> str:
+        """`AssertionError: assert 1 == 2`, with what there is of it."""
+        return ": ".join(part for part in (self.error_type, self.headline) if part)
+
+    @property
+    def described(self) -> str:
+        """`name (file:line) - error type`, with what there is of it."""
+        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        where = f" ({place})" if place else ""
+        return f"{self.name}{where}{f' - {self.error_type}' if self.error_type else ''}"
+
     @classmethod
     def of(cls, failure: Failure) -> "FailureRef":
         first = next((line for line in failure.message.splitlines() if line.strip()), "")
@@ -151,6 +163,8 @@ class Run(_Value):
     at: datetime
     fixes: tuple[str, ...] = ()
     """What was done in answer to this run's failures."""
+    fix_seconds: float = 0.0
+    """How long that took, from the failure report on (B33, B40)."""
     could_not_run: bool = False
 
 
@@ -188,6 +202,8 @@ class SpecialistState(_Value):
     """The tree of its last PASS (K37)."""
     evidence: tuple[Evidence, ...] = ()
     skipped_checks: tuple[str, ...] = ()
+    coverage_gate: float | None = None
+    """The percentage its last run had to reach; None where no check measures coverage."""
     error: PendingError | None = None
 
     @property
@@ -334,10 +350,9 @@ class State(_Value):
 
     @property
     def severity(self) -> Severity:
-        """The gravest of the failures that are open; high where none says (K13)."""
-        order = list(Severity)
-        found = [failure.severity for failure in self.failures if failure.severity is not None]
-        return min(found, key=order.index, default=Severity.HIGH)
+        """The gravest of the failures that are open; high where none is, and for one that says nothing (K13)."""
+        found = {failure.priority for failure in self.failures}
+        return next((severity for severity in Severity if severity in found), Severity.HIGH)
 
     @property
     def status(self) -> Status:

@@ -1,0 +1,284 @@
+"""What the runs of a specialist say to whoever has to act: why failures persist, what to try, what to choose.
+
+Sentences made from the runs alone (A94, B49, B50, B62). Comparing runs is `analysis`; refuses to decide anything.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from fixloop.protocol import analysis
+from fixloop.protocol.failures import Comparison, Failure, Severity
+from fixloop.protocol.messages import Decision, HistoryRow, PersistentFailure, Reason
+from fixloop.protocol.state import FailureRef, Run, SpecialistState
+
+__all__ = [
+    "Advice",
+    "approach",
+    "cause_of_new",
+    "history_rows",
+    "pattern",
+    "persistent_failures",
+    "recommendation",
+]
+
+SHOWN: Final = 50
+"""How many failures a report lists in full (K41)."""
+NAMED: Final = 3
+"""How many failures a sentence names."""
+
+
+class Advice(NamedTuple):
+    """The option that the runs speak for."""
+
+    decision: Decision
+    rationale: str
+
+
+_ADVICE: Final = {
+    Reason.TIMEOUT: Advice(
+        Decision.EXTEND, "the work was not finished in time, which says nothing against it"
+    ),
+    Reason.DEADLOCK: Advice(
+        Decision.MANUAL_FIX, "the runs fail alike, so more iterations of the same kind will not help"
+    ),
+    Reason.SPECIALIST_ERROR: Advice(
+        Decision.MANUAL_FIX, "the checks cannot run: mend what they need, then the same run is made again"
+    ),
+    Reason.COMMUNICATION_ERROR: Advice(
+        Decision.EXTEND, "once the agent can be reached, the same request is delivered again"
+    ),
+    Reason.INVALID_RESPONSE: Advice(
+        Decision.EXTEND, "the same request goes out again, with fresh attempts for an answer"
+    ),
+    Reason.UNRESPONSIVE: Advice(Decision.MANUAL_FIX, "the agent made no fix in any of its attempts"),
+    Reason.BLOCKER: Advice(Decision.MANUAL_FIX, "what blocks is beyond the loop: it takes a person"),
+}
+
+
+def recommendation(specialist: SpecialistState, reason: Reason) -> Advice:
+    """The decision to think of first, and why (B51, B64)."""
+    if reason is not Reason.MAX_ITERATIONS:
+        return _ADVICE[reason]
+    counts = [run.count for run in _failed(specialist)]
+    way = " → ".join(map(str, counts))
+    if len(counts) > 1 and counts[-1] < counts[0]:
+        return Advice(Decision.EXTEND, f"the number of failures falls ({way}), so more iterations may end it")
+    return Advice(Decision.MANUAL_FIX, f"the iterations did not bring the number of failures down ({way})")
+
+
+def approach(specialist: SpecialistState, failures: Sequence[Failure]) -> tuple[str, ...]:
+    """Where to begin with `failures`, and what the fix before this one left (A28, B10, B59)."""
+    steps = [*_where_to_begin(failures), *_after_the_last_fix(specialist.runs)]
+    return tuple(steps) or ("Change the cause that the error names, then run the check again",)
+
+
+def _where_to_begin(failures: Sequence[Failure]) -> Iterator[str]:
+    if len(failures) < 2:
+        return
+    critical = [failure.name for failure in failures if failure.priority is Severity.CRITICAL]
+    if 0 < len(critical) < len(failures):
+        yield f"Begin with what is critical: {_few(critical)}"
+    for what, found in (
+        ("the same error", Counter(FailureRef.of(failure).headline for failure in failures)),
+        ("their place", Counter(failure.file for failure in failures)),
+    ):
+        shared, count = found.most_common(1)[0]
+        if shared and count > 1:
+            yield f"{count} of {len(failures)} have {what} in common ({shared}): look for one cause first"
+
+
+def _after_the_last_fix(runs: tuple[Run, ...]) -> Iterator[str]:
+    if len(runs) < 2 or runs[-2].passed:
+        return
+    changes = analysis.comparison(runs[-2], runs[-1])
+    if changes.persisting:
+        yield f"The last fix did not reach the cause of {_few(changes.persisting)}: try another way"
+    if changes.new:
+        yield f"New since the last fix: {_few(changes.new)}; look at what it changed"
+
+
+def cause_of_new(changes: Comparison, previous: Run | None) -> str:
+    """Where the new failures of a run come from, empty where it has none (B42)."""
+    if not changes.new or previous is None:
+        return ""
+    if previous.passed:
+        return "the fixes of later phases"
+    if not previous.fixes:
+        return "unknown: no fix came between the runs"
+    return f"the fix after run {previous.number}: {'; '.join(previous.fixes)}"
+
+
+def history_rows(runs: tuple[Run, ...], reason: Reason) -> tuple[HistoryRow, ...]:
+    """One row for each run (A47, B49); at the limit the last one says that no fix followed (K1)."""
+    rows = []
+    for run in runs:
+        last = run is runs[-1] and reason is Reason.MAX_ITERATIONS
+        fixes = "; ".join(run.fixes) or ("none (limit reached)" if last else "none")
+        result = "PASS" if run.passed else "FAIL"
+        rows.append(HistoryRow(iteration=run.number, failures=run.count, fixes=fixes, result=result))
+    return tuple(rows)
+
+
+class _Seen:
+    """One failed run, asked about single failures."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._alike = {(ref.file, ref.name, ref.error_type): ref for ref in reversed(run.failures)}
+        self._placed = {(ref.file, ref.name): ref for ref in reversed(run.failures)}
+
+    def find(self, ref: FailureRef) -> FailureRef | None:
+        """
+        What `ref` was in this run, None when it did not stand in it.
+
+        Unlike its key (K7) a failure keeps its identity when what it measures changes, and when its test vanishes.
+        """
+        exact = self._alike.get((ref.file, ref.name, ref.error_type))
+        placed = self._placed.get((ref.file, ref.name))
+        if exact is not None or placed is None:
+            return exact
+        return placed if "vanished" in (ref.error_type, placed.error_type) else None
+
+
+def pattern(specialist: SpecialistState, reason: Reason, window: int | None) -> str:
+    """Why failures persist across the runs (A94, B49); a stall is named at the limit too (K8)."""
+    failed = _failed(specialist)
+    if not failed:
+        return "No run has come to a result yet."
+    remarks = [f"Failures per run: {' → '.join(str(run.count) for run in failed)}."]
+    if len(failed) > 1:
+        seen = [_Seen(run) for run in failed]
+        remarks += [*_standing(seen), *_brought(seen), *_returned(seen), *_unchanged(specialist.runs)]
+        remarks += _trend(specialist, failed, window)
+    remarks += [
+        f"Before run {run.number} a fix broke the checks: they could not run."
+        for run in failed
+        if run.could_not_run
+    ]
+    if reason is Reason.TIMEOUT:
+        remarks.append("The work stopped because it took too long, not because of a result.")
+    return " ".join(remarks)
+
+
+def _standing(seen: Sequence[_Seen]) -> Iterator[str]:
+    """Which failures stood all the time, and how many of the first are gone."""
+    first, last = seen[0].run, seen[-1].run
+    through = [ref.name for ref in last.failures if all(each.find(ref) for each in seen)]
+    yield f"In every run: {_few(through)}." if through else "No failure stood in every run."
+    gone = sum(seen[-1].find(ref) is None for ref in first.failures)
+    if gone:
+        yield f"Of the {first.count} in run {first.number}, {gone} {'is' if gone == 1 else 'are'} gone."
+
+
+def _brought(seen: Sequence[_Seen]) -> Iterator[str]:
+    """What a fix broke that had not failed before."""
+    for index, each in enumerate(seen[1:], 1):
+        fresh = [ref.name for ref in each.run.failures if not any(one.find(ref) for one in seen[:index])]
+        if fresh:
+            yield f"New in run {each.run.number}: {_few(fresh)}."
+
+
+def _returned(seen: Sequence[_Seen]) -> Iterator[str]:
+    """B62: what was gone and came back."""
+    for before, between, after in zip(seen, seen[1:], seen[2:], strict=False):
+        back = [ref.name for ref in after.run.failures if before.find(ref) and not between.find(ref)]
+        if back:
+            yield (
+                f"Gone in run {between.run.number} and back in run {after.run.number}: {_few(back)};"
+                " fixes undo each other (oscillation)."
+            )
+
+
+def _unchanged(runs: Sequence[Run]) -> Iterator[str]:
+    for run, following in pairwise(runs):
+        if run.tree == following.tree and not run.passed:
+            yield f"Run {following.number} judged the same tree as run {run.number}: nothing had been changed."
+
+
+def _trend(specialist: SpecialistState, failed: Sequence[Run], window: int | None) -> Iterator[str]:
+    if window is not None and analysis.is_deadlocked(specialist, window):
+        numbers = ", ".join(str(run.number) for run in failed[-window:])
+        yield f"Runs {numbers} failed in the same way: progress has stalled (deadlock)."
+    elif failed[-1].count < failed[0].count:
+        yield "The number is falling: more iterations may be enough."
+    elif failed[-1].count > failed[0].count:
+        yield "The number is rising: the fixes break more than they mend."
+
+
+def persistent_failures(
+    specialist: SpecialistState, failures: tuple[Failure, ...] = ()
+) -> tuple[PersistentFailure, ...]:
+    """
+    The last run's failures with the runs they stood in and what was tried (B50).
+
+    `failures` are those of a confirmation that failed after a run that passed, and for which no run was left (K37).
+    """
+    last = specialist.last_run
+    if last is None:
+        return ()
+    open_now = tuple(FailureRef.of(failure) for failure in failures) if last.passed else last.failures
+    seen = [_Seen(run) for run in _failed(specialist)]
+    return tuple(_persistent(ref, seen) for ref in open_now[:SHOWN])
+
+
+def _persistent(ref: FailureRef, seen: Sequence[_Seen]) -> PersistentFailure:
+    stood = [each.run for each in seen if each.find(ref)]
+    return PersistentFailure(
+        name=ref.name,
+        file=ref.file,
+        line=ref.line,
+        error=ref.error,
+        iterations=tuple(run.number for run in stood),
+        fixes=tuple(f"Iteration {run.number}: {'; '.join(run.fixes)}" for run in stood if run.fixes),
+        why=_why(ref, seen, stood),
+    )
+
+
+def _why(ref: FailureRef, seen: Sequence[_Seen], stood: Sequence[Run]) -> str:
+    """Why this failure is still there, from what became of it in the runs (B50)."""
+    if not stood:
+        return "it fails on the final tree only: a fix of a later phase broke it"
+    answered = sum(bool(run.fixes) for run in stood)
+    if not answered:
+        return f"{_course(ref, seen, stood)}; no fix has been made for it yet"
+    made = "the fix made for it" if answered == 1 else f"the {answered} fixes made for it"
+    return f"{_course(ref, seen, stood)}; {made} did not reach the cause ({_measured(ref, seen)})"
+
+
+def _course(ref: FailureRef, seen: Sequence[_Seen], stood: Sequence[Run]) -> str:
+    """In which runs it stood: all, since one, or on and off."""
+    if ref.error_type == "vanished":
+        return "the test failed before and is no longer run; only its passing resolves it"
+    first, numbers = stood[0].number, ", ".join(str(run.number) for run in stood)
+    if len(stood) < sum(each.run.number >= first for each in seen):
+        return f"it comes and goes: it failed in runs {numbers}"
+    if len(stood) > 1:
+        return f"it failed in {len(stood)} runs in a row ({numbers})"
+    return f"it failed first in run {first}" + (", after a fix" if first != seen[0].run.number else "")
+
+
+def _measured(ref: FailureRef, seen: Sequence[_Seen]) -> str:
+    """Whether what the tool says about it changed from run to run."""
+    found = [one for each in seen if (one := each.find(ref)) is not None]
+    if all(_is_number(one.measure) for one in found):
+        return f"measured {' → '.join(one.measure for one in found)}"
+    if len({one.headline for one in found}) == 1:
+        return "the error stayed the same"
+    return f"the error changed, last: {ref.headline}"
+
+
+def _is_number(measure: str) -> bool:
+    return measure.replace(".", "", 1).isdigit()
+
+
+def _failed(specialist: SpecialistState) -> list[Run]:
+    return [run for run in specialist.runs if not run.passed]
+
+
+def _few(names: Iterable[str]) -> str:
+    """`a, b, c and 4 more`."""
+    listed = list(dict.fromkeys(names))
+    rest = len(listed) - NAMED
+    return ", ".join(listed[:NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,78 @@
+"""Records beside the messages, made from them or from the state when somebody reads (A53, B26-B29, B33-B35).
+
+Nothing here is stored or is a line of the log (K39): the same facts always give the same record.
+"""
+
+from typing import Final
+
+from fixloop.errors import ProtocolError
+from fixloop.protocol import ids
+from fixloop.protocol.markdown import Verbatim
+from fixloop.protocol.messages import FixCompletion, Message
+from fixloop.protocol.outcome import Transition
+from fixloop.protocol.rendering import fill, render, render_sent
+from fixloop.protocol.state import State
+from fixloop.protocol.statuses import Role, Status
+
+__all__ = ["TICK_SECONDS", "confirmation", "sending", "status_change", "waiting"]
+
+TICK_SECONDS: Final = 120.0
+"""How often the main agent's status is looked at (B30)."""
+_WAITING: Final = (Status.AWAITING_FIX, Status.FIXING)
+
+
+def status_change(change: Transition) -> str:
+    """The notification of one status change (A53); the entity is who set it (K19)."""
+    specialist = f"{change.specialist}-specialist"
+    entity = {Role.ORCHESTRATOR: "Orchestrator", Role.MAIN_AGENT: "Main Agent"}.get(change.role, specialist)
+    facts = {"before": change.before, "after": change.after, "at": change.at, "reason": change.reason}
+    return fill("status-change", entity=entity, specialist=change.specialist, **facts)
+
+
+def sending(report: Message) -> str:
+    """
+    The record of a failure report's sending, with the message as it was sent (B26, B27).
+
+    Raises:
+        ProtocolError: `report` is no failure report.
+    """
+    if report.body.kind != "failure-report":
+        raise ProtocolError(f"{report.message_id} is not a failure report")
+    return fill("sending", m=report, message=Verbatim(render_sent(report, render(report))))
+
+
+def confirmation(completion: Message) -> str:
+    """
+    What the orchestrator confirms when a completion is in, before it triggers the re-validation (B33-B35).
+
+    Raises:
+        ProtocolError: `completion` is no fix completion.
+    """
+    if not isinstance(completion.body, FixCompletion):
+        raise ProtocolError(f"{completion.message_id} is not a fix completion")
+    return fill("fix-confirmation", m=completion, body=completion.body)
+
+
+def waiting(state: State, clock: float) -> str | None:
+    """
+    What is being waited for (B28-B30), None when it is not the main agent's fix.
+
+    Args:
+        state: The workflow.
+        clock: Engine seconds, the present ones.
+    """
+    active = next((entry for entry in state.specialists if entry.name == state.current), None)
+    if active is None or active.status not in _WAITING or state.paused or state.ended:
+        return None
+    since = state.reported_clock if state.reported_clock is not None else clock
+    operation = state.operation
+    return fill(
+        "waiting",
+        specialist=active.name,
+        iteration=active.iteration,
+        max_iterations=active.max_iterations,
+        report_id=ids.report_id(state.issue, active.name, active.iteration),
+        elapsed_seconds=clock - since,
+        limit_seconds=operation.limit_seconds if operation is not None else state.limits.fix_seconds,
+        tick_seconds=TICK_SECONDS,
+    )
