@@ -2,8 +2,11 @@
 
 from celery import Celery
 
+from workers import transport
+
 __all__ = ["app"]
 
+transport.register()
 app = Celery("fixloop", include=["workers.tasks"])
 app.config_from_object("config.celeryconfig")
 app.conf.worker_consumer = "workers.consumer:Consumer"
