@@ -341,7 +341,11 @@ class State(_Value):
     """Tests, gates or tool configuration that some fix touched."""
 
     def specialist(self, name: str) -> SpecialistState:
-        return next(entry for entry in self.specialists if entry.name == name)
+        # A plain loop: every decision asks this a dozen times.
+        for entry in self.specialists:
+            if entry.name == name:
+                return entry
+        raise LookupError(f"workflow {self.workflow} knows no specialist {name!r}")
 
     @property
     def active(self) -> SpecialistState:
