@@ -4,11 +4,15 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.redis_server import RedisServer
 
 for _name in [name for name in os.environ if name.startswith("FIXLOOP_")]:
     del os.environ[_name]
+
+# What `make chaos` names; the sequences read it.
+settings.register_profile("chaos")
 
 
 @pytest.fixture(scope="session")

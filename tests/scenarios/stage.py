@@ -22,7 +22,7 @@ from fixloop.protocol.validation import decide
 from tests.scenarios.invariants import check_outcome, check_said
 from tests.scenarios.script import BadAnswer, Breaks, Fix, Result, Silent, passes
 
-__all__ = ["START", "Answers", "Runs", "Stage", "replayed"]
+__all__ = ["START", "Answers", "Runs", "Stage", "finished", "replayed", "started"]
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 ENDLESS = 1000
@@ -52,7 +52,7 @@ class Stage:
         answers: Answers | None = (),
         confirmations: Mapping[str, Runs] | None = None,
         latency_seconds: float = 0.5,
-        **started: Any,
+        **further: Any,
     ) -> None:
         by_name = runs if isinstance(runs, Mapping) else {"test-runner": runs}
         self.script = Script(
@@ -75,7 +75,7 @@ class Stage:
         self._tickets: set[str] = set()
         self._trees = 0
         self._state: State | None = None
-        self.apply(_started(by_name, started))
+        self.apply(started(by_name, further))
 
     # What is there.
 
@@ -285,7 +285,7 @@ class Stage:
             return None
         tree = self.state.tree
         self.advance(result.takes_seconds)
-        return _finished(ticket, result, tree)
+        return finished(ticket, result, tree)
 
     def _fix(self, ticket: Ticket) -> ev.Event | None:
         answers = self.script.answers
@@ -349,7 +349,8 @@ def replayed(applied: Iterable[tuple[ev.Event, Moment]]) -> list[str]:
     return states
 
 
-def _started(runs: Mapping[str, Runs], further: dict[str, Any]) -> ev.WorkflowStarted:
+def started(runs: Mapping[str, Runs], further: dict[str, Any]) -> ev.WorkflowStarted:
+    """The first event: the specialists that `runs` names, and whatever is told `further`."""
     issue = further.pop("issue", 101)
     told: dict[str, Any] = {
         "workflow": f"0f0f0f0f-{issue}-1",
@@ -363,7 +364,8 @@ def _started(runs: Mapping[str, Runs], further: dict[str, Any]) -> ev.WorkflowSt
     return ev.WorkflowStarted(**{**told, **further})
 
 
-def _finished(ticket: Ticket, result: Result, tree: str) -> ev.RunFinished:
+def finished(ticket: Ticket, result: Result, tree: str) -> ev.RunFinished:
+    """The event that a scripted run of `ticket` leads to."""
     on = tree if result.tree is None else result.tree
     found = len(result.failures)
     evidence = Evidence(

@@ -27,9 +27,11 @@ def page() -> str:
         _section(
             "Statuses", "One specialist's loop; the workflow's status follows from them.", tables.diagram()
         ),
+        _section("Transitions", "No other is legal.", tables.transitions()),
         _section("Who sets a status", "Another role's status is refused and logged.", tables.roles()),
         _section("Specialists", "In the order of their phases.", tables.specialists()),
         _section("Messages", "`{time}` reads `YYYYMMDDTHHMMSSZ`, in UTC.", tables.messages()),
+        _section("Routes", "Whatever else is tried is refused.", tables.routes()),
         _section(
             "Time limits",
             "Clocks begin with the work and stand still while the engine is away.",

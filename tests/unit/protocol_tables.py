@@ -6,15 +6,27 @@ from collections.abc import Iterable
 from fixloop.protocol.messages import Decision, Message
 from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.rendering import render
+from fixloop.protocol.routes import ROUTES
 from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.state import Limits, OperationName
-from fixloop.protocol.statuses import MAY_SET, TRANSITIONS, Status
+from fixloop.protocol.statuses import EDGES, MAY_SET, Status
 from fixloop.protocol.ticket import Ticket
 from tests.scenarios.stage import Stage
 from tests.unit.message_samples import SAMPLES
 from tests.unit.test_decisions import ALL, Maker
 
-__all__ = ["decisions", "diagram", "limits", "messages", "operations", "roles", "specialists", "table"]
+__all__ = [
+    "decisions",
+    "diagram",
+    "limits",
+    "messages",
+    "operations",
+    "roles",
+    "routes",
+    "specialists",
+    "table",
+    "transitions",
+]
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -26,11 +38,17 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def diagram() -> str:
     """The transitions as a Mermaid state diagram."""
-    order = list(Status)
-    edges = [
-        f"    {before} --> {after}" for before in order for after in order if after in TRANSITIONS[before]
+    edges = [f"    {edge.before} --> {edge.after}: {edge.cause.replace(':', ',')}" for edge in EDGES]
+    return "\n".join(["```mermaid", "stateDiagram-v2", f"    [*] --> {Status.PENDING}", *edges, "```", ""])
+
+
+def transitions() -> str:
+    """The same as a table, with who may make each and what requires it."""
+    rows = [
+        [f"`{edge.before}`", f"`{edge.after}`", edge.cause, ", ".join(sorted(edge.roles)), edge.source]
+        for edge in EDGES
     ]
-    return "\n".join(["```mermaid", "stateDiagram-v2", f"    [*] --> {order[0]}", *edges, "```", ""])
+    return table(["from", "to", "when", "by", "required by"], rows)
 
 
 def roles() -> str:
@@ -55,6 +73,12 @@ def messages() -> str:
         row = [heading, f"`{_pattern(message)}`", message.sender, message.recipient, str(message.priority)]
         seen.setdefault(heading, row)
     return table(["message", "id", "from", "to", "priority"], seen.values())
+
+
+def routes() -> str:
+    """Which message goes from whom to whom; any other is not said."""
+    rows = [[f"`{route.kind}`", route.sender, route.recipient] for route in sorted(ROUTES["validation"])]
+    return table(["message", "from", "to"], rows)
 
 
 def _pattern(message: Message) -> str:

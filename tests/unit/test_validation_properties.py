@@ -23,99 +23,13 @@ from fixloop.errors import UsageError
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import Decision, Reason
 from fixloop.protocol.outcome import Unexpected
-from fixloop.protocol.state import Completion, Limits, WorkflowOutcome
-from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, Result, errs, fails, failure, passes
+from fixloop.protocol.state import WorkflowOutcome
+from tests.scenarios.happenings import ANSWERS, FAILING, RESULTS, SPECIALISTS, TREES, WILD, WORKFLOWS, near
+from tests.scenarios.script import SILENT, Fix
 from tests.scenarios.stage import Stage, replayed
 
-SPECIALISTS = ("unit-test", "test-runner", "security")
-CHECK = ("pytest",)
-TREES = st.sampled_from([None, None, None, "tree-x", "tree-y"])
-
-
-def _failed(names: str, lists: bool) -> Result:
-    found = tuple(failure(name, check="pytest") for name in names)
-    return fails(*found, lists_passes=CHECK if lists else ())
-
-
-NAMES = st.sampled_from(["a", "b", "ab", "abc", "c"])
-RESULTS = st.one_of(
-    st.builds(_failed, NAMES, st.booleans()),
-    st.builds(lambda names: passes(passed=tuple(names), lists_passes=CHECK), NAMES),
-    st.just(passes()),
-    st.just(passes()),
-    st.sampled_from([errs(), Result("failed"), Result("skipped", skipped_checks=CHECK)]),
-    st.just(passes(skipped_checks=("optional",))),
-    st.just(passes(tree="tree-of-somebody-else")),
-    st.just(SILENT),
-)
-ANSWERS = st.one_of(
-    st.builds(lambda tree: Fix(tree=tree), TREES),
-    st.builds(lambda tree: Fix(tree=tree), TREES),
-    st.sampled_from([Breaks(), Breaks(undelivered=True), Breaks(fatal=True), BadAnswer(), SILENT]),
-)
-LIMITS = st.sampled_from(
-    [Limits(), Limits(iteration_seconds=7200.0), Limits(iteration_seconds=None), Limits(fix_seconds=None)]
-)
-STEPS = st.sampled_from(["validate", "recheck", "confirm"])
-NUMBERS = st.integers(min_value=0, max_value=7)
-WHO = st.sampled_from([*SPECIALISTS, "e2e-accessibility", "nobody"])
-WILD: st.SearchStrategy[ev.Event] = st.one_of(
-    st.builds(
-        ev.RunFinished,
-        step=STEPS,
-        specialist=WHO,
-        iteration=NUMBERS,
-        attempt=st.integers(min_value=1, max_value=3),
-        outcome=st.sampled_from(["passed", "failed", "error", "skipped"]),
-        tree=st.sampled_from(["tree-0", "tree-1", "tree-x", ""]),
-        failures=st.sampled_from([(), (failure("a"),), (failure("a", error_type="vanished"),)]),
-        lists_passes=st.sampled_from([(), CHECK]),
-    ),
-    st.builds(ev.ReportDelivered, specialist=WHO, iteration=NUMBERS),
-    st.builds(ev.FixAcknowledged, specialist=WHO, iteration=NUMBERS, by=st.just("somebody")),
-    st.builds(
-        ev.FixCompleted,
-        specialist=WHO,
-        completion=st.builds(Completion, iteration=NUMBERS, by=st.just("somebody"), tree=st.just("tree-x")),
-    ),
-    st.builds(ev.FixFailed, specialist=WHO, iteration=NUMBERS, attempt=NUMBERS, error=st.just("x")),
-    st.builds(ev.AnswerRejected, specialist=WHO, iteration=NUMBERS, violations=st.just(("x",))),
-    st.builds(ev.BlockerSignalled, by=st.just("somebody"), text=st.just("x")),
-    st.builds(
-        ev.DeadlineReached,
-        name=st.sampled_from(
-            ["main-agent-fix", "main-agent-fix.escalation", "total-iteration", "re-validation", "unknown"]
-        ),
-        due=st.floats(min_value=0.0, max_value=9000.0),
-    ),
-    st.builds(ev.ManualFixDone, tip=st.just("c"), tree=st.just("tree-y")),
-)
-
-
-WORKFLOWS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
-    {
-        "runs": st.sampled_from([SPECIALISTS, SPECIALISTS[1:], SPECIALISTS[:1]]).map(
-            lambda names: {name: () for name in names}
-        ),
-        "fixer": st.sampled_from(["command", "outside"]),
-        "max_iterations": st.sampled_from([5, 5, 3, 2, 1]),
-        "limits": LIMITS,
-        "notify": st.booleans(),
-    }
-)
-FAILING = st.builds(_failed, NAMES, st.booleans())
 ROUNDS = st.lists(st.one_of(FAILING, FAILING, FAILING, RESULTS), min_size=1, max_size=6)
 CONFIRMATIONS = st.lists(st.one_of(FAILING, RESULTS), max_size=3)
-
-
-def _near(event: ev.Event, stage: Stage) -> ev.Event:
-    told = {
-        "specialist": stage.active.name,
-        "iteration": stage.active.iteration,
-        "attempt": max(1, stage.state.attempts),
-        "tree": stage.state.tree,
-    }
-    return event.model_copy(update={key: value for key, value in told.items() if hasattr(event, key)})
 
 
 class Loop(RuleBasedStateMachine):
@@ -229,7 +143,7 @@ class Loop(RuleBasedStateMachine):
     def anything_happens(self, event: ev.Event, is_near: bool) -> None:
         """Made up from nothing, or close to what is expected."""
         name = self.stage.state.current
-        event = _near(event, self.stage) if is_near else event
+        event = near(event, self.stage.state) if is_near else event
         if self.tell(event) and isinstance(event, ev.ManualFixDone):
             self.allowed[name] += 1
 

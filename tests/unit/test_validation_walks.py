@@ -12,6 +12,7 @@ import pytest
 
 from fixloop.protocol.messages import Decision, Reason
 from fixloop.protocol.state import Limits, WorkflowOutcome
+from tests.scenarios.happenings import SPECIALISTS
 from tests.scenarios.script import (
     SILENT,
     BadAnswer,
@@ -25,7 +26,7 @@ from tests.scenarios.script import (
     passes,
 )
 from tests.scenarios.stage import Stage
-from tests.unit.test_validation_properties import SPECIALISTS, Loop
+from tests.unit.test_validation_properties import Loop
 
 ACTIONS = 40
 WALKS = 200

@@ -1,0 +1,301 @@
+"""The state machine: everything that can happen to one feature, in any order, on the real engine."""
+
+from collections import Counter
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from fixloop.commands.replaying import audit
+from fixloop.engine import Holding
+from fixloop.protocol import events as ev
+from fixloop.protocol.messages import Decision
+from fixloop.protocol.state import Completion, State
+from fixloop.protocol.ticket import Ticket
+from tests.chaos.ground import Ground
+from tests.scenarios.happenings import ANSWERS, FAILING, RESULTS, TREES, WILD, WORKFLOWS, near
+from tests.scenarios.script import BadAnswer, Breaks, Fix, Silent, passes
+from tests.scenarios.stage import finished, started
+
+__all__ = ["Feature"]
+
+INDEX = st.integers(min_value=0, max_value=20)
+SEVERAL = st.one_of(
+    FAILING.map(lambda failing: [failing] * 3),
+    # A later fix breaks an earlier phase, perhaps again and again (K37).
+    FAILING.map(lambda failing: [passes(), failing, passes(), failing, passes(), failing, passes(), failing]),
+    st.lists(FAILING, min_size=2, max_size=6),
+    st.lists(st.one_of(FAILING, RESULTS), min_size=1, max_size=4),
+)
+MOODS = st.one_of(ANSWERS.map(lambda answer: [answer] * 3), st.lists(ANSWERS, max_size=3))
+LATE = ["main-agent-fix", "main-agent-fix.escalation", "total-iteration", "re-validation"]
+CHECKS = ("validate", "recheck", "confirm")
+ENDLESS = 30
+
+
+class Feature(RuleBasedStateMachine):
+    """
+    One feature under everything that can happen to it; `Witness` holds each entry to the protocol.
+
+    Few rules with many choices: hypothesis switches whole rules off at random, and without work nothing happens.
+    """
+
+    seen: ClassVar[Counter[str]] = Counter()
+    """What all sequences so far have reached."""
+
+    @initialize(told=WORKFLOWS)
+    def start(self, told: dict[str, Any]) -> None:
+        further = dict(told)
+        self.ground = Ground(started(further.pop("runs"), further))
+        self.trees = 0
+
+    @property
+    def state(self) -> State:
+        return self.ground.state
+
+    @precondition(lambda self: self.state.ended)
+    @rule(told=WORKFLOWS, late=WILD)
+    def another_one_begins(self, told: dict[str, Any], late: ev.Event) -> None:
+        """Whatever still comes for the one that ended is refused (K20)."""
+        assert not self.ground.tell(near(late, self.state))
+        self.ground.advance(4000.0)
+        self.teardown()
+        self.start(told)
+
+    # Workers.
+
+    @precondition(lambda self: not self.state.ended and not self.state.paused)
+    @rule(results=SEVERAL, answers=MOODS)
+    def work_goes_on(self, results: list[Any], answers: list[Any]) -> None:
+        """Steps without a disturbance, until the results that were told are used up."""
+        results, answers = list(results), list(answers)
+        for _ in range(ENDLESS):
+            if not results or self.ground.look().paused or self.state.ended:
+                return
+            if self.state.owner == "agent" and self.state.fixer == "outside":
+                self.the_agent_answers(answers.pop(0) if answers else Fix())
+            elif not self._everybody_works(results, answers):
+                self.ground.advance(10.0)
+
+    def _everybody_works(self, results: list[Any], answers: list[Any]) -> bool:
+        ground = self.ground
+        while ground.broker:
+            ground.deliver(0)
+        ended = False
+        for holding in list(ground.working):
+            told = (
+                results if holding.ticket.step in CHECKS else answers if holding.ticket.step == "fix" else []
+            )
+            event = self.event_of(holding.ticket, told.pop(0) if told else None)
+            if event is not None and holding in ground.working:
+                ground.finish(holding, event)
+                ended = True
+        return ended
+
+    @precondition(lambda self: self.ground.working or self.ground.broker)
+    @rule(index=INDEX, result=RESULTS, answer=ANSWERS, again=st.booleans(), hinted=st.booleans())
+    def one_step_is_done(self, index: int, result: Any, answer: Any, again: bool, hinted: bool) -> None:
+        """One hint arrives, perhaps not for the last time; its worker may end before it tells what comes next."""
+        ground = self.ground
+        if ground.broker:
+            ground.deliver(index, again=again)
+        if ground.working:
+            holding = ground.working[index % len(ground.working)]
+            event = self.event_of(holding.ticket, answer if holding.ticket.step == "fix" else result)
+            if event is not None:
+                ground.finish(holding, event, hinted=hinted)
+
+    @rule(
+        what=st.sampled_from(["hint lost", "dies", "seems dead", "late", "twice"]),
+        index=INDEX,
+        result=RESULTS,
+    )
+    def something_goes_wrong(self, what: str, index: int, result: Any) -> None:
+        """Lost hints, dead workers, workers thought dead, results that come twice."""
+        ground = self.ground
+        if ground.broker and what == "hint lost":
+            ground.broker.pop(index % len(ground.broker))
+        elif ground.broker and not ground.working:
+            ground.deliver(index)
+        elif ground.working and what in ("dies", "seems dead"):
+            ground.die(ground.working[index % len(ground.working)], seen=what == "dies")
+        elif ground.lost and what == "late":
+            holding = ground.lost.pop(index % len(ground.lost))
+            told = result if holding.ticket.step in CHECKS else None
+            self._commits_again(holding, self.event_of(holding.ticket, told))
+        elif ground.done:
+            self._commits_again(*ground.done[-1 - index % len(ground.done)])
+
+    def _commits_again(self, holding: Holding, event: ev.Event | None) -> None:
+        before = self.ground.found.version
+        if event is not None and self.ground.finish(holding, event).outcome is None:
+            assert self.ground.found.version == before, "a refused result was written"
+
+    # Time.
+
+    @precondition(lambda self: not self.state.ended)
+    @rule(seconds=st.sampled_from([1801.0, 301.0, 4000.0, 1.0, 8.0, 60.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.ground.advance(seconds)
+
+    @precondition(lambda self: not self.state.ended)
+    @rule(
+        seconds=st.sampled_from([-100.0, 4.0, 12.0, 3600.0, 50000.0]),
+        name=st.sampled_from(LATE),
+        due=st.floats(min_value=0.0, max_value=9000.0),
+    )
+    def the_engine_was_away(self, seconds: float, name: str, due: float) -> None:
+        """Then an old deadline fires."""
+        self.ground.away(seconds)
+        before = self.ground.found
+        if self.ground.reach(name, due) != "ok":
+            self.ground.is_untouched(before)
+
+    # The main agent and people.
+
+    @precondition(lambda self: self.state.owner == "agent")
+    @rule(answer=ANSWERS, number=st.sampled_from([0, 0, 0, 1, -1]))
+    def the_agent_answers(self, answer: Any, number: int = 0) -> None:
+        """A completion for this iteration or another, garbage, a receipt or a blocker."""
+        name, iteration = self.state.active.name, self.state.active.iteration
+        if isinstance(answer, Fix):
+            self.ground.tell(self.completed(self.state, answer.tree, number))
+        elif isinstance(answer, BadAnswer):
+            self.ground.tell(
+                ev.AnswerRejected(specialist=name, iteration=iteration + number, violations=answer.violations)
+            )
+        elif isinstance(answer, Silent):
+            self.ground.tell(ev.FixAcknowledged(specialist=name, iteration=iteration, by="agent"))
+        else:
+            self.ground.tell(ev.BlockerSignalled(by="agent", text=answer.error))
+
+    @precondition(lambda self: self.state.paused)
+    @rule(
+        decision=st.sampled_from([*Decision, Decision.EXTEND, Decision.EXTEND, None]),
+        iterations=st.sampled_from([None, None, 1, 2, 0, -1]),
+        minutes=st.sampled_from([None, 5.0, 0.0]),
+        escalation=st.sampled_from(["", "", "", "ESC-1-other"]),
+        tree=TREES,
+    )
+    def a_person_decides(
+        self,
+        decision: Decision | None,
+        iterations: int | None,
+        minutes: float | None,
+        escalation: str,
+        tree: Any,
+    ) -> None:
+        """One of the four; None: a completion arrives meanwhile. A manual fix is done at once, or twice."""
+        if decision is None:
+            self.ground.tell(self.completed(self.state, tree, 0))
+            return
+        self.ground.tell(
+            ev.DecisionMade(
+                decision=decision, by="ann", iterations=iterations, minutes=minutes, escalation=escalation
+            )
+        )
+        if decision is Decision.MANUAL_FIX and tree is not None:
+            self.ground.tell(ev.ManualFixDone(by="ann", tip=f"c-{tree}", tree=tree))
+
+    @precondition(lambda self: not self.state.ended)
+    @rule(event=WILD, is_near=st.booleans(), index=INDEX)
+    def anything_happens(self, event: ev.Event, is_near: bool, index: int) -> None:
+        """Made up from nothing, or close to what is expected, or told again."""
+        ground = self.ground
+        ground.tell(near(event, self.state) if is_near else event)
+        if ground.told:
+            ground.tell_again(ground.told[index % len(ground.told)])
+
+    @precondition(lambda self: self.ground.witness.version > 25 and not self.state.ended)
+    @rule()
+    def somebody_cancels(self) -> None:
+        self.ground.tell(ev.Cancelled(by="ann"))
+
+    # What must hold.
+
+    @invariant()
+    def what_was_recorded_keeps_the_rules(self) -> None:
+        before = self.ground.witness.version
+        state = self.ground.look()
+        if self.ground.witness.version > before:
+            self.somebody_has_to_act(state)
+
+    def somebody_has_to_act(self, state: State) -> None:
+        """An end is an end; else there is a step to do, or a person or an outside agent is waited for."""
+        found = self.ground.found
+        if state.ended:
+            assert not found.tickets
+            assert not found.deadlines
+        elif not state.paused and not (state.fixer == "outside" and state.owner == "agent"):
+            assert found.tickets, "nothing is left to do and nobody to wait for"
+        live = self.ground.store.live(state.workflow.partition("-")[0], state.issue)
+        assert live == (None if state.ended else state.workflow)
+
+    def teardown(self) -> None:
+        """Nobody disturbs any more: it must come to an end, and every decision is made once more."""
+        if not hasattr(self, "ground"):
+            return
+        ground = self.ground
+        ground.drain(lambda ticket: self.event_of(ticket, None) or _nobody(ticket), self.way_out)
+        self.somebody_has_to_act(self.state)
+        found = audit(ground.store, ground.workflow)
+        assert not found.problems
+        assert found.replayed == found.entries == ground.witness.version
+        type(self).seen += ground.witness.seen
+
+    # What they do.
+
+    def way_out(self, state: State) -> ev.Event:
+        """Skip what waits for a person, complete what waits for the agent."""
+        opened = state.escalation
+        if opened is None:
+            return self.completed(state, None, 0)
+        if opened.decision is Decision.MANUAL_FIX:
+            return ev.ManualFixDone(by="ann", tip="c-z", tree="tree-z")
+        return ev.DecisionMade(decision=Decision.SKIP, by="ann")
+
+    def completed(self, state: State, tree: str | None, number: int) -> ev.FixCompleted:
+        self.trees += 1
+        where = tree or f"tree-{self.trees}"
+        completion = Completion(
+            iteration=state.active.iteration + number,
+            by="agent",
+            fixes=("mended it",),
+            files=("src/app.py",),
+            tip=f"commit-of-{where}",
+            tree=where,
+        )
+        return ev.FixCompleted(specialist=state.active.name, completion=completion)
+
+    def event_of(self, ticket: Ticket, told: Any) -> ev.Event | None:
+        """What a worker has to say at the end of a step; None while it has not come to one."""
+        if isinstance(told, Silent):
+            return None
+        if ticket.step == "report":
+            return ev.ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
+        if ticket.step == "notify":
+            return ev.PersonNotified(detail="told")
+        if ticket.step == "fix":
+            return self._answered(ticket, told or Fix())
+        return finished(ticket, told or passes(), self.ground.look().tree)
+
+    def _answered(self, ticket: Ticket, answer: Fix | Breaks | BadAnswer) -> ev.Event:
+        name, number = ticket.specialist, ticket.iteration
+        if isinstance(answer, Fix):
+            event = self.completed(self.state, answer.tree, 0)
+            completion = event.completion.model_copy(update={"iteration": number})
+            return event.model_copy(update={"specialist": name, "completion": completion})
+        if isinstance(answer, BadAnswer):
+            return ev.AnswerRejected(specialist=name, iteration=number, violations=answer.violations)
+        return ev.FixFailed(
+            specialist=name,
+            iteration=number,
+            attempt=ticket.attempt,
+            error=answer.error,
+            undelivered=answer.undelivered,
+            fatal=answer.fatal,
+        )
+
+
+def _nobody(ticket: Ticket) -> ev.Event:
+    raise AssertionError(f"nobody ends {ticket.id}")

@@ -1,0 +1,58 @@
+"""
+Random sequences of everything that can happen: 500 in `make test`, 10,000 in `make chaos`.
+
+A sequence that breaks a rule is shortened by hypothesis and printed as the calls that lead there.
+"""
+
+from typing import Final
+
+import pytest
+from hypothesis import HealthCheck, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from fixloop.protocol.messages import Reason
+from fixloop.protocol.state import WorkflowOutcome
+from tests.chaos.feature import Feature
+from tests.chaos.witness import LINES
+
+FEW: Final = 20
+MANY: Final = 500
+CHAOS: Final = 10_000
+PARTS: Final = 2
+RARE: Final = {
+    Reason.COMMUNICATION_ERROR,
+    Reason.INVALID_RESPONSE,
+    Reason.UNRESPONSIVE,
+    WorkflowOutcome.CANCELLED,
+}
+"""What a part of 250 sequences need not reach."""
+
+
+@pytest.mark.slow
+@pytest.mark.proves("A92", "K37", "K39", "R4")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_whatever_happens_in_whatever_order_the_protocol_holds(part: int) -> None:
+    sequences = CHAOS if settings.get_current_profile_name() == "chaos" else MANY
+    Feature.seen.clear()
+
+    _play(part, sequences // PARTS)
+
+    assert LINES | {"reopened", *Reason, *WorkflowOutcome} - RARE <= set(Feature.seen)
+
+
+@pytest.mark.proves("A69", "A78", "B42", "R8")
+def test_a_few_sequences_hold_too() -> None:
+    _play(PARTS, FEW)
+
+
+def _play(number: int, sequences: int) -> None:
+    run_state_machine_as_test(
+        seed(number)(Feature),
+        settings=settings(
+            max_examples=sequences,
+            stateful_step_count=60,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,142 @@
+"""What has to hold of a recorded history, entry by entry: each is decided anew and held to the protocol's rules."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from fixloop.protocol import events as ev
+from fixloop.protocol.messages import Decision, Escalation, Message, Reason
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.outcome import Outcome
+from fixloop.protocol.rendering import render_whole
+from fixloop.protocol.state import State, WorkflowOutcome
+from fixloop.protocol.statuses import Status
+from fixloop.protocol.validation import decide
+from fixloop.store.entries import digest_of
+from fixloop.store.memory_store import MemoryStore
+from fixloop.store.records import Entry
+from tests.scenarios.invariants import check_outcome, check_said
+
+__all__ = ["LINES", "Witness"]
+
+LINES: Final = {
+    "failure-detected",
+    "failure-report",
+    "fix-completion",
+    "revalidation-trigger",
+    "revalidation-result",
+    "success",
+    "escalation",
+    "timeout-reminder",
+    "error-notification",
+    "protocol-violation",
+}
+"""What is a line of the log (K39); a fix request travels with its report."""
+
+
+class Witness:
+    """Reads one workflow's history as it grows."""
+
+    def __init__(self, store: MemoryStore, workflow: str) -> None:
+        self.state: State | None = None
+        self.version = 0
+        self.lines: list[Message] = []
+        self.seen: Counter[str] = Counter()
+        """Kinds of messages, reasons of escalations, outcomes, and reopened phases."""
+        self._store = store
+        self._workflow = workflow
+        self._digest = ""
+        self._at = datetime.min
+
+    def look(self) -> State:
+        """
+        Check everything recorded since the last look; the present state.
+
+        Raises:
+            AssertionError: what was recorded breaks a rule, or a replay leads elsewhere (R4).
+        """
+        found = self._store.read(self._workflow)
+        assert found is not None
+        if found.version > self.version:
+            for entry in self._store.history(self._workflow, self.version):
+                self._see(entry)
+            check_said(self.lines)
+        assert found.version == self.version, "the history grew by other than its entries"
+        assert digest_of(found.snapshot) == self._digest, "the snapshot is not what the history leads to"
+        assert self.state is not None
+        return self.state
+
+    def _see(self, entry: Entry) -> None:
+        before, body = self.state, entry.body
+        assert before is None or not before.ended, "an ended workflow changed"
+        event = ev.event_from_json(json.dumps(body["event"]))
+        outcome = decide(before, event, Moment(datetime.fromisoformat(body["at"]), float(body["clock"])))
+        self._digest = digest_of(outcome.state.model_dump_json(exclude_defaults=True).encode())
+        assert self._digest == entry.state, f"a replay of entry {entry.seq} leads elsewhere"
+        self._check_time(datetime.fromisoformat(body["at"]))
+        check_outcome(before, outcome)
+        _check_limits(before, event, outcome.state)
+        _check_success(outcome.state)
+        self._hear(outcome, body)
+        self.seen["reopened"] += sum(change.before is Status.COMPLETED for change in outcome.transitions)
+        if outcome.state.outcome is not None:
+            self.seen[outcome.state.outcome] += 1
+        self.state, self.version = outcome.state, entry.seq
+
+    def _check_time(self, at: datetime) -> None:
+        at = at.replace(tzinfo=None)
+        assert at >= self._at, "time went backwards"
+        self._at = at
+
+    def _hear(self, outcome: Outcome, body: Mapping[str, Any]) -> None:
+        recorded = body.get("messages", [])
+        assert len(recorded) == len(outcome.messages)
+        for told, message in zip(recorded, outcome.messages, strict=True):
+            assert Message.model_validate(told) == message, "the record of a message is not the message"
+            assert render_whole(message)
+            assert message.body.kind in LINES, f"{message.body.kind} is no line (K39)"
+            assert message.number == len(self.lines) + 1, "a gap in the lines' numbers (A78)"
+            self.lines.append(message)
+            self.seen[message.body.kind] += 1
+            if isinstance(message.body, Escalation):
+                self.seen[message.body.reason] += 1
+
+
+def _check_limits(before: State | None, event: ev.Event, after: State) -> None:
+    """Runs stay within the limit, and only a person's word moves the limit (A92, K20)."""
+    for entry in after.specialists:
+        assert len(entry.runs) <= entry.max_iterations
+        if before is not None:
+            grown = entry.max_iterations - before.specialist(entry.name).max_iterations
+            assert grown == (_allowed(before, event) if entry.name == before.current else 0)
+
+
+def _allowed(before: State, event: ev.Event) -> int:
+    """By how much `event` moves the current specialist's limit."""
+    if isinstance(event, ev.ManualFixDone):
+        return 1
+    if not isinstance(event, ev.DecisionMade) or before.escalation is None:
+        return 0
+    if event.decision is Decision.MANUAL_FIX:
+        is_tried_again = before.escalation.reason is Reason.SPECIALIST_ERROR
+        return 1 if before.kept is not None and not is_tried_again else 0
+    if event.decision is Decision.EXTEND and before.escalation.reason in (
+        Reason.MAX_ITERATIONS,
+        Reason.DEADLOCK,
+    ):
+        return event.iterations or before.limits.extra_iterations
+    return 0
+
+
+def _check_success(state: State) -> None:
+    """Success is evidence of every applicable specialist on the one final tree (K37)."""
+    if state.outcome is not WorkflowOutcome.SUCCESS:
+        return
+    applicable = [entry for entry in state.specialists if entry.applicable]
+    assert applicable
+    for entry in applicable:
+        assert not entry.skipped
+        assert entry.passed_tree == state.tree
+        assert {evidence.tree for evidence in entry.evidence} <= {state.tree}
