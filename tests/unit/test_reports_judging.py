@@ -207,6 +207,18 @@ def test_a_tool_that_crashed_is_an_error_even_with_a_report(tmp_path: Path) -> N
 
 
 @pytest.mark.proves("K38")
+def test_a_wrong_call_of_pytest_is_told_by_its_own_sentence(tmp_path: Path) -> None:
+    said = (
+        "ERROR: usage: pytest\npytest: error: unrecognized arguments: --cov\n  inifile: None\n  rootdir: /x\n"
+    )
+
+    result = judged(tmp_path, TESTS, 4, said)
+
+    assert result.outcome is RunOutcome.ERROR
+    assert "pytest: error: unrecognized arguments: --cov" in result.reason
+
+
+@pytest.mark.proves("K38")
 @pytest.mark.parametrize(("exit_code", "words"), [(3, "internal error"), (4, "wrongly"), (5, "no tests")])
 @pytest.mark.parametrize("command", [("pytest", "-q"), TESTS, ("sh", "-c", "cd x && pytest")])
 def test_pytest_that_ran_no_tests_is_an_error(

@@ -59,7 +59,7 @@ def died(command: Sequence[str], exit_code: int, output: str) -> str:
     if exit_code < 0:
         return f"`{command[0] if command else ''}` was ended by {_signal_name(-exit_code)}"
     if exit_code in _PYTEST and "pytest" in _tools(command):
-        return f"pytest {_PYTEST[exit_code]} (exit code {exit_code}){_last(output)}"
+        return f"pytest {_PYTEST[exit_code]} (exit code {exit_code}){_reason(output)}"
     return ""
 
 
@@ -84,6 +84,8 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _last(output: str) -> str:
+def _reason(output: str) -> str:
+    """The last line that calls itself an error: after it pytest names its folders. Else the last."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return f": {lines[-1][:200]}" if lines else ""
+    errors = [line for line in lines if "error: " in line.lower()]
+    return f": {(errors or lines)[-1][:200]}" if lines else ""
