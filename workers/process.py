@@ -5,7 +5,9 @@ from functools import lru_cache
 from typing import Final
 
 from fixloop.engine import Engine
+from fixloop.mailbox import Mailboxes
 from fixloop.owner import identity
+from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
@@ -23,7 +25,8 @@ class Process:
 
     def __init__(self) -> None:
         self.store: Store = RedisStore(os.environ["FIXLOOP_STATE_URL"], patience_seconds=PATIENCE_SECONDS)
-        self.engine = Engine(self.store, _hint)
+        self.engine = Engine(self.store, _hint, _announce)
+        self.mailboxes = Mailboxes(os.environ.get("FIXLOOP_BROKER_URL") or os.environ["FIXLOOP_STATE_URL"])
         self.heart = Heart(self.store)
         self.owner = identity()
 
@@ -42,3 +45,9 @@ def _hint(ticket: Ticket, state: State) -> None:
     from workers.following import hint
 
     hint(ticket, state)
+
+
+def _announce(outcome: Outcome) -> None:
+    from workers.delivering import announce
+
+    announce(outcome)

@@ -28,6 +28,7 @@ from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from workers.crew import Injured, crew
+from workers.delivering import announce, deliver
 from workers.following import follow, hint_again, stop_chain
 from workers.lease import Lease
 from workers.process import Process, process
@@ -36,6 +37,7 @@ __all__ = ["POISONED", "Step", "carry_out"]
 
 log = logging.getLogger("fixloop.steps")
 
+SPEAKING: Final = ("report", "deliver", "escalate")
 POISONED: Final = 5
 """So many processes died over one step: it is the step's own fault (K40)."""
 
@@ -121,6 +123,7 @@ def _commit(task: Task, step: Step, event: Event) -> str:
         stop_chain(task)
         return applied.status
     _settle(step, applied.outcome.state)
+    announce(applied.outcome)
     follow(task, step.holding.ticket, applied.outcome.state, applied.steps)
     return "done"
 
@@ -134,13 +137,13 @@ def _settle(step: Step, state: State) -> None:
 
 
 def _event(step: Step, ticket: Ticket) -> Event | None:
-    # A report kills nobody; whoever died over it was killed.
-    if step.holding.deaths >= POISONED and ticket.step != "report":
+    # What only speaks kills nobody; whoever died over it was killed.
+    if step.holding.deaths >= POISONED and ticket.step not in SPEAKING:
         return _failure(step, f"{step.holding.deaths} processes died over this step", "", final=True)
     try:
         return _WORK[ticket.step](step)
     except InfrastructureError as error:
-        if ticket.step in ("report", "notify"):
+        if ticket.step in (*SPEAKING, "notify"):
             raise
         return _failure(step, str(error), "")
     except FixloopError as error:
@@ -200,6 +203,8 @@ _WORK: Final[dict[str, Callable[[Step], Event | None]]] = {
     "recheck": _check,
     "confirm": _check,
     "report": _report,
+    "deliver": deliver,
+    "escalate": deliver,
     "fix": _fix,
     "notify": _notify,
 }

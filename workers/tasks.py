@@ -20,7 +20,16 @@ __all__ = ["MAX_RETRIES", "deadline", "prepare", "start"]
 log = logging.getLogger("fixloop.tasks")
 
 # Celery counts retries, fixloop attempts including the first (K5).
-MAX_RETRIES: Final = {"validate": 1, "report": 2, "fix": 2, "recheck": 1, "confirm": 1, "notify": 0}
+MAX_RETRIES: Final = {
+    "validate": 1,
+    "report": 2,
+    "deliver": 2,
+    "fix": 2,
+    "recheck": 1,
+    "confirm": 1,
+    "escalate": 2,
+    "notify": 0,
+}
 
 
 def _step_task(step: str, max_retries: int) -> Task:

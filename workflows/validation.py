@@ -1,7 +1,8 @@
 """The canvas of the `validation` profile, built from state: validate | report | fix | recheck.
 
-A chain's hop is the hint for the next ticket. Ids of tickets are derived, so the chain can name those that do not
-exist yet; a ticket that comes otherwise (a PASS, a wait, an escalation) replaces the rest (DESIGN, The canvas).
+With a declared outside agent it ends at its mailbox: validate | report | deliver. A chain's hop is the hint for the
+next ticket. Ids of tickets are derived, so the chain can name those that do not exist yet; a ticket that comes
+otherwise (a PASS, a wait, an escalation) replaces the rest (DESIGN, The canvas).
 """
 
 from celery import Celery
@@ -23,12 +24,15 @@ def canvas(app: Celery, state: State, ticket: Ticket) -> list[Signature]:
 
 def following(state: State, ticket: Ticket) -> list[Ticket]:
     """The tickets that come after `ticket` if its checks fail and the fixer mends them."""
-    if ticket.step == "confirm" or ticket.step == "notify":
+    if ticket.step in ("confirm", "deliver", "escalate", "notify"):
         return []
     rest = []
     n = ticket.iteration
     if ticket.step in ("validate", "recheck"):
         rest.append(_later(state, ticket, "report", n))
+    if state.agent:
+        # Whoever reads the mailbox is waited for by nobody: there the canvas ends (K31).
+        rest.append(_later(state, ticket, "deliver", n))
     if ticket.step != "fix" and state.fixer == "command":
         rest.append(_later(state, ticket, "fix", n))
     if state.fixer == "command":
@@ -37,17 +41,16 @@ def following(state: State, ticket: Ticket) -> list[Ticket]:
 
 
 def _later(state: State, ticket: Ticket, step: str, iteration: int) -> Ticket:
-    name = ticket.specialist
-    shared = {"report": "fixloop.control", "fix": "fixloop.fix", "recheck": f"fixloop.{name}"}
-    own = {"report": f"{state.queue}.control", "fix": state.queue, "recheck": state.queue}
+    name, own = ticket.specialist, state.queue
+    queues = {"fix": own or "fixloop.fix", "recheck": own or f"fixloop.{name}"}
     return ticket.model_copy(
         update={
             "id": ticket_id(ticket.workflow, name, step, iteration, 1, state.epoch),
             "step": step,
             "iteration": iteration,
             "attempt": 1,
-            "queue": (own if state.queue else shared)[step],
-            "priority": ticket.priority if step == "fix" else Priority.HIGH.broker,
+            "queue": queues.get(step, f"{own or 'fixloop'}.control"),
+            "priority": Priority.HIGH.broker if step in ("report", "recheck") else ticket.priority,
         }
     )
 

@@ -68,11 +68,23 @@ class Applied(NamedTuple):
 
 
 class Engine:
-    """Applies events to workflows; `hint` is called for each new ticket and may be lost."""
+    """Applies events to workflows; `hint` is called for each new ticket and may be lost, `announce` likewise."""
 
-    def __init__(self, store: Store, hint: Callable[[Ticket, State], object] | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        hint: Callable[[Ticket, State], object] | None = None,
+        announce: Callable[[Outcome], object] | None = None,
+    ) -> None:
+        """
+        Nothing is applied yet.
+
+        Args:
+            announce: tells a declared agent what a committed outcome says to it.
+        """
         self.store = store
         self._hint = hint
+        self._announce = announce
 
     def start(self, event: WorkflowStarted) -> Applied:
         """
@@ -158,6 +170,8 @@ class Engine:
         if done and self._hint is not None:
             for ticket in outcome.steps:
                 self._hint(ticket, outcome.state)
+        if done and self._announce is not None:
+            self._announce(outcome)
         return Applied(outcome if done else None, committed.status, committed.version, committed.other)
 
 
@@ -201,6 +215,7 @@ def plain_fields(state: State) -> dict[str, str]:
         "outcome": state.outcome.value if state.outcome else "",
         "verdict": state.verdict or "",
         "owner": state.owner,
+        "agent": state.agent,
         "phase": slot(active.name).phase,
         "specialist": active.name,
         "iteration": f"{active.iteration}/{active.max_iterations}",

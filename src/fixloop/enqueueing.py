@@ -128,7 +128,7 @@ def limits_of(configuration: Configuration) -> Limits:
         for entry in configuration.specialists
         if entry.timeout_minutes is not None
     }
-    fixer = configuration.fixer
+    fixer = configuration.fixer or configuration.agent
     own = fixer.timeout_minutes if fixer is not None else None
     limits = Limits(
         validation_seconds=_seconds(told.validation_minutes),
@@ -140,6 +140,8 @@ def limits_of(configuration: Configuration) -> Limits:
         deadlock_window=told.deadlock_window or None,
         specialist_attempts=told.specialist_attempts,
         fix_attempts=told.fix_attempts,
+        delivery_attempts=told.delivery_attempts,
+        receipt_seconds=_seconds(told.receipt_minutes),
         answer_attempts=told.answer_attempts,
         confirm_rounds=told.confirm_rounds,
         extra_iterations=told.extend_iterations,
@@ -329,7 +331,7 @@ def _difference(engine: Engine, live: str, prepared: _Prepared) -> str:
     [first, *_] = engine.store.history(live)
     data = engine.store.get_artifact(live, first.body["event"].get("configuration", ""))
     began = Configuration.model_validate_json(data) if data is not None else prepared.configuration
-    if began.fixer != prepared.configuration.fixer:
+    if (began.fixer, began.agent) != (prepared.configuration.fixer, prepared.configuration.agent):
         return "with another fixer"
     # What is merely detected depends on the caller's shell.
     same = {"detected_not_configured": began.detected_not_configured}
@@ -349,6 +351,8 @@ def _create(engine: Engine, prepared: _Prepared, feature: Feature) -> Enqueued:
         max_iterations=configuration.max_iterations,
         limits=limits_of(configuration),
         fixer="command" if configuration.fixer is not None else "outside",
+        agent=configuration.agent.name if configuration.agent is not None else "",
+        acks=configuration.agent is not None and configuration.agent.acks,
         notify=bool(configuration.notify),
         bundle_fix_request=configuration.bundle_fix_request,
         queue=f"run-{workflow}" if feature.own_queue else "",

@@ -23,7 +23,7 @@ from fixloop.commands.replaying import audit
 from fixloop.engine import Engine
 from fixloop.hints import producer, send_hint
 from fixloop.history import said
-from fixloop.protocol.events import WorkflowStarted
+from fixloop.protocol.events import Event, WorkflowStarted
 from fixloop.protocol.messages import Message
 from fixloop.protocol.outcome import Transition
 from fixloop.protocol.state import Limits, State
@@ -171,6 +171,10 @@ class Deployment:
         for number, (to, event) in enumerate(answers):
             self.until(lambda to=to: self.last_line(workflow).startswith(to), about=workflow)  # type: ignore[misc]
             self._hinted.apply(workflow, event, operation=f"answer-{number}")
+
+    def tell(self, workflow: str, event: Event) -> None:
+        """Say something from outside, once."""
+        self._hinted.apply(workflow, event, operation=event.model_dump_json())
 
     def last_line(self, workflow: str) -> str:
         lines = self.messages(workflow)

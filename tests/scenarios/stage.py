@@ -40,6 +40,8 @@ class Script:
     confirmations: dict[str, list[Result | Silent]] = field(default_factory=dict)
     answers: list[Fix | Breaks | BadAnswer | Silent] | None = None
     """None: nobody answers by itself; a test plays the main agent."""
+    deliveries: list[str] = field(default_factory=list)
+    """What is wrong with each delivery to a mailbox; empty: nothing."""
 
 
 class Stage:
@@ -51,6 +53,7 @@ class Stage:
         *,
         answers: Answers | None = (),
         confirmations: Mapping[str, Runs] | None = None,
+        deliveries: Iterable[str] = (),
         latency_seconds: float = 0.5,
         **further: Any,
     ) -> None:
@@ -59,6 +62,7 @@ class Stage:
             {name: list(script) for name, script in by_name.items()},
             {name: list(script) for name, script in (confirmations or {}).items()},
             None if answers is None else list(answers),
+            list(deliveries),
         )
         self.latency_seconds = latency_seconds
         self.clock = 0.0
@@ -262,9 +266,13 @@ class Stage:
         self.executed.append(ticket)
         if ticket.limit_name and ticket.limit_seconds is not None:
             self.deadlines[ticket.limit_name] = self.clock + ticket.limit_seconds
-        done = {"report": self._report, "notify": self._notify, "fix": self._fix}.get(
-            ticket.step, self._check
-        )
+        done = {
+            "report": self._report,
+            "deliver": self._deliver,
+            "escalate": self._deliver,
+            "notify": self._notify,
+            "fix": self._fix,
+        }.get(ticket.step, self._check)
         event = done(ticket)
         if event is not None and self.running.pop(ticket.id, None) is not None:
             if ticket.limit_name:
@@ -273,6 +281,15 @@ class Stage:
 
     def _report(self, ticket: Ticket) -> ev.Event:
         return ev.ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
+
+    def _deliver(self, ticket: Ticket) -> ev.Event:
+        """The mailbox takes the message, or does not."""
+        kind = "failure-report" if ticket.step == "deliver" else "escalation"
+        message_id = self.said(kind)[-1].message_id
+        wrong = self.script.deliveries.pop(0) if self.script.deliveries else ""
+        if wrong:
+            return ev.DeliveryFailed(message_id=message_id, attempt=ticket.attempt, error=wrong)
+        return ev.MessageStored(message_id=message_id, attempt=ticket.attempt)
 
     def _notify(self, ticket: Ticket) -> ev.Event:
         return ev.PersonNotified(detail="told")

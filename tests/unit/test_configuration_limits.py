@@ -7,7 +7,7 @@ import pytest
 
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import LimitSettings
-from fixloop.configuration.schema import COMMON, FIXER, LIMITS, SPECIALIST, TOP, WORKSPACE
+from fixloop.configuration.schema import AGENT, COMMON, FIXER, LIMITS, SPECIALIST, TOP, WORKSPACE
 from fixloop.enqueueing import limits_of
 from fixloop.errors import UsageError
 from fixloop.protocol.state import Limits
@@ -164,7 +164,7 @@ def test_the_settings_page_has_every_key_with_its_default() -> None:
         if default:
             assert rows[name] == f"`{default:g}`"
         assert name in rows
-    for name in {*TOP, *FIXER, *WORKSPACE, *COMMON, *SPECIALIST} - {
+    for name in {*TOP, *FIXER, *AGENT, *WORKSPACE, *COMMON, *SPECIALIST} - {
         "fixer",
         "workspace",
         "limits",

@@ -6,8 +6,9 @@ project's `.fixloop` for a command that only looks.
 
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -15,7 +16,8 @@ import typer
 
 from fixloop.engine import Engine
 from fixloop.enqueueing import project_at
-from fixloop.errors import UsageError
+from fixloop.errors import InfrastructureError, UsageError
+from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.redis_place import Place
@@ -166,7 +168,7 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
         raise NothingYet(f"no workflow here yet: nothing was started in {home}; `fixloop run` starts one")
     with redis_urls(settings, top) as urls, closing(RedisStore(urls.state)) as store:
         store.ping()
-        engine = Engine(store, _Hints(urls.broker))
+        engine = Engine(store, _Hints(urls.broker), partial(_announce, urls.broker))
         yield Session(settings, urls, store, engine, place, project_at(place))
 
 
@@ -195,6 +197,18 @@ class _Hints:
 
         self._app = self._app or producer(self._broker_url)
         send_hint(self._app, ticket, state)
+
+
+def _announce(broker_url: str, outcome: Outcome) -> None:
+    """Tell a declared agent what was said to it; one that misses it finds what is open in the state."""
+    if outcome.state.agent:
+        from fixloop.mailbox import Mailboxes, letters_of
+
+        mailboxes = Mailboxes(broker_url)
+        with suppress(InfrastructureError):
+            for letter, priority in letters_of(outcome):
+                mailboxes.put(outcome.state.agent, letter, priority)
+            mailboxes.close()
 
 
 def _number(issue: int | str | None) -> int | None:

@@ -32,6 +32,8 @@ max_iterations = 5                   # runs of one specialist before a person ha
 # command = "claude -p --permission-mode acceptEdits"
 # timeout_minutes = 30
 # env = ["ANTHROPIC_API_KEY"]        # names of variables it may see
+# Or it works elsewhere and reads a mailbox (`fixloop mailbox coder --wait`): declare it as [agent.coder], and
+# write agent = "coder" here instead of a command.
 
 # [limits]                           # minutes, attempts and windows; false switches one off (docs/settings.md)
 # fix_minutes = 30                   # then a reminder; five minutes after it a person is asked

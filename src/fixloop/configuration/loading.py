@@ -17,6 +17,7 @@ from fixloop.configuration.model import (
     FailOn,
     Fixer,
     LimitSettings,
+    OutsideAgent,
     SpecialistChecks,
     WorkspaceSettings,
 )
@@ -83,6 +84,7 @@ def configuration_from(
         limits=LimitSettings(**written.get("limits", {})),
         workspace=WorkspaceSettings(setup=workspace.get("setup", ()), copy=workspace.get("copy", ())),
         fixer=_fixer(written, fixer),
+        agent=_agent(written, fixer, document.place),
         specialists=specialists if only is None else (_only(only, specialists),),
         detected_not_configured=not_configured(found, checks),
     )
@@ -198,6 +200,33 @@ def _fixer(written: Written, flag: str | None) -> Fixer | None:
     return Fixer(
         command=command, timeout_minutes=settings.get("timeout_minutes"), env=settings.get("env", ())
     )
+
+
+def _agent(written: Written, flag: str | None, place: Place) -> OutsideAgent | None:
+    """The outside agent that fixes; one that is declared and asked for nothing would look as if it were."""
+    fixer, declared = written.get("fixer", {}), written.get("agent", {})
+    name, section = fixer.get("agent"), place.inside("fixer")
+    if name is not None and name not in declared:
+        near = nearest(name, declared)
+        advice = f"did you mean {near!r}?" if near else f"declare it with [agent.{name}]"
+        raise section.at("agent").error(f"is {name!r}, and no such agent is declared; {advice}")
+    for other in declared:
+        if other != name:
+            raise (
+                place.inside("agent")
+                .inside(other)
+                .error(f'has no effect, because [fixer] does not name it; write agent = "{other}" there')
+            )
+    if name is None:
+        return None
+    if "command" in fixer:
+        raise section.error("has a command and an agent; keep one of them")
+    if "env" in fixer:
+        raise section.at("env").error("has no effect, because an outside agent has an environment of its own")
+    if flag is not None:
+        return None
+    limits = {"timeout_minutes": fixer["timeout_minutes"]} if "timeout_minutes" in fixer else {}
+    return OutsideAgent.model_validate({"name": name, **declared[name], **limits})
 
 
 def _only(only: str, specialists: tuple[SpecialistChecks, ...]) -> SpecialistChecks:

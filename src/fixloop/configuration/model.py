@@ -14,6 +14,7 @@ __all__ = [
     "FailOn",
     "Fixer",
     "LimitSettings",
+    "OutsideAgent",
     "SpecialistChecks",
     "WorkspaceSettings",
 ]
@@ -71,6 +72,16 @@ class Fixer(_Frozen):
     env: tuple[str, ...] = ()
 
 
+class OutsideAgent(_Frozen):
+    """The main agent as a program or a person elsewhere that reads a mailbox of this name."""
+
+    name: str
+    acks: bool = False
+    """Whether it has to confirm each failure report, within `receipt_minutes` (G1)."""
+    timeout_minutes: float | None = None
+    """None: as `limits` says; 0: no limit."""
+
+
 class WorkspaceSettings(_Frozen):
     """How a workspace is made ready."""
 
@@ -94,6 +105,9 @@ class LimitSettings(_Frozen):
     deadlock_window: int = 3
     specialist_attempts: int = 2
     fix_attempts: int = 3
+    delivery_attempts: int = 3
+    receipt_minutes: float = 1.0
+    """How soon an agent with `acks = true` has to confirm a report."""
     answer_attempts: int = 2
     confirm_rounds: int = 3
     extend_iterations: int = 3
@@ -114,6 +128,8 @@ class Configuration(_Frozen):
     """The one specialist that a flag asked for; it holds for a configuration that is read again, too."""
     fixer: Fixer | None = None
     """None: the engine waits for a person or an outside agent."""
+    agent: OutsideAgent | None = None
+    """The declared one, instead of a command."""
     specialists: tuple[SpecialistChecks, ...] = ()
     """In the fixed order of the phases (U1, U2)."""
     detected_not_configured: tuple[str, ...] = ()

@@ -39,8 +39,13 @@ class WrittenSpecialist(WrittenCheck, total=False):
 
 class WrittenFixer(TypedDict, total=False):
     command: tuple[str, ...]
+    agent: str
     timeout_minutes: float
     env: tuple[str, ...]
+
+
+class WrittenAgent(TypedDict, total=False):
+    acks: bool
 
 
 class WrittenWorkspace(TypedDict, total=False):
@@ -58,6 +63,8 @@ class WrittenLimits(TypedDict, total=False):
     deadlock_window: int
     specialist_attempts: int
     fix_attempts: int
+    delivery_attempts: int
+    receipt_minutes: float
     answer_attempts: int
     confirm_rounds: int
     extend_iterations: int
@@ -74,6 +81,7 @@ class Written(TypedDict, total=False):
     frontend: bool
     workspace: WrittenWorkspace
     fixer: WrittenFixer
+    agent: dict[str, WrittenAgent]
     limits: WrittenLimits
     specialist: dict[str, WrittenSpecialist]
 
@@ -122,6 +130,17 @@ def _specialists(value: Any, place: Place) -> dict[str, dict[str, Any]]:
     return {name: _section(SPECIALIST, value[name], inside.inside(name)) for name in NAMES if name in value}
 
 
+def _agents(value: Any, place: Place) -> dict[str, dict[str, Any]]:
+    if not isinstance(value, dict):
+        raise place.wrong("a table", value)
+    inside = place.inside(place.key)
+    for name, entry in value.items():
+        if not isinstance(entry, dict) and name in AGENT:
+            raise inside.at(name).error("belongs to an agent; write it in [agent.NAME]")
+        values.agent_name(name, place)
+    return {name: _section(AGENT, entry, inside.inside(name)) for name, entry in value.items()}
+
+
 def _unknown(key: str, keys: Mapping[str, Reader], place: Place) -> Exception:
     near = nearest(key, keys)
     elsewhere = [name for name, table in SECTIONS.items() if key in table and table is not keys]
@@ -160,6 +179,7 @@ SPECIALIST: Final[Mapping[str, Reader]] = {
 WORKSPACE: Final[Mapping[str, Reader]] = {"setup": split_command, "copy": values.globs}
 FIXER: Final[Mapping[str, Reader]] = {
     "command": split_command,
+    "agent": values.agent_name,
     "timeout_minutes": values.minutes_or_off,
     "env": values.environment_names,
 }
@@ -173,11 +193,14 @@ LIMITS: Final[Mapping[str, Reader]] = {
     "deadlock_window": values.number_or_off,
     "specialist_attempts": values.iterations,
     "fix_attempts": values.iterations,
+    "delivery_attempts": values.iterations,
+    "receipt_minutes": values.minutes_or_off,
     "answer_attempts": values.iterations,
     "confirm_rounds": values.iterations,
     "extend_iterations": values.iterations,
     "extend_minutes": values.minutes,
 }
+AGENT: Final[Mapping[str, Reader]] = {"acks": values.truth}
 TOP: Final[Mapping[str, Reader]] = {
     "project": values.line_of_text,
     "max_iterations": values.iterations,
@@ -187,12 +210,14 @@ TOP: Final[Mapping[str, Reader]] = {
     "workspace": _table(WORKSPACE),
     "fixer": _table(FIXER),
     "limits": _table(LIMITS),
+    "agent": _agents,
     "specialist": _specialists,
 }
 SECTIONS: Final[Mapping[str, Mapping[str, Reader]]] = {
     "at the top": TOP,
     "in [workspace]": WORKSPACE,
     "in [fixer]": FIXER,
+    "in [agent.NAME]": AGENT,
     "in [limits]": LIMITS,
     "in [specialist.NAME]": SPECIALIST,
     "in [[specialist.NAME.check]]": CHECK,

@@ -13,6 +13,7 @@ from fixloop.configuration.model import FailOn
 from fixloop.configuration.place import Place, nearest
 
 __all__ = [
+    "agent_name",
     "check_name",
     "coverage_percent",
     "environment_names",
@@ -31,6 +32,7 @@ TEXT_CHARACTERS = 500
 MOST_ITERATIONS = 1000
 # A month: longer than that nobody waits, and it still fits every clock that counts it.
 MOST_MINUTES = 43_200
+AGENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 
 
 def truth(value: Any, place: Place) -> bool:
@@ -69,6 +71,13 @@ def number_or_off(value: Any, place: Place) -> int:
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_ITERATIONS:
         raise place.wrong(f"a whole number up to {MOST_ITERATIONS}, or false to switch it off", value)
+    return value
+
+
+def agent_name(value: Any, place: Place) -> str:
+    """A word that can stand in the name of a queue, where a dot would divide it."""
+    if not isinstance(value, str) or not AGENT_NAME.fullmatch(value):
+        raise place.wrong("a name of letters, digits, - and _", value)
     return value
 
 

@@ -6,6 +6,7 @@ from fixloop.errors import UsageError
 from fixloop.protocol import diagnosis, fixing, results
 from fixloop.protocol.events import Cancelled, DecisionMade, ManualFixDone, PersonNotified
 from fixloop.protocol.messages import (
+    MAIN_AGENT,
     Decision,
     ErrorType,
     Escalation,
@@ -56,7 +57,7 @@ def escalate(
     draft.move(Status.ESCALATED, Role.ORCHESTRATOR, reason.text)
     name = draft.state.current
     message_id = draft.stamped_id("ESC", name)
-    draft.say(
+    report = draft.say(
         body,
         message_id,
         summary=f"{reason.text}{': ' + detail if detail else ''}",
@@ -72,11 +73,14 @@ def escalate(
         interrupted=interrupted,
         operation=operation,
         at=draft.at,
+        uid=report.uid,
     )
     draft.update_specialist(name, error=None)
     draft.update(paused=True, escalation=opened, escalate_on_failure=False)
     if draft.state.notify:
         draft.ask("notify", attempt=draft.state.lines)
+    if draft.state.agent and reason.target == MAIN_AGENT:
+        draft.ask("escalate")
 
 
 def _report(

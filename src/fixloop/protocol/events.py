@@ -15,12 +15,15 @@ __all__ = [
     "Cancelled",
     "DeadlineReached",
     "DecisionMade",
+    "DeliveryFailed",
     "Event",
     "FixAcknowledged",
     "FixCompleted",
     "FixFailed",
     "ManualFixDone",
+    "MessageStored",
     "PersonNotified",
+    "ReceiptGiven",
     "ReportDelivered",
     "RunFinished",
     "WorkflowStarted",
@@ -45,6 +48,8 @@ class WorkflowStarted(_Event):
     max_iterations: int = 5
     limits: Limits = Limits()
     fixer: Literal["command", "outside"] = "outside"
+    agent: str = ""
+    acks: bool = False
     notify: bool = False
     bundle_fix_request: bool = True
     queue: str = ""
@@ -86,6 +91,32 @@ class ReportDelivered(_Event):
     iteration: int
 
 
+class MessageStored(_Event):
+    """The outside agent's mailbox took a message (G1)."""
+
+    kind: Literal["message-stored"] = "message-stored"
+    message_id: str
+    attempt: int = 1
+
+
+class DeliveryFailed(_Event):
+    """The outside agent's mailbox could not be reached, or took nothing (A70)."""
+
+    kind: Literal["delivery-failed"] = "delivery-failed"
+    message_id: str
+    attempt: int = 1
+    error: str
+
+
+class ReceiptGiven(_Event):
+    """Somebody has a message that is no failure report (G1)."""
+
+    kind: Literal["receipt-given"] = "receipt-given"
+    uid: str
+    message_id: str
+    by: str
+
+
 class FixAcknowledged(_Event):
     """The main agent has the report: a receipt, or a command that started (G1)."""
 
@@ -93,6 +124,8 @@ class FixAcknowledged(_Event):
     specialist: str
     iteration: int
     by: str
+    uid: str = ""
+    """The message it is a receipt of; empty: the open report, whichever that is."""
 
 
 class FixCompleted(_Event):
@@ -200,6 +233,9 @@ Event = Annotated[
     WorkflowStarted
     | RunFinished
     | ReportDelivered
+    | MessageStored
+    | DeliveryFailed
+    | ReceiptGiven
     | FixAcknowledged
     | FixCompleted
     | FixFailed

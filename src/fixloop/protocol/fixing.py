@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from fixloop.protocol import deciding, diagnosis, ids
+from fixloop.protocol import deciding, delivering, diagnosis, ids
 from fixloop.protocol.events import (
     AnswerRejected,
     BlockerSignalled,
@@ -20,6 +20,7 @@ from fixloop.protocol.messages import (
     FixCompletion,
     FixItem,
     FixRequest,
+    Message,
     Priority,
     ProtocolViolation,
     Reason,
@@ -70,13 +71,10 @@ def report_delivered(draft: Draft, event: ReportDelivered) -> None:
         raise Unexpected(f"{active.name} is {active.status}: there is no failure to report")
     before = active.status
     draft.move(Status.AWAITING_FIX, Role.ORCHESTRATOR, "failure report sent")
-    _say_report(draft, before)
+    report = _say_report(draft, before)
     draft.update(reported_clock=draft.clock, attempts=1, answers=0)
     draft.start_iteration(state.limits.iteration_seconds)
-    if state.fixer == "command":
-        draft.ask("fix", operation=OperationName.FIX)
-    else:
-        draft.expect_fix(state.limits.fix_seconds)
+    delivering.hand_over(draft, report)
 
 
 def acknowledged(draft: Draft, event: FixAcknowledged) -> None:
@@ -86,7 +84,12 @@ def acknowledged(draft: Draft, event: FixAcknowledged) -> None:
         active.status not in AWAITING
     ):
         raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
+    delivering.refuse_other_receipt(draft, event)
     draft.note(f"receipt by {event.by} of {ids.report_id(draft.state.issue, active.name, active.iteration)}")
+    delivering.record_receipt(draft, event.by)
+    if draft.state.fixer == "outside" and draft.state.operation is None:
+        # It found the report in the state before its mailbox had it.
+        draft.expect_fix(draft.state.limits.fix_seconds)
     if active.status is Status.AWAITING_FIX:
         draft.move(Status.FIXING, Role.MAIN_AGENT, f"{event.by} has the report")
         if active.error is not None and active.error.error_type is ErrorType.COMMUNICATION:
@@ -139,6 +142,7 @@ def take_completion(draft: Draft, completion: Completion) -> None:
     reminded = state.operation is not None and state.operation.reminded_clock is not None
     if active.status is Status.AWAITING_FIX:
         draft.move(Status.FIXING, Role.MAIN_AGENT, f"{completion.by} has the report")
+    delivering.record_receipt(draft, completion.by)
     say_recovered(draft)
     _say_completion(draft, completion)
     record_fix(draft, completion)
@@ -268,14 +272,14 @@ def _ask_again(draft: Draft, delay_seconds: float) -> None:
     draft.ask("fix", operation=OperationName.FIX, attempt=attempt, delay_seconds=delay_seconds)
 
 
-def _say_report(draft: Draft, before: Status) -> None:
+def _say_report(draft: Draft, before: Status) -> Message:
     """VFR with FIXREQ attached: one delivery, one line; or each by itself, where the setting says so (K9)."""
     state, active, who = draft.state, draft.state.active, slot(draft.state.current)
     request, named = _request(state, who), ids.request_id(state.issue, active.iteration)
     asks = f"Fix {count_of(state.failure_count)} of {who.phase}"
     bundled = state.bundle_fix_request
     attached = draft.attachment(request, named, summary=asks, recipient=MAIN_AGENT) if bundled else None
-    draft.say(
+    report = draft.say(
         _report(state, who),
         ids.report_id(state.issue, active.name, active.iteration),
         summary=f"{count_of(state.failure_count)} in run {active.iteration}/{active.max_iterations}",
@@ -286,6 +290,7 @@ def _say_report(draft: Draft, before: Status) -> None:
     )
     if not bundled:
         draft.say(request, named, summary=asks, recipient=MAIN_AGENT)
+    return report
 
 
 def _request(state: State, who: Specialist) -> FixRequest:

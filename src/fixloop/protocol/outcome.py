@@ -21,8 +21,8 @@ from fixloop.protocol.ticket import Ticket
 
 __all__ = ["Draft", "NotDue", "Outcome", "Transition", "Unexpected"]
 
-CONTROL_STEPS: Final = frozenset({"report"})
-TO_THE_MAIN_AGENT: Final = frozenset({"report", "fix"})
+CONTROL_STEPS: Final = frozenset({"report", "deliver", "escalate"})
+TO_THE_MAIN_AGENT: Final = frozenset({"report", "deliver", "fix"})
 """Steps that bring it the failure report: as urgent as that is."""
 
 
@@ -128,7 +128,7 @@ class Draft:
         before: Status | None = None,
         iteration: int | None = None,
         attached: Message | None = None,
-    ) -> None:
+    ) -> Message:
         """
         Say one line (A84).
 
@@ -146,6 +146,7 @@ class Draft:
         said = self._message(body, message_id, summary, (sender, recipient), priority, **changes)
         self.update(lines=said.number)
         self._messages.append(said)
+        return said
 
     def attachment(self, body: Body, message_id: str, *, summary: str, recipient: str) -> Message:
         """A message that travels with another and has no line of its own (K9)."""

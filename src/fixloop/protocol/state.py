@@ -19,12 +19,14 @@ from fixloop.protocol.statuses import Status
 
 __all__ = [
     "Completion",
+    "Delivery",
     "FailureRef",
     "Limits",
     "OpenEscalation",
     "Operation",
     "OperationName",
     "PendingError",
+    "Receipt",
     "Run",
     "SpecialistState",
     "State",
@@ -85,6 +87,9 @@ class Limits(_Value):
     fix_attempts: int = 3
     answer_attempts: int = 2
     confirm_rounds: int = 3
+    delivery_attempts: int = 3
+    receipt_seconds: float | None = 60.0
+    """For an outside agent that has to give receipts (A70, G1)."""
     backoff_seconds: float = 2.0
     backoff_cap_seconds: float = 60.0
 
@@ -150,6 +155,23 @@ class FailureRef(_Value):
         )
 
 
+class Receipt(_Value):
+    """Somebody has a message (G1)."""
+
+    uid: str
+    message_id: str
+    by: str
+    at: datetime
+
+
+class Delivery(_Value):
+    """How the open failure report gets to the main agent (A5)."""
+
+    uid: str
+    message_id: str
+    attempt: int = 1
+
+
 class Run(_Value):
     """One run of a specialist that ended PASS or FAIL."""
 
@@ -166,6 +188,8 @@ class Run(_Value):
     fix_seconds: float = 0.0
     """How long that took, from the failure report on (B33, B40)."""
     could_not_run: bool = False
+    receipt: Receipt | None = None
+    """When the main agent took the report of this run's failures, and who (A5)."""
 
 
 class PendingError(_Value):
@@ -257,6 +281,8 @@ class OpenEscalation(_Value):
     operation: OperationName | None = None
     """The late operation of a timeout."""
     at: datetime
+    uid: str = ""
+    receipt: Receipt | None = None
     decision: Decision | None = None
     """Only manual-fix stays open until the person signals done (K20)."""
 
@@ -284,6 +310,10 @@ class State(_Value):
     queue: str = ""
     """Empty for the shared queues, else the workflow's own (`run-{workflow}`)."""
     fixer: Literal["command", "outside"]
+    agent: str = ""
+    """The declared outside agent that fixes, whose mailbox gets what is said to the main agent; empty: nobody is."""
+    acks: bool = False
+    """Whether that agent has to give receipts (G1)."""
     notify: bool = False
     bundle_fix_request: bool = True
     """The fix request travels with the failure report; otherwise it has a line of its own (K9)."""
@@ -314,6 +344,8 @@ class State(_Value):
     """When the clock of the running iteration began (K6)."""
     iteration_due: float | None = None
     """When the cap on the running iteration falls due; an older firing of it means nothing (R6)."""
+    delivery: Delivery | None = None
+    """Of the last failure report."""
     reported_clock: float | None = None
     """When the open failure report was sent: what a fix's duration is measured from (B33)."""
     failures: tuple[Failure, ...] = ()

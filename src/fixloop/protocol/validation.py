@@ -3,14 +3,15 @@
     decide(state, event, now) -> Outcome
 
 Pure: no clock, no Redis, no Celery. Reading order: this file (the flow of results), `fixing.py` (the main
-agent's side), `timers.py` (lateness), `deciding.py` (escalations and decisions).
+agent's side), `delivering.py` (the way to its mailbox), `timers.py` (lateness), `deciding.py` (escalations and
+decisions).
 """
 
 from collections.abc import Callable
 from typing import Any, Final, cast
 
 from fixloop.errors import UsageError
-from fixloop.protocol import deciding, fixing, results, timers
+from fixloop.protocol import deciding, delivering, fixing, results, timers
 from fixloop.protocol import events as ev
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.outcome import Draft, Outcome, Unexpected
@@ -50,6 +51,9 @@ _HANDLERS: Final = cast(
     {
         ev.RunFinished: results.run_finished,
         ev.ReportDelivered: fixing.report_delivered,
+        ev.MessageStored: delivering.stored,
+        ev.DeliveryFailed: delivering.undelivered,
+        ev.ReceiptGiven: delivering.receipt_given,
         ev.FixAcknowledged: fixing.acknowledged,
         ev.FixCompleted: fixing.completed,
         ev.FixFailed: fixing.failed,

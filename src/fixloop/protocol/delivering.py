@@ -1,0 +1,158 @@
+"""The way of a message to a declared outside agent: attempts, receipts, and what exhaustion leads to (A5, A70, G1, K5).
+
+The failure report is said, and logged, once; whether its delivery succeeds is no second line. What is kept of it is
+in the state, so that a mailbox that lost everything costs nothing.
+"""
+
+from typing import Final
+
+from fixloop.protocol import deciding, ids
+from fixloop.protocol.events import DeliveryFailed, FixAcknowledged, MessageStored, ReceiptGiven
+from fixloop.protocol.messages import ErrorType, Message, Reason
+from fixloop.protocol.notices import say_recovered, say_unrecovered
+from fixloop.protocol.outcome import Draft, Unexpected
+from fixloop.protocol.state import Delivery, OperationName, PendingError, Receipt, changed
+from fixloop.protocol.statuses import Status
+
+__all__ = [
+    "RECEIPT_DEADLINE",
+    "hand_over",
+    "receipt_given",
+    "receipt_overdue",
+    "record_receipt",
+    "refuse_other_receipt",
+    "stored",
+    "undelivered",
+]
+
+RECEIPT_DEADLINE: Final = "receipt"
+"""Until when an agent with `acks = true` has to say that it has the report (A70)."""
+
+
+def hand_over(draft: Draft, report: Message) -> None:
+    """The report was said: a command is started, a mailbox gets it, anybody else is offered it as it is."""
+    draft.update(delivery=Delivery(uid=report.uid, message_id=report.message_id))
+    if draft.state.fixer == "command":
+        draft.ask("fix", operation=OperationName.FIX)
+    elif draft.state.agent:
+        draft.ask("deliver")
+    else:
+        draft.expect_fix(draft.state.limits.fix_seconds)
+
+
+def stored(draft: Draft, event: MessageStored) -> None:
+    """The mailbox took a message: that is its delivery, unless the agent has to give a receipt (G1)."""
+    state = draft.state
+    draft.note(f"the mailbox of {state.agent} took {event.message_id} (attempt {event.attempt})")
+    if not _is_awaited(draft, event):
+        return
+    if state.operation is None:
+        draft.expect_fix(state.limits.fix_seconds)
+    if state.active.status is not Status.AWAITING_FIX:
+        return
+    if not state.acks:
+        _recovered(draft)
+    elif state.limits.receipt_seconds is not None:
+        draft.set_deadline(RECEIPT_DEADLINE, draft.clock + state.limits.receipt_seconds)
+
+
+def undelivered(draft: Draft, event: DeliveryFailed) -> None:
+    """The mailbox did not take a message: again with backoff, then the main orchestrator (A70)."""
+    opened = draft.state.escalation
+    draft.note(f"delivery of {event.message_id} failed (attempt {event.attempt}): {event.error}")
+    if opened is not None and opened.message_id == event.message_id:
+        # Nobody is left to be told of it by message; it waits where all decisions wait (K27).
+        if event.attempt < draft.state.limits.delivery_attempts:
+            _ask_again(draft, "escalate", event.attempt + 1)
+    elif _is_awaited(draft, event) and draft.state.active.status is Status.AWAITING_FIX:
+        _attempt_failed(draft, event.attempt, event.error)
+
+
+def receipt_overdue(draft: Draft) -> None:
+    """An agent with `acks = true` gave no receipt in time: a failed attempt (A70, G1)."""
+    state, delivery = draft.state, draft.state.delivery
+    if delivery is None or state.active.status is not Status.AWAITING_FIX:
+        draft.note("a receipt is no longer waited for")
+        return
+    error = f"{state.agent} gave no receipt within {state.limits.receipt_seconds or 0.0:g} s"
+    draft.note(f"delivery of {delivery.message_id} failed (attempt {delivery.attempt}): {error}")
+    _attempt_failed(draft, delivery.attempt, error)
+
+
+def receipt_given(draft: Draft, event: ReceiptGiven) -> None:
+    """Somebody has a message that asks for no fix: kept beside the lines, it changes nothing (G1, K39)."""
+    opened = draft.state.escalation
+    draft.note(f"receipt by {event.by} of {event.message_id}")
+    if opened is not None and opened.message_id == event.message_id and opened.receipt is None:
+        receipt = Receipt(uid=event.uid, message_id=event.message_id, by=event.by, at=draft.at)
+        draft.update(escalation=changed(opened, {"receipt": receipt}))
+
+
+def refuse_other_receipt(draft: Draft, event: FixAcknowledged) -> None:
+    """
+    A receipt that names another report than the open one acknowledges nothing.
+
+    Raises:
+        Unexpected: naming both.
+    """
+    delivery = draft.state.delivery
+    if event.uid and delivery is not None and event.uid != delivery.uid:
+        raise Unexpected(
+            f"this is a receipt of message {event.uid}; open is {delivery.message_id}, {delivery.uid}"
+        )
+
+
+def record_receipt(draft: Draft, by: str) -> None:
+    """Keep the first receipt of the open report beside the run it reports, and stop waiting for one (A5, G1)."""
+    state, active, delivery = draft.state, draft.state.active, draft.state.delivery
+    draft.clear_deadlines(RECEIPT_DEADLINE)
+    uid = delivery.uid if delivery is not None else ""
+    run = active.last_run
+    if run is None or (run.receipt is not None and run.receipt.uid == uid):
+        return
+    message_id = ids.report_id(state.issue, active.name, active.iteration)
+    last = changed(run, {"receipt": Receipt(uid=uid, message_id=message_id, by=by, at=draft.at)})
+    draft.update_specialist(active.name, runs=(*active.runs[:-1], last))
+
+
+def _is_awaited(draft: Draft, event: MessageStored | DeliveryFailed) -> bool:
+    """Whether the message is the open report; a person or the agent itself may have been faster (R8)."""
+    state, delivery = draft.state, draft.state.delivery
+    return (
+        not state.paused
+        and delivery is not None
+        and (delivery.message_id, delivery.attempt) == (event.message_id, event.attempt)
+        and state.active.status in (Status.AWAITING_FIX, Status.FIXING)
+    )
+
+
+def _attempt_failed(draft: Draft, attempt: int, error: str) -> None:
+    state, active, delivery = draft.state, draft.state.active, draft.state.delivery
+    assert delivery is not None
+    tried = active.error.recovery if active.error is not None else ()
+    again = attempt < state.limits.delivery_attempts
+    step = f"delivery attempt {attempt + 1}, {state.limits.backoff(attempt + 1):g} s after: {error}"
+    pending = PendingError(
+        error_type=ErrorType.COMMUNICATION,
+        context=f"delivery of {delivery.message_id} to {state.agent}",
+        error=error,
+        attempts=attempt,
+        recovery=(*tried, step) if again else tried,
+    )
+    draft.update_specialist(active.name, error=pending)
+    if again:
+        draft.update(delivery=changed(delivery, {"attempt": attempt + 1}))
+        _ask_again(draft, "deliver", attempt + 1)
+        return
+    say_unrecovered(draft, pending)
+    deciding.escalate(draft, Reason.COMMUNICATION_ERROR, f"{delivery.message_id}: {error}")
+
+
+def _ask_again(draft: Draft, step: str, attempt: int) -> None:
+    draft.ask(step, attempt=attempt, delay_seconds=draft.state.limits.backoff(attempt))
+
+
+def _recovered(draft: Draft) -> None:
+    error = draft.state.active.error
+    if error is not None and error.error_type is ErrorType.COMMUNICATION:
+        say_recovered(draft)
