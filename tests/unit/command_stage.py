@@ -2,15 +2,21 @@
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
+import redis
 
 from fixloop.cli import main
 from fixloop.engine import Engine, Holding, hold
 from fixloop.protocol.events import Event, PersonNotified, ReportDelivered, WorkflowStarted
 from fixloop.protocol.state import State
 from fixloop.store.contract import Store
+from fixloop.store.redis_store import RedisStore
 from fixloop.testing import ScriptedCrew
 
 OWNER = "host/boot/1/2/3"
@@ -76,6 +82,18 @@ class Agents:
         return done
 
 
+def on_redis(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agents]:
+    """An empty Redis, named by the settings; the current directory is a project of its own."""
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushall()
+    monkeypatch.setenv("FIXLOOP_STATE_URL", redis_url)
+    monkeypatch.setenv("FIXLOOP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    store = RedisStore(redis_url)
+    yield Agents(store)
+    store.close()
+
+
 @dataclass(frozen=True)
 class Said:
     """What one call of the program said."""
@@ -96,4 +114,4 @@ def said(capsys: Any, *words: str) -> Said:
     return Said(code, captured.out, captured.err)
 
 
-__all__ = ["OWNER", "PROJECT", "Agents", "Said", "said"]
+__all__ = ["OWNER", "PROJECT", "Agents", "Said", "on_redis", "said"]

@@ -1,10 +1,8 @@
-"""`status`, `inbox`, `watch`, `log` and `audit verify` on workflows in a real Redis."""
+"""`status`, `inbox`, `watch` and `audit verify` on workflows in a real Redis."""
 
 import io
 import signal
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import redis
@@ -16,13 +14,13 @@ from fixloop.commands.screen import console
 from fixloop.commands.session import open_session
 from fixloop.errors import UsageError
 from fixloop.protocol.checks import Evidence
-from fixloop.protocol.events import BlockerSignalled, Cancelled, DecisionMade, FixCompleted, RunFinished
+from fixloop.protocol.events import BlockerSignalled, DecisionMade, FixCompleted, RunFinished
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion, WorkflowOutcome
 from fixloop.store.keys import history_key, workflow_key
 from fixloop.store.redis_store import RedisStore
 from tests.redis_server import RedisServer
-from tests.unit.command_stage import PROJECT, Agents, said
+from tests.unit.command_stage import PROJECT, Agents, on_redis, said
 
 pytestmark = pytest.mark.slow
 
@@ -33,25 +31,8 @@ STATUS_KEYS = [
 SPECIALIST_KEYS = [
     *("name", "phase", "applicable", "status", "iteration", "max_iterations", "failures", "evidence"),
 ]
-ENTRY_KEYS = [
-    *("entry_id", "timestamp", "sender", "recipient", "message_type", "message_id", "summary"),
-    *("status_before", "status_after", "iteration", "max_iterations", "rendered"),
-]
 
-
-@pytest.fixture
-def agents(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agents]:
-    """An empty Redis, named by the settings; the current directory is a project of its own."""
-    with redis.Redis.from_url(redis_url) as client:
-        client.flushall()
-    monkeypatch.setenv("FIXLOOP_STATE_URL", redis_url)
-    monkeypatch.setenv("FIXLOOP_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    store = RedisStore(redis_url)
-    yield Agents(store)
-    store.close()
-
-
+agents = pytest.fixture(on_redis)
 Capsys = pytest.CaptureFixture[str]
 
 
@@ -280,66 +261,6 @@ def test_watching_an_outside_agents_fix_without_a_terminal_ends_with_3(
     assert told.code == ExitCode.WAITS
     assert "#47 scripted 2 0 waits for a fix of 2 failures in test-runner run 1/5" in told.out
     assert told.out.splitlines()[-1] == "fixloop fixed 47"
-
-
-@pytest.mark.proves("A82", "A83", "A85")
-def test_the_log_as_json_has_every_field_the_stored_texts_and_the_statistics(
-    agents: Agents, capsys: Capsys
-) -> None:
-    agents.run(agents.start(script="1 0"))
-
-    document = said(capsys, "log", "47", "--json").document
-
-    assert [list(entry) for entry in document["entries"]] == [ENTRY_KEYS] * 6
-    assert document["statistics"]["total_messages"] == 6
-    assert document["statistics"]["iterations"] == "2 (1 initial + 1 retry)"
-    assert document["entries"][1]["message_id"] == "VFR-47-test-runner-1"
-    assert "FIXREQ-47-1" in document["entries"][1]["rendered"]
-    assert "history" not in document
-    assert said(capsys, "log", "47", "--format", "json").document == document
-
-
-def test_the_log_as_text_has_one_line_for_each_message_and_the_statistics(
-    agents: Agents, capsys: Capsys
-) -> None:
-    agents.run(agents.start(script="1 0"))
-
-    lines = said(capsys, "log", "47").out.splitlines()
-
-    assert len(lines[: lines.index("")]) == 6
-    assert "VFR-47-test-runner-1" in lines[1]
-    assert "Total messages: 6" in lines
-
-
-@pytest.mark.proves("A79", "A85")
-def test_the_log_as_markdown_is_the_full_log_and_every_message_in_full(
-    agents: Agents, capsys: Capsys
-) -> None:
-    agents.run(agents.start(script="1 0"))
-
-    text = said(capsys, "log", "47", "--format", "markdown").out
-    entries = said(capsys, "log", "47", "--json").document["entries"]
-
-    assert text.startswith("## Full Communication Log: Feature #47")
-    assert all(entry["rendered"].strip() in text for entry in entries)
-
-
-@pytest.mark.proves("K39")
-def test_the_whole_log_shows_in_order_what_is_not_a_line(agents: Agents, capsys: Capsys) -> None:
-    workflow = agents.start(script="1 0", fixer="outside")
-    agents.run(workflow)
-    agents.apply(workflow, Cancelled(by="ann", reason="no longer needed"))
-
-    document = said(capsys, "log", "47", "--json", "--all").document
-    text = said(capsys, "log", "47", "--all").out
-
-    kinds = [each["kind"] for each in document["history"]]
-    assert {"event", "status", "message"} <= set(kinds)
-    assert [each["timestamp"] for each in document["history"]] == sorted(
-        each["timestamp"] for each in document["history"]
-    )
-    assert kinds.count("message") == len(document["entries"]) == 2
-    assert "test-runner: PENDING → IN_PROGRESS" in text
 
 
 def test_audit_verifies_one_issue_or_a_whole_project(agents: Agents, capsys: Capsys) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from fixloop.engine import Engine
+from fixloop.engine import Engine, load_state
 from fixloop.enqueueing import project_at
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.protocol.outcome import Outcome
@@ -24,6 +24,7 @@ from fixloop.redis_place import Place
 from fixloop.repository.identity import Project, top_of
 from fixloop.settings import RedisUrls, Settings, load_settings, redis_urls
 from fixloop.store.keys import project_hash
+from fixloop.store.records import Snapshot
 from fixloop.store.redis_store import RedisStore
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "here",
     "open_session",
     "prefix_of",
+    "read_workflow",
 ]
 
 _WORKFLOW: Final = re.compile(r"[0-9a-f]{8}-\d{1,15}-\d{1,9}")
@@ -231,3 +233,16 @@ def _order(workflow: str) -> tuple[int, int]:
 
 def _listed(issues: list[str]) -> str:
     return ", ".join(dict.fromkeys(issues[:_SHOWN_ISSUES]))
+
+
+def read_workflow(session: Session, workflow: str) -> tuple[Snapshot, State]:
+    """
+    A workflow as the store has it.
+
+    Raises:
+        UsageError: there is none of that id.
+    """
+    found = session.store.read(workflow)
+    if found is None:
+        raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+    return found, load_state(found.snapshot)

@@ -12,6 +12,7 @@ from fixloop.history import said
 from fixloop.protocol.durations import minutes_seconds
 from fixloop.protocol.log import title
 from fixloop.protocol.messages import Message
+from fixloop.protocol.outcome import Transition
 from fixloop.protocol.statuses import Status
 from fixloop.store.records import Entry
 
@@ -35,6 +36,8 @@ class Happening(NamedTuple):
     message: Message | None = None
     status: str = ""
     """With `status`: the new one."""
+    change: Transition | None = None
+    """With `status`: the whole change."""
 
 
 def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
@@ -135,12 +138,10 @@ def _said_and_changed(at: datetime, entry: Entry) -> Iterator[Happening]:
         yield _changed(at, change, entry.seq)
 
 
-def _changed(at: datetime, change: dict[str, Any], seq: int) -> Happening:
-    text = (
-        f"{change['specialist']}: {change['before']} → {change['after']}"
-        f" by the {change['role']}: {change['reason']}"
-    )
-    return Happening(at, "status", text, seq, status=change["after"])
+def _changed(at: datetime, recorded: dict[str, Any], seq: int) -> Happening:
+    change = Transition.model_validate(recorded)
+    text = f"{change.specialist}: {change.before} → {change.after} by the {change.role}: {change.reason}"
+    return Happening(at, "status", text, seq, status=change.after, change=change)
 
 
 def _line(message: Message) -> str:

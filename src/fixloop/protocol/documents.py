@@ -10,7 +10,7 @@ from fixloop.protocol import ids
 from fixloop.protocol.markdown import Verbatim
 from fixloop.protocol.messages import FixCompletion, Message
 from fixloop.protocol.outcome import Transition
-from fixloop.protocol.rendering import fill, render, render_sent
+from fixloop.protocol.rendering import fill, render_sent
 from fixloop.protocol.state import State
 from fixloop.protocol.statuses import Role, Status
 
@@ -29,16 +29,20 @@ def status_change(change: Transition) -> str:
     return fill("status-change", entity=entity, specialist=change.specialist, **facts)
 
 
-def sending(report: Message) -> str:
+def sending(report: Message, text: str) -> str:
     """
-    The record of a failure report's sending, with the message as it was sent (B26, B27).
+    The record of a failure report's sending (B26).
+
+    Args:
+        report: The failure report.
+        text: It and what was attached to it, as they were said; they stand in the record as they were sent (B27).
 
     Raises:
         ProtocolError: `report` is no failure report.
     """
     if report.body.kind != "failure-report":
         raise ProtocolError(f"{report.message_id} is not a failure report")
-    return fill("sending", m=report, message=Verbatim(render_sent(report, render(report))))
+    return fill("sending", m=report, message=Verbatim(render_sent(report, text)))
 
 
 def confirmation(completion: Message) -> str:

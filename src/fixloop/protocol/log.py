@@ -15,7 +15,16 @@ from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.messages import Message, RevalidationResult
 from fixloop.protocol.rendering import fill, render_whole
 
-__all__ = ["Statistics", "as_json_entries", "full_log", "message_type", "render_entry", "statistics", "title"]
+__all__ = [
+    "Statistics",
+    "as_json_entries",
+    "full_log",
+    "message_type",
+    "outcome_text",
+    "render_entry",
+    "statistics",
+    "title",
+]
 
 #: Message Type of an entry, and the short title of a line in the chronological list.
 _NAMES: Final = {
@@ -77,8 +86,13 @@ def statistics(lines: Sequence[Message], *, outcome: str | None) -> Statistics:
         revalidation_results=counts["revalidation-result"],
         success_notifications=counts["success"],
         iterations=_iterations(lines),
-        outcome=_OUTCOMES.get(outcome, outcome or ""),
+        outcome=outcome_text(outcome),
     )
+
+
+def outcome_text(outcome: str | None) -> str:
+    """`Success (all validations passed)`; None is a workflow that runs, and other words stand as they are."""
+    return _OUTCOMES.get(outcome, outcome or "")
 
 
 def render_entry(message: Message) -> str:

@@ -1,0 +1,148 @@
+"""The flow log of one specialist's loop: who told whom what, step by step, and what it came to (B53-B56).
+
+Made from the lines when somebody reads it; a record of its own beside the entries of the full log (K3).
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from fixloop.errors import ProtocolError
+from fixloop.protocol.durations import hours_minutes_seconds, id_stamp, minutes_seconds
+from fixloop.protocol.messages import (
+    MAIN_AGENT,
+    ORCHESTRATOR,
+    USER,
+    ErrorNotification,
+    Escalation,
+    FailureDetected,
+    FailureReport,
+    FixCompletion,
+    FixRequest,
+    Message,
+    ProtocolViolation,
+    RevalidationResult,
+    RevalidationTrigger,
+    Success,
+    TimeoutReminder,
+)
+from fixloop.protocol.rendering import fill
+from fixloop.protocol.specialists import specialist as slot
+
+__all__ = ["flow_log"]
+
+NAMED: Final = 3
+"""How many failures or fixes a line names."""
+_PLACES: Final = {ORCHESTRATOR: "Orchestrator", MAIN_AGENT: "Main Agent", USER: "User"}
+_OUTCOMES: Final = {"success": "Success", "escalation": "Escalated (awaiting decision)"}
+
+
+class _Told(NamedTuple):
+    """What one line of the flow says."""
+
+    title: str
+    details: tuple[tuple[str, str], ...]
+
+
+class _Line(NamedTuple):
+    at: datetime
+    direction: str
+    title: str
+    details: tuple[tuple[str, str], ...]
+
+
+def flow_log(lines: Sequence[Message], specialist: str, *, outcome: str = "") -> str:
+    """
+    The flow of one specialist's loop as Markdown.
+
+    Args:
+        lines: The workflow's lines in order; those of other specialists are left out.
+        specialist: Its short name.
+        outcome: What a person's decision made of it; by default what its last line says.
+
+    Raises:
+        ProtocolError: the specialist has no line.
+    """
+    own = [line for line in lines if line.specialist == specialist]
+    if not own:
+        raise ProtocolError(f"{specialist} has no line in this log")
+    who, first, last = slot(specialist), own[0], own[-1]
+    return fill(
+        "flow-log",
+        entry_id=f"LOG-{last.issue}-{specialist}-{last.iteration}-{id_stamp(last.at)}",
+        orchestrator=ORCHESTRATOR,
+        main_agent=MAIN_AGENT,
+        specialist_title=who.title,
+        specialist_handle=who.handle,
+        lines=[_line(each) for each in own],
+        iterations=max(each.iteration for each in own),
+        duration_seconds=(last.at - first.at).total_seconds(),
+        outcome=outcome or _OUTCOMES.get(last.body.kind, "In progress"),
+    )
+
+
+def _line(message: Message) -> _Line:
+    ends = (_PLACES.get(end, "Specialist") for end in (message.sender, message.recipient))
+    told = _in_the_loop(message) or _beside_the_loop(message)
+    return _Line(message.at, " → ".join(ends), told.title, told.details)
+
+
+def _in_the_loop(m: Message) -> _Told | None:
+    run = f"{m.iteration}/{m.max_iterations}"
+    match m.body:
+        case FailureDetected() as body:
+            details = (("Failures", body.statement), ("Details", _few(body.details)))
+            return _Told("Validation failure detected", details)
+        case FailureReport():
+            sent = (("Report ID", m.message_id), ("Status", "Awaiting Fix"))
+            return _Told(f"Failure report sent (Iteration {run})", sent)
+        case FixRequest() as body:
+            asked = (("Request ID", m.message_id), ("Fixes", _few(item.name for item in body.items)))
+            return _Told(f"Fix request sent (Iteration {run})", asked)
+        case FixCompletion() as body:
+            done = (("Duration", minutes_seconds(body.duration_seconds)), ("Fixes", _few(body.fixes)))
+            return _Told("Fix completion signal", done)
+        case RevalidationTrigger():
+            return _Told(f"Re-validation triggered (Iteration {run})", (("Status", "Re-checking"),))
+        case RevalidationResult() as body:
+            return _result(body, m.iteration, run)
+        case Success() as body:
+            passed = (("Status", "Validation passed"), ("Proceed to", body.next_phase))
+            return _Told("Success notification", passed)
+    return None
+
+
+def _result(body: RevalidationResult, iteration: int, run: str) -> _Told:
+    first = iteration == 1
+    title = f"{'Validation' if first else 'Re-validation'} result ({'PASS' if body.passed else 'FAIL'})"
+    if body.passed:
+        all_well = "All checks passed" if first else "All failures resolved"
+        return _Told(title, (("Status", f"✅ {all_well}"), ("Final iteration", run)))
+    remain = f"{body.failure_count} failure{' remains' if body.failure_count == 1 else 's remain'}"
+    return _Told(title, (("Status", f"❌ {remain}"), ("Iteration", run)))
+
+
+def _beside_the_loop(m: Message) -> _Told:
+    match m.body:
+        case TimeoutReminder() as body:
+            late = (("Operation", body.operation), ("Elapsed", minutes_seconds(body.elapsed_seconds)))
+            return _Told("Timeout reminder", late)
+        case ErrorNotification() as body:
+            found = (("Error", body.error_type.label), ("Recovered", "Yes" if body.recovered else "No"))
+            return _Told("Error notification", found)
+        case ProtocolViolation() as body:
+            return _Told("Protocol violation notice", (("Violations", _few(body.violations)),))
+        case Escalation() as body:
+            why = (
+                ("Escalation ID", m.message_id),
+                ("Reason", body.reason.text),
+                ("Total time", hours_minutes_seconds(body.total_seconds)),
+            )
+            return _Told("Escalation", why)
+    raise ProtocolError(f"a flow log has no line for {m.body.kind}")
+
+
+def _few(items: Iterable[str]) -> str:
+    listed = list(items)
+    rest = len(listed) - NAMED
+    return "; ".join(listed[:NAMED]) + (f"; and {rest} more" if rest > 0 else "") or "none"
