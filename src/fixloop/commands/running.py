@@ -226,6 +226,8 @@ def _close(
         _apply(state, session, path)
     elif passed and state.tip != snapshot_in(state).commit:
         typer.echo(f"put the fixes into your checkout: fixloop apply {state.issue}", err=True)
+    if outcome.is_settled(state):
+        typer.echo(f"look at it: fixloop report {state.issue} --open", err=True)
     code = outcome.exit_code(state)
     raise typer.Exit(1 if dry and state.outcome is WorkflowOutcome.SKIPPED else code)
 

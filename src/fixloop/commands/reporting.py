@@ -1,0 +1,148 @@
+"""`report`: what came of a feature, as Markdown, as a page to look at, or as JSON."""
+
+import os
+import sys
+import webbrowser
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fixloop.commands.outcome import next_command
+from fixloop.commands.screen import print_lines, say
+from fixloop.commands.session import Issue, ProjectOption, Session, open_session
+from fixloop.engine import load_state
+from fixloop.errors import UsageError
+from fixloop.repository.identity import top_of
+from fixloop.summary import Summary, as_html, as_markdown, summarize
+
+__all__ = ["register"]
+
+STDOUT = "-"
+
+
+class Format(StrEnum):
+    """How a report is written."""
+
+    MARKDOWN = "markdown"
+    HTML = "html"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command()(report)
+
+
+def report(
+    issue: Issue,
+    format: Annotated[
+        Format | None,
+        typer.Option(
+            "--format",
+            help="Text to read, a page to look at, or everything as data.",
+            show_default="markdown; html with --open",
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Where to write it, `-` for stdout.",
+            show_default="stdout; a page goes to .fixloop/reports/feature-ISSUE-validation.html",
+        ),
+    ] = None,
+    open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    project: ProjectOption = None,
+) -> None:
+    """
+    Sum up a feature: phases, iterations, gates, times, fixes, evidence.
+
+    Of a running, paused, aborted, cancelled or completed workflow. The page is one file that needs neither
+    network nor scripts. What is written to a file is named on stdout.
+    """
+    wanted = format or (Format.HTML if open else Format.MARKDOWN)
+    if open and (wanted is not Format.HTML or output == STDOUT):
+        raise UsageError("--open shows the page in a file; use it with --format html and without --output -")
+    with open_session() as session:
+        summary = _summary(session, session.workflow_of(issue, project))
+        target = _target(session, summary, wanted, output)
+    text = _text(summary, wanted)
+    if target is None:
+        typer.echo(text) if wanted is not Format.MARKDOWN else print_lines(text)
+        return
+    _write(target, text)
+    print_lines(str(target))
+    if open:
+        _show(target)
+
+
+def _summary(session: Session, workflow: str) -> Summary:
+    found = session.store.read(workflow)
+    if found is None:
+        raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+    state = load_state(found.snapshot)
+    # What was committed since the snapshot was read belongs to the next report.
+    history = session.store.history(workflow)[: found.version]
+    return summarize(state, history, found.moment, next_command=next_command(state))
+
+
+def _text(summary: Summary, wanted: Format) -> str:
+    if wanted is Format.HTML:
+        return as_html(summary)
+    if wanted is Format.MARKDOWN:
+        return as_markdown(summary)
+    return summary.model_dump_json(indent=2)
+
+
+def _target(session: Session, summary: Summary, wanted: Format, output: str | None) -> Path | None:
+    """The file to write; None for stdout."""
+    if output is not None:
+        return None if output == STDOUT else Path(output).absolute()
+    if wanted is not Format.HTML:
+        return None
+    top, _ = top_of(session.directory)
+    return _reports_folder(top) / f"feature-{summary.issue}-validation.html"
+
+
+def _reports_folder(top: Path) -> Path:
+    own = top / ".fixloop"
+    try:
+        (own / "reports").mkdir(parents=True, exist_ok=True)
+        ignore = own / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write to {own}: {error.strerror}; name a file with --output") from None
+    return own / "reports"
+
+
+def _write(target: Path, text: str) -> None:
+    try:
+        target.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {target}: {error.strerror}; name another file with --output"
+        ) from None
+
+
+def _show(page: Path) -> None:
+    """Open the page where there is a browser to see it in."""
+    if not _has_browser():
+        say(f"no browser can be opened here; open {page} yourself")
+        return
+    try:
+        opened = webbrowser.open(page.as_uri())
+    except (webbrowser.Error, OSError):
+        opened = False
+    if not opened:
+        say(f"the browser could not be opened; open {page} yourself")
+
+
+def _has_browser() -> bool:
+    """True with $BROWSER or a display; a text browser would take over the terminal unasked."""
+    if sys.platform == "darwin" or os.environ.get("BROWSER"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

@@ -1,0 +1,109 @@
+"""The timeline as bars and marks: what to draw, not where."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from fixloop.summary.clean import one_line
+from fixloop.summary.intervals import Activity, Interval
+from fixloop.summary.model import Bar, Mark, Phase
+from fixloop.summary.phases import EndedRun, ended_runs
+from fixloop.summary.recorded import Recorded
+
+__all__ = ["bars_of", "marks_of"]
+
+_MARKS: Final = {
+    "escalation": "escalation",
+    "timeout-reminder": "reminder",
+    "error-notification": "error",
+    "protocol-violation": "violation",
+}
+_FIX_ENDS: Final = {"fix-failed": "failed", "answer-rejected": "rejected", "blocker-signalled": "blocked"}
+
+
+def bars_of(
+    entries: Sequence[Recorded], found: Sequence[Interval], phases: Sequence[Phase]
+) -> tuple[Bar, ...]:
+    """One bar for each stretch of time, in order."""
+    ended = {run.entry: run for run in ended_runs(entries)}
+    counts = {(run.specialist, run.number): run.count for phase in phases for run in phase.runs}
+    numbers: dict[str, int] = {}
+    bars = []
+    for interval in found:
+        run = ended.get(interval.last)
+        if interval.activity is Activity.CHECKS and run is not None:
+            numbers[interval.specialist] = run.number
+        bars.append(_bar(interval, run, entries, counts, numbers.get(interval.specialist, 0)))
+    return tuple(bars)
+
+
+def _bar(
+    interval: Interval,
+    run: EndedRun | None,
+    entries: Sequence[Recorded],
+    counts: dict[tuple[str, int], int],
+    number: int,
+) -> Bar:
+    following = entries[interval.last] if interval.last < len(entries) else None
+    kind, result, count = "engine", "", 0
+    if interval.activity is Activity.CHECKS and run is not None:
+        kind = "confirmation" if run.is_confirmation else "run"
+        result, count = run.result, counts.get((run.specialist, run.number), 0)
+        count = 0 if result == "passed" else count
+    elif interval.activity is Activity.CHECKS:
+        kind, result, number = "run", "running" if following is None else "unfinished", number + 1
+    elif interval.activity is Activity.AGENT:
+        kind, result = "fix", _fix_result(following)
+    elif interval.activity is Activity.PERSON:
+        kind, result = "person", _answer(following)
+    return Bar(
+        kind=kind,
+        specialist=interval.specialist,
+        number=number,
+        result=result,
+        count=count,
+        start=interval.start,
+        end=interval.end,
+        seconds=interval.seconds,
+        away_seconds=interval.away_seconds,
+    )
+
+
+def _fix_result(following: Recorded | None) -> str:
+    if following is None:
+        return "running"
+    if following.kind in _FIX_ENDS:
+        return _FIX_ENDS[following.kind]
+    return "fixed" if following.says("fix-completion") is not None else "unfinished"
+
+
+def _answer(following: Recorded | None) -> str:
+    if following is None:
+        return "waiting"
+    if following.kind == "decision-made":
+        return str(following.event.get("decision", "decided"))
+    return following.kind.replace("-", " ")
+
+
+def marks_of(entries: Sequence[Recorded], bars: Sequence[Bar], found: Sequence[Interval]) -> tuple[Mark, ...]:
+    """Escalations, decisions, reminders, errors and violations, in order."""
+    return tuple(mark for index, entry in enumerate(entries) for mark in _marks(index, entry, bars, found))
+
+
+def _marks(index: int, entry: Recorded, bars: Sequence[Bar], found: Sequence[Interval]) -> Iterator[Mark]:
+    place = next((n for n, each in enumerate(found) if each.first <= index < each.last), len(bars))
+    for said in entry.lines:
+        message = said.message
+        if message.body.kind in _MARKS:
+            text = f"{message.message_id}: {message.summary}"
+            yield Mark(
+                kind=_MARKS[message.body.kind],
+                specialist=message.specialist,
+                at=entry.at,
+                bar=place,
+                text=one_line(text, 400),
+            )
+    if entry.kind in ("decision-made", "cancelled"):
+        decided = str(entry.event.get("decision", "cancel"))
+        text = f"{decided} by {entry.event.get('by', 'User')} {entry.event.get('reason', '')}"
+        before = bars[min(max(place - 1, 0), len(bars) - 1)].specialist if bars else ""
+        yield Mark(kind="decision", specialist=before, at=entry.at, bar=place, text=one_line(text, 400))

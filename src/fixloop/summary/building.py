@@ -1,0 +1,247 @@
+"""From a workflow's state and history to its report: one pure function, which reads no clock and no store."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from fixloop.protocol.log import title
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.state import State, WorkflowOutcome
+from fixloop.store.records import Entry
+from fixloop.summary.bars import bars_of, marks_of
+from fixloop.summary.clean import clean, one_line
+from fixloop.summary.gates import Judged, gates
+from fixloop.summary.intervals import Activity, Interval, Now, intervals
+from fixloop.summary.model import (
+    AtWork,
+    ErrorRow,
+    EscalationRow,
+    Line,
+    Phase,
+    Standing,
+    Summary,
+    Times,
+    Totals,
+)
+from fixloop.summary.phases import phases_of
+from fixloop.summary.recorded import Recorded, recorded
+
+__all__ = ["summarize"]
+
+_ERRORS: Final = {
+    "timeout-reminder": "reminder",
+    "error-notification": "error",
+    "protocol-violation": "violation",
+}
+_STANDINGS: Final = {
+    WorkflowOutcome.ABORTED: Standing.ABORTED,
+    WorkflowOutcome.CANCELLED: Standing.CANCELLED,
+    WorkflowOutcome.SUCCESS: Standing.COMPLETED,
+    WorkflowOutcome.SKIPPED: Standing.COMPLETED,
+}
+
+
+def summarize(state: State, history: Iterable[Entry], now: Moment, *, next_command: str = "") -> Summary:
+    """
+    The report on a workflow, whether it runs, waits or has ended (U18).
+
+    Args:
+        state: As it stands.
+        history: All its entries.
+        now: The present; what goes on is measured up to it, what has ended is not.
+        next_command: What is most likely wanted next.
+    """
+    entries = recorded(history)
+    found = intervals(entries, None if state.ended else Now(max(now.at, state.last_at), now.clock))
+    phases = phases_of(state, entries, found)
+    escalations = tuple(_escalations(entries, None if state.ended else now.at))
+    errors = tuple(_errors(entries))
+    bars = bars_of(entries, found, phases)
+    return Summary(
+        issue=state.issue,
+        name=one_line(state.name),
+        workflow=state.workflow,
+        project=one_line(state.project),
+        protocol_version=state.protocol_version,
+        standing=_standing(state),
+        sentence=_sentence(state),
+        verdict=state.verdict,
+        outcome=state.outcome.value if state.outcome is not None else None,
+        status=state.status.value,
+        owner=state.owner,
+        tree=state.tree,
+        started_at=state.started_at,
+        as_of=state.last_at if state.ended else max(now.at, state.last_at),
+        ended=state.ended,
+        times=_times(found, entries),
+        totals=_totals(phases, escalations, errors, entries),
+        gates=gates(state, _judged(entries)),
+        phases=phases,
+        escalations=escalations,
+        errors=errors,
+        at_work=_at_work(state, found),
+        next_command=next_command,
+        marks=tuple(map(one_line, state.marks)),
+        files=_files(phases),
+        bars=bars,
+        moments=marks_of(entries, bars, found),
+        lines=tuple(_lines(entries)),
+    )
+
+
+def _standing(state: State) -> Standing:
+    if state.outcome is not None:
+        return _STANDINGS[state.outcome]
+    return Standing.PAUSED if state.paused else Standing.RUNNING
+
+
+def _sentence(state: State) -> str:
+    active = state.active
+    where = f"{slot(active.name).phase}, run {active.iteration} of at most {active.max_iterations}"
+    if state.outcome is WorkflowOutcome.SUCCESS:
+        return "Every applicable specialist passed on the final tree."
+    if state.outcome is WorkflowOutcome.SKIPPED:
+        skipped = [slot(entry.name).phase for entry in state.specialists if entry.skipped]
+        return f"Completed with known issues: a person skipped {' and '.join(skipped)}."
+    if state.outcome is not None:
+        return f"{state.outcome.capitalize()} in {where}; not passed."
+    if state.escalation is not None:
+        opened = state.escalation
+        wanted = "a fix by hand" if opened.decision is not None else "a decision"
+        return f"Paused in {where}, waiting for {wanted}: {opened.reason.text}."
+    if state.paused:
+        return f"Paused in {where}."
+    turn = {"agent": "waiting for the main agent's fix", "person": "waiting for a person"}
+    return f"Running: {where}, {turn.get(state.owner, active.status.value)}."
+
+
+def _times(found: Sequence[Interval], entries: Sequence[Recorded]) -> Times:
+    spent = {activity: 0.0 for activity in Activity}
+    for interval in found:
+        spent[interval.activity] += interval.seconds
+    away = sum(interval.away_seconds for interval in found)
+    runs = [entry.run for entry in entries]
+    return Times(
+        total=sum(spent.values()) + away,
+        checks=spent[Activity.CHECKS],
+        agent=spent[Activity.AGENT],
+        person=spent[Activity.PERSON],
+        away=away,
+        engine=spent[Activity.ENGINE],
+        commands=sum(evidence.duration_seconds for run in runs if run for evidence in run.evidence),
+    )
+
+
+def _totals(
+    phases: Sequence[Phase],
+    escalations: Sequence[EscalationRow],
+    errors: Sequence[ErrorRow],
+    entries: Sequence[Recorded],
+) -> Totals:
+    manual = sum(fix.by != "" for phase in phases for fix in phase.fixes)
+    return Totals(
+        iterations=sum(phase.iterations for phase in phases),
+        specialists=sum(phase.iterations > 0 for phase in phases),
+        fix_cycles=sum(len(phase.fixes) for phase in phases) - manual,
+        manual_fixes=manual,
+        confirmations=sum(len(phase.confirmations) for phase in phases),
+        escalations=len(escalations),
+        decisions=sum(row.decision != "" for row in escalations),
+        reminders=sum(row.kind == "reminder" for row in errors),
+        errors=sum(row.kind == "error" for row in errors),
+        messages=sum(len(entry.lines) for entry in entries),
+        files=len(_files(phases)),
+    )
+
+
+def _files(phases: Iterable[Phase]) -> tuple[str, ...]:
+    return tuple(sorted({name for phase in phases for fix in phase.fixes for name in fix.files}))
+
+
+def _judged(entries: Iterable[Recorded]) -> dict[str, Judged]:
+    """Of each specialist the last run that passed or failed; an error that is tried again is neither."""
+    found: dict[str, Judged] = {}
+    for entry in entries:
+        run = entry.run
+        if run is None or run.outcome == "skipped":
+            continue
+        failed = any(change.after == "FAIL" for change in entry.changes)
+        if failed or run.outcome == "passed":
+            found[run.specialist] = Judged(not failed, run.tree, run.evidence, run.failures)
+    return found
+
+
+def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[EscalationRow]:
+    for index, entry in enumerate(entries):
+        said = entry.says("escalation")
+        if said is None or said.message.body.kind != "escalation":
+            continue
+        body = said.message.body
+        answer = next((later for later in entries[index + 1 :] if _answers(later)), None)
+        until = answer.at if answer is not None else now
+        event = answer.event if answer is not None else {}
+        yield EscalationRow(
+            message_id=said.message.message_id,
+            specialist=said.message.specialist,
+            phase=body.phase,
+            reason=body.reason.text,
+            detail=one_line(body.detail, 1000),
+            to=said.message.recipient,
+            at=entry.at,
+            pattern=one_line(body.pattern, 1000),
+            decision=str(event.get("decision", "cancelled")) if event else "",
+            by=one_line(str(event.get("by", "User"))) if event else "",
+            because=one_line(str(event.get("reason", "")), 1000),
+            decided_at=answer.at if answer is not None else None,
+            waited_seconds=max(0.0, (until - entry.at).total_seconds()) if until is not None else 0.0,
+        )
+
+
+def _answers(entry: Recorded) -> bool:
+    return entry.kind in ("decision-made", "cancelled")
+
+
+def _errors(entries: Iterable[Recorded]) -> Iterable[ErrorRow]:
+    for entry in entries:
+        for said in entry.lines:
+            message = said.message
+            if message.body.kind in _ERRORS:
+                yield ErrorRow(
+                    kind=_ERRORS[message.body.kind],
+                    message_id=message.message_id,
+                    specialist=message.specialist,
+                    iteration=message.iteration,
+                    at=message.at,
+                    summary=one_line(message.summary, 1000),
+                )
+
+
+def _at_work(state: State, found: Sequence[Interval]) -> AtWork | None:
+    """What is running, for how long and of how much (A90)."""
+    operation = state.operation
+    if operation is None or state.ended or state.paused or not found:
+        return None
+    return AtWork(
+        operation=operation.name.value,
+        specialist=operation.specialist,
+        iteration=operation.iteration,
+        elapsed_seconds=found[-1].seconds,
+        limit_seconds=operation.limit_seconds,
+    )
+
+
+def _lines(entries: Iterable[Recorded]) -> Iterable[Line]:
+    for entry in entries:
+        for said in entry.lines:
+            message = said.message
+            yield Line(
+                number=message.number,
+                at=message.at,
+                sender=message.sender,
+                recipient=message.recipient,
+                title=title(message),
+                message_id=message.message_id,
+                summary=one_line(message.summary, 500),
+                text=clean(said.rendered),
+            )

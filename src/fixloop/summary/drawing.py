@@ -1,0 +1,224 @@
+"""Where the timeline's bars and marks stand: geometry in pixels, no colours and no markup.
+
+The stretches of a workflow follow one another, so the axis need not be even: where one of them dwarfs the others,
+widths follow the square root of time and nothing becomes too small to see. The axis says when each begins.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from fixloop.protocol.durations import hours_minutes_seconds, minutes_seconds
+from fixloop.summary.model import Bar, Mark, Summary
+
+__all__ = ["Chart", "Column", "chart", "columns"]
+
+ROW: Final = 70
+BAR: Final = 24
+THIN: Final = 12
+_WIDTH: Final = 905
+_WIDEST: Final = 9000
+_TICK: Final = 74
+_MARK: Final = 16
+_PAD: Final = 10
+_LEAST: Final = {"run": 30, "confirmation": 24, "fix": 14, "person": 30, "engine": 2}
+_MANY: Final = 80
+"""With more bars than this each may be narrower; their figures then stand in the tables only."""
+
+
+class Shape(NamedTuple):
+    """One bar as it is drawn."""
+
+    bar: Bar
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+    above: str
+    title: str
+
+
+class Point(NamedTuple):
+    """One mark as it is drawn."""
+
+    mark: Mark
+    x: float
+    y: float
+    letter: str
+    title: str
+
+
+class Tick(NamedTuple):
+    """A line and a label of the axis."""
+
+    x: float
+    label: str
+    anchor: str
+
+
+class Chart(NamedTuple):
+    """All there is to draw."""
+
+    width: int
+    height: int
+    rows: tuple[tuple[str, str], ...]
+    """Specialist and phase."""
+    shapes: tuple[Shape, ...]
+    points: tuple[Point, ...]
+    ticks: tuple[Tick, ...]
+    is_even: bool
+    """The axis is to scale."""
+    has_hours: bool
+    """It counts hours, minutes and seconds, not minutes and seconds."""
+
+
+class Column(NamedTuple):
+    """One run in a specialist's small chart of failures."""
+
+    number: int
+    failures: int
+    passed: bool
+    height: float
+
+
+def chart(summary: Summary) -> Chart:
+    """The timeline of `summary`: a row for each specialist that applies."""
+    rows = tuple((phase.name, phase.title) for phase in summary.phases if phase.applicable)
+    widths, is_even = _widths(summary.bars)
+    starts = [_PAD + each for each in accumulate(widths, initial=0.0)]
+    top = {name: index * ROW for index, (name, _) in enumerate(rows)}
+    shapes = tuple(
+        _shape(bar, starts[n], widths[n], top[bar.specialist])
+        for n, bar in enumerate(summary.bars)
+        if bar.kind != "engine" and bar.specialist in top
+    )
+    return Chart(
+        width=round(starts[-1] + _PAD),
+        height=len(rows) * ROW + 28,
+        rows=rows,
+        shapes=shapes,
+        points=tuple(_points(summary, starts, widths, top)),
+        ticks=tuple(_ticks(summary, starts)),
+        is_even=is_even,
+        has_hours=_has_hours(summary),
+    )
+
+
+def columns(counts: Sequence[tuple[int, int, bool]], height: float = 44.0) -> tuple[Column, ...]:
+    """The bars `3 → 1 → 0` of a specialist: number, failures and whether it passed, of each run."""
+    most = max((count for _, count, _ in counts), default=0)
+    # The square root keeps 1 visible beside 500.
+    return tuple(
+        Column(number, count, passed, max(3.0, height * (count / most) ** 0.5) if count else 3.0)
+        for number, count, passed in counts
+    )
+
+
+def _widths(bars: Sequence[Bar]) -> tuple[list[float], bool]:
+    shrink = min(1.0, _MANY / max(1, len(bars)) + 0.25) if len(bars) > _MANY else 1.0
+    least = [_LEAST[bar.kind] * shrink for bar in bars]
+    width = min(max(_WIDTH, sum(least) * 1.25), _WIDEST) - 2 * _PAD
+    total = sum(bar.seconds for bar in bars)
+    even = [width * bar.seconds / total if total else 0.0 for bar in bars]
+    if total and all(
+        e >= least_one or bar.kind == "engine" for e, least_one, bar in zip(even, least, bars, strict=True)
+    ):
+        return even, True
+    rest = max(0.0, width - sum(least))
+    roots = [bar.seconds**0.5 for bar in bars]
+    share = rest / sum(roots) if sum(roots) else 0.0
+    return [smallest + share * root for smallest, root in zip(least, roots, strict=True)], False
+
+
+def _shape(bar: Bar, x: float, width: float, top: int) -> Shape:
+    height = BAR if bar.kind in ("run", "confirmation") else THIN
+    return Shape(
+        bar=bar,
+        x=round(x + 0.5, 1),
+        y=top + 37 + (BAR - height) / 2,
+        width=round(max(1.0, width - 1), 1),
+        height=height,
+        label=_label(bar, width),
+        above=_above(bar, width),
+        title=described(bar),
+    )
+
+
+def _label(bar: Bar, width: float) -> str:
+    sign = {"passed": "✓", "failed": "✕", "could not run": "✕", "running": "…"}.get(bar.result, "!")
+    if bar.kind in ("run", "confirmation"):
+        full = f"{sign} {bar.count}" if bar.count else sign
+        return next((text for text in (full, sign) if len(text) * 8 <= width), "")
+    return ""
+
+
+def _above(bar: Bar, width: float) -> str:
+    if bar.kind == "run" or (bar.kind == "confirmation" and bar.count):
+        return next((text for text in (f"run {bar.number}", str(bar.number)) if len(text) * 7 <= width), "")
+    if bar.kind == "person" and width >= 60:
+        return _span(bar.seconds)
+    return ""
+
+
+def described(bar: Bar) -> str:
+    """A bar in one sentence, for those who point at it or hear it."""
+    what = {
+        "run": f"Run {bar.number} of {bar.specialist}",
+        "confirmation": f"Confirmation of {bar.specialist} on the final tree",
+        "fix": f"Main agent fixes {bar.specialist}, run {bar.number}",
+        "person": f"A person is waited for, {bar.specialist}",
+    }.get(bar.kind, "fixloop at work")
+    failures = f", {bar.count} failure{'s' * (bar.count != 1)}" if bar.count else ""
+    away = f"; the engine was away for {_span(bar.away_seconds)} more" if bar.away_seconds else ""
+    return f"{what}: {bar.result}{failures}, {_span(bar.seconds)}{away}"
+
+
+def _points(
+    summary: Summary, starts: Sequence[float], widths: Sequence[float], top: dict[str, int]
+) -> Iterator[Point]:
+    free: dict[str, float] = {}
+    for mark in summary.moments:
+        if mark.specialist not in top:
+            continue
+        x = starts[min(mark.bar, len(starts) - 1)]
+        if mark.bar < len(summary.bars):
+            x += widths[mark.bar] * _part(mark.at, summary.bars[mark.bar])
+        x = min(max(x, _MARK / 2, free.get(mark.specialist, 0.0)), starts[-1])
+        free[mark.specialist] = x + _MARK
+        letter = {"escalation": "!", "decision": "D", "reminder": "R", "error": "E"}.get(mark.kind, "V")
+        yield Point(
+            mark, round(x, 1), top[mark.specialist] + 12, letter, f"{mark.kind.capitalize()} {mark.text}"
+        )
+
+
+def _part(at: datetime, bar: Bar) -> float:
+    whole = (bar.end - bar.start).total_seconds()
+    return min(1.0, max(0.0, (at - bar.start).total_seconds() / whole)) if whole else 0.0
+
+
+def _ticks(summary: Summary, starts: Sequence[float]) -> Iterator[Tick]:
+    end = starts[-1]
+    free = 0.0
+    for bar, x in zip(summary.bars, starts, strict=False):
+        if bar.kind != "engine" and x >= free and x + 2 * _TICK <= end:
+            yield Tick(round(x, 1), _since(summary, bar.start), "start")
+            free = x + _TICK
+    yield Tick(round(end, 1), _since(summary, summary.as_of), "end")
+
+
+def _since(summary: Summary, at: datetime) -> str:
+    """`08:32`, or `01:08:32` where the whole takes an hour or more."""
+    seconds = (at - summary.started_at).total_seconds()
+    return hours_minutes_seconds(seconds) if _has_hours(summary) else minutes_seconds(seconds)
+
+
+def _has_hours(summary: Summary) -> bool:
+    return (summary.as_of - summary.started_at).total_seconds() >= 3600
+
+
+def _span(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return minutes_seconds(seconds) if seconds < 3600 else hours_minutes_seconds(seconds)

@@ -1,0 +1,188 @@
+"""The eleven gates (U3), computed from evidence: a gate that no check decided never passes."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from fixloop.protocol.checks import Evidence
+from fixloop.protocol.failures import Failure
+from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.state import SpecialistState, State
+from fixloop.protocol.statuses import Status
+from fixloop.summary.clean import one_line
+from fixloop.summary.model import Gate, GateState
+
+__all__ = ["Judged", "gates"]
+
+
+class Judged(NamedTuple):
+    """The last run of a specialist that came to a result."""
+
+    passed: bool
+    tree: str
+    evidence: tuple[Evidence, ...]
+    failures: tuple[Failure, ...]
+
+
+class _Gate(NamedTuple):
+    name: str
+    specialist: str
+    words: frozenset[str] = frozenset()
+    """A check whose name or command has one of these decides it; empty: every other check does."""
+
+
+#: Words of a check's name count before those of its command, and the first that means something decides.
+_FORMATTING: Final = frozenset({"format", "formatting", "fmt", "black", "isort", "yapf", "prettier", "gofmt"})
+_TYPES: Final = frozenset(
+    {"mypy", "pyright", "basedpyright", "pytype", "pyre", "ty", "tsc", "type", "types", "typing", "typecheck"}
+)
+_LINT: Final = frozenset(
+    {"lint", "linting", "linter", "ruff", "flake8", "pylint", "eslint", "clippy", "docstrings", "vet"}
+)
+_OWASP: Final = frozenset({"owasp", "zap"})
+_WCAG: Final = frozenset({"wcag", "axe", "pa11y", "a11y", "accessibility", "lighthouse"})
+_COVERAGE: Final = "coverage"
+
+_GATES: Final = (
+    _Gate("Unit tests written", "unit-test"),
+    _Gate("Integration tests written", "integration-test"),
+    _Gate("All tests pass", "test-runner"),
+    _Gate(_COVERAGE, "test-runner"),
+    _Gate("Linting", "code-quality", _LINT),
+    _Gate("Type checking", "code-quality", _TYPES),
+    _Gate("Formatting", "code-quality", _FORMATTING),
+    _Gate("Security scan", "security"),
+    _Gate("OWASP Top 10", "security", _OWASP),
+    _Gate("E2E user flows", "e2e-accessibility"),
+    _Gate("WCAG 2.1 AA", "e2e-accessibility", _WCAG),
+)
+_FAMILIES: Final[Mapping[str, tuple[frozenset[str], ...]]] = {
+    "code-quality": (_FORMATTING, _TYPES, _LINT),
+    "security": (_OWASP,),
+    "e2e-accessibility": (_WCAG,),
+}
+_WORD: Final = re.compile(r"[a-z0-9]+")
+_USUAL_COVERAGE: Final = 80.0
+
+
+def gates(state: State, judged: Mapping[str, Judged]) -> tuple[Gate, ...]:
+    """
+    The state of each gate, in the order of the phases.
+
+    Args:
+        state: The workflow.
+        judged: By specialist, its last run that passed or failed.
+    """
+    return tuple(_decided(gate, state, judged.get(gate.specialist)) for gate in _GATES)
+
+
+def _decided(gate: _Gate, state: State, run: Judged | None) -> Gate:
+    entry = state.specialist(gate.specialist)
+    name = _named(gate, run)
+    standing = _without_run(entry, run)
+    if standing is None:
+        assert run is not None
+        standing = _coverage(run) if gate.name == _COVERAGE else _by_checks(gate, entry, run)
+    found, why = standing
+    if found is GateState.PASS and run is not None and run.tree != state.tree and not entry.skipped:
+        found, why = GateState.PENDING, f"{why}, but on an earlier tree: to be confirmed"
+    elif found is GateState.FAIL and entry.skipped:
+        why = f"{why}; skipped by a person"
+    return Gate(name=name, specialist=gate.specialist, state=found, why=one_line(why, 500))
+
+
+def _named(gate: _Gate, run: Judged | None) -> str:
+    if gate.name != _COVERAGE:
+        return gate.name
+    demanded = [e.coverage_gate for e in run.evidence if e.coverage_gate is not None] if run else []
+    return f"Coverage ≥ {max(demanded, default=_USUAL_COVERAGE):g}%"
+
+
+def _without_run(entry: SpecialistState, run: Judged | None) -> tuple[GateState, str] | None:
+    """The state of a gate whose specialist has not judged anything; None when it has."""
+    phase = slot(entry.name).phase
+    if not entry.applicable:
+        skipped = f"every check was skipped: {', '.join(entry.skipped_checks)}"
+        return GateState.NOT_APPLICABLE, skipped if entry.skipped_checks else f"{phase} does not apply"
+    if run is not None:
+        return None
+    if entry.skipped:
+        return GateState.NOT_APPLICABLE, "skipped by a person before any check decided it"
+    begun = entry.status is not Status.PENDING
+    return GateState.PENDING, f"{phase} has {'no result yet' if begun else 'not begun'}"
+
+
+def _coverage(run: Judged) -> tuple[GateState, str]:
+    measured = [e for e in run.evidence if e.coverage_percent is not None and e.coverage_gate is not None]
+    if not measured:
+        return GateState.NOT_APPLICABLE, "no check measures it against a gate"
+    shown = ", ".join(f"{e.coverage_percent:.1f}% by {e.check}" for e in measured)
+    reached = all((e.coverage_percent or 0.0) >= (e.coverage_gate or 0.0) for e in measured)
+    return (GateState.PASS if reached else GateState.FAIL), shown
+
+
+def _by_checks(gate: _Gate, entry: SpecialistState, run: Judged) -> tuple[GateState, str]:
+    deciding = [e for e in run.evidence if _decides(gate, e)]
+    unnamed = {failure.check for failure in run.failures} - {e.check for e in run.evidence}
+    if unnamed or (not run.evidence and not run.passed):
+        return GateState.FAIL, _broken(run)
+    if not deciding:
+        skipped = [name for name in entry.skipped_checks if _family(gate.specialist, name, "") == gate.words]
+        if skipped:
+            return GateState.NOT_APPLICABLE, f"skipped: {', '.join(skipped)}"
+        return GateState.NOT_APPLICABLE, "no check decides it"
+    failed = [e for e in deciding if _failures(gate, e, run)]
+    if failed:
+        return GateState.FAIL, "; ".join(_shown(e, len(_failures(gate, e, run))) for e in failed)
+    return GateState.PASS, "; ".join(_shown(e) for e in deciding)
+
+
+def _decides(gate: _Gate, evidence: Evidence) -> bool:
+    return _family(gate.specialist, evidence.check, evidence.command) == gate.words
+
+
+def _family(specialist: str, name: str, command: str) -> frozenset[str]:
+    """The words of the gate that a check decides; none for the specialist's general one."""
+    # Options say how a tool prints (`--format`), folders where it looks; neither says what it checks.
+    parts = command.replace(specialist, "").split()
+    arguments = (part.rpartition("/")[2] for part in parts if part[0] != "-" and "=" not in part)
+    named = "" if name in (specialist, "ruff") else name  # ruff lints and formats: its command tells which
+    for words in (_WORD.findall(named.casefold()), _WORD.findall(" ".join(arguments).casefold())):
+        for word, following in pairwise([*words, ""]):
+            told = following if (word, following) == ("ruff", "format") else word
+            for family in _FAMILIES.get(specialist, ()):
+                if told in family:
+                    return family
+    return frozenset()
+
+
+def _failures(gate: _Gate, evidence: Evidence, run: Judged) -> Sequence[Failure]:
+    """What the check found; a measured coverage is a gate of its own (G24)."""
+    if run.passed:
+        return ()
+    of_check = [failure for failure in run.failures if failure.check == evidence.check]
+    if gate.specialist == "test-runner" and evidence.coverage_percent is not None:
+        return [failure for failure in of_check if not failure.measure]
+    return of_check
+
+
+def _broken(run: Judged) -> str:
+    names = _listed(failure.name for failure in run.failures)
+    return f"fails: {names}" if names else "it failed and named no failure"
+
+
+def _shown(evidence: Evidence, failed: int = 0) -> str:
+    counts = evidence.counts
+    if failed:
+        return f"{evidence.check}: {failed} failure{'s' * (failed != 1)}"
+    if counts.total:
+        skipped = f", {counts.skipped} skipped" if counts.skipped else ""
+        return f"{evidence.check}: {counts.passed} of {counts.total} passed{skipped}"
+    return f"{evidence.check}: exit code {evidence.exit_code}"
+
+
+def _listed(names: Iterable[str], most: int = 3) -> str:
+    found = list(names)
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + more

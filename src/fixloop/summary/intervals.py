@@ -1,0 +1,131 @@
+"""Who was busy when: a history cut into stretches, one after the other and without gaps.
+
+A validation workflow does one thing at a time, so the stretches add up to its whole duration. Reads entries and
+times, no clock. What a stretch was is known from what came before it, how it ended from the entry that ends it.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from fixloop.protocol.messages import Decision
+from fixloop.protocol.statuses import Status
+from fixloop.summary.recorded import Recorded
+
+__all__ = ["Activity", "Interval", "Now", "intervals"]
+
+#: Wall time and engine time of one machine differ by less; more means that the engine was away (K34).
+_AWAY_SECONDS: Final = 2.0
+
+
+class Activity(StrEnum):
+    """What a stretch of time went into."""
+
+    CHECKS = "checks"
+    AGENT = "agent"
+    PERSON = "person"
+    ENGINE = "engine"
+
+
+_BY_STATUS: Final = {
+    Status.AWAITING_FIX: Activity.AGENT,
+    Status.FIXING: Activity.AGENT,
+    Status.IN_PROGRESS: Activity.CHECKS,
+    Status.RE_CHECKING: Activity.CHECKS,
+    Status.ESCALATED: Activity.PERSON,
+    Status.FAIL: Activity.ENGINE,
+    # Behind a phase that is done comes the next one's run, or a confirmation, which says nothing (K37).
+    Status.PASS: Activity.CHECKS,
+    Status.COMPLETED: Activity.CHECKS,
+}
+#: These end an attempt although the same work goes on.
+_ATTEMPTS: Final = frozenset({"run-finished", "fix-failed", "answer-rejected", "decision-made"})
+
+
+class Now(NamedTuple):
+    """Where a workflow that goes on is cut off."""
+
+    at: datetime
+    clock: float
+
+
+class Interval(NamedTuple):
+    """A stretch with one activity for one specialist."""
+
+    activity: Activity
+    specialist: str
+    start: datetime
+    end: datetime
+    seconds: float
+    """Without what the engine was away."""
+    away_seconds: float
+    first: int
+    """The entry it begins with."""
+    last: int
+    """The entry that ends it; one behind the last entry while it goes on."""
+
+
+def intervals(entries: Sequence[Recorded], now: Now | None) -> list[Interval]:
+    """
+    The stretches of a history, in order.
+
+    Args:
+        entries: All of them, at least one.
+        now: The present of a workflow that goes on, None for one that has ended.
+    """
+    joined: list[Interval] = []
+    for stretch in _between(entries, now):
+        before = joined[-1] if joined else None
+        if before is not None and _goes_on(before, stretch, entries):
+            joined[-1] = before._replace(
+                end=stretch.end,
+                seconds=before.seconds + stretch.seconds,
+                away_seconds=before.away_seconds + stretch.away_seconds,
+                last=stretch.last,
+            )
+        else:
+            joined.append(stretch)
+    return joined
+
+
+def _between(entries: Sequence[Recorded], now: Now | None) -> Iterator[Interval]:
+    """One stretch between each entry and the next."""
+    activity, specialist = Activity.ENGINE, ""
+    for index, entry in enumerate(entries):
+        activity = _activity(entry, activity)
+        if entry.changes:
+            specialist = entry.changes[-1].specialist
+        following = entries[index + 1] if index + 1 < len(entries) else None
+        until = now if following is None else Now(following.at, following.clock)
+        if until is None:
+            return
+        run = following.run if following is not None else None
+        if run is not None:
+            specialist = run.specialist
+        wall = max(0.0, (until.at - entry.at).total_seconds())
+        away = max(0.0, wall - max(0.0, until.clock - entry.clock))
+        if away < _AWAY_SECONDS or activity is Activity.PERSON:
+            away = 0.0
+        end = max(entry.at, until.at)
+        yield Interval(activity, specialist, entry.at, end, wall - away, away, index, index + 1)
+
+
+def _activity(entry: Recorded, before: Activity) -> Activity:
+    """What goes on behind `entry`."""
+    if entry.says("escalation") is not None:
+        return Activity.PERSON
+    if entry.changes:
+        return _BY_STATUS[Status(entry.changes[-1].after)]
+    if entry.kind == "decision-made":
+        waits = entry.event.get("decision") == Decision.MANUAL_FIX.value
+        return Activity.PERSON if waits else Activity.ENGINE
+    if entry.kind == "manual-fix-done":
+        return Activity.CHECKS
+    return before
+
+
+def _goes_on(before: Interval, stretch: Interval, entries: Sequence[Recorded]) -> bool:
+    """True when the entry between them ended nothing: a receipt, a reminder, a note."""
+    same = (before.activity, before.specialist) == (stretch.activity, stretch.specialist)
+    return same and entries[stretch.first].kind not in _ATTEMPTS

@@ -1,0 +1,307 @@
+"""What a report says, as values: the shape of `fixloop report --format json`.
+
+Durations are seconds; times are aware UTC. Texts are as tools and agents wrote them, without control characters.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.protocol.checks import Evidence
+
+__all__ = [
+    "AtWork",
+    "Bar",
+    "Confirmation",
+    "ErrorRow",
+    "EscalationRow",
+    "Finding",
+    "FixRow",
+    "Gate",
+    "GateState",
+    "Line",
+    "Mark",
+    "Phase",
+    "RunRow",
+    "Standing",
+    "Summary",
+    "Times",
+    "Totals",
+]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Standing(StrEnum):
+    """How far the workflow is."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    ABORTED = "aborted"
+    CANCELLED = "cancelled"
+
+
+class GateState(StrEnum):
+    """The four states of a gate (U3)."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    PENDING = "pending"
+    NOT_APPLICABLE = "N/A"
+
+
+class Gate(_Value):
+    """One of the eleven gates (U3)."""
+
+    name: str
+    specialist: str
+    state: GateState
+    why: str
+    """What decided it, or why nothing did."""
+
+
+class Times(_Value):
+    """Where the time went; `total` is the sum of the others, `commands` a part of `checks`."""
+
+    total: float = 0.0
+    checks: float = 0.0
+    """From asking for a run to its result."""
+    agent: float = 0.0
+    """Waiting for the main agent's fix."""
+    person: float = 0.0
+    """Waiting for a decision or a fix by hand."""
+    away: float = 0.0
+    """The engine was away, and no clock ran (K34)."""
+    engine: float = 0.0
+    """fixloop's own steps."""
+    commands: float = 0.0
+    """What the checks' commands took by themselves."""
+
+
+class Totals(_Value):
+    """Counted from the history, never copied (U18)."""
+
+    iterations: int = 0
+    specialists: int = 0
+    """Specialists that were invoked."""
+    fix_cycles: int = 0
+    """Fixes of the main agent that were taken."""
+    manual_fixes: int = 0
+    confirmations: int = 0
+    escalations: int = 0
+    decisions: int = 0
+    reminders: int = 0
+    errors: int = 0
+    messages: int = 0
+    files: int = 0
+
+
+class Finding(_Value):
+    """One failure as a report names it."""
+
+    name: str
+    location: str = ""
+    error_type: str = ""
+    """Empty where the headline begins with it."""
+    headline: str = ""
+
+
+class RunRow(_Value):
+    """One run that came to a result (A93)."""
+
+    specialist: str
+    number: int
+    max_iterations: int
+    result: str
+    """`passed`, `failed` or `could not run`."""
+    at: datetime
+    seconds: float
+    count: int = 0
+    findings: tuple[Finding, ...] = ()
+    resolved: int = 0
+    persisting: int = 0
+    new: int = 0
+    coverage: str = ""
+    tree: str = ""
+    fixes: tuple[str, ...] = ()
+    """What was done in answer to it."""
+    from_confirmation: bool = False
+    """It began as a confirmation and failed (K37)."""
+
+
+class FixRow(_Value):
+    """One fix that was taken."""
+
+    specialist: str
+    iteration: int
+    """The run it answers (K2)."""
+    by: str
+    at: datetime
+    seconds: float
+    """From the failure report, or from the escalation, to the fix."""
+    summary: str = ""
+    fixes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+
+
+class Confirmation(_Value):
+    """One run on the final tree (K37)."""
+
+    specialist: str
+    result: str
+    """`passed`, `failed` or `error`."""
+    at: datetime
+    seconds: float
+    tree: str
+
+
+class Phase(_Value):
+    """One specialist's part."""
+
+    name: str
+    title: str
+    applicable: bool
+    status: str
+    result: str
+    """One or a few words: `passed`, `not reached`, `failed, skipped by a person` …"""
+    iterations: int
+    max_iterations: int
+    history: tuple[int, ...] = ()
+    """The failure count of each run."""
+    times: Times = Times()
+    runs: tuple[RunRow, ...] = ()
+    fixes: tuple[FixRow, ...] = ()
+    confirmations: tuple[Confirmation, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    """What its last pass rests on."""
+    coverage: str = ""
+    known_issues: tuple[str, ...] = ()
+    skipped_checks: tuple[str, ...] = ()
+    pattern: str = ""
+    """What the runs have in common (A94); empty where the last one passed."""
+
+
+class EscalationRow(_Value):
+    """One pause, and what a person decided."""
+
+    message_id: str
+    specialist: str
+    phase: str
+    reason: str
+    detail: str
+    to: str
+    at: datetime
+    pattern: str = ""
+    decision: str = ""
+    """Empty while it is open."""
+    by: str = ""
+    because: str = ""
+    decided_at: datetime | None = None
+    waited_seconds: float = 0.0
+    """Until the decision; until now while it is open."""
+
+
+class ErrorRow(_Value):
+    """A reminder, an error or a violation of the protocol, with its context (A91)."""
+
+    kind: str
+    message_id: str
+    specialist: str
+    iteration: int
+    at: datetime
+    summary: str
+
+
+class AtWork(_Value):
+    """What somebody is expected to finish (A90)."""
+
+    operation: str
+    specialist: str
+    iteration: int
+    elapsed_seconds: float
+    limit_seconds: float | None
+
+
+class Bar(_Value):
+    """A stretch of the timeline: one thing that somebody did."""
+
+    kind: str
+    """`run`, `confirmation`, `fix`, `person` or `engine`."""
+    specialist: str
+    number: int
+    """The run it is, or answers."""
+    result: str
+    """How it ended: `passed`, `failed`, `error`, `fixed`, `rejected`, `unfinished`, `running` …"""
+    count: int = 0
+    start: datetime
+    end: datetime
+    seconds: float
+    """Engine time: without what the engine was away."""
+    away_seconds: float = 0.0
+
+
+class Mark(_Value):
+    """A moment of the timeline."""
+
+    kind: str
+    """`escalation`, `decision`, `reminder`, `error` or `violation`."""
+    specialist: str
+    at: datetime
+    bar: int
+    """The bar it lies in or at the start of."""
+    text: str
+
+
+class Line(_Value):
+    """One line of the conversation with what was said (A85)."""
+
+    number: int
+    at: datetime
+    sender: str
+    recipient: str
+    title: str
+    message_id: str
+    summary: str
+    text: str
+    further: int = 0
+    """Characters that were cut off."""
+
+
+class Summary(_Value):
+    """The whole report."""
+
+    issue: int
+    name: str
+    workflow: str
+    project: str
+    protocol_version: str
+    standing: Standing
+    sentence: str
+    """The verdict or the present, in one sentence."""
+    verdict: str | None
+    outcome: str | None
+    status: str
+    owner: str
+    tree: str
+    started_at: datetime
+    as_of: datetime
+    """The end of an ended workflow, else when the report was made."""
+    ended: bool
+    times: Times
+    totals: Totals
+    gates: tuple[Gate, ...]
+    phases: tuple[Phase, ...]
+    escalations: tuple[EscalationRow, ...] = ()
+    errors: tuple[ErrorRow, ...] = ()
+    at_work: AtWork | None = None
+    next_command: str = ""
+    marks: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    bars: tuple[Bar, ...] = ()
+    moments: tuple[Mark, ...] = ()
+    lines: tuple[Line, ...] = ()

@@ -1,0 +1,144 @@
+"""The report as Markdown and as one HTML page; the layout is in the templates beside.
+
+Every expression in them is escaped, in Markdown and in HTML alike, so that what tools and agents wrote stays text.
+The page stands alone: no script, no font, no picture, no address to load from.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from fixloop.protocol import durations, markdown
+from fixloop.protocol.checks import Counts
+from fixloop.protocol.markdown import Verbatim
+from fixloop.summary.drawing import Column, chart, columns
+from fixloop.summary.model import Phase, RunRow, Summary
+from fixloop.summary.trimming import Cut, trimmed
+
+__all__ = ["MOST_BYTES", "as_html", "as_markdown"]
+
+MOST_BYTES: Final = 2_000_000
+"""No page is longer; a workflow that says more is cut, with counts of what is left out."""
+
+
+def as_markdown(summary: Summary) -> str:
+    """The report as Markdown, without the conversation, which is `fixloop log`'s."""
+    return _fitting(summary, _MARKDOWN, 0.4)
+
+
+def as_html(summary: Summary) -> str:
+    """The report as one self-contained page."""
+    return _fitting(summary, _HTML, 1.0)
+
+
+def _fitting(summary: Summary, template: Template, part: float) -> str:
+    """The page with as much of everything as goes into it."""
+    while True:
+        page = _filled(summary, trimmed(summary, Cut(part)), template)
+        if len(page.encode(errors="replace")) <= MOST_BYTES or part < 0.001:
+            return page
+        part /= 2
+
+
+def _filled(whole: Summary, shown: Summary, template: Template) -> str:
+    return template.render(
+        s=shown,
+        whole=whole,
+        chart=chart(shown),
+        history=sorted((run for phase in shown.phases for run in phase.runs), key=lambda run: run.at),
+        confirmations=sorted(
+            (each for phase in shown.phases for each in phase.confirmations), key=lambda each: each.at
+        ),
+        left_out=len(whole.lines) - len(shown.lines),
+    )
+
+
+def _columns(phase: Phase) -> tuple[Column, ...]:
+    return columns([(run.number, run.count, run.result == "passed") for run in phase.runs[-60:]])
+
+
+def _span(seconds: float) -> str:
+    """`4.2 s`, `08:32` or `14:10:00`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    whole = durations.hours_minutes_seconds(seconds)
+    return whole if seconds >= 3600 else durations.minutes_seconds(seconds)
+
+
+def _part(seconds: float, total: float) -> str:
+    """A percentage for a bar's width; what took any time stays visible."""
+    return f"{max(0.5, 100 * seconds / total):.2f}" if total and seconds else "0"
+
+
+def _counts(counts: Counts) -> str:
+    if not counts.total:
+        return "–"
+    parts = [f"{counts.passed} of {counts.total} passed"]
+    for name in ("failed", "errors", "skipped"):
+        if getattr(counts, name):
+            parts.append(f"{getattr(counts, name)} {name}")
+    return ", ".join(parts)
+
+
+def _progress(run: RunRow) -> str:
+    """What changed since the run before (A93)."""
+    parts = [(run.resolved, "resolved"), (run.persisting, "persisting"), (run.new, "new")]
+    return ", ".join(f"{count} {word}" for count, word in parts if count)
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _clock(at: datetime) -> str:
+    return durations.stamp(at)[11:]
+
+
+def _short(digest: str, most: int = 12) -> str:
+    return digest[:most]
+
+
+def _escaped(value: object) -> object:
+    if type(value) is Verbatim or not isinstance(value, str):
+        return value
+    return markdown.line(value)
+
+
+def _listed(values: Sequence[str], total: int) -> str:
+    """`a, b and 3 more`."""
+    more = f" and {total - len(values)} more" if total > len(values) else ""
+    return ", ".join(values) + more
+
+
+def _template(name: str, **options: Any) -> Template:
+    environment = Environment(  # nosec B701: Markdown is escaped by `finalize`, HTML by `autoescape`
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=StrictUndefined,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        **options,
+    )
+    environment.filters |= {
+        "cell": markdown.cell,
+        "clock": _clock,
+        "columns": _columns,
+        "counts": _counts,
+        "day": durations.stamp,
+        "hours": durations.hours_minutes_seconds,
+        "listed": _listed,
+        "part": _part,
+        "plural": _plural,
+        "progress": _progress,
+        "short": _short,
+        "span": _span,
+    }
+    return environment.get_template(name)
+
+
+_MARKDOWN: Final = _template("report.md.j2", finalize=_escaped)
+_HTML: Final = _template("report.html.j2", autoescape=True)

@@ -1,0 +1,241 @@
+"""Each specialist's part of the report: its runs, fixes, confirmations, times and evidence."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from fixloop.protocol import analysis, diagnosis
+from fixloop.protocol.checks import Evidence
+from fixloop.protocol.messages import Reason
+from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.state import FailureRef, Run, SpecialistState, State
+from fixloop.protocol.statuses import Status
+from fixloop.summary.clean import one_line
+from fixloop.summary.intervals import Activity, Interval
+from fixloop.summary.model import Confirmation, Finding, FixRow, Phase, RunRow, Times
+from fixloop.summary.recorded import Recorded
+
+__all__ = ["ended_runs", "phases_of"]
+
+_RESULTS: Final = {
+    Status.PENDING: "not reached",
+    Status.COMPLETED: "passed",
+    Status.PASS: "passed",
+    Status.ESCALATED: "escalated",
+    Status.FAIL: "failed",
+    Status.AWAITING_FIX: "failed, fix requested",
+    Status.FIXING: "failed, being fixed",
+    Status.IN_PROGRESS: "running",
+    Status.RE_CHECKING: "running again",
+}
+
+
+class EndedRun(NamedTuple):
+    """What a stretch of checks came to."""
+
+    specialist: str
+    number: int
+    """The run's; of a confirmation that passed, the run it confirms."""
+    result: str
+    """`passed`, `failed`, `could not run`, `error` or `skipped`."""
+    is_confirmation: bool
+    entry: int
+
+
+def ended_runs(entries: Sequence[Recorded]) -> Iterator[EndedRun]:
+    """Every attempt of a specialist that was recorded, in order."""
+    for index, entry in enumerate(entries):
+        event = entry.run
+        if event is None:
+            continue
+        failed = any(change.after == Status.FAIL.value for change in entry.changes)
+        confirms = event.step == "confirm"
+        # A confirmation that fails is run n+1, unless no run was left for it (K37).
+        becomes_run = confirms and entry.says("revalidation-trigger") is not None
+        result = ("could not run" if event.outcome == "error" else "failed") if failed else event.outcome
+        yield EndedRun(event.specialist, event.iteration + becomes_run, result, confirms, index)
+
+
+def phases_of(state: State, entries: Sequence[Recorded], found: Sequence[Interval]) -> tuple[Phase, ...]:
+    """All six, in their fixed order."""
+    runs = list(ended_runs(entries))
+    return tuple(_phase(state, entry.name, entries, found, runs) for entry in state.specialists)
+
+
+def _phase(
+    state: State,
+    name: str,
+    entries: Sequence[Recorded],
+    found: Sequence[Interval],
+    runs: Sequence[EndedRun],
+) -> Phase:
+    entry = state.specialist(name)
+    by_end = {interval.last: interval for interval in found}
+    own = [run for run in runs if run.specialist == entry.name]
+    own_intervals = [interval for interval in found if interval.specialist == entry.name]
+    last = entry.last_run
+    return Phase(
+        name=entry.name,
+        title=slot(entry.name).phase,
+        applicable=entry.applicable,
+        status=entry.status.value,
+        result=_result(entry),
+        iterations=entry.iteration if entry.applicable else 0,
+        max_iterations=entry.max_iterations,
+        history=analysis.history(entry.runs),
+        times=_times(own_intervals, [entries[run.entry] for run in own]),
+        runs=tuple(_rows(entry, own, by_end)),
+        fixes=tuple(_fixes(entry.name, entries)),
+        confirmations=tuple(_confirmations(own, entries, by_end)),
+        evidence=tuple(map(_evidence, entry.evidence)),
+        coverage=one_line(last.coverage) if last is not None else "",
+        known_issues=tuple(map(one_line, entry.known_issues)),
+        skipped_checks=tuple(map(one_line, entry.skipped_checks)),
+        pattern=_pattern(entry, state.limits.deadlock_window),
+    )
+
+
+def _result(entry: SpecialistState) -> str:
+    if not entry.applicable:
+        return "does not apply"
+    return "failed, skipped by a person" if entry.skipped else _RESULTS[entry.status]
+
+
+def _pattern(entry: SpecialistState, window: int | None) -> str:
+    last = entry.last_run
+    stands = last is not None and not last.passed
+    return one_line(diagnosis.pattern(entry, Reason.MAX_ITERATIONS, window), 1000) if stands else ""
+
+
+def _times(found: Iterable[Interval], ended: Iterable[Recorded]) -> Times:
+    spent = dict.fromkeys(Activity, 0.0)
+    away = 0.0
+    for interval in found:
+        spent[interval.activity] += interval.seconds
+        away += interval.away_seconds
+    runs = [entry.run for entry in ended]
+    return Times(
+        total=sum(spent.values()) + away,
+        checks=spent[Activity.CHECKS],
+        agent=spent[Activity.AGENT],
+        person=spent[Activity.PERSON],
+        away=away,
+        engine=spent[Activity.ENGINE],
+        commands=sum(each.duration_seconds for run in runs if run for each in run.evidence),
+    )
+
+
+def _rows(
+    entry: SpecialistState, own: Sequence[EndedRun], by_end: Mapping[int, Interval]
+) -> Iterator[RunRow]:
+    ended = {run.number: run for run in own if run.result in ("passed", "failed", "could not run")}
+    # A confirmation that passes has its run's number and is not that run.
+    ended |= {run.number: run for run in own if run.result == "passed" and not run.is_confirmation}
+    for previous, run in zip((None, *entry.runs), entry.runs, strict=False):
+        known = ended.get(run.number)
+        interval = by_end.get(known.entry) if known is not None else None
+        yield _row(entry, previous, run, interval, known is not None and known.is_confirmation)
+
+
+def _row(
+    entry: SpecialistState, previous: Run | None, run: Run, interval: Interval | None, confirmed: bool
+) -> RunRow:
+    change = analysis.comparison(previous, run)
+    return RunRow(
+        specialist=entry.name,
+        number=run.number,
+        max_iterations=entry.max_iterations,
+        result="passed" if run.passed else "could not run" if run.could_not_run else "failed",
+        at=run.at,
+        seconds=interval.seconds if interval is not None else 0.0,
+        count=run.count,
+        findings=tuple(map(_finding, run.failures)),
+        resolved=len(change.resolved),
+        persisting=len(change.persisting),
+        new=len(change.new),
+        coverage=one_line(run.coverage),
+        tree=run.tree,
+        fixes=tuple(one_line(fix, 500) for fix in run.fixes),
+        from_confirmation=confirmed,
+    )
+
+
+def _finding(ref: FailureRef) -> Finding:
+    where = f"{ref.file}:{ref.line}" if ref.file and ref.line is not None else ref.file
+    error_type, headline = one_line(ref.error_type, 80), one_line(ref.headline, 160)
+    return Finding(
+        name=one_line(ref.name, 160),
+        location=one_line(where, 200),
+        # Most tools begin their message with the type.
+        error_type="" if headline.startswith(error_type) else error_type,
+        headline=headline,
+    )
+
+
+def _fixes(name: str, entries: Sequence[Recorded]) -> Iterator[FixRow]:
+    """The main agent's, from its messages; a person's, from the event, for which there is no message."""
+    escalated = None
+    for entry in entries:
+        said = entry.says("fix-completion")
+        if (
+            said is not None
+            and said.message.specialist == name
+            and said.message.body.kind == "fix-completion"
+        ):
+            body = said.message.body
+            yield FixRow(
+                specialist=name,
+                iteration=said.message.iteration,
+                by="",
+                at=entry.at,
+                seconds=body.duration_seconds,
+                summary=one_line(body.summary, 500),
+                fixes=tuple(one_line(fix, 500) for fix in body.fixes),
+                files=tuple(map(one_line, body.files)),
+                marks=tuple(map(one_line, body.marks)),
+            )
+        if entry.says("escalation") is not None:
+            escalated = entry
+        if entry.kind == "manual-fix-done" and entry.changes and entry.changes[-1].specialist == name:
+            yield _by_hand(name, entry, escalated)
+
+
+def _by_hand(name: str, entry: Recorded, escalated: Recorded | None) -> FixRow:
+    trigger = entry.says("revalidation-trigger")
+    summary = one_line(str(entry.event.get("summary", "")), 500)
+    return FixRow(
+        specialist=name,
+        iteration=trigger.message.iteration - 1 if trigger is not None else 0,
+        by=one_line(str(entry.event.get("by", "User"))),
+        at=entry.at,
+        seconds=(entry.at - escalated.at).total_seconds() if escalated is not None else 0.0,
+        summary=summary,
+        fixes=(summary,) if summary else (),
+        files=tuple(one_line(str(file)) for file in entry.event.get("files", ())),
+        marks=tuple(one_line(str(mark)) for mark in entry.event.get("marks", ())),
+    )
+
+
+def _confirmations(
+    own: Iterable[EndedRun], entries: Sequence[Recorded], by_end: Mapping[int, Interval]
+) -> Iterator[Confirmation]:
+    for run in own:
+        event = entries[run.entry].run
+        if run.is_confirmation and event is not None:
+            interval = by_end.get(run.entry)
+            yield Confirmation(
+                specialist=run.specialist,
+                result=run.result,
+                at=entries[run.entry].at,
+                seconds=interval.seconds if interval is not None else 0.0,
+                tree=event.tree,
+            )
+
+
+def _evidence(evidence: Evidence) -> Evidence:
+    return evidence.model_copy(
+        update={
+            "check": one_line(evidence.check),
+            "command": one_line(evidence.command, 500),
+            "interpreter": one_line(evidence.interpreter),
+        }
+    )

@@ -1,0 +1,80 @@
+"""A report cut to what people can read: what is left out is counted, and stands in the log."""
+
+from typing import Final
+
+from fixloop.summary.model import FixRow, Line, Phase, RunRow, Summary
+
+__all__ = ["Cut", "trimmed"]
+
+FINDINGS: Final = 50
+TEXT: Final = 16_000
+LINES: Final = 1000
+RUNS: Final = 400
+NAMES: Final = 200
+BARS: Final = 3000
+
+
+class Cut:
+    """How much is shown; `part` of the usual amount, at most 1."""
+
+    def __init__(self, part: float) -> None:
+        self.findings = max(1, int(FINDINGS * part))
+        self.text = max(200, int(TEXT * part))
+        self.lines = max(20, int(LINES * part))
+        self.runs = max(10, int(RUNS * part))
+        self.bars = max(60, int(BARS * part))
+        self.names = max(10, int(NAMES * part))
+
+
+def trimmed(summary: Summary, cut: Cut) -> Summary:
+    """`summary` with shorter texts and lists; its figures stay those of the whole."""
+    bars = summary.bars[-cut.bars :]
+    gone = len(summary.bars) - len(bars)
+    moments = (
+        mark.model_copy(update={"bar": mark.bar - gone}) for mark in summary.moments if mark.bar >= gone
+    )
+    return summary.model_copy(
+        update={
+            "phases": tuple(_phase(phase, cut) for phase in summary.phases),
+            "escalations": summary.escalations[-cut.runs :],
+            "errors": summary.errors[-cut.runs :],
+            "marks": summary.marks[: cut.names],
+            "files": summary.files[: cut.names],
+            "bars": bars,
+            "moments": tuple(moments),
+            "lines": tuple(_line(line, cut) for line in summary.lines[-cut.lines :]),
+        }
+    )
+
+
+def _phase(phase: Phase, cut: Cut) -> Phase:
+    return phase.model_copy(
+        update={
+            "runs": tuple(_run(run, cut) for run in phase.runs[-cut.runs :]),
+            "fixes": tuple(_fix(fix, cut) for fix in phase.fixes[-cut.runs :]),
+            "confirmations": phase.confirmations[-cut.runs :],
+            "known_issues": phase.known_issues[: cut.names],
+            "skipped_checks": phase.skipped_checks[: cut.names],
+        }
+    )
+
+
+def _run(run: RunRow, cut: Cut) -> RunRow:
+    return run.model_copy(update={"findings": run.findings[: cut.findings], "fixes": run.fixes[: cut.names]})
+
+
+def _fix(fix: FixRow, cut: Cut) -> FixRow:
+    return fix.model_copy(
+        update={
+            "fixes": fix.fixes[: cut.names],
+            "files": fix.files[: cut.names],
+            "marks": fix.marks[: cut.names],
+        }
+    )
+
+
+def _line(line: Line, cut: Cut) -> Line:
+    further = len(line.text) - cut.text
+    return (
+        line.model_copy(update={"text": line.text[: cut.text], "further": further}) if further > 0 else line
+    )

@@ -1,0 +1,402 @@
+"""The report after the last phase: the same figures as the history, whatever state the workflow is in (U18, U3)."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from fixloop.protocol.checks import Counts, Evidence
+from fixloop.protocol.events import Cancelled, RunFinished
+from fixloop.protocol.failures import Failure
+from fixloop.protocol.specialists import NAMES
+from fixloop.summary import Summary, as_markdown
+from fixloop.summary.model import GateState, Standing
+from tests.scenarios.report import report_on
+from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, failure, passes
+from tests.scenarios.stage import Answers, Runs, Stage
+
+GOLDEN: Final = Path(__file__).parents[1] / "unit" / "golden"
+FEATURE_47: Final = [
+    failure("test_sequential_invocation", file="test_validation_coordinator.py", line=12),
+    failure("test_failure_tracking", file="test_validation_coordinator.py", error_type="KeyError"),
+    failure("test_workflow_completion", file="test_validation_coordinator.py", error_type="AttributeError"),
+]
+
+
+def feature_47() -> Stage:
+    """S3 with the seed's own clock: 08:32 to the first fix, 00:24:15 in all."""
+    runs = [
+        fails(*FEATURE_47, coverage="73.2% (target: ≥80%)"),
+        fails(FEATURE_47[0], coverage="79.0% (target: ≥80%)", takes_seconds=120),
+        passes(coverage="87.3% (target: ≥80%)", takes_seconds=130),
+    ]
+    fixes = [
+        Fix(
+            "two of three mended", ("called in order", "tracked"), ("src/coordinator.py",), takes_seconds=512
+        ),
+        Fix("the last one", ("completed",), ("src/coordinator.py", "src/state.py"), takes_seconds=693),
+    ]
+    return Stage(runs, answers=fixes, issue=47, name="Validation coordinator", fixer="command").run()
+
+
+def back_end(confirmations: dict[str, Runs] | None = None) -> Stage:
+    """S16: runs 1, 1, 3, 1, 2, the sixth does not apply."""
+    runs: dict[str, Runs] = {
+        "unit-test": [passes(takes_seconds=40), passes(takes_seconds=41)],
+        "integration-test": [passes(takes_seconds=75)],
+        "test-runner": [
+            fails("a", "b", "c", takes_seconds=90),
+            fails("b", takes_seconds=95),
+            passes(takes_seconds=93),
+        ],
+        "code-quality": [passes(takes_seconds=20)],
+        "security": [fails("secret", takes_seconds=30), passes(takes_seconds=28)],
+    }
+    answers = [Fix(takes_seconds=512), Fix(takes_seconds=300), Fix(takes_seconds=120), Fix(takes_seconds=60)]
+    return Stage(
+        runs, answers=answers, issue=47, name="Payments", fixer="command", confirmations=confirmations
+    ).run()
+
+
+def broken_later() -> Stage:
+    """S31: the security fix breaks a unit test."""
+    return back_end(confirmations={"unit-test": [fails("u", takes_seconds=42)]})
+
+
+def check_golden(name: str, text: str) -> None:
+    path = GOLDEN / f"{name}.md"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.proves("U18", "S3")
+def test_the_report_on_feature_47_is_its_golden_file() -> None:
+    summary = report_on(feature_47())
+
+    assert summary.times.total == 24 * 60 + 15
+    assert summary.phases[2].history == (3, 1, 0)
+    assert summary.phases[2].fixes[0].seconds == 8 * 60 + 32
+    check_golden("report-s03", as_markdown(summary))
+
+
+@pytest.mark.proves("U18", "S16")
+def test_the_totals_of_a_pipeline_are_computed_not_copied() -> None:
+    totals = report_on(back_end()).totals
+
+    assert (totals.iterations, totals.specialists, totals.fix_cycles) == (8, 5, 3)
+    assert (totals.messages, totals.confirmations, totals.escalations) == (22, 4, 0)
+
+
+@pytest.mark.proves("U18", "S16")
+def test_the_report_on_a_pipeline_is_its_golden_file() -> None:
+    check_golden("report-s16", as_markdown(report_on(back_end())))
+
+
+@pytest.mark.proves("U18", "S31", "K37")
+def test_a_confirmation_that_failed_is_reported_as_the_run_it_became() -> None:
+    summary = report_on(broken_later())
+    unit = summary.phases[0]
+
+    assert [(run.number, run.result, run.from_confirmation) for run in unit.runs] == [
+        (1, "passed", False),
+        (2, "failed", True),
+        (3, "passed", False),
+    ]
+    assert [
+        (c.specialist, c.result) for p in summary.phases for c in p.confirmations if c.result == "failed"
+    ] == [("unit-test", "failed")]
+    check_golden("report-s31", as_markdown(summary))
+
+
+def running() -> Stage:
+    runs: dict[str, Runs] = {"unit-test": [passes()], "security": [fails("s"), SILENT]}
+    return Stage(runs, fixer="command").run().advance(90)
+
+
+def paused() -> Stage:
+    return Stage({"unit-test": [passes()], "security": [fails("s")] * 3}).run().advance(3600)
+
+
+def aborted() -> Stage:
+    stage = paused()
+    stage.decide("abort", reason="wrong way")
+    return stage
+
+
+def cancelled() -> Stage:
+    stage = running()
+    stage.apply(Cancelled(by="ann"))
+    return stage
+
+
+def skipped() -> Stage:
+    stage = paused()
+    stage.decide("skip", reason="known")
+    return stage.run()
+
+
+def by_hand() -> Stage:
+    stage = Stage({"unit-test": [passes()], "security": [fails("s")] * 3}).run().advance(600)
+    stage.decide("manual-fix")
+    stage.advance(900)
+    stage.done_by_hand()
+    return stage.run()
+
+
+STANDINGS: Final[list[tuple[Callable[[], Stage], Standing, str | None, str]]] = [
+    (back_end, Standing.COMPLETED, "passed", "Every applicable specialist passed"),
+    (running, Standing.RUNNING, None, "Running: Security Assessment, run 2 of at most 5"),
+    (paused, Standing.PAUSED, None, "waiting for a decision: Deadlock - no progress"),
+    (aborted, Standing.ABORTED, "not_passed", "Aborted in Security Assessment"),
+    (cancelled, Standing.CANCELLED, "not_passed", "Cancelled in Security Assessment"),
+    (skipped, Standing.COMPLETED, "passed_with_known_issues", "a person skipped Security Assessment"),
+    (by_hand, Standing.COMPLETED, "passed", "Every applicable specialist passed"),
+]
+
+
+@pytest.mark.proves("U18")
+@pytest.mark.parametrize(("play", "standing", "verdict", "sentence"), STANDINGS)
+def test_a_report_says_how_far_the_workflow_is(
+    play: Callable[[], Stage], standing: Standing, verdict: str | None, sentence: str
+) -> None:
+    summary = report_on(play())
+
+    assert (summary.standing, summary.verdict) == (standing, verdict)
+    assert sentence in summary.sentence
+    assert sentence in as_markdown(summary)
+
+
+def bumpy() -> Stage:
+    answers: Answers = [Breaks(takes_seconds=10), BadAnswer(takes_seconds=30), Fix(takes_seconds=60)]
+    runs: dict[str, Runs] = {
+        "unit-test": [errs(takes_seconds=2), passes(takes_seconds=20)],
+        "test-runner": [fails("a")],
+    }
+    return Stage(runs, answers=answers, fixer="command").run()
+
+
+EVERY: Final = [play for play, *_ in STANDINGS] + [feature_47, broken_later, bumpy]
+
+
+@pytest.mark.parametrize("play", EVERY)
+def test_the_times_of_a_report_add_up_to_the_whole(play: Callable[[], Stage]) -> None:
+    stage = play()
+    summary = report_on(stage)
+    times = summary.times
+
+    assert times.total == pytest.approx((summary.as_of - summary.started_at).total_seconds())
+    assert times.total == pytest.approx(times.checks + times.agent + times.person + times.away + times.engine)
+    assert times.total == pytest.approx(sum(phase.times.total for phase in summary.phases) + outside(summary))
+    for before, after in zip(summary.bars, summary.bars[1:], strict=False):
+        assert before.end == after.start
+
+
+def outside(summary: Summary) -> float:
+    """What no specialist had a part in."""
+    names = {phase.name for phase in summary.phases}
+    return sum(bar.seconds + bar.away_seconds for bar in summary.bars if bar.specialist not in names)
+
+
+@pytest.mark.proves("A90")
+def test_what_is_at_work_is_shown_with_its_threshold() -> None:
+    summary = report_on(running())
+
+    assert summary.at_work is not None
+    assert (summary.at_work.operation, summary.at_work.specialist) == ("re-validation", "security")
+    assert (summary.at_work.elapsed_seconds, summary.at_work.limit_seconds) == (90.0, 1800.0)
+    assert summary.bars[-1].result == "running"
+
+
+@pytest.mark.proves("A93")
+def test_each_run_says_what_changed_since_the_one_before() -> None:
+    stage = Stage([fails("a", "b"), fails("b", "c"), passes()]).run()
+
+    runs = report_on(stage).phases[2].runs
+    assert [(run.resolved, run.persisting, run.new) for run in runs] == [(0, 0, 2), (1, 1, 1), (2, 0, 0)]
+
+
+@pytest.mark.proves("A94", "A91")
+def test_an_escalation_is_reported_with_its_pattern_decision_and_wait() -> None:
+    summary = report_on(skipped())
+
+    (row,) = summary.escalations
+    assert "Failures per run: 1 → 1 → 1." in row.pattern
+    assert (row.decision, row.by, row.because, row.waited_seconds) == ("skip", "ann", "known", 3600.0)
+    assert summary.times.person == 3600.0
+    assert summary.phases[4].known_issues == ("s",)
+    assert [mark.kind for mark in summary.moments] == ["escalation", "decision"]
+
+
+@pytest.mark.proves("A91")
+def test_errors_and_violations_are_reported_with_where_they_happened() -> None:
+    summary = report_on(bumpy())
+
+    kinds = [(row.kind, row.specialist) for row in summary.errors]
+    assert ("error", "unit-test") in kinds
+    assert ("violation", "test-runner") in kinds
+    assert [bar.result for bar in summary.bars if bar.kind == "fix"] == ["failed", "rejected", "fixed"]
+
+
+def test_a_fix_by_hand_is_no_fix_cycle_of_the_main_agent() -> None:
+    summary = report_on(by_hand())
+
+    assert (summary.totals.manual_fixes, summary.totals.fix_cycles) == (1, 2)
+    assert [bar.seconds for bar in summary.bars if bar.kind == "person"] == [600.0, 900.0]
+    assert summary.phases[4].fixes[-1].by == "ann"
+
+
+@pytest.mark.proves("K34")
+def test_the_time_the_engine_was_away_is_nobodys() -> None:
+    stage = Stage([fails("a"), passes()], answers=None).run()
+    stage.advance(600)
+    stage.away(14 * 3600)
+    stage.advance(300)
+    stage.complete()
+    stage.run()
+
+    times = report_on(stage).times
+    assert (times.agent, times.away, times.total) == (900.0, 14 * 3600.0, 14 * 3600.0 + 900.0)
+
+
+def gate_states(summary: Summary) -> dict[str, str]:
+    return {gate.name: gate.state.value for gate in summary.gates}
+
+
+@pytest.mark.proves("U3")
+def test_eleven_gates_are_tracked_and_what_no_check_decided_does_not_pass() -> None:
+    states = gate_states(report_on(Stage(dict.fromkeys(NAMES, ())).run()))
+
+    assert states == {
+        "Unit tests written": "pass",
+        "Integration tests written": "pass",
+        "All tests pass": "pass",
+        "Coverage ≥ 80%": "N/A",
+        "Linting": "N/A",
+        "Type checking": "N/A",
+        "Formatting": "N/A",
+        "Security scan": "pass",
+        "OWASP Top 10": "N/A",
+        "E2E user flows": "pass",
+        "WCAG 2.1 AA": "N/A",
+    }
+
+
+@pytest.mark.proves("U3")
+def test_a_gate_of_a_phase_that_has_not_begun_is_pending() -> None:
+    states = gate_states(report_on(Stage({"test-runner": [fails("a")], "security": []}, answers=None).run()))
+
+    assert (states["All tests pass"], states["Security scan"]) == ("fail", "pending")
+    assert states["Linting"] == "N/A"
+
+
+@pytest.mark.proves("U3", "K37")
+def test_a_gate_passed_on_an_earlier_tree_is_pending_until_it_is_confirmed() -> None:
+    runs: dict[str, Runs] = {"unit-test": [passes()], "security": [fails("s"), SILENT]}
+
+    gate = report_on(Stage(runs).run()).gates[0]
+    assert (gate.state, gate.why) == (
+        GateState.PENDING,
+        "unit-test: 1 of 1 passed, but on an earlier tree: to be confirmed",
+    )
+
+
+def judged(
+    specialist: str, *evidence: Evidence, failures: tuple[Failure, ...] = (), **further: object
+) -> Summary:
+    """The report on a workflow of one specialist after one run with this evidence."""
+    stage = Stage({specialist: [SILENT]})
+    stage.pending.clear()
+    event = RunFinished(
+        step="validate",
+        specialist=specialist,
+        iteration=1,
+        outcome="failed" if failures else "passed",
+        tree="tree-0",
+        failures=failures,
+        evidence=evidence,
+        **further,  # type: ignore[arg-type]
+    )
+    stage.apply(event)
+    return report_on(stage)
+
+
+def ran(check: str, command: str, **further: object) -> Evidence:
+    return Evidence(check=check, command=command, exit_code=0, tree="tree-0", **further)  # type: ignore[arg-type]
+
+
+@pytest.mark.proves("U3")
+@pytest.mark.parametrize(
+    ("specialist", "check", "command", "gate"),
+    [
+        ("code-quality", "ruff", "ruff check --output-format sarif --output-file {sarif} .", "Linting"),
+        ("code-quality", "ruff", "ruff format --check .", "Formatting"),
+        ("code-quality", "format", "env RUFF_OUTPUT_FORMAT=concise ruff format --check .", "Formatting"),
+        ("code-quality", "style", "python -m flake8 --format=pylint src/format", "Linting"),
+        ("code-quality", "mypy", "python -m mypy src", "Type checking"),
+        ("code-quality", "types", "make check", "Type checking"),
+        ("code-quality", "black", "black --check .", "Formatting"),
+        ("security", "bandit", "bandit -q -r src", "Security scan"),
+        ("security", "semgrep", "semgrep --config p/owasp-top-ten", "OWASP Top 10"),
+        ("e2e-accessibility", "browser", "npx playwright test", "E2E user flows"),
+        ("e2e-accessibility", "a11y", "npx pa11y-ci", "WCAG 2.1 AA"),
+    ],
+)
+def test_a_check_decides_the_gate_that_its_name_or_command_means(
+    specialist: str, check: str, command: str, gate: str
+) -> None:
+    summary = judged(specialist, ran(check, command))
+
+    own = [each for each in summary.gates if each.specialist == specialist]
+    assert [each.name for each in own if each.state is GateState.PASS] == [gate]
+    assert all(each.state is GateState.NOT_APPLICABLE for each in own if each.name != gate)
+
+
+@pytest.mark.proves("U3")
+def test_of_one_run_some_gates_pass_and_others_fail() -> None:
+    found = Failure(name="F401", file="a.py", line=1, check="lint")
+
+    states = gate_states(
+        judged("code-quality", ran("lint", "ruff check"), ran("types", "mypy"), failures=(found,))
+    )
+
+    assert (states["Linting"], states["Type checking"], states["Formatting"]) == ("fail", "pass", "N/A")
+
+
+@pytest.mark.proves("U3", "B68", "G24")
+def test_tests_may_pass_while_their_coverage_fails() -> None:
+    counts = Counts(total=9, passed=9)
+    low = Failure(name="coverage", check="pytest", measure="73.2", error_type="CoverageTooLow")
+    measured = ran("pytest", "pytest --cov", counts=counts, coverage_percent=73.2, coverage_gate=85.0)
+
+    gates = {gate.name: gate for gate in judged("test-runner", measured, failures=(low,)).gates}
+
+    assert gates["All tests pass"].state is GateState.PASS
+    assert (gates["Coverage ≥ 85%"].state, gates["Coverage ≥ 85%"].why) == (
+        GateState.FAIL,
+        "73.2% by pytest",
+    )
+
+
+@pytest.mark.proves("U3", "K38")
+def test_a_gate_whose_check_was_skipped_does_not_apply() -> None:
+    summary = judged("code-quality", ran("lint", "ruff check"), skipped_checks=("mypy",))
+
+    gates = {gate.name: gate for gate in summary.gates}
+    assert (gates["Type checking"].state, gates["Type checking"].why) == (
+        GateState.NOT_APPLICABLE,
+        "skipped: mypy",
+    )
+    assert summary.phases[3].skipped_checks == ("mypy",)
+    assert "Skipped checks of Code Quality" in as_markdown(summary)
+
+
+@pytest.mark.proves("U3")
+def test_a_failure_of_no_known_check_lets_no_gate_of_the_specialist_pass() -> None:
+    lost = Failure(name="could not run after the fix", check="security")
+
+    states = gate_states(judged("security", ran("bandit", "bandit -r src"), failures=(lost,)))
+
+    assert (states["Security scan"], states["OWASP Top 10"]) == ("fail", "fail")

@@ -1,0 +1,250 @@
+"""The page stands alone, shows everything, and nothing that tools or agents wrote becomes markup (U18)."""
+
+from collections import Counter
+from collections.abc import Callable
+from functools import reduce
+from html.parser import HTMLParser
+from typing import Final
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from fixloop.protocol.failures import Failure
+from fixloop.protocol.specialists import SPECIALISTS
+from fixloop.summary import Summary, as_html, as_markdown
+from fixloop.summary.drawing import chart
+from fixloop.summary.model import Finding
+from fixloop.summary.pages import MOST_BYTES
+from tests.scenarios.report import report_on
+from tests.scenarios.script import BadAnswer, Fix, fails, passes
+from tests.scenarios.stage import Stage
+
+Test = Callable[[str], None]
+VOID: Final = frozenset({"meta", "br"})
+DRAWN: Final = frozenset({"rect", "path", "circle", "line"})
+ATTRIBUTES: Final = frozenset(
+    {
+        *("aria-hidden", "aria-label", "charset", "class", "content", "cx", "cy", "d", "datetime", "height"),
+        *("href", "http-equiv", "id", "lang", "name", "patterntransform", "patternunits", "r", "role", "rx"),
+        *("scope", "style", "tabindex", "text-anchor", "title", "transform", "viewbox", "width", "x", "x1"),
+        *("x2", "y", "y1", "y2"),
+    }
+)
+
+
+class Page(HTMLParser):
+    """A page taken apart; what is not closed, or closed out of turn, is remembered."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str]] = []
+        self.ids: list[str] = []
+        self.text = ""
+        self.wrong: list[str] = []
+        self.captions = 0
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        self.wrong += self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(name, value or "") for name, value in attrs]
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self._open.pop()
+        if tag not in DRAWN:
+            self.wrong.append(f"{tag} is not closed by itself in HTML")
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self._open or self._open.pop() != tag:
+            self.wrong.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def told(text: str) -> Summary:
+    """A workflow in which everybody says `text`."""
+    found = Failure(
+        name=text, file=text, line=3, error_type=text, message=text, suggestion=text, context=text
+    )
+    said = Fix(text, (text,), (text,), marks=(text,))
+    stage = Stage(
+        {"unit-test": [fails(found, coverage=text), fails(found), fails(found)], "security": [fails(found)]},
+        answers=[said, BadAnswer((text,)), said, said, said],
+        name=text,
+        project=text,
+        fixer="command",
+    ).run()
+    stage.decide("skip", reason=text)
+    return report_on(stage.run())
+
+
+PLAIN: Final = told("word")
+
+
+@pytest.mark.proves("U18")
+def test_the_page_is_well_formed_and_needs_nothing_from_outside() -> None:
+    text = as_html(PLAIN)
+    page = Page(text)
+
+    assert page.wrong == []
+    assert {"script", "link", "img", "iframe", "object", "form"}.isdisjoint(page.tags)
+    assert {name for name, _ in page.attributes} <= ATTRIBUTES
+    assert all(value.startswith("#") for name, value in page.attributes if name == "href")
+    assert "@import" not in text
+    assert "//" not in "".join(value for name, value in page.attributes if name != "datetime")
+    style = text[text.index("<style>") : text.index("</style>")]
+    assert style.count("url(") == style.count("url(#")
+
+
+@pytest.mark.proves("U18")
+def test_the_page_shows_every_specialist_iteration_and_message() -> None:
+    page = Page(as_html(PLAIN))
+
+    assert {f"phase-{each.name}" for each in SPECIALISTS} <= set(page.ids)
+    assert {f"run-{run.specialist}-{run.number}" for phase in PLAIN.phases for run in phase.runs} <= set(
+        page.ids
+    )
+    assert len(page.ids) == len(set(page.ids))
+    for line in PLAIN.lines:
+        assert line.message_id in page.text
+    assert all(gate.name in page.text for gate in PLAIN.gates)
+
+
+def test_every_place_the_page_leads_to_is_there() -> None:
+    page = Page(as_html(PLAIN))
+
+    targets = {value.removeprefix("#") for name, value in page.attributes if name == "href"}
+    assert targets <= set(page.ids)
+
+
+def test_the_page_can_be_used_without_seeing_colours_and_without_a_mouse() -> None:
+    text = as_html(PLAIN)
+    page = Page(text)
+
+    assert (page.tags["h1"], page.tags["main"], page.tags["html"]) == (1, 1, 1)
+    assert page.tags["caption"] == page.tags["table"]
+    assert ("lang", "en") in page.attributes
+    bars = [shape for shape in chart(PLAIN).shapes if shape.bar.kind in ("run", "confirmation")]
+    assert all(shape.label[0] in "✓✕!…" for shape in bars)
+    assert text.count("<title>") == len(chart(PLAIN).shapes) + len(chart(PLAIN).points) + 1
+    assert 'tabindex="0" role="region"' in text
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+
+
+HOSTILE: Final = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "]]></style></svg></pre></details><h1>",
+    "-->{{ 7 * 7 }}{% raw %}",
+    "x\x00\x1b[31m\u202eevil",
+    "# heading\n\n| a | b |\n|---|---|\n<!-- -->",
+    "&lt;script&gt;",
+]
+
+
+def with_hostile(test: Test) -> Test:
+    """`test` with every text of the list, beside those that hypothesis finds."""
+    return reduce(lambda each, text: example(text)(each), HOSTILE, test)
+
+
+@pytest.mark.proves("U18", "A21")
+@with_hostile
+@settings(max_examples=40, deadline=None)
+@given(
+    st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).map(
+        lambda text: f"w{text}w"
+    )
+)
+def test_no_text_becomes_markup_of_the_page(text: str) -> None:
+    summary = told(text)
+    page = Page(as_html(summary))
+
+    assert page.wrong == []
+    assert page.tags == Page(as_html(PLAIN)).tags
+    assert {name for name, _ in page.attributes} <= ATTRIBUTES
+    assert summary.name in page.text
+    assert not any(ord(each) < 32 and each not in "\n\t" for each in page.text)
+
+
+@with_hostile
+@settings(max_examples=40, deadline=None)
+@given(
+    st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).map(
+        lambda text: f"w{text}w"
+    )
+)
+def test_no_text_becomes_layout_of_the_markdown(text: str) -> None:
+    def layout(summary: Summary) -> Counter[str]:
+        tokens = MarkdownIt("commonmark").enable("table").parse(as_markdown(summary))
+        inner = [child for token in tokens for child in token.children or ()]
+        # Underscores stay as they are (see `fixloop.protocol.markdown`): emphasis forges nothing.
+        harmless = {"text", "em_open", "em_close", "strong_open", "strong_close"}
+        return Counter(token.type for token in (*tokens, *inner) if token.type not in harmless)
+
+    assert layout(told(text)) == layout(PLAIN)
+
+
+def long_workflow(text: str) -> Summary:
+    """A hundred runs with fifty failures each, and what is said about them."""
+    short = report_on(Stage([fails("a"), passes()], issue=10).run())
+    phase = short.phases[2]
+    finding = Finding(name=text[:160], location=text[:160], headline=text[:160])
+    run = phase.runs[0].model_copy(update={"count": 50, "findings": (finding,) * 50})
+    runs = tuple(run.model_copy(update={"number": number}) for number in range(1, 101))
+    long = phase.model_copy(update={"runs": runs, "iterations": 100, "history": (50,) * 100})
+    bars = tuple(bar.model_copy(update={"number": n}) for n in range(1, 101) for bar in short.bars)
+    lines = tuple(line.model_copy(update={"text": text * 50}) for _ in range(100) for line in short.lines)
+    phases = (*short.phases[:2], long, *short.phases[3:])
+    return short.model_copy(update={"phases": phases, "bars": bars, "lines": lines})
+
+
+@pytest.mark.proves("U18", "K41")
+@pytest.mark.parametrize("said", ["it broke", "'<&>\"" * 2000], ids=["usual", "hostile"])
+def test_a_long_workflow_stays_a_page_that_can_be_opened(said: str) -> None:
+    summary = long_workflow(said)
+    text = as_html(summary)
+
+    assert len(text.encode()) < MOST_BYTES
+    assert len(as_markdown(summary).encode()) < MOST_BYTES
+    page = Page(text)
+    assert page.wrong == []
+    assert "run-test-runner-100" in page.ids
+
+
+def test_what_is_cut_off_is_counted() -> None:
+    summary = long_workflow("'<&>\"" * 2000)
+
+    page = Page(as_html(summary))
+    assert "more characters are in fixloop log 10 --format markdown" in page.text
+
+
+def test_short_runs_stay_visible_beside_a_night_of_waiting() -> None:
+    stage = Stage([fails("a", takes_seconds=2)] * 3, answers=[Fix(takes_seconds=1)] * 2).run()
+    stage.advance(14 * 3600)
+
+    drawn = chart(report_on(stage))
+
+    assert not drawn.is_even
+    assert all(shape.width >= 12 for shape in drawn.shapes)
+    ends = [shape.x + shape.width for shape in drawn.shapes]
+    assert all(end <= after.x for end, after in zip(ends, drawn.shapes[1:], strict=False))
+    assert max(ends) <= drawn.width
+
+
+def test_marks_of_one_moment_do_not_lie_on_each_other() -> None:
+    drawn = chart(PLAIN)
+
+    for before, after in zip(drawn.points, drawn.points[1:], strict=False):
+        assert before.mark.specialist != after.mark.specialist or after.x - before.x >= 16
