@@ -1,7 +1,8 @@
-"""What holds after every decision, whatever happened (A14, A51, A52, A69, A78, A84, A87, A92, B42, K21)."""
+"""What holds after every decision, whatever happened (A14, A22, A51, A52, A69, A78, A84, A87, A92, B42, K21)."""
 
 from itertools import pairwise
 
+from fixloop.protocol import parse
 from fixloop.protocol.messages import (
     MAIN_AGENT,
     ORCHESTRATOR,
@@ -12,10 +13,13 @@ from fixloop.protocol.messages import (
     RevalidationResult,
 )
 from fixloop.protocol.outcome import Outcome
+from fixloop.protocol.rendering import render_whole
 from fixloop.protocol.state import State
 from fixloop.protocol.statuses import Status, check_transition
 
-__all__ = ["check_outcome", "check_said", "check_state"]
+__all__ = ["check_outcome", "check_readable", "check_said", "check_state"]
+
+_READ: set[str] = set()
 
 
 def check_outcome(before: State | None, outcome: Outcome) -> None:
@@ -27,6 +31,14 @@ def check_outcome(before: State | None, outcome: Outcome) -> None:
     for message in outcome.messages:
         _check_message(message)
     check_state(outcome.state)
+
+
+def check_readable(message: Message) -> None:
+    """Check that a message's text says all of it (A22); one text, however often it is said, is read once."""
+    text = render_whole(message)
+    if text not in _READ:
+        assert parse(text) == message
+        _READ.add(text)
 
 
 def check_state(state: State) -> None:

@@ -19,7 +19,7 @@ from fixloop.protocol.state import Completion, Limits, OperationName, Specialist
 from fixloop.protocol.statuses import Status
 from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import decide
-from tests.scenarios.invariants import check_outcome, check_said
+from tests.scenarios.invariants import check_outcome, check_readable, check_said
 from tests.scenarios.script import BadAnswer, Breaks, Fix, Result, Silent, passes
 
 __all__ = ["START", "Answers", "Runs", "Stage", "finished", "replayed", "started"]
@@ -136,6 +136,8 @@ class Stage:
         self.snapshots.append(outcome.state.model_dump_json())
         self._state = State.model_validate_json(outcome.state.model_dump_json(exclude_defaults=True))
         assert self._state == outcome.state, "the snapshot is not complete"
+        for message in outcome.messages:
+            check_readable(message)
         self.messages += outcome.messages
         self.transitions += outcome.transitions
         self.notes += outcome.notes

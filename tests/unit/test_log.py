@@ -57,7 +57,7 @@ class Talk:
         self._say(specialist, f"FIXDONE-{self.issue}-{failed}", _DONE, failed, done)
 
     def _result(self, specialist: str, run: int, at: float, *, passed: bool) -> None:
-        body = RevalidationResult(passed=passed, failures=() if passed else ("a",))
+        body = RevalidationResult(passed=True) if passed else _STILL_FAILING
         self._say(specialist, f"REVALRES-{self.issue}-{specialist}-{run}", body, run, at)
 
     def _say(
@@ -85,6 +85,7 @@ class Talk:
 _DETECTED: Final = FailureDetected(phase="Test Execution", statement="3 failures", details=("a", "b", "c"))
 _REQUEST: Final = FixRequest(items=(FixItem(name="a"),), expected="All tests pass", remaining_iterations=4)
 _DONE: Final = FixCompletion(specialist="test-runner", fixes=("fixed a",), files=("a.py",))
+_STILL_FAILING: Final = RevalidationResult(passed=False, failures=("a",), failure_count=1)
 _TRIGGER: Final = RevalidationTrigger(phase="Test Execution", previous_failures=("a",), fixes=("fixed a",))
 
 

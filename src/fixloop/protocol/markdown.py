@@ -9,7 +9,20 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["NOTHING", "Verbatim", "bullets", "cell", "fence", "line", "lines", "numbered", "text", "unescape"]
+__all__ = [
+    "NOTHING",
+    "Verbatim",
+    "bullets",
+    "cell",
+    "fence",
+    "line",
+    "lines",
+    "numbered",
+    "text",
+    "unescape",
+    "unfence",
+    "unitem",
+]
 
 
 class Verbatim(str):
@@ -30,12 +43,13 @@ _CONSTRUCT: Final = (
     r"|(?<=\])\("  # a link or an image
     r"|(?<=\s)#(?=#*\Z)"  # the closing sequence of a heading
     r"|\A(?:[#>=~|\[]|[-+](?=[\s-]|\Z)|:(?=-)|_(?=[\s_]*\Z)|[0-9]{1,9}[.)](?=\s|\Z))"  # a block's start
-    rf"|\A\s+|\s+\Z|[\n{_HIDDEN}]"
+    rf"|\A\s+|(?<!\s)\s+\Z|[\n{_HIDDEN}]"  # a run of spaces is looked at once, or long ones cost its square
 )
 _ACTIVE: Final = re.compile(_CONSTRUCT)
 _ACTIVE_IN_CELL: Final = re.compile(rf"{_CONSTRUCT}|\|")
 _CONTROL: Final = re.compile(f"[{_HIDDEN}]")
 _UNPRINTABLE: Final = re.compile(rf"[\\{_HIDDEN}]")
+_SHOWN: Final = re.compile(r"\\(?:\\|r|x[0-9a-f]{2}|u[0-9a-f]{4})")
 _TICKS: Final = re.compile("`+")
 _ESCAPED: Final = re.compile(
     # A code span is left as it stands; its length is bounded so that a hostile text costs linear time.
@@ -45,6 +59,8 @@ _ESCAPED: Final = re.compile(
 
 #: Words that say, alone in a section or item, that there is nothing to list (K35).
 NOTHING: Final = frozenset({"none", "none.", "nothing", "n/a"})
+#: An item without a word. A bare marker would be read as the underline of a heading; no text can forge emphasis.
+_WORDLESS: Final = "*empty*"
 
 
 def line(value: str) -> str:
@@ -117,7 +133,26 @@ def unescape(value: str) -> str:
     return _ESCAPED.sub(_original, value)
 
 
+def unitem(value: str) -> str:
+    """The text of an item that `numbered` or `bullets` wrote, without its marker and indentation."""
+    return "" if value == _WORDLESS else unescape(value)
+
+
+def unfence(info: str, content: str) -> str:
+    """
+    The text that `fence` wrote.
+
+    Args:
+        info: The fence's info string; `escaped` where control characters are shown as Python escapes.
+        content: What stands between the fences, its last line break included.
+    """
+    value = content.removesuffix("\n")
+    return _SHOWN.sub(_hidden, value) if info == "escaped" else value
+
+
 def _item(value: str, indent: int) -> str:
+    if not value:
+        return _WORDLESS
     # A file that is really called `none` must not read as "there are none".
     if value.casefold() in NOTHING:
         return f"&#{ord(value[0])};{value[1:]}"
@@ -135,6 +170,10 @@ def _inactive(match: re.Match[str]) -> str:
 
 def _visible(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")
+
+
+def _hidden(match: re.Match[str]) -> str:
+    return match[0].encode("ascii").decode("unicode_escape")
 
 
 def _original(match: re.Match[str]) -> str:

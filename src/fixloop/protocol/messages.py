@@ -15,6 +15,8 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 
@@ -149,9 +151,13 @@ def _shown(seconds: float) -> float:
     return float(max(0, floor(seconds + 0.001)))
 
 
-Seconds = Annotated[float, AfterValidator(_shown)]
+def _begun(seconds: float) -> float:
+    return float(max(0, ceil(seconds - 0.001)))
+
+
+Seconds = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_shown)]
 """A duration as messages hold it: what `MM:SS` can show and a reader can read back (A22, G5)."""
-Lateness = Annotated[float, AfterValidator(lambda seconds: float(ceil(seconds - 0.001)))]
+Lateness = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_begun)]
 """A duration that has passed its limit: a second that has begun counts, so that this shows (A58)."""
 Text = Annotated[str, Field(min_length=1)]
 """What a required section or header field consists of (A21)."""
@@ -190,9 +196,14 @@ class FailureReport(_Body):
     coverage: str = ""
     fix_limit_seconds: Seconds | None = None
     """The time there is for the fix (A56), from which the expected timeline is made; None is no limit."""
-    reminder_window_seconds: Seconds | None = 300.0
-    """From the reminder to the escalation (A62); None: none follows by itself."""
+    reminder_window_seconds: Annotated[Seconds | None, Field(validate_default=True)] = 300.0
+    """From the reminder to the escalation (A62); None: none follows by itself, or there is no limit."""
     marks: tuple[str, ...] = ()
+
+    @field_validator("reminder_window_seconds")
+    @classmethod
+    def _without_a_limit(cls, window: float | None, info: ValidationInfo) -> float | None:
+        return window if info.data.get("fix_limit_seconds") is not None else None
 
 
 class FixItem(_Body):
@@ -277,10 +288,15 @@ class RevalidationResult(_Body):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.passed and (self.failures or self.failure_count):
+        compared = self.comparison
+        if self.passed and (self.failures or self.failure_count or compared.persisting or compared.new):
             raise ValueError("a PASS has no failures")
-        if not self.passed and not self.failures:
-            raise ValueError("a FAIL lists its failures")
+        if self.passed and (self.likely_cause or self.escalates):
+            raise ValueError("a PASS has no cause of failures and does not escalate")
+        if not self.passed and (not self.failures or self.failure_count < len(self.failures)):
+            raise ValueError("a FAIL lists its failures, and counts no fewer than it lists")
+        if not self.passed and self.next_phase:
+            raise ValueError("a FAIL leads to no next phase")
         return self
 
     @property

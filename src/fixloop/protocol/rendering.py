@@ -13,6 +13,7 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from fixloop.protocol import durations, markdown
+from fixloop.protocol.envelope import envelope_line
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.protocol.markdown import Verbatim
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, Message, RevalidationResult
@@ -41,12 +42,12 @@ _SIGNATURES: Final = MappingProxyType(
 
 
 def render(message: Message) -> str:
-    """`message` alone, without what is attached to it."""
+    """`message` alone, without what is attached to it; its envelope is the last line (A22)."""
     body = message.body
     name: str = body.kind
     if isinstance(body, RevalidationResult):
         name = f"{name}-{'pass' if body.passed else 'fail'}"
-    return fill(name, m=message, body=body)
+    return f"{fill(name, m=message, body=body)}\n{envelope_line(message)}\n"
 
 
 def render_whole(message: Message) -> str:

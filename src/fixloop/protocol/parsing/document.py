@@ -1,0 +1,245 @@
+"""A rendered message as a reader of one type sees it: a title, and parts with fields, lists and tables.
+
+A part begins at a rule or at a heading below the title. Fields are the lines `**Label**: value`, alone or in
+a list; what stands in emphasis (`*not reported*`) is the template's word for "nothing", because no text of a
+tool or agent can begin with an unescaped star.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from fixloop.protocol.markdown import unescape, unfence
+from fixloop.protocol.parsing.blocks import (
+    Block,
+    Comment,
+    Fence,
+    Heading,
+    Items,
+    Paragraph,
+    Rule,
+    Table,
+    read_blocks,
+)
+from fixloop.protocol.parsing.unreadable import UnreadableMessage
+
+__all__ = ["Document", "Part", "documents"]
+
+_FIELD: Final = re.compile(r"\*\*([^*]+)\*\*:(?: (.*))?", re.DOTALL)
+_TITLE: Final = 2
+
+
+class _Field(NamedTuple):
+    line: int
+    value: str
+    below: Block | None
+    """What follows the field's line without another line between."""
+
+
+class Part:
+    """Some blocks under one title."""
+
+    def __init__(self, title: str, line: int, blocks: Sequence[Block], rows: Sequence[str]) -> None:
+        self.title = title
+        self.line = line
+        self.blocks = blocks
+        self._rows = rows
+
+    def written(self, before: str = "") -> str:
+        """
+        The part's own lines as they stand, still escaped: what lies between its title and the field `before`.
+        """
+        end = self._fields[before].line - self.line if self.has(before) else len(self._rows)
+        return "\n".join(self._rows[1 if self.title else 0 : end]).strip("\n")
+
+    def field(self, label: str) -> str:
+        """
+        The words after `**{label}**:`, on its line or in the fence below it; empty where there is nothing.
+
+        Raises:
+            UnreadableMessage: there is no such field.
+        """
+        return self._words(self._field(label))
+
+    def has(self, label: str) -> bool:
+        """True when there is such a field."""
+        return label in self._fields
+
+    def optional(self, label: str) -> str:
+        """As `field`, and empty where there is no such field."""
+        return self._words(self._fields[label]) if self.has(label) else ""
+
+    def listed(self, label: str) -> tuple[str, ...]:
+        """The items of the list below `**{label}**:`; none where there is no such field or list."""
+        found = self._fields.get(label)
+        below = found.below if found is not None else None
+        return tuple(item.text for item in below.items) if isinstance(below, Items) else ()
+
+    def items(self) -> tuple[str, ...]:
+        """The items of the part's first list; none where it has none."""
+        found = next((block for block in self.blocks if isinstance(block, Items)), None)
+        return tuple(item.text for item in found.items) if found is not None else ()
+
+    def points(self) -> tuple["Part", ...]:
+        """The items of the part's first list as parts: the item's first line is the title, its list the fields."""
+        found = next((block for block in self.blocks if isinstance(block, Items)), None)
+        return tuple(
+            Part(unescape(item.blocks[0].rows[0]), item.line, item.blocks[1:], ())
+            for item in (found.items if found is not None else ())
+            if item.blocks and isinstance(item.blocks[0], Paragraph)
+        )
+
+    def nested(self, word: str) -> tuple[str, ...]:
+        """The list inside the item that begins with `word`; none where it has none."""
+        for block in self.blocks:
+            for item in block.items if isinstance(block, Items) else ():
+                if item.text.startswith(word):
+                    inner = next((block for block in item.blocks if isinstance(block, Items)), None)
+                    return tuple(nested.text for nested in inner.items) if inner is not None else ()
+        return ()
+
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """The rows of the part's table, without its titles."""
+        found = next((block for block in self.blocks if isinstance(block, Table)), None)
+        return tuple(tuple(map(unescape, row)) for row in found.rows) if found is not None else ()
+
+    def parts(self, level: int) -> tuple["Part", ...]:
+        """The parts below this one's headings of `level`."""
+        return tuple(part for part in _parts(self.blocks, level, self._rows, self.line) if part.title)
+
+    def search(self, pattern: str, missing: str) -> re.Match[str]:
+        """
+        The first line of text that all of `pattern` fits; its groups are still escaped.
+
+        Raises:
+            UnreadableMessage: no line fits; `missing` says what was looked for.
+        """
+        for row in self._lines():
+            found = re.fullmatch(pattern, row, re.DOTALL)
+            if found is not None:
+                return found
+        raise UnreadableMessage(f"{self} lacks {missing}")
+
+    def paragraphs(self) -> tuple[Paragraph, ...]:
+        """The part's own paragraphs."""
+        return tuple(block for block in self.blocks if isinstance(block, Paragraph))
+
+    def __str__(self) -> str:
+        return f'section "{self.title}" (line {self.line})' if self.title else f"the part at line {self.line}"
+
+    def _field(self, label: str) -> _Field:
+        if not self.has(label):
+            raise UnreadableMessage(f'{self} lacks the field "{label}"')
+        return self._fields[label]
+
+    def _words(self, found: _Field) -> str:
+        if not found.value and isinstance(found.below, Fence):
+            return unfence(found.below.info, found.below.content)
+        return "" if found.value.startswith("*") else unescape(found.value)
+
+    def _lines(self) -> Iterator[str]:
+        for block in self.blocks:
+            if isinstance(block, Paragraph):
+                yield from block.rows
+            elif isinstance(block, Items):
+                for item in block.items:
+                    if item.blocks and isinstance(item.blocks[0], Paragraph):
+                        yield item.blocks[0].rows[0]
+
+    @cached_property
+    def _fields(self) -> dict[str, _Field]:
+        found: dict[str, _Field] = {}
+        for label, field in _fields(self.blocks):
+            found.setdefault(label, field)
+        return found
+
+
+class Document:
+    """One message: its title, its header, its parts and its envelope."""
+
+    def __init__(self, title: str, blocks: Sequence[Block], rows: Sequence[str], line: int) -> None:
+        self.title = title
+        self.line = line
+        self.comments = [block.text for block in blocks if isinstance(block, Comment)]
+        self.header, *self.parts = _parts(blocks, _TITLE + 1, rows, line + 1) or [Part("", line, (), ())]
+
+    def part(self, title: str) -> Part:
+        """
+        The section called `title`.
+
+        Raises:
+            UnreadableMessage: there is none.
+        """
+        for part in self.parts:
+            if part.title == title:
+                return part
+        raise UnreadableMessage(f'message "{self.title}" (line {self.line}) lacks the section "{title}"')
+
+    def untitled(self, label: str) -> Part:
+        """
+        The part without a title that has the field `label`.
+
+        Raises:
+            UnreadableMessage: there is none.
+        """
+        for part in self.parts:
+            if not part.title and part.has(label):
+                return part
+        raise UnreadableMessage(f'message "{self.title}" (line {self.line}) lacks the field "{label}"')
+
+
+def documents(text: str) -> tuple[Document, ...]:
+    """The messages in `text`: each begins with a heading of the second level."""
+    rows = text.split("\n")
+    blocks = read_blocks(text)
+    starts = [
+        (number, block)
+        for number, block in enumerate(blocks)
+        if isinstance(block, Heading) and block.level == _TITLE
+    ]
+    ends = [*(number for number, _ in starts[1:]), len(blocks)]
+    found = []
+    for (start, heading), end in zip(starts, ends, strict=False):
+        last = blocks[end].line - 1 if end < len(blocks) else len(rows)
+        inner = blocks[start + 1 : end]
+        found.append(Document(heading.text, inner, rows[heading.line : last], heading.line))
+    return tuple(found)
+
+
+def _parts(blocks: Sequence[Block], level: int, rows: Sequence[str], first: int) -> list[Part]:
+    """`blocks`, written in `rows` from line `first` on, parted at rules and headings of `level`."""
+    starts = [number for number, block in enumerate(blocks) if _begins(block, level)]
+    if blocks and 0 not in starts:
+        starts.insert(0, 0)
+    found = []
+    for start, end in pairwise([*starts, len(blocks)]):
+        head = blocks[start]
+        last = blocks[end].line if end < len(blocks) else first + len(rows)
+        title = unescape(head.text) if isinstance(head, Heading) else ""
+        inner = blocks[start + 1 : end] if _begins(head, level) else blocks[start:end]
+        found.append(Part(title, head.line, inner, rows[head.line - first : last - first]))
+    return found
+
+
+def _begins(block: Block, level: int) -> bool:
+    return isinstance(block, Rule) or (isinstance(block, Heading) and block.level == level)
+
+
+def _fields(blocks: Sequence[Block]) -> Iterator[tuple[str, _Field]]:
+    for number, block in enumerate(blocks):
+        if isinstance(block, Items):
+            for item in block.items:
+                yield from _fields(item.blocks)
+        elif isinstance(block, Paragraph):
+            below = blocks[number + 1] if number + 1 < len(blocks) else None
+            yield from _fields_of(block, below)
+
+
+def _fields_of(paragraph: Paragraph, below: Block | None) -> Iterator[tuple[str, _Field]]:
+    for number, row in enumerate(paragraph.rows):
+        match = _FIELD.fullmatch(row)
+        if match is not None:
+            last = number == len(paragraph.rows) - 1
+            yield match[1], _Field(paragraph.line + number, match[2] or "", below if last else None)

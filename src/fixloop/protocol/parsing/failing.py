@@ -1,0 +1,112 @@
+"""Reading what says that something failed: detection, failure report, fix request (A23-A30, B19-B25, G3)."""
+
+import re
+
+from fixloop.protocol.failures import Failure, Severity
+from fixloop.protocol.markdown import unescape
+from fixloop.protocol.messages import FailureDetected, FailureReport, FixItem, FixRequest
+from fixloop.protocol.parsing.document import Document, Part
+from fixloop.protocol.parsing.unreadable import UnreadableMessage
+from fixloop.protocol.parsing.values import enumerated, number, seconds
+
+__all__ = ["failure_detected", "failure_report", "feature_of", "fix_request"]
+
+
+def failure_detected(document: Document) -> FailureDetected:
+    part = document.untitled("Phase")
+    return FailureDetected(
+        phase=part.field("Phase"),
+        statement=part.field("Issue"),
+        details=part.listed("Failure Details"),
+        coverage=part.optional("Coverage"),
+    )
+
+
+def failure_report(document: Document) -> FailureReport:
+    header, summary = document.header, document.part("Failure Summary")
+    failures, fixes = document.part("Detailed Failures"), document.part("Suggested Fixes")
+    blocks, suggestions = failures.parts(4), fixes.parts(4)
+    if len(blocks) != len(suggestions):
+        raise UnreadableMessage(
+            f"{fixes} has {len(suggestions)} blocks for {len(blocks)} failures; there is one for each (B22)"
+        )
+    limit, window = _timeline(document.part("Required Actions"))
+    return FailureReport(
+        feature=feature_of(header),
+        phase=header.field("Phase"),
+        specialist_handle=header.field("Specialist"),
+        failure_type=summary.field("Failure Type"),
+        severity=enumerated(summary.field("Severity"), Severity, summary, "Severity"),
+        next_phase=summary.field("Impact").removeprefix("Blocks progression to "),
+        failures=tuple(_failure(block, fix) for block, fix in zip(blocks, suggestions, strict=True)),
+        further=_further(failures),
+        coverage=summary.optional("Coverage"),
+        fix_limit_seconds=limit,
+        reminder_window_seconds=window,
+        marks=summary.listed("Marks"),
+    )
+
+
+def fix_request(document: Document) -> FixRequest:
+    summary, failures = document.part("Request Summary"), document.part("Failures to Fix")
+    expected = document.part("Expected Outcome").search(r"After fixes: (.*)", "the words `After fixes:`")
+    remaining = summary.field("Remaining Iterations")
+    return FixRequest(
+        items=tuple(map(_item, failures.points())),
+        further=_further(failures),
+        # The last one is the protocol's own, in every request.
+        approach=document.part("Suggested Approach").items()[:-1],
+        expected=unescape(expected[1]),
+        remaining_iterations=number(remaining, summary, "Remaining Iterations"),
+    )
+
+
+def feature_of(header: Part) -> str:
+    """The feature's name in `**Issue**: #47 - name`."""
+    return header.field("Issue").partition(" -")[2].removeprefix(" ")
+
+
+def _failure(block: Part, fix: Part) -> Failure:
+    line, severity = block.field("Line"), block.optional("Severity")
+    return Failure(
+        name=block.title.partition(":")[2].removeprefix(" "),
+        file=block.field("File"),
+        line=number(line, block, "Line") if line else None,
+        error_type=block.field("Error Type"),
+        message=block.field("Error Message"),
+        check=block.optional("Check"),
+        severity=enumerated(severity, Severity, block, "Severity") if severity else None,
+        context=block.field("Context"),
+        suggestion=fix.field("Recommendation"),
+        measure=block.optional("Measure"),
+    )
+
+
+def _item(point: Part) -> FixItem:
+    line = point.optional("Line")
+    return FixItem(
+        name=point.title,
+        file=point.optional("File"),
+        line=number(line, point, "Line") if line else None,
+        error=point.optional("Error"),
+        suggestion=point.optional("Suggestion"),
+        priority=enumerated(point.field("Priority"), Severity, point, "Priority"),
+    )
+
+
+def _timeline(actions: Part) -> tuple[float | None, float | None]:
+    """The time for the fix, and from the reminder to the escalation, in seconds."""
+    words = actions.field("Expected Timeline")
+    if not words:
+        return None, None
+    limit, _, after = words.removeprefix("Fix within ").partition("; ")
+    window = re.fullmatch(r"an escalation follows (.*) after the reminder", after)
+    return (
+        seconds(limit, actions, "Expected Timeline"),
+        seconds(window[1], actions, "Expected Timeline") if window is not None else None,
+    )
+
+
+def _further(failures: Part) -> int:
+    words = failures.optional("Further Failures")
+    return number(words.partition(" ")[0], failures, "Further Failures") if words else 0
