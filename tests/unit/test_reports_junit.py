@@ -43,6 +43,11 @@ SEED = pytest_suite(
     '<testcase classname="test_validation_coordinator.TestState" name="test_start[a-b]"/>'
 )
 
+SAID_LAST = (
+    '<testcase classname="test_a" name="test_memo"><failure message="KeyError: &apos;memo&apos;">def test_memo():\n'
+    "&gt;       entry['memo']\nE       KeyError: 'memo'\n\ntest_a.py:3: KeyError</failure></testcase>"
+)
+
 
 @pytest.mark.parametrize("name", REAL)
 def test_a_real_report_gives_the_counts_one_sees_in_it(name: str) -> None:
@@ -51,6 +56,15 @@ def test_a_real_report_gives_the_counts_one_sees_in_it(name: str) -> None:
     assert seen(report) == REAL[name]
     assert len(report.failures) == report.counts.failed + report.counts.errors
     assert all(failure.message and failure.error_type and failure.suggestion for failure in report.failures)
+
+
+@pytest.mark.proves("B21")
+def test_a_failure_begins_with_its_message_not_with_the_test_s_source(tmp_path: Path) -> None:
+    report = read(tmp_path, "junit", pytest_suite(SAID_LAST))
+
+    (failure,) = report.failures
+    assert failure.message.splitlines()[:2] == ["KeyError: 'memo'", "def test_memo():"]
+    assert failure.error_type == "KeyError"
 
 
 @pytest.mark.proves("B65", "B21")

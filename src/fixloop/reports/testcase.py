@@ -132,9 +132,13 @@ def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
 
 
 def _full_text(fault: _Fault) -> str:
-    """The message and the text, once each: most tools repeat the one in the other (B21)."""
+    """
+    The message and the text behind it, once where the text begins with it (B21).
+
+    The first line is what lists show of a failure: pytest's text begins with the test's own source instead.
+    """
     message, text = clean(fault.message).strip(), clean(fault.text).strip("\n").rstrip()
-    if not message or message in text:
+    if not message or text.lstrip().startswith(message):
         return text or message or fault.tag
     return f"{message}\n{text}" if text else message
 
