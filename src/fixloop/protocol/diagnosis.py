@@ -57,14 +57,46 @@ _ADVICE: Final = {
 }
 
 
+class _Seen:
+    """One failed run, asked about single failures."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._alike = {(ref.file, ref.name, ref.error_type): ref for ref in reversed(run.failures)}
+        self._placed = {(ref.file, ref.name): ref for ref in reversed(run.failures)}
+
+    def find(self, ref: FailureRef) -> FailureRef | None:
+        """
+        What `ref` was in this run, None when it did not stand in it.
+
+        Unlike its key (K7) a failure keeps its identity when what it measures changes, and when its test vanishes.
+        """
+        exact = self._alike.get((ref.file, ref.name, ref.error_type))
+        placed = self._placed.get((ref.file, ref.name))
+        if exact is not None or placed is None:
+            return exact
+        return placed if "vanished" in (ref.error_type, placed.error_type) else None
+
+
 def recommendation(specialist: SpecialistState, reason: Reason) -> Advice:
     """The decision to think of first, and why (B51, B64)."""
     if reason is not Reason.MAX_ITERATIONS:
         return _ADVICE[reason]
-    counts = [run.count for run in _failed(specialist)]
-    way = " → ".join(map(str, counts))
-    if len(counts) > 1 and counts[-1] < counts[0]:
+    failed = _failed(specialist)
+    if not failed:
+        return Advice(Decision.MANUAL_FIX, "a fix of a later phase broke what had passed here")
+    seen = [_Seen(run) for run in failed if not run.could_not_run]
+    way = " → ".join(str(run.count) for run in failed)
+    back = [name for names, _ in _returns(seen) for name in names]
+    if back:
+        return Advice(Decision.MANUAL_FIX, f"the fixes undo each other: {_few(back)} went and came back")
+    if failed[-1].count < failed[0].count:
         return Advice(Decision.EXTEND, f"the number of failures falls ({way}), so more iterations may end it")
+    for ref in failed[-1].failures:
+        measures = _measures(ref, seen)
+        if len(measures) > 1 and float(measures[-1]) > float(measures[0]):
+            rises = f"{ref.name} rises ({' → '.join(measures)}), so more iterations may end it"
+            return Advice(Decision.EXTEND, rises)
     return Advice(Decision.MANUAL_FIX, f"the iterations did not bring the number of failures down ({way})")
 
 
@@ -121,42 +153,18 @@ def history_rows(runs: tuple[Run, ...], reason: Reason) -> tuple[HistoryRow, ...
     return tuple(rows)
 
 
-class _Seen:
-    """One failed run, asked about single failures."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self._alike = {(ref.file, ref.name, ref.error_type): ref for ref in reversed(run.failures)}
-        self._placed = {(ref.file, ref.name): ref for ref in reversed(run.failures)}
-
-    def find(self, ref: FailureRef) -> FailureRef | None:
-        """
-        What `ref` was in this run, None when it did not stand in it.
-
-        Unlike its key (K7) a failure keeps its identity when what it measures changes, and when its test vanishes.
-        """
-        exact = self._alike.get((ref.file, ref.name, ref.error_type))
-        placed = self._placed.get((ref.file, ref.name))
-        if exact is not None or placed is None:
-            return exact
-        return placed if "vanished" in (ref.error_type, placed.error_type) else None
-
-
 def pattern(specialist: SpecialistState, reason: Reason, window: int | None) -> str:
     """Why failures persist across the runs (A94, B49); a stall is named at the limit too (K8)."""
     failed = _failed(specialist)
     if not failed:
-        return "No run has come to a result yet."
+        passed = "Every run passed; a fix of a later phase broke it since."
+        return passed if specialist.runs else "No run has come to a result yet."
     remarks = [f"Failures per run: {' → '.join(str(run.count) for run in failed)}."]
-    if len(failed) > 1:
-        seen = [_Seen(run) for run in failed]
-        remarks += [*_standing(seen), *_brought(seen), *_returned(seen), *_unchanged(specialist.runs)]
-        remarks += _trend(specialist, failed, window)
-    remarks += [
-        f"Before run {run.number} a fix broke the checks: they could not run."
-        for run in failed
-        if run.could_not_run
-    ]
+    # Of a run whose checks could not run nobody knows what it would have found.
+    seen = [_Seen(run) for run in failed if not run.could_not_run]
+    if len(seen) > 1:
+        remarks += [*_standing(seen), *_brought(seen)]
+    remarks += [*_unchanged(specialist.runs), *_broken(failed), *_trend(specialist, failed, seen, window)]
     if reason is Reason.TIMEOUT:
         remarks.append("The work stopped because it took too long, not because of a result.")
     return " ".join(remarks)
@@ -168,7 +176,9 @@ def _standing(seen: Sequence[_Seen]) -> Iterator[str]:
     through = [ref.name for ref in last.failures if all(each.find(ref) for each in seen)]
     yield f"In every run: {_few(through)}." if through else "No failure stood in every run."
     gone = sum(seen[-1].find(ref) is None for ref in first.failures)
-    if gone:
+    if gone == first.count:
+        yield f"What failed in run {first.number} is gone."
+    elif gone:
         yield f"Of the {first.count} in run {first.number}, {gone} {'is' if gone == 1 else 'are'} gone."
 
 
@@ -180,15 +190,12 @@ def _brought(seen: Sequence[_Seen]) -> Iterator[str]:
             yield f"New in run {each.run.number}: {_few(fresh)}."
 
 
-def _returned(seen: Sequence[_Seen]) -> Iterator[str]:
-    """B62: what was gone and came back."""
+def _returns(seen: Sequence[_Seen]) -> Iterator[tuple[list[str], int]]:
+    """B62: what was gone and came back, and in which run."""
     for before, between, after in zip(seen, seen[1:], seen[2:], strict=False):
         back = [ref.name for ref in after.run.failures if before.find(ref) and not between.find(ref)]
         if back:
-            yield (
-                f"Gone in run {between.run.number} and back in run {after.run.number}: {_few(back)};"
-                " fixes undo each other (oscillation)."
-            )
+            yield back, after.run.number
 
 
 def _unchanged(runs: Sequence[Run]) -> Iterator[str]:
@@ -197,11 +204,22 @@ def _unchanged(runs: Sequence[Run]) -> Iterator[str]:
             yield f"Run {following.number} judged the same tree as run {run.number}: nothing had been changed."
 
 
-def _trend(specialist: SpecialistState, failed: Sequence[Run], window: int | None) -> Iterator[str]:
+def _broken(failed: Sequence[Run]) -> Iterator[str]:
+    numbers = [str(run.number) for run in failed if run.could_not_run]
+    if numbers:
+        yield f"A fix broke the checks: they could not run in run {', '.join(numbers)}."
+
+
+def _trend(
+    specialist: SpecialistState, failed: Sequence[Run], seen: Sequence[_Seen], window: int | None
+) -> Iterator[str]:
+    back = [f"{_few(names)} (run {number})" for names, number in _returns(seen)]
+    if back:
+        yield f"Gone and back again: {', '.join(back)}; fixes undo each other (oscillation)."
     if window is not None and analysis.is_deadlocked(specialist, window):
         numbers = ", ".join(str(run.number) for run in failed[-window:])
         yield f"Runs {numbers} failed in the same way: progress has stalled (deadlock)."
-    elif failed[-1].count < failed[0].count:
+    elif failed[-1].count < failed[0].count and not back:
         yield "The number is falling: more iterations may be enough."
     elif failed[-1].count > failed[0].count:
         yield "The number is rising: the fixes break more than they mend."
@@ -240,11 +258,7 @@ def _why(ref: FailureRef, seen: Sequence[_Seen], stood: Sequence[Run]) -> str:
     """Why this failure is still there, from what became of it in the runs (B50)."""
     if not stood:
         return "it fails on the final tree only: a fix of a later phase broke it"
-    answered = sum(bool(run.fixes) for run in stood)
-    if not answered:
-        return f"{_course(ref, seen, stood)}; no fix has been made for it yet"
-    made = "the fix made for it" if answered == 1 else f"the {answered} fixes made for it"
-    return f"{_course(ref, seen, stood)}; {made} did not reach the cause ({_measured(ref, seen)})"
+    return f"{_course(ref, seen, stood)}; {_effect(ref, seen, sum(bool(run.fixes) for run in stood))}"
 
 
 def _course(ref: FailureRef, seen: Sequence[_Seen], stood: Sequence[Run]) -> str:
@@ -259,14 +273,23 @@ def _course(ref: FailureRef, seen: Sequence[_Seen], stood: Sequence[Run]) -> str
     return f"it failed first in run {first}" + (", after a fix" if first != seen[0].run.number else "")
 
 
-def _measured(ref: FailureRef, seen: Sequence[_Seen]) -> str:
-    """Whether what the tool says about it changed from run to run."""
-    found = [one for each in seen if (one := each.find(ref)) is not None]
-    if all(_is_number(one.measure) for one in found):
-        return f"measured {' → '.join(one.measure for one in found)}"
-    if len({one.headline for one in found}) == 1:
-        return "the error stayed the same"
-    return f"the error changed, last: {ref.headline}"
+def _effect(ref: FailureRef, seen: Sequence[_Seen], fixes: int) -> str:
+    """What the fixes made while it stood changed in what the tool says."""
+    if not fixes:
+        return "no fix has been made since"
+    made = "the fix since" if fixes == 1 else f"the {fixes} fixes since"
+    measures = _measures(ref, seen)
+    if measures:
+        return f"{made} moved it from {measures[0]} to {measures[-1]}, which is not enough"
+    if len({one.headline for each in seen if (one := each.find(ref)) is not None}) == 1:
+        return f"{made} left the error as it was, so the cause is elsewhere"
+    return f"{made} changed the error, last to: {ref.headline}"
+
+
+def _measures(ref: FailureRef, seen: Sequence[_Seen]) -> list[str]:
+    """What was measured from run to run; empty where a failure stands for no number."""
+    found = [one.measure for each in seen if (one := each.find(ref)) is not None]
+    return found if found and all(map(_is_number, found)) else []
 
 
 def _is_number(measure: str) -> bool:
