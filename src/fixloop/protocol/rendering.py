@@ -28,6 +28,7 @@ __all__ = [
     "render_sent",
     "render_whole",
     "signature",
+    "template_names",
 ]
 
 _RULE: Final = "\n---\n\n"
@@ -85,6 +86,11 @@ def render_answer_format(issue: int, iteration: int, specialist: str) -> str:
 def signature(agent: str) -> str:
     """The name an agent signs with (A20, A34); an unknown agent's own address."""
     return _SIGNATURES.get(agent, agent)
+
+
+def template_names() -> tuple[str, ...]:
+    """Every template of the set, by which `fill` takes it (B57, B58)."""
+    return tuple(_TEMPLATES)
 
 
 def fill(template: str, **facts: object) -> str:

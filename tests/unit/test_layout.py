@@ -1,0 +1,131 @@
+"""Every record has what the protocol's documents put into it, in their order (A86, B57)."""
+
+import re
+
+import pytest
+
+from fixloop.protocol.rendering import render, template_names
+from tests.unit.message_samples import ESCALATION, REPORT, SAMPLES
+from tests.unit.seed_layouts import ESCALATION_SECTIONS, FULLER, SHORTER
+from tests.unit.test_rendering import GOLDEN
+
+
+def golden(name: str) -> str:
+    return (GOLDEN / f"{name}.md").read_text(encoding="utf-8")
+
+
+def missing(text: str, expected: tuple[str, ...]) -> str:
+    """The first of `expected` that does not follow, on a later line, the one before it; empty if all do."""
+    lines = iter(text.split("\n"))
+    return next((wanted for wanted in expected if not any(wanted in line for line in lines)), "")
+
+
+def section(text: str, title: str) -> str:
+    return text.split(f"{title}\n", 1)[1].split("\n---\n", 1)[0]
+
+
+@pytest.mark.proves("A24", "A28", "A32", "A37")
+@pytest.mark.parametrize("name", SHORTER)
+def test_each_record_has_the_parts_of_the_shorter_document_in_their_order(name: str) -> None:
+    assert missing(golden(name), SHORTER[name]) == ""
+
+
+@pytest.mark.proves("B19", "B25", "B36", "B40")
+@pytest.mark.parametrize("name", FULLER)
+def test_each_record_has_the_parts_of_the_fuller_document_in_their_order(name: str) -> None:
+    assert missing(golden(name), FULLER[name]) == ""
+
+
+def test_a_part_that_is_missing_or_out_of_place_is_found() -> None:
+    text = golden("fix-request")
+
+    assert (
+        missing(text.replace("### Suggested Approach", ""), SHORTER["fix-request"])
+        == "### Suggested Approach"
+    )
+    assert missing(text, ("### Expected Outcome", "### Failures to Fix")) == "### Failures to Fix"
+
+
+@pytest.mark.proves("B49", "B50", "A47")
+@pytest.mark.parametrize("title", ESCALATION_SECTIONS)
+def test_the_sections_whose_order_the_documents_disagree_on_have_all_their_parts(title: str) -> None:
+    assert missing(section(render(ESCALATION), title), ESCALATION_SECTIONS[title]) == ""
+
+
+@pytest.mark.proves("A45", "A48")
+def test_an_escalation_has_its_sections_in_order_and_awaits_a_decision() -> None:
+    text = render(ESCALATION)
+
+    assert re.findall(r"^### (.*)", text, re.MULTILINE) == [
+        "Escalation Summary",
+        "Persistent Failures",
+        "Iteration History",
+        "Recommended Actions",
+    ]
+    assert text.endswith("**Awaiting**: User Decision\n")
+
+
+@pytest.mark.proves("B51", "B63")
+def test_there_are_exactly_four_options_each_with_steps_and_one_risk() -> None:
+    options = re.split(
+        r"^\*\*Option \d: ", section(render(ESCALATION), "### Recommended Actions"), flags=re.M
+    )[1:]
+
+    assert len(options) == 4
+    for option in options:
+        steps = re.findall(r"^- (.*)", option, re.MULTILINE)
+        assert [step.startswith("Risk: ") for step in steps] == [False] * (len(steps) - 1) + [True]
+        assert len(steps) >= 3
+
+
+@pytest.mark.proves("B21", "B22", "B6", "B7")
+def test_a_report_has_one_block_of_failure_and_one_of_fix_for_each_failure() -> None:
+    text = render(REPORT)
+
+    failures = re.findall(r"^#### Failure (\d+): ", text, re.MULTILINE)
+    assert failures == re.findall(r"^#### Fix for Failure (\d+)$", text, re.MULTILINE) == ["1", "2"]
+    assert text.count("\n**Recommendation**:") == text.count("\n**Approach**: ") == 2
+
+
+@pytest.mark.proves("B8", "B20")
+def test_critical_failures_can_be_told_from_the_others() -> None:
+    text = render(REPORT)
+
+    assert re.findall(r"^\*\*Priority\*\*: (\w+)", text, re.MULTILINE) == ["High", "Critical", "High"]
+    assert "**Severity**: Critical\n" in text
+    assert "**Critical Failures**: 1\n" in text
+
+
+@pytest.mark.proves("A20", "A26", "A34")
+@pytest.mark.parametrize(
+    ("name", "signature"),
+    [
+        ("failure-report", "Validation Orchestrator (recursive-communicator skill)"),
+        ("escalation", "Validation Orchestrator (recursive-communicator skill)"),
+        ("fix-completion", "Feature Implementer Main Agent"),
+        ("revalidation-result-fail", "Test Runner Specialist"),
+    ],
+)
+def test_the_footer_is_the_sender_with_its_skill_where_it_has_one(name: str, signature: str) -> None:
+    assert f"\n---\n\n**Sent by**: {signature}\n" in render(SAMPLES[name])
+
+
+#: The six templates that the skill names and the further ones of its template file, by the names of ours.
+NAMED = (
+    *("failure-report", "fix-request", "revalidation-trigger", "success", "escalation", "flow-log"),
+    *("fix-completion", "revalidation-result-pass", "revalidation-result-fail", "timeout-reminder"),
+)
+
+
+@pytest.mark.proves("B58", "B57")
+@pytest.mark.parametrize("name", NAMED)
+def test_every_template_that_the_documents_name_can_be_rendered_by_its_name(name: str) -> None:
+    assert name in template_names()
+    assert golden(name)
+
+
+@pytest.mark.proves("B57", "A86")
+def test_every_template_has_a_golden_file() -> None:
+    inner = {"answer-format", "sent"}  # parts of `delivery` and `sending`
+
+    assert {path.stem for path in GOLDEN.glob("*.md")} >= set(template_names()) - inner
