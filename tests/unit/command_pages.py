@@ -37,7 +37,7 @@ Elsewhere all projects are searched, and `--project` decides where the number is
 | exit code | `run`, `resume`, `watch` | other commands |
 |---|---|---|
 | 0 | every applicable specialist passed, or was skipped by a person | done |
-| 1 | aborted or cancelled | `read`: failed or error; `doctor`, `audit verify`, `worker --check`: something is wrong |
+| 1 | aborted or cancelled | `read`: failed or error; `mailbox`: no message; others: something is wrong |
 | 2 | wrong usage or configuration | the same; refused |
 | 3 | waits for a decision, or for an outside agent's fix with no terminal | – |
 | 4 | infrastructure is away | the same |

@@ -13,7 +13,7 @@ import redis
 
 from fixloop.cli import main
 from fixloop.engine import Engine, Holding, hold
-from fixloop.protocol.events import Event, PersonNotified, ReportDelivered, WorkflowStarted
+from fixloop.protocol.events import Event, MessageStored, PersonNotified, ReportDelivered, WorkflowStarted
 from fixloop.protocol.state import State
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
@@ -77,6 +77,9 @@ class Agents:
             return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
         if ticket.step == "notify":
             return PersonNotified(detail="told")
+        if ticket.step == "deliver":
+            delivery = holding.state.delivery
+            return MessageStored(message_id=delivery.message_id if delivery is not None else "")
         done = self._crew.fix(work) if ticket.step == "fix" else self._crew.check(work)
         assert done is not None, "nobody cancels here"
         return done

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from fixloop.commands.outcome import decision_commands, waits_for_agent
+from fixloop.commands.outcome import decision_commands, fix_commands, waits_for_agent
 from fixloop.engine import load_state
 from fixloop.offering import offered_at
 from fixloop.protocol.durations import iso_stamp
@@ -76,7 +76,7 @@ def _fix(found: Snapshot, state: State, cache: Path) -> dict[str, Any]:
         "target": MAIN_AGENT,
         "since": iso_stamp(_offered_since(found, state)),
         "directory": _directory(state, cache),
-        "commands": [f"fixloop ack {state.issue}", f"fixloop fixed {state.issue}"],
+        "commands": list(fix_commands(state)),
     }
 
 

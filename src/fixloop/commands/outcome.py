@@ -17,6 +17,7 @@ __all__ = [
     "ExitCode",
     "decision_commands",
     "exit_code",
+    "fix_commands",
     "is_fixed",
     "is_settled",
     "next_command",
@@ -91,7 +92,7 @@ def result_lines(state: State) -> Iterator[str]:
     elif waits_for_agent(state):
         yield f"{who} waits for a fix of {count_of(state.failure_count)} in {_run_of(state)}"
         yield from _failures(state)
-        yield from (f"fixloop ack {state.issue}", f"fixloop fixed {state.issue}")
+        yield from fix_commands(state)
     else:
         yield f"{who} goes on: {_run_of(state)} is {state.active.status}"
 
@@ -122,6 +123,12 @@ def decision_commands(state: State) -> tuple[str, ...]:
     if opened.decision is Decision.MANUAL_FIX:
         return (f"fixloop fixed {state.issue}", f"fixloop fixed {state.issue} --here")
     return tuple(f"fixloop decide {state.issue} {decision}" for decision in Decision)
+
+
+def fix_commands(state: State) -> tuple[str, str]:
+    """What takes the open request, and what answers it."""
+    take = f"fixloop mailbox {state.agent}" if state.agent else f"fixloop ack {state.issue}"
+    return take, f"fixloop fixed {state.issue}"
 
 
 def next_command(state: State) -> str:

@@ -33,6 +33,7 @@ _STYLES: Final = {
     Status.ESCALATED: "red",
     Status.PENDING: "dim",
 }
+WITH_THE_MAIN_AGENT: Final = (Status.AWAITING_FIX, Status.FIXING)
 _SUMMARY: Final = (
     "name",
     "project",
@@ -65,10 +66,38 @@ def status_document(found: Snapshot, state: State) -> dict[str, Any]:
         "iteration": active.iteration,
         "max_iterations": active.max_iterations,
         "deadline": iso_stamp(due) if due is not None else None,
+        "report": _report(state),
         "tree": state.tree,
         "updated_at": iso_stamp(state.last_at),
         "specialists": [_specialist(entry) for entry in state.specialists],
     }
+
+
+def _report(state: State) -> dict[str, Any] | None:
+    """The open failure report and its receipt (A5)."""
+    delivery, run = state.delivery, state.active.last_run
+    if delivery is None or state.active.status not in WITH_THE_MAIN_AGENT:
+        return None
+    receipt = run.receipt if run is not None else None
+    if receipt is not None and receipt.uid != delivery.uid:
+        receipt = None
+    return {
+        "message_id": delivery.message_id,
+        "uid": delivery.uid,
+        "agent": state.agent or None,
+        "delivery_attempt": delivery.attempt,
+        "acknowledged_at": iso_stamp(receipt.at) if receipt is not None else None,
+        "acknowledged_by": receipt.by if receipt is not None else None,
+    }
+
+
+def _report_line(report: Mapping[str, Any]) -> str:
+    to = f" to {report['agent']}" if report["agent"] else ""
+    attempt = f", delivery attempt {report['delivery_attempt']}" if report["delivery_attempt"] > 1 else ""
+    taken = f"acknowledged by {report['acknowledged_by']} at {report['acknowledged_at']}"
+    return (
+        f"{report['message_id']}{to}{attempt}, {taken if report['acknowledged_at'] else 'not acknowledged'}"
+    )
 
 
 def _specialist(entry: SpecialistState) -> dict[str, Any]:
@@ -186,6 +215,9 @@ def details(found: Snapshot, state: State, *, away: bool = False) -> Iterator[tu
     yield "status", _standing(state)
     if state.escalation is not None:
         yield "paused", f"{reason_of(state.escalation)}, since {stamp(state.escalation.at)} UTC"
+    report = _report(state)
+    if report is not None:
+        yield "report", _report_line(report)
     if state.operation is not None:
         yield "at work", f"{state.operation.name} of {state.operation.specialist}, {_running(found, state)}"
     if away and not state.ended:

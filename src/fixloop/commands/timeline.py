@@ -21,7 +21,14 @@ __all__ = ["Happening", "happenings", "with_ticks"]
 TICK: Final = timedelta(minutes=2)
 """How often the main agent's status is looked at (B30)."""
 _WAITING: Final = (Status.AWAITING_FIX.value, Status.FIXING.value)
-_NOTES: Final = {"fix-acknowledged": "receipt", "decision-made": "decision", "deadline-reached": "timer"}
+_NOTES: Final = {
+    "fix-acknowledged": "receipt",
+    "receipt-given": "receipt",
+    "message-stored": "delivery",
+    "delivery-failed": "delivery",
+    "decision-made": "decision",
+    "deadline-reached": "timer",
+}
 
 
 class Happening(NamedTuple):

@@ -1,0 +1,148 @@
+"""What a declared agent has to read: what the state says is open for it, and what its mailbox holds beside that.
+
+The state is asked first, so a mailbox that lost everything costs nothing; a letter that no longer matters is dropped.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fixloop.engine import Engine, load_state
+from fixloop.history import Said, said
+from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
+from fixloop.protocol.messages import MAIN_AGENT, Message
+from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.rendering import render_delivery
+from fixloop.protocol.state import State
+from fixloop.protocol.statuses import Status
+from fixloop.store.contract import Store
+
+if TYPE_CHECKING:  # kombu is loaded by whoever opens a mailbox
+    from fixloop.mailbox import Letter, Mailboxes, Received
+
+__all__ = ["Mail", "arrived", "known_agents", "waiting"]
+
+_AWAITING: Final = (Status.AWAITING_FIX, Status.FIXING)
+_OF_A_REQUEST: Final = frozenset({"fix-request", "protocol-violation", "timeout-reminder"})
+"""Said after a failure report and of no use without it."""
+
+
+class Mail(NamedTuple):
+    """One message that its agent has not dealt with."""
+
+    state: State
+    line: Said
+    received: "Received | None" = None
+    """The letter, when it came with one."""
+
+    @property
+    def message(self) -> Message:
+        return self.line.message
+
+    @property
+    def text(self) -> str:
+        """What its reader gets: a failure report with its request and the rules for whoever fixes."""
+        return render_delivery(self.message) if self.is_request else self.line.rendered
+
+    @property
+    def is_request(self) -> bool:
+        return self.message.body.kind == "failure-report"
+
+    def acknowledge(self, engine: Engine, agent: str) -> None:
+        """Send the receipt, and only then take the letter away; doing it twice is doing it once (G1, R8)."""
+        try:
+            if not self.state.ended:
+                receipt = self._receipt(agent)
+                engine.apply(self.state.workflow, receipt, operation=f"receipt/{self.message.uid}")
+        except Unexpected:
+            pass  # somebody was faster; it is read all the same
+        if self.received is not None:
+            self.received.acknowledge()
+
+    def _receipt(self, agent: str) -> Event:
+        message = self.message
+        if not self.is_request:
+            return ReceiptGiven(uid=message.uid, message_id=message.message_id, by=agent)
+        return FixAcknowledged(
+            specialist=message.specialist, iteration=message.iteration, by=agent, uid=message.uid
+        )
+
+
+def waiting(store: Store, project: str, agent: str) -> list[Mail]:
+    """What the state says is open for the agent, the most urgent first; `project` is the project's hash."""
+    found: list[Mail] = []
+    for workflow, fields in store.workflows(live_only=True):
+        # Plain fields tell nearly all; the snapshot of the rest has to be read.
+        asked = bool(fields.get("paused")) or fields.get("status") in _AWAITING
+        if asked and fields.get("agent") == agent and workflow.startswith(f"{project}-"):
+            found.extend(_open_in(store, workflow))
+    return _in_order(found)
+
+
+def arrived(
+    store: Store, mailboxes: "Mailboxes", project: str, agent: str, known: Iterable[Mail]
+) -> list[Mail]:
+    """
+    `known`, with their letters, and what else lies in the mailbox and still matters.
+
+    Raises:
+        InfrastructureError: the broker is away.
+    """
+    found = {mail.message.uid: mail for mail in known}
+    while (received := mailboxes.take(project, agent)) is not None:
+        mail = _read(store, received.letter)
+        if mail is None or (mail.message.uid in found and found[mail.message.uid].received is not None):
+            received.acknowledge()
+        else:
+            found[mail.message.uid] = mail._replace(received=received)
+    return _in_order(found.values())
+
+
+def known_agents(store: Store, project: str) -> set[str]:
+    """The agents that workflows of a project were handed in with."""
+    agents = {fields.get("agent", "") for name, fields in store.workflows() if name.startswith(f"{project}-")}
+    return agents - {""}
+
+
+def _open_in(store: Store, workflow: str) -> Iterator[Mail]:
+    found = store.read(workflow)
+    state = load_state(found.snapshot) if found is not None else None
+    if state is None:
+        return
+    for line in said(store.history(workflow)):
+        if line.message.recipient == MAIN_AGENT and _is_open(state, line.message):
+            yield Mail(state, line)
+
+
+def _read(store: Store, letter: "Letter | None") -> Mail | None:
+    """The message a letter is about, if there is still something to it."""
+    found = store.read(letter.workflow) if letter is not None else None
+    if letter is None or found is None:
+        return None
+    state = load_state(found.snapshot)
+    for line in said(store.history(letter.workflow)):
+        if line.message.uid == letter.uid:
+            return Mail(state, line) if _matters(state, line.message) else None
+    return None
+
+
+def _matters(state: State, message: Message) -> bool:
+    return message.body.kind in ("success", "error-notification") or _is_open(state, message)
+
+
+def _is_open(state: State, message: Message) -> bool:
+    """Whether it asks for something that nobody has done yet."""
+    kind, opened, delivery = message.body.kind, state.escalation, state.delivery
+    if kind == "escalation":
+        return opened is not None and opened.uid == message.uid and opened.receipt is None
+    if state.paused or state.ended or state.active.status not in _AWAITING or delivery is None:
+        return False
+    if kind == "failure-report":
+        return delivery.uid == message.uid
+    asked = (state.active.name, state.active.iteration)
+    return kind in _OF_A_REQUEST and (message.specialist, message.iteration) == asked
+
+
+def _in_order(found: Iterable[Mail]) -> list[Mail]:
+    return sorted(
+        found, key=lambda mail: (mail.message.priority.broker, mail.message.at, mail.message.number)
+    )

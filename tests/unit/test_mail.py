@@ -1,0 +1,198 @@
+"""What is open for a declared agent, from the state alone and from letters (G1): the store is in memory."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from fixloop.history import said
+from fixloop.mail import Mail, arrived, known_agents, waiting
+from fixloop.mailbox import Letter
+from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted
+from fixloop.protocol.messages import MAIN_AGENT
+from fixloop.protocol.state import Completion
+from fixloop.store.memory_store import MemoryStore
+from tests.unit.command_stage import PROJECT, Agents
+
+
+@dataclass
+class Taken:
+    """A letter out of the box of the test's own."""
+
+    letter: Letter | None
+    acknowledged: bool = False
+
+    def acknowledge(self) -> None:
+        self.acknowledged = True
+
+
+@dataclass
+class Box:
+    """A mailbox that holds what the test puts there, as `Mailboxes` would."""
+
+    letters: list[Taken] = field(default_factory=list)
+
+    def take(self, project: str, agent: str) -> Any:
+        return self.letters.pop(0) if self.letters else None
+
+
+@pytest.fixture
+def agents() -> Agents:
+    return Agents(MemoryStore(lambda: datetime(2026, 3, 2, tzinfo=UTC)))
+
+
+def asked(agents: Agents, issue: int = 47, *, script: str = "2 1 0", agent: str = "coder") -> str:
+    """A workflow whose agent has an open request."""
+    workflow = agents.start(issue, script=script, fixer="outside", agent=agent)
+    agents.run(workflow)
+    return workflow
+
+
+def answered(agents: Agents, workflow: str, iteration: int = 1) -> None:
+    completion = Completion(iteration=iteration, by="coder", tip=f"c{iteration}", tree=f"t{iteration}")
+    agents.apply(workflow, FixCompleted(specialist="test-runner", completion=completion))
+    agents.run(workflow)
+
+
+def kinds(mails: list[Mail]) -> list[str]:
+    return [mail.message.body.kind for mail in mails]
+
+
+def letters(agents: Agents, workflow: str) -> list[Taken]:
+    """One letter for everything that was said to the main agent, in order."""
+    lines = said(agents.store.history(workflow))
+    return [
+        Taken(Letter.of(line.message, workflow)) for line in lines if line.message.recipient == MAIN_AGENT
+    ]
+
+
+def opened(agents: Agents, box: Box | None = None) -> list[Mail]:
+    """What `fixloop mailbox coder` finds."""
+    mailboxes: Any = box or Box()
+    return arrived(agents.store, mailboxes, PROJECT, "coder", waiting(agents.store, PROJECT, "coder"))
+
+
+@pytest.mark.proves("G1", "K39")
+def test_the_open_request_is_found_without_any_letter(agents: Agents) -> None:
+    asked(agents)
+
+    (mail,) = opened(agents)
+
+    assert mail.message.message_id == "VFR-47-test-runner-1"
+    assert "FIXREQ-47-1" in mail.text
+    assert mail.received is None
+
+
+@pytest.mark.proves("G1", "R8")
+def test_a_letter_of_what_is_known_is_attached_to_it_and_a_second_one_dropped(agents: Agents) -> None:
+    workflow = asked(agents)
+    first, second = letters(agents, workflow) + letters(agents, workflow)
+
+    (mail,) = opened(agents, Box([first, second]))
+
+    assert id(mail.received) == id(first)
+    assert (first.acknowledged, second.acknowledged) == (False, True)
+    mail.acknowledge(agents.engine, "coder")
+    assert first.acknowledged
+    assert agents.engine.state(workflow).active.status == "FIXING"
+
+
+@pytest.mark.proves("R8", "A5")
+def test_reading_twice_gives_one_receipt(agents: Agents) -> None:
+    workflow = asked(agents)
+
+    for _ in range(2):
+        (mail,) = opened(agents)
+        mail.acknowledge(agents.engine, "coder")
+
+    notes = [note for entry in agents.store.history(workflow) for note in entry.body.get("notes", ())]
+    assert notes.count("receipt by coder of VFR-47-test-runner-1") == 1
+
+
+@pytest.mark.proves("R8")
+def test_a_letter_of_a_request_that_was_answered_is_dropped(agents: Agents) -> None:
+    workflow = asked(agents)
+    old = letters(agents, workflow)
+    answered(agents, workflow)
+
+    (mail,) = opened(agents, Box(list(old)))
+
+    assert mail.message.message_id == "VFR-47-test-runner-2"
+    assert all(letter.acknowledged for letter in old)
+
+
+@pytest.mark.proves("A42", "G1")
+def test_a_success_is_read_once_and_only_from_the_mailbox(agents: Agents) -> None:
+    workflow = asked(agents, script="1 0")
+    answered(agents, workflow)
+
+    assert opened(agents) == []
+    found = opened(agents, Box(letters(agents, workflow)))
+    assert kinds(found) == ["success"]
+    found[0].acknowledge(agents.engine, "coder")
+    assert agents.engine.state(workflow).outcome == "success"
+
+
+@pytest.mark.proves("A71", "G2")
+def test_a_notice_stays_with_its_request(agents: Agents) -> None:
+    workflow = asked(agents)
+    agents.apply(workflow, AnswerRejected(specialist="test-runner", iteration=1, violations=("no section",)))
+
+    assert kinds(opened(agents)) == ["failure-report", "protocol-violation"]
+
+
+@pytest.mark.proves("K27", "G1")
+def test_an_escalation_to_the_main_orchestrator_is_open_until_it_is_acknowledged(agents: Agents) -> None:
+    workflow = asked(agents)
+    for _ in range(2):
+        agents.apply(workflow, AnswerRejected(specialist="test-runner", iteration=1, violations=("bad",)))
+
+    (mail,) = opened(agents)
+    assert mail.message.body.kind == "escalation"
+    mail.acknowledge(agents.engine, "coder")
+
+    assert opened(agents) == []
+    assert agents.engine.state(workflow).paused
+
+
+@pytest.mark.proves("A14")
+def test_while_a_person_decides_no_request_is_open(agents: Agents) -> None:
+    workflow = asked(agents)
+    old = letters(agents, workflow)
+
+    agents.apply(workflow, BlockerSignalled(by="coder", text="no access"))
+
+    assert opened(agents, Box(old)) == []
+
+
+@pytest.mark.proves("K13")
+def test_the_most_urgent_message_comes_first_whichever_issue_it_is_of(agents: Agents) -> None:
+    asked(agents, 47)
+    second = asked(agents, 48)
+    for _ in range(2):
+        agents.apply(second, AnswerRejected(specialist="test-runner", iteration=1, violations=("bad",)))
+
+    assert [mail.state.issue for mail in opened(agents)] == [48, 47]
+
+
+@pytest.mark.proves("G1")
+def test_an_agent_reads_nobody_elses_mail(agents: Agents) -> None:
+    asked(agents, 47, agent="other")
+    foreign = agents.start(
+        48, workflow="ffffffff-48-1", script="1", fixer="outside", agent="coder", specialists=("test-runner",)
+    )
+    agents.run(foreign)
+
+    assert opened(agents) == []
+    assert known_agents(agents.store, PROJECT) == {"other"}
+
+
+def test_what_is_no_letter_or_of_nothing_known_is_dropped(agents: Agents) -> None:
+    unknown = Letter(
+        workflow=f"{PROJECT}-9-1", message_id="VFR-9-x-1", uid="u", issue=9, type="failure-report"
+    )
+    dropped = [Taken(None), Taken(unknown)]
+
+    assert opened(agents, Box(list(dropped))) == []
+    assert all(letter.acknowledged for letter in dropped)
