@@ -1,0 +1,109 @@
+"""Switch each rule of the table off in a copy of the project, and see that a test which cites it turns red.
+
+`python -m tests.mutants [WORD ...]` tries all rules, or those whose name holds a word. The working tree is only read.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.mutants.rules import PROTOCOL, Rule, proofs_of, rules, switched_off
+from tests.proofs import ROOT
+
+__all__ = ["Verdict", "main"]
+
+AT_A_TIME: Final = 2
+LIMIT_SECONDS: Final = 120
+COPIED: Final = ("src", "tests", "workers", "workflows", "config", "docs", "pyproject.toml")
+PASSED, FAILED = 0, 1
+"""pytest's exit codes; every other one means that the tests could not be run."""
+
+
+class Verdict(NamedTuple):
+    """What became of the tests without a rule."""
+
+    rule: Rule
+    is_guarded: bool
+    detail: str
+
+
+def main(words: Iterable[str]) -> int:
+    """The exit code: 0 when every rule is guarded."""
+    wanted = [rule for rule in rules() if not words or any(word in rule.name for word in words)]
+    with tempfile.TemporaryDirectory(prefix="fixloop-mutants-") as place:
+        whole = _copy(Path(place) / "whole")
+        nodes = sorted({proof.node for rule in wanted for proof in proofs_of(rule)})
+        code, said = _run(whole, nodes)
+        if code != PASSED:
+            print(f"the tests fail with all rules in force:\n{said}")
+            return 1
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            verdicts = list(pool.map(partial(_judge, Path(place)), wanted))
+    for verdict in verdicts:
+        print(f"{'guarded  ' if verdict.is_guarded else 'UNGUARDED'}  {verdict.rule.name}: {verdict.detail}")
+    guarded = sum(verdict.is_guarded for verdict in verdicts)
+    print(f"{guarded} of {len(verdicts)} rules are guarded")
+    return 0 if guarded == len(verdicts) else 1
+
+
+def _judge(place: Path, rule: Rule) -> Verdict:
+    nodes = [proof.node for proof in proofs_of(rule)]
+    if not nodes:
+        return Verdict(rule, False, f"no quick test cites {' or '.join(rule.requirements)}")
+    folder = _copy(place / re.sub(r"\W+", "-", rule.name))
+    (folder / PROTOCOL / rule.file).write_text(switched_off(rule), encoding="utf-8")
+    code, said = _run(folder, nodes)
+    shutil.rmtree(folder)
+    if code == FAILED:
+        return Verdict(rule, True, _first_red(said))
+    if code == PASSED:
+        return Verdict(rule, False, f"{len(nodes)} tests of {', '.join(rule.requirements)} stay green")
+    return Verdict(rule, False, f"the tests could not be run:\n{said}")
+
+
+def _copy(folder: Path) -> Path:
+    folder.mkdir()
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, folder)
+    return folder
+
+
+def _run(folder: Path, nodes: list[str]) -> tuple[int, str]:
+    """pytest on `nodes` in `folder`, with its sources; the exit code and what was said."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-rf", "--tb=line", "-p", "no:cacheprovider"]
+    environment = os.environ | {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            [*command, "-m", "not slow", "--hypothesis-seed=0", *nodes],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        # A loop without its rule may have no end: whoever waits for it has noticed.
+        return FAILED, f"FAILED no end within {LIMIT_SECONDS} s"
+    return done.returncode, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def _first_red(said: str) -> str:
+    found = re.search(r"^FAILED (?:\S+::)?(.*?)(?: - .*)?$", said, re.MULTILINE)
+    return found[1] if found else said.strip().splitlines()[-1]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,61 @@
+"""The rules that can be switched off, and what a source looks like without one."""
+
+import tomllib
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.proofs import ROOT, Proof, collect
+
+__all__ = ["LISTED", "PROTOCOL", "Rule", "WrongRule", "proofs_of", "rules", "switched_off"]
+
+LISTED: Final = Path(__file__).with_name("rules.toml")
+PROTOCOL: Final = Path("src/fixloop/protocol")
+
+
+class WrongRule(Exception):
+    """A rule of the table does not fit the sources any more; rules.toml has to follow them."""
+
+
+class Rule(NamedTuple):
+    """One rule: where it stands in the sources, and what stands there without it."""
+
+    name: str
+    requirements: tuple[str, ...]
+    file: str
+    """Below `PROTOCOL`."""
+    snippet: str
+    replacement: str
+
+
+def rules() -> list[Rule]:
+    """The table."""
+    table = tomllib.loads(LISTED.read_text(encoding="utf-8"))["rule"]
+    return [Rule(**{**row, "requirements": tuple(row["requirements"])}) for row in table]
+
+
+def switched_off(rule: Rule, root: Path = ROOT) -> str:
+    """
+    The text of the rule's file without the rule.
+
+    Raises:
+        WrongRule: the snippet does not occur exactly once, or what remains is no Python.
+    """
+    text = (root / PROTOCOL / rule.file).read_text(encoding="utf-8")
+    found = text.count(rule.snippet)
+    if found != 1:
+        raise WrongRule(f"{rule.name!r}: the snippet occurs {found} times in {rule.file}: {rule.snippet!r}")
+    without = text.replace(rule.snippet, rule.replacement)
+    try:
+        compile(without, rule.file, "exec")
+    except SyntaxError as error:
+        raise WrongRule(f"{rule.name!r}: {rule.file} does not compile without it: {error}") from None
+    return without
+
+
+def proofs_of(rule: Rule) -> list[Proof]:
+    """The quick tests that cite one of the rule's requirements."""
+    return [
+        proof
+        for proof in collect()
+        if not proof.is_slow and not set(proof.requirements).isdisjoint(rule.requirements)
+    ]
