@@ -1,6 +1,6 @@
 # Targets that need an environment make it first; the second time that costs nothing.
 # `--dist worksteal` keeps the tests of a file together, because they often share a running deployment.
-.PHONY: setup demo test quick chaos lint types bench lock clean
+.PHONY: setup demo test quick chaos mutants lint types bench lock clean
 .DEFAULT_GOAL := test
 
 PYTHON ?= $(shell for name in python3.12 python3.11 python3.13 python3.14 python3; do \
@@ -27,6 +27,9 @@ quick: setup
 
 chaos: setup
 	.venv/bin/python -m pytest -q -n auto --maxprocesses 8 --hypothesis-profile chaos tests/chaos
+
+mutants: setup
+	.venv/bin/python -m tests.mutants
 
 lint: setup
 	.venv/bin/ruff check .

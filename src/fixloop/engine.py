@@ -210,6 +210,7 @@ def plain_fields(state: State) -> dict[str, str]:
         "issue": str(state.issue),
         "name": state.name,
         "profile": state.profile,
+        "protocol": state.protocol_version,
         "status": state.status.value,
         "paused": "1" if state.paused else "",
         "outcome": state.outcome.value if state.outcome else "",

@@ -404,7 +404,7 @@ step is both action and response."""
 
 @pytest.mark.proves("A19", "A15")
 def test_every_body_has_its_roles_as_sections_between_rules() -> None:
-    said = {message.body.kind: render(message) for message in all_said()}
+    said = {str(message.body.kind): render(message) for message in all_said()}
 
     assert set(ROLES) <= set(said)
     for kind, roles in ROLES.items():

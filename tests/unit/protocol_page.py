@@ -40,6 +40,8 @@ def page() -> str:
         _section(
             "Limits and attempts", "Attempts include the first; `None` switches a limit off.", tables.limits()
         ),
+        _section("Escalations", "One for each pause.", tables.escalations()),
+        _section("Errors", "Recovery is tried before anybody is asked.", tables.errors()),
         _section("Decisions", "After each kind of escalation, for a loop that is tried.", tables.decisions()),
         *_requirements(),
     ]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from fixloop.protocol.messages import Decision, Message
+from fixloop.protocol.messages import Decision, ErrorType, Message, Reason
 from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.rendering import render
 from fixloop.protocol.routes import ROUTES
@@ -18,6 +18,8 @@ from tests.unit.test_decisions import ALL, Maker
 __all__ = [
     "decisions",
     "diagram",
+    "errors",
+    "escalations",
     "limits",
     "messages",
     "operations",
@@ -107,6 +109,31 @@ def limits() -> str:
 
 def _minutes(seconds: float | None) -> str:
     return "none" if seconds is None else f"{seconds / 60:g} minutes"
+
+
+def escalations() -> str:
+    """Why a workflow is escalated, and to whom."""
+    rows = [[f"`{reason}`", reason.label, reason.text, reason.target] for reason in Reason]
+    return table(["reason", "in the report", "condition", "goes to"], rows)
+
+
+def errors() -> str:
+    """The four error types: what is tried, how often, and what follows."""
+    told = Limits()
+    tried: dict[ErrorType, tuple[str, Reason]] = {
+        ErrorType.COMMUNICATION: (f"delivered {told.fix_attempts} times", Reason.COMMUNICATION_ERROR),
+        ErrorType.INVALID_RESPONSE: (
+            f"{told.answer_attempts} answers, a notice between",
+            Reason.INVALID_RESPONSE,
+        ),
+        ErrorType.SPECIALIST_FAILURE: (f"run {told.specialist_attempts} times", Reason.SPECIALIST_ERROR),
+        ErrorType.UNRESPONSIVE: ("one reminder, or a command started again", Reason.UNRESPONSIVE),
+    }
+    rows = [
+        [error.label, f"`ERR-{{issue}}-{error}-{{time}}`", tried[error][0], tried[error][1].target]
+        for error in ErrorType
+    ]
+    return table(["error", "id", "recovery", "then escalated to"], rows)
 
 
 def decisions() -> str:

@@ -32,7 +32,7 @@ def test_there_are_thirty_rules_and_no_two_are_called_alike() -> None:
 def test_a_snippet_that_is_not_there_or_there_twice_is_refused() -> None:
     with pytest.raises(WrongRule, match="occurs 0 times"):
         switched_off(RULES[0]._replace(snippet="no such line"))
-    with pytest.raises(WrongRule, match=r"occurs \d\d+ times"):
+    with pytest.raises(WrongRule, match=r"occurs [2-9]\d* times"):
         switched_off(RULES[0]._replace(snippet="def "))
 
 

@@ -1,0 +1,358 @@
+"""Who does what in which order: the four patterns, the communicator's occasions, and what each status means."""
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+import fixloop.protocol
+from fixloop.engine import Engine, plain_fields
+from fixloop.protocol import events as ev
+from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, FixRequest, RevalidationResult
+from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.rendering import render
+from fixloop.protocol.routes import HANDLES
+from fixloop.protocol.specialists import SPECIALISTS
+from fixloop.protocol.state import OperationName, WorkflowOutcome
+from fixloop.protocol.statuses import Status
+from fixloop.store.memory_store import MemoryStore
+from fixloop.store.records import Snapshot
+from tests.scenarios.documents import field, section
+from tests.scenarios.script import SILENT, Fix, Result, errs, fails, passes
+from tests.scenarios.stage import START, Stage, finished, started
+
+SPECIALIST = "@test-runner-specialist"
+
+
+@pytest.mark.proves("A1", "U1")
+def test_six_specialists_the_orchestrator_the_main_agent_and_the_user_take_part() -> None:
+    addresses = {entry.handle for entry in SPECIALISTS}
+
+    assert len(addresses) == 6
+    assert addresses | {ORCHESTRATOR, MAIN_AGENT, USER} == HANDLES
+    assert (ORCHESTRATOR, MAIN_AGENT) == ("@validation-orchestrator", "@feature-implementer-main")
+
+
+@pytest.mark.proves("A4", "A5")
+def test_a_failure_is_detected_reported_with_details_and_then_waits_for_a_receipt() -> None:
+    stage = Stage([fails("a")], answers=None)
+    stage.step()
+
+    (detected,) = stage.messages
+    assert (detected.sender, detected.recipient) == (SPECIALIST, ORCHESTRATOR)
+    assert "a - AssertionError" in render(detected)
+    stage.step()
+    assert stage.ids == ["DETECT-101-test-runner-1", "VFR-101-test-runner-1"]
+    assert stage.messages[1].recipient == MAIN_AGENT
+    assert (stage.active.status, stage.state.owner) == (Status.AWAITING_FIX, "agent")
+    assert not stage.pending
+    stage.acknowledge()
+    assert stage.active.status is Status.FIXING
+
+
+@pytest.mark.proves("A6", "B11")
+def test_a_completion_is_confirmed_before_the_re_validation_is_triggered() -> None:
+    stage = Stage([fails("a"), passes()], answers=None).run()
+
+    assert not stage.said("revalidation-trigger")
+    stage.acknowledge()
+    assert not stage.pending
+    outcome = stage.complete()
+
+    said = [message.body.kind for message in outcome.messages]
+    assert said == ["fix-completion", "revalidation-trigger"]
+    assert [ticket.step for ticket in outcome.steps] == ["recheck"]
+
+
+@pytest.mark.proves("A9", "B12")
+def test_each_fix_brings_one_trigger_one_run_and_one_result() -> None:
+    stage = Stage([fails("a", "b"), fails("a"), fails("c"), passes()]).run()
+
+    triggers = [message.iteration for message in stage.said("revalidation-trigger")]
+    results = [message.iteration for message in stage.said("revalidation-result")]
+    runs = [ticket.iteration for ticket in stage.executed if ticket.step == "recheck"]
+    assert triggers == results == runs == [2, 3, 4]
+    assert len(stage.said("fix-completion")) == 3
+    for number in (2, 3, 4):
+        asked = stage.ids.index(f"REVAL-101-test-runner-{number}")
+        assert stage.ids[asked - 1] == f"FIXDONE-101-{number - 1}"
+        assert stage.ids[asked + 1] == f"REVALRES-101-test-runner-{number}"
+
+
+@pytest.mark.proves("A10")
+def test_a_specialist_has_no_third_result() -> None:
+    with pytest.raises(ValidationError):
+        ev.event_from_json(
+            '{"kind": "run-finished", "step": "validate", "specialist": "test-runner", "iteration": 1,'
+            ' "outcome": "partly", "tree": "tree-0"}'
+        )
+    stage = Stage([fails("a"), fails("a", "b"), passes()]).run()
+    told = [section(render(message), "Result Summary") for message in stage.said("revalidation-result")]
+    assert [field(summary, "Status") for summary in told] == ["FAIL", "PASS"]
+
+
+@pytest.mark.proves("A11", "B16")
+def test_an_escalation_is_said_then_the_workflow_is_paused_and_waits() -> None:
+    stage = Stage([fails("a")], answers=[SILENT]).run().advance(2101.0)
+
+    assert [i.split("-")[0] for i in stage.ids][-1] == "ESC"
+    assert stage.messages[-1].recipient == USER
+    assert stage.state.paused
+    assert stage.state.owner == "person"
+    stage.advance(100_000.0)
+    assert stage.state.paused, "nothing but a decision ends a pause"
+
+
+@pytest.mark.proves("A7")
+def test_a_request_without_an_item_is_invalid_and_a_failure_without_a_name_still_makes_one() -> None:
+    with pytest.raises(ValidationError):
+        FixRequest(items=(), expected="All tests pass", remaining_iterations=4)
+
+    stage = Stage([Result("failed"), passes()]).run()
+
+    (request,) = stage.said("fix-request")
+    assert isinstance(request.body, FixRequest)
+    assert len(request.body.items) == 1
+
+
+@pytest.mark.proves("A64", "R6")
+def test_a_finished_operation_leaves_no_deadline_behind() -> None:
+    stage = Stage([fails("a"), SILENT], answers=None).run()
+    assert OperationName.FIX.value in stage.deadlines
+
+    outcome = stage.complete()
+
+    assert {OperationName.FIX.value, OperationName.FIX.reminder_deadline} <= set(outcome.cleared_deadlines)
+    assert not {name for name in stage.deadlines if name.startswith(OperationName.FIX.value)}
+
+
+@pytest.mark.proves("A50", "A49")
+def test_each_status_has_its_meaning() -> None:
+    stage = Stage({"test-runner": [fails("a"), passes()], "security": []}, answers=None)
+    seen = [_situation(stage)]
+    assert stage.state.specialist("security").status is Status.PENDING
+
+    for act in (stage.step, stage.step, stage.acknowledge, stage.complete, stage.step):
+        act()
+        seen.append(_situation(stage))
+
+    assert seen[:5] == [
+        ("IN_PROGRESS", "engine", ["validate"]),
+        ("FAIL", "engine", ["report"]),
+        ("AWAITING_FIX", "agent", []),
+        ("FIXING", "agent", []),
+        ("RE_CHECKING", "engine", ["recheck"]),
+    ]
+    assert stage.path()[-2:] == [Status.PASS, Status.COMPLETED]
+    assert stage.state.current == "security"
+
+
+def _situation(stage: Stage) -> tuple[str, str, list[str]]:
+    """The status, whose turn it is, and what is being done."""
+    return stage.active.status, stage.state.owner, [ticket.step for ticket in stage.pending]
+
+
+@pytest.mark.proves("A50", "A68")
+def test_escalated_means_that_a_person_has_to_act() -> None:
+    stage = Stage([errs(), errs()]).run()
+
+    assert (stage.active.status, stage.state.paused, stage.state.owner) == (Status.ESCALATED, True, "person")
+
+
+@pytest.mark.proves("A95", "B1")
+def test_a_workflow_s_record_carries_the_protocol_s_version() -> None:
+    store = MemoryStore(lambda: START)
+    Engine(store).start(started({"test-runner": ()}, {}))
+
+    found = store.read("0f0f0f0f-101-1")
+    assert found is not None
+    assert found.fields["protocol"] == "2.0.0"
+    assert plain_fields(Stage([passes()]).state)["protocol"] == "2.0.0"
+
+
+@pytest.mark.proves("B1", "B2")
+def test_the_communicator_begins_by_itself_and_works_apart_from_checks_and_fixes() -> None:
+    stage = Stage([fails("a")], answers=None)
+    stage.step()
+
+    (ticket,) = stage.pending
+    assert (ticket.step, ticket.queue) == ("report", "fixloop.control")
+    outcome = stage.apply(ev.ReportDelivered(specialist="test-runner", iteration=1))
+    assert "(recursive-communicator skill)" in render(outcome.messages[0])
+    assert stage.state.tree == "tree-0"
+
+
+def imports(path: Path) -> set[str]:
+    """The first parts of the names a module imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return {name.partition(".")[0] for name in found}
+
+
+OUTSIDE = {
+    "asyncio",
+    "celery",
+    "kombu",
+    "os",
+    "random",
+    "redis",
+    "shutil",
+    "signal",
+    "socket",
+    "subprocess",
+    "time",
+}
+
+
+@pytest.mark.proves("B2", "R10")
+def test_the_protocol_runs_nothing_and_reads_no_clock() -> None:
+    (folder,) = fixloop.protocol.__path__
+    modules = sorted(Path(folder).glob("*.py"))
+
+    assert len(modules) > 20
+    assert {path.name: imports(path) & OUTSIDE for path in modules if imports(path) & OUTSIDE} == {}
+
+
+def _reports() -> Stage:
+    return Stage([fails("a"), passes()]).run()
+
+
+def _stalls() -> Stage:
+    return Stage([fails("a")] * 3).run()
+
+
+OCCASIONS: dict[str, Callable[[], bool]] = {
+    "communicate failures": lambda: bool(_reports().said("failure-report")),
+    "request fixes": lambda: bool(_reports().said("fix-request")),
+    "trigger re-validation": lambda: bool(_reports().said("revalidation-trigger")),
+    "manage the loop": lambda: (
+        len(Stage([fails("a"), fails("b"), passes()]).run().said("failure-report")) == 2
+    ),
+    "track iterations": lambda: _reports().active.iteration == 2,
+    "prevent deadlocks": lambda: _stalls().escalation.reason.value == "deadlock",
+    "escalate": lambda: _stalls().state.paused,
+    "log": lambda: [message.number for message in _reports().messages] == [1, 2, 3, 4, 5, 6],
+}
+
+
+@pytest.mark.proves("B3")
+@pytest.mark.parametrize("occasion", OCCASIONS)
+def test_the_communicator_acts_on_each_of_its_eight_occasions(occasion: str) -> None:
+    assert OCCASIONS[occasion]()
+
+
+@pytest.mark.proves("B3", "B4")
+def test_a_pass_is_no_occasion() -> None:
+    stage = Stage([passes()]).run()
+
+    assert not {"failure-report", "fix-request", "revalidation-trigger"} & {
+        m.body.kind for m in stage.messages
+    }
+    assert not [ticket for ticket in stage.executed if ticket.step == "report"]
+
+
+@pytest.mark.proves("B13", "A55")
+@pytest.mark.parametrize(("second", "told"), [(passes(), "success"), (fails("b"), "failure-report")])
+def test_every_party_is_told_what_became_of_a_re_validation(second: Result, told: str) -> None:
+    stage = Stage([fails("a"), second], answers=None).run()
+    stage.complete()
+    stage.run()
+
+    after = stage.messages[stage.ids.index("FIXDONE-101-1") + 1 :]
+    assert [(message.body.kind, message.recipient) for message in after] == [
+        ("revalidation-trigger", SPECIALIST),
+        ("revalidation-result", ORCHESTRATOR),
+        (told, MAIN_AGENT),
+    ]
+    changes = [(change.before, change.after) for change in stage.transitions]
+    assert (Status.FIXING, Status.RE_CHECKING) in changes
+
+
+@pytest.mark.proves("B14", "B44", "B45")
+def test_the_same_result_goes_on_or_ends_by_the_rule_alone() -> None:
+    def second_failure(max_iterations: int) -> Stage:
+        return Stage(
+            [fails("a", "b"), fails("a")], answers=[Fix(), SILENT], max_iterations=max_iterations
+        ).run()
+
+    goes_on, ends = second_failure(3), second_failure(2)
+
+    assert goes_on.applied[-2][0] == ends.applied[-1][0]
+    assert goes_on.ids[-1] == "VFR-101-test-runner-2"
+    assert ends.escalation.iterations == 2
+
+
+@pytest.mark.proves("B17", "K21", "A14")
+def test_a_workflow_that_waits_for_a_person_does_not_hold_up_another() -> None:
+    store = MemoryStore(lambda: START)
+    engine = Engine(store)
+    for issue in (101, 102):
+        engine.start(started({"test-runner": ()}, {"issue": issue}))
+
+    stuck, other = "0f0f0f0f-101-1", "0f0f0f0f-102-1"
+    for attempt in (1, 2):
+        (held,) = _found(store, stuck).tickets
+        event = finished(held.ticket, errs(), "tree-0")
+        assert event.attempt == attempt
+        engine.apply(stuck, event, operation=f"run-{attempt}")
+    (held,) = _found(store, other).tickets
+    engine.apply(other, finished(held.ticket, passes(), "tree-0"), operation="run")
+
+    assert engine.state(stuck).paused
+    assert not _found(store, stuck).tickets
+    assert engine.state(other).outcome is WorkflowOutcome.SUCCESS
+
+
+def _found(store: MemoryStore, workflow: str) -> Snapshot:
+    found = store.read(workflow)
+    assert found is not None
+    return found
+
+
+@pytest.mark.proves("B60", "A93")
+def test_every_iteration_is_kept_with_its_time_and_the_fixes_that_answered_it() -> None:
+    fixes = [Fix(fixes=("first",), takes_seconds=60.0), Fix(fixes=("second",), takes_seconds=30.0)]
+    stage = Stage([fails("a", "b"), fails("b", "c"), passes()], answers=fixes).run()
+
+    runs = stage.active.runs
+    assert [(run.number, run.passed, run.fixes) for run in runs] == [
+        (1, False, ("first",)),
+        (2, False, ("second",)),
+        (3, True, ()),
+    ]
+    assert [(run.at - START).total_seconds() for run in runs] == [0.0, 60.0, 90.0]
+    body = stage.message("REVALRES-101-test-runner-2").body
+    assert isinstance(body, RevalidationResult)
+    assert (body.comparison.resolved, body.comparison.persisting, body.comparison.new) == (
+        ("a",),
+        ("b",),
+        ("c",),
+    )
+
+
+@pytest.mark.proves("B15", "A92")
+def test_each_specialist_has_its_own_iterations() -> None:
+    runs = {"unit-test": [fails("a"), fails("b"), passes()], "security": [fails("x"), passes()]}
+    stage = Stage(runs).run()
+
+    counts = {entry.name: entry.iteration for entry in stage.state.specialists if entry.applicable}
+    assert counts == {"unit-test": 3, "security": 2}
+    for message in stage.messages:
+        assert message.iteration <= message.max_iterations == 5
+
+
+@pytest.mark.proves("A8", "R8")
+def test_a_completion_that_nobody_asked_for_changes_nothing() -> None:
+    stage = Stage([fails("a")], answers=None)
+
+    refusal = stage.refused(lambda: stage.complete())
+
+    assert "FIXDONE" in refusal or "no fix is awaited" in refusal
+    with pytest.raises(Unexpected):
+        stage.acknowledge()
