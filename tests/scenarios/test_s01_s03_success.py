@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from fixloop.protocol.log import statistics
+from fixloop.protocol.flow import flow_log
+from fixloop.protocol.log import full_log, statistics
 from fixloop.protocol.messages import (
     MAIN_AGENT,
     ORCHESTRATOR,
@@ -16,10 +17,13 @@ from fixloop.protocol.messages import (
     RevalidationTrigger,
     Success,
 )
+from fixloop.protocol.rendering import join, render_whole
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Status
-from tests.scenarios.script import Fix, fails, failure, passes
+from tests.scenarios.feature_47 import FAILURES, play_feature_47
+from tests.scenarios.script import fails, passes
 from tests.scenarios.stage import Stage
+from tests.unit.test_rendering import check_golden
 
 SPECIALIST = "@test-runner-specialist"
 COUNTS = (
@@ -129,38 +133,9 @@ def test_a_loop_that_ends_at_run_n_has_4n_minus_2_lines(runs: int) -> None:
     assert sum(counted(stage)[1:]) == 5 * runs - 4
 
 
-FIRST = (
-    failure(
-        "tests/test_validation_coordinator.py::test_sequential_invocation",
-        file="tests/test_validation_coordinator.py",
-        line=41,
-        message="expected 5 calls, got 4",
-    ),
-    failure(
-        "tests/test_validation_coordinator.py::test_failure_tracking",
-        file="tests/test_validation_coordinator.py",
-        line=77,
-        error_type="KeyError",
-        message="'failures'",
-    ),
-    failure(
-        "tests/test_validation_coordinator.py::test_workflow_completion",
-        file="tests/test_validation_coordinator.py",
-        line=102,
-        error_type="AttributeError",
-        message="no attribute 'complete'",
-    ),
-)
-
-
 @pytest.fixture
 def feature_47() -> Stage:
-    """Two fixes: the first takes 00:08:32, everything 00:24:15."""
-    first = fails(*FIRST, coverage="73.2% (target: ≥80%)")
-    second = fails(FIRST[1], coverage="79.0% (target: ≥80%)", takes_seconds=100.0)
-    third = passes(coverage="87.3% (target: ≥80%)", takes_seconds=143.0)
-    answers = [Fix(summary="three fixes", takes_seconds=512.0), Fix(summary="one fix", takes_seconds=700.0)]
-    return Stage({"test-runner": [first, second, third], "code-quality": []}, answers=answers, issue=47).run()
+    return play_feature_47()
 
 
 @pytest.mark.proves("B65", "B66", "B67", "K2")
@@ -198,7 +173,7 @@ def test_s3_the_first_report_carries_what_failed_and_the_coverage(feature_47: St
     )
     assert detected.coverage == "73.2% (target: ≥80%)"
     assert isinstance(report, FailureReport)
-    assert report.failures == FIRST
+    assert report.failures == FAILURES
     assert report.coverage == "73.2% (target: ≥80%)"
     assert (report.phase, report.next_phase) == ("Test Execution", "Code Quality")
 
@@ -220,7 +195,8 @@ def test_s3_the_results_compare_with_the_run_before(feature_47: Stage) -> None:
     assert isinstance(trigger, RevalidationTrigger)
     name = "tests/test_validation_coordinator.py::test_failure_tracking"
     assert trigger.previous_failures == (f"{name} (tests/test_validation_coordinator.py:77) - KeyError",)
-    assert trigger.fixes == ("mended it",)
+    assert trigger.fixes == ("Start the record of failures before the first specialist runs",)
+    assert (second.progress, third.fix_seconds) == ("improved", 512 + 700)
 
 
 @pytest.mark.proves("B33", "A43", "B67", "A41")
@@ -237,3 +213,15 @@ def test_s3_durations_are_those_of_the_example(feature_47: Stage) -> None:
     assert (success.body.iterations, success.max_iterations) == (3, 5)
     assert success.body.next_phase == "Code Quality"
     assert success.body.history == (3, 1, 0)
+    assert (success.body.phases_done, success.body.phases_total) == (1, 2)
+
+
+@pytest.mark.proves("B67", "A86", "A85")
+def test_s3_every_word_of_the_example_is_its_golden_file(feature_47: Stage) -> None:
+    lines = feature_47.messages[:10]
+
+    check_golden("feature-47-messages", join(render_whole(line) for line in lines))
+    check_golden("feature-47-flow", flow_log(lines, "test-runner"))
+    check_golden(
+        "feature-47-log", full_log(lines, issue=47, feature="Validation coordinator", outcome="success")
+    )

@@ -113,12 +113,13 @@ def _where_to_begin(failures: Sequence[Failure]) -> Iterator[str]:
     if 0 < len(critical) < len(failures):
         yield f"Begin with what is critical: {_few(critical)}"
     for what, found in (
-        ("the same error", Counter(FailureRef.of(failure).headline for failure in failures)),
-        ("their place", Counter(failure.file for failure in failures)),
+        ("show the same error", Counter(FailureRef.of(failure).headline for failure in failures)),
+        ("are in one file", Counter(failure.file for failure in failures)),
     ):
         shared, count = found.most_common(1)[0]
         if shared and count > 1:
-            yield f"{count} of {len(failures)} have {what} in common ({shared}): look for one cause first"
+            yield f"{count} of {len(failures)} failures {what} ({shared}): look for one cause first"
+            return
 
 
 def _after_the_last_fix(runs: tuple[Run, ...]) -> Iterator[str]:

@@ -338,7 +338,8 @@ def _expected(active: SpecialistState, who: Specialist) -> str:
     tests, coverage, _ = who.expected.partition(", coverage")
     if active.coverage_gate is not None:
         return f"{tests}, coverage ≥{active.coverage_gate:g}%"
-    return f"{who.expected} where it is measured" if coverage else who.expected
+    measured = active.last_run is not None and active.last_run.coverage
+    return f"{who.expected} where it is measured" if coverage and not measured else who.expected
 
 
 def _say_completion(draft: Draft, completion: Completion) -> None:
