@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fixloop.protocol.checks import Counts, Evidence
 from fixloop.protocol.events import Cancelled, RunFinished
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.specialists import NAMES
-from fixloop.summary import Summary, as_markdown
+from fixloop.protocol.state import WorkflowOutcome
+from fixloop.summary import Summary, as_html, as_markdown
+from fixloop.summary.drawing import chart
 from fixloop.summary.model import GateState, Standing
 from tests.scenarios.report import report_on
 from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, failure, passes
@@ -148,11 +152,26 @@ def by_hand() -> Stage:
 
 STANDINGS: Final[list[tuple[Callable[[], Stage], Standing, str | None, str]]] = [
     (back_end, Standing.COMPLETED, "passed", "Every applicable specialist passed"),
-    (running, Standing.RUNNING, None, "Running: Security Assessment, run 2 of at most 5"),
-    (paused, Standing.PAUSED, None, "waiting for a decision: Deadlock - no progress"),
-    (aborted, Standing.ABORTED, "not_passed", "Aborted in Security Assessment"),
-    (cancelled, Standing.CANCELLED, "not_passed", "Cancelled in Security Assessment"),
-    (skipped, Standing.COMPLETED, "passed_with_known_issues", "a person skipped Security Assessment"),
+    (running, Standing.RUNNING, None, "Security Assessment, run 2 of at most 5, is RE_CHECKING."),
+    (
+        paused,
+        Standing.PAUSED,
+        None,
+        "Security Assessment, run 3 of at most 5, waits for a decision: Deadlock - no progress.",
+    ),
+    (
+        aborted,
+        Standing.ABORTED,
+        "not_passed",
+        "It ended in Security Assessment, run 3 of at most 5; the feature has not passed.",
+    ),
+    (cancelled, Standing.CANCELLED, "not_passed", "It ended in Security Assessment, run 2 of at most 5"),
+    (
+        skipped,
+        Standing.COMPLETED,
+        "passed_with_known_issues",
+        "A person skipped Security Assessment; what failed there is a known issue.",
+    ),
     (by_hand, Standing.COMPLETED, "passed", "Every applicable specialist passed"),
 ]
 
@@ -192,6 +211,59 @@ def test_the_times_of_a_report_add_up_to_the_whole(play: Callable[[], Stage]) ->
     assert times.total == pytest.approx(sum(phase.times.total for phase in summary.phases) + outside(summary))
     for before, after in zip(summary.bars, summary.bars[1:], strict=False):
         assert before.end == after.start
+
+
+RESULT: Final = st.sampled_from(
+    [
+        *(fails("a", takes_seconds=30), fails("a", "b", takes_seconds=3), fails("b")),
+        *(passes(takes_seconds=20), passes(), errs(takes_seconds=1), SILENT),
+    ]
+)
+ANSWER: Final = st.sampled_from(
+    [
+        *(Fix(takes_seconds=100), Fix(files=(), tree="tree-0"), Breaks(takes_seconds=5)),
+        *(Breaks(undelivered=True), BadAnswer(takes_seconds=9), SILENT),
+    ]
+)
+DECISION: Final = st.sampled_from(["manual-fix", "skip", "abort", "extend", "extend"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    runs=st.dictionaries(st.sampled_from(NAMES), st.lists(RESULT, max_size=6), min_size=1, max_size=3),
+    confirmations=st.dictionaries(st.sampled_from(NAMES), st.lists(RESULT, max_size=3), max_size=2),
+    answers=st.lists(ANSWER, max_size=8),
+    decisions=st.lists(DECISION, max_size=3),
+)
+def test_whatever_happens_there_is_a_report_that_adds_up(
+    runs: dict[str, Runs],
+    confirmations: dict[str, Runs],
+    answers: Answers,
+    decisions: list[str],
+) -> None:
+    stage = Stage(runs, answers=answers, confirmations=confirmations, fixer="command").run().advance(2400)
+    for decision in decisions:
+        if stage.state.paused:
+            stage.advance(500).decide(decision)
+            if stage.state.escalation is not None:
+                stage.advance(300).done_by_hand()
+            stage.run().advance(2400)
+
+    summary = report_on(stage)
+
+    times, shown = summary.times, chart(summary)
+    assert times.total == pytest.approx((summary.as_of - summary.started_at).total_seconds())
+    assert summary.totals.iterations == sum(entry.iteration for entry in stage.state.specialists)
+    assert summary.totals.fix_cycles == len(stage.said("fix-completion"))
+    assert summary.totals.escalations == len(stage.said("escalation"))
+    assert [len(phase.runs) for phase in summary.phases] == [len(e.runs) for e in stage.state.specialists]
+    assert sum(bar.kind == "run" and bar.result == "running" for bar in summary.bars) <= 1
+    if stage.state.outcome is not WorkflowOutcome.SUCCESS:
+        assert summary.verdict != "passed"
+    assert all(gate.state is not GateState.FAIL for gate in summary.gates) or summary.verdict != "passed"
+    assert all(shape.width >= 1 and shape.x + shape.width <= shown.width for shape in shown.shapes)
+    assert as_html(summary).endswith("</html>\n")
+    assert as_markdown(summary).startswith("# Validation Report")
 
 
 def outside(summary: Summary) -> float:

@@ -220,7 +220,7 @@ def details(found: Snapshot, state: State, *, away: bool = False) -> Iterator[tu
         yield "report", _report_line(report)
     if state.operation is not None:
         yield "at work", f"{state.operation.name} of {state.operation.specialist}, {_running(found, state)}"
-    if away and not state.ended:
+    if away and not state.ended and not state.paused:
         yield "engine", f"away: no worker is running; `fixloop worker`{_or_resume(state)} goes on"
     due = deadline_of(found)
     if due is not None:

@@ -103,17 +103,15 @@ def _sentence(state: State) -> str:
         return "Every applicable specialist passed on the final tree."
     if state.outcome is WorkflowOutcome.SKIPPED:
         skipped = [slot(entry.name).phase for entry in state.specialists if entry.skipped]
-        return f"Completed with known issues: a person skipped {' and '.join(skipped)}."
+        return f"A person skipped {' and '.join(skipped)}; what failed there is a known issue."
     if state.outcome is not None:
-        return f"{state.outcome.capitalize()} in {where}; not passed."
+        return f"It ended in {where}; the feature has not passed."
     if state.escalation is not None:
         opened = state.escalation
         wanted = "a fix by hand" if opened.decision is not None else "a decision"
-        return f"Paused in {where}, waiting for {wanted}: {opened.reason.text}."
-    if state.paused:
-        return f"Paused in {where}."
-    turn = {"agent": "waiting for the main agent's fix", "person": "waiting for a person"}
-    return f"Running: {where}, {turn.get(state.owner, active.status.value)}."
+        return f"{where}, waits for {wanted}: {opened.reason.text}."
+    turn = {"agent": "waits for the main agent's fix", "person": "waits for a person"}
+    return f"{where}, {turn.get(state.owner, f'is {active.status}')}."
 
 
 def _times(found: Sequence[Interval], entries: Sequence[Recorded]) -> Times:
