@@ -642,6 +642,7 @@ def test_a_manual_fix_cannot_drop_a_gate_without_a_word(host: Host) -> None:
     decided = project.fixloop("decide", "1", "manual-fix")
     place = Path(re.findall(r"in (/\S+), then", decided.err)[0])
     assert "## Escalation: Unresolvable Issue" in (place.parent / "request.md").read_text()
+    assert f"directory: {place}\n" in project.fixloop("inbox").out
     (place / "calc.py").write_text(RIGHT)
     (place / "fixloop.toml").write_text(limit + TOML)
 

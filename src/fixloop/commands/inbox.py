@@ -49,11 +49,11 @@ def _item(store: Store, workflow: str, cache: Path) -> dict[str, Any] | None:
         "max_iterations": state.active.max_iterations,
     }
     if state.escalation is not None:
-        return common | _decision(state, state.escalation)
+        return common | _decision(state, state.escalation, cache)
     return common | _fix(found, state, cache) if waits_for_agent(state) else None
 
 
-def _decision(state: State, opened: OpenEscalation) -> dict[str, Any]:
+def _decision(state: State, opened: OpenEscalation, cache: Path) -> dict[str, Any]:
     manual = opened.decision is Decision.MANUAL_FIX
     return {
         "waits_for": "manual-fix" if manual else "decision",
@@ -62,7 +62,7 @@ def _decision(state: State, opened: OpenEscalation) -> dict[str, Any]:
         "detail": opened.detail,
         "target": opened.target,
         "since": iso_stamp(opened.at),
-        "directory": None,
+        "directory": _directory(state, cache) if manual else None,
         "commands": list(decision_commands(state)),
     }
 
@@ -104,4 +104,6 @@ def item_text(item: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {item['escalation_id']}"
     if item["waits_for"] == "fix":
         yield f"  directory: {item['directory'] or 'made by the first of these commands'}"
+    elif item["directory"]:
+        yield f"  directory: {item['directory']}"
     yield from (f"  {command}" for command in item["commands"])

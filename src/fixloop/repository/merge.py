@@ -59,7 +59,8 @@ def merge_checkout(
     if merged.conflicts:
         files = ", ".join(merged.conflicts)
         raise UsageError(
-            f"the checkout and the fixes so far changed the same lines in {files}; nothing was taken"
+            f"the checkout and the fixes so far changed the same lines in {files}; nothing was taken:"
+            " mend it in the directory that holds those fixes, which `fixloop inbox` names"
         )
     return _kept_change(mirror, tip, merged.tree, message)
 
