@@ -83,9 +83,7 @@ class Feature(RuleBasedStateMachine):
             ground.deliver(0)
         ended = False
         for holding in list(ground.working):
-            told = (
-                results if holding.ticket.step in CHECKS else answers if holding.ticket.step == "fix" else []
-            )
+            told = results if holding.ticket.step in CHECKS else answers
             event = self.event_of(holding.ticket, told.pop(0) if told else None)
             if event is not None and holding in ground.working:
                 ground.finish(holding, event)
@@ -101,7 +99,7 @@ class Feature(RuleBasedStateMachine):
             ground.deliver(index, again=again)
         if ground.working:
             holding = ground.working[index % len(ground.working)]
-            event = self.event_of(holding.ticket, answer if holding.ticket.step == "fix" else result)
+            event = self.event_of(holding.ticket, result if holding.ticket.step in CHECKS else answer)
             if event is not None:
                 ground.finish(holding, event, hinted=hinted)
 
@@ -275,9 +273,18 @@ class Feature(RuleBasedStateMachine):
             return ev.ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
         if ticket.step == "notify":
             return ev.PersonNotified(detail="told")
+        if ticket.step in ("deliver", "escalate"):
+            return self._delivered(ticket, told)
         if ticket.step == "fix":
             return self._answered(ticket, told or Fix())
         return finished(ticket, told or passes(), self.ground.look().tree)
+
+    def _delivered(self, ticket: Ticket, told: Any) -> ev.Event:
+        kind = "failure-report" if ticket.step == "deliver" else "escalation"
+        message_id = [line.message_id for line in self.ground.witness.lines if line.body.kind == kind][-1]
+        if isinstance(told, Breaks):
+            return ev.DeliveryFailed(message_id=message_id, attempt=ticket.attempt, error=told.error)
+        return ev.MessageStored(message_id=message_id, attempt=ticket.attempt)
 
     def _answered(self, ticket: Ticket, answer: Fix | Breaks | BadAnswer) -> ev.Event:
         name, number = ticket.specialist, ticket.iteration

@@ -55,6 +55,9 @@ LIMITS = st.sampled_from(
 STEPS = st.sampled_from(["validate", "recheck", "confirm"])
 NUMBERS = st.integers(min_value=0, max_value=7)
 WHO = st.sampled_from([*SPECIALISTS, "e2e-accessibility", "nobody"])
+MESSAGE_IDS = st.sampled_from(
+    ["VFR-101-test-runner-1", "VFR-101-unit-test-1", "ESC-101-unit-test-1", "VFR-1"]
+)
 WILD: st.SearchStrategy[ev.Event] = st.one_of(
     st.builds(
         ev.RunFinished,
@@ -86,18 +89,33 @@ WILD: st.SearchStrategy[ev.Event] = st.one_of(
     ),
     st.builds(ev.ManualFixDone, tip=st.just("c"), tree=st.just("tree-y")),
     st.builds(ev.PersonNotified, detail=st.just("told")),
+    st.builds(ev.MessageStored, message_id=MESSAGE_IDS, attempt=st.integers(min_value=1, max_value=4)),
+    st.builds(
+        ev.DeliveryFailed,
+        message_id=MESSAGE_IDS,
+        attempt=st.integers(min_value=1, max_value=4),
+        error=st.just("nobody is there"),
+    ),
+    st.builds(ev.ReceiptGiven, uid=st.just("uid"), message_id=MESSAGE_IDS, by=st.just("somebody")),
 )
+FIXING: list[dict[str, Any]] = [
+    {"fixer": "command"},
+    {"fixer": "outside"},
+    {"fixer": "outside", "agent": "coder"},
+    {"fixer": "outside", "agent": "coder", "acks": True},
+]
 WORKFLOWS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "runs": st.sampled_from([SPECIALISTS, SPECIALISTS[1:], SPECIALISTS[:1]]).map(
             lambda names: {name: () for name in names}
         ),
-        "fixer": st.sampled_from(["command", "outside"]),
+        "fixing": st.sampled_from(FIXING),
         "max_iterations": st.sampled_from([5, 5, 3, 2, 1]),
         "limits": LIMITS,
         "notify": st.booleans(),
+        "bundle_fix_request": st.sampled_from([True, True, False]),
     }
-)
+).map(lambda told: {**told.pop("fixing"), **told})
 
 
 def near(event: ev.Event, state: State) -> ev.Event:
