@@ -84,6 +84,16 @@ def test_a_report_goes_where_it_is_told(agents: Agents, capsys: Capsys, format: 
     assert not Path(".fixloop").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "start"), [("a.html", "<!DOCTYPE"), ("a.json", "{"), ("a.md", "# Val"), ("a", "# Val")]
+)
+def test_the_name_of_the_file_tells_the_format(agents: Agents, capsys: Capsys, name: str, start: str) -> None:
+    agents.run(agents.start(script="0"))
+
+    assert said(capsys, "report", "47", "--output", name).code == ExitCode.DONE
+    assert Path(name).read_text(encoding="utf-8").startswith(start)
+
+
 def test_without_a_browser_the_page_is_named_in_one_sentence(agents: Agents, capsys: Capsys) -> None:
     agents.run(agents.start(script="0"))
 

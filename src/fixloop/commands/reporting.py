@@ -42,7 +42,7 @@ def report(
         typer.Option(
             "--format",
             help="Text to read, a page to look at, or everything as data.",
-            show_default="markdown; html with --open",
+            show_default="what FILE ends in; html with --open; else markdown",
         ),
     ] = None,
     output: Annotated[
@@ -63,7 +63,7 @@ def report(
     Of a running, paused, aborted, cancelled or completed workflow. The page is one file that needs neither
     network nor scripts. What is written to a file is named on stdout.
     """
-    wanted = format or (Format.HTML if open else Format.MARKDOWN)
+    wanted = format or _meant(output, open=open)
     if open and (wanted is not Format.HTML or output == STDOUT):
         raise UsageError("--open shows the page in a file; use it with --format html and without --output -")
     with open_session() as session:
@@ -77,6 +77,13 @@ def report(
     print_lines(str(target))
     if open:
         _show(target)
+
+
+def _meant(output: str | None, *, open: bool) -> Format:
+    """The format of a call that names none: whoever writes `report.html` means a page."""
+    named = {".html": Format.HTML, ".htm": Format.HTML, ".json": Format.JSON, ".md": Format.MARKDOWN}
+    suffix = Path(output).suffix.casefold() if output is not None else ""
+    return named.get(suffix, Format.HTML if open else Format.MARKDOWN)
 
 
 def _summary(session: Session, workflow: str) -> Summary:
