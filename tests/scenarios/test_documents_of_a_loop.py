@@ -49,6 +49,86 @@ def of_kind(stage: Stage, kind: str) -> str:
     return render(stage.said(kind)[-1])
 
 
+AGENT, ENGINE, SPECIALIST = (
+    "@feature-implementer-main",
+    "@validation-orchestrator",
+    "@test-runner-specialist",
+)
+
+
+def told_by(stage: Stage, message_id: str) -> tuple[str, str, str, str]:
+    """Heading, sender, recipient and priority of one message."""
+    written = text(stage, message_id)
+    fields = header(written)
+    assert fields["Message ID"] == message_id
+    return written.splitlines()[0], fields["From"], fields["To"], fields["Priority"]
+
+
+@pytest.mark.proves("A23", "A27", "A31", "A35")
+def test_what_goes_to_and_from_the_main_agent_says_who_and_how_urgent(loop: Stage, given_up: Stage) -> None:
+    report = told_by(Stage([fails("a"), passes()]).run(), "VFR-101-test-runner-1")
+
+    assert report == ("## Validation Failure Report", ENGINE, AGENT, "High")
+    assert told_by(loop, "FIXREQ-101-2") == ("## Fix Request", ENGINE, AGENT, "High")
+    assert told_by(loop, "FIXDONE-101-2") == ("## Fix Completion", AGENT, ENGINE, "High")
+    assert told_by(loop, "REVAL-101-test-runner-3") == (
+        "## Re-validation Trigger",
+        ENGINE,
+        SPECIALIST,
+        "High",
+    )
+
+
+@pytest.mark.proves("A38", "A42", "A44", "G3")
+def test_results_and_ends_say_who_and_how_urgent(loop: Stage, given_up: Stage) -> None:
+    detected = told_by(loop, "DETECT-101-test-runner-1")
+    escalation = told_by(given_up, "ESC-101-test-runner-20260302T090000Z")
+
+    assert detected == ("## Validation Failure Detected", SPECIALIST, ENGINE, "High")
+    result = told_by(loop, "REVALRES-101-test-runner-3")
+    assert result == ("## Re-validation Result", SPECIALIST, ENGINE, "High")
+    assert told_by(loop, "SUCCESS-101-test-runner-3") == ("## Validation Success", ENGINE, AGENT, "Medium")
+    assert escalation == ("## Escalation: Unresolvable Issue", ENGINE, "User", "Critical")
+
+
+@pytest.mark.proves("B5", "G3")
+def test_a_detection_says_what_the_communicator_is_to_do() -> None:
+    stage = Stage([fails(BAD, MINOR, coverage="73.2% (target: ≥80%)"), passes()]).run()
+
+    detected = text(stage, "DETECT-101-test-runner-1")
+    assert field(detected, "Specialist") == "test-runner-specialist"
+    assert field(detected, "Phase") == "Test Execution"
+    assert field(detected, "Issue") == "2 failures"
+    assert "- test_total - AssertionError\n- test_name - AssertionError\n" in detected
+    assert field(detected, "Coverage") == "73.2% (target: ≥80%)"
+    assert field(detected, "Action Required") == "Activate recursive-communicator skill"
+
+
+@pytest.mark.proves("A74", "A75", "A91")
+def test_an_error_says_what_happened_what_was_tried_and_what_is_next() -> None:
+    stage = Stage([errs("no pytest", stack_trace="line 1\nline 2"), errs("no pytest")]).run()
+
+    error = of_kind(stage, "error-notification")
+    told = header(error)
+    assert error.startswith("## Error Notification\n")
+    assert re.fullmatch(r"ERR-101-specialist-failure-\d{8}T\d{6}Z", told["Error ID"])
+    assert told["Error Type"] == "Specialist Failure"
+    assert told["From"] == ENGINE
+    assert headings(error) == ["Error Details", "Recovery Actions Attempted", "Current Status"]
+    details = section(error, "Error Details")
+    assert "no pytest" in details
+    assert "run 1" in field(details, "Context")
+    assert field(details, "Iteration") == "1 / 5"
+    tried = re.findall(r"^(\d)\. ", section(error, "Recovery Actions Attempted"), re.MULTILINE)
+    assert tried == ["1"]
+    status = section(error, "Current Status")
+    assert (field(status, "Recovered"), field(status, "Next Action")) == (
+        "No",
+        "Escalate to main orchestrator",
+    )
+    assert footer(error)["Sent by"] == ORCHESTRATOR
+
+
 @pytest.mark.proves("A24", "A26", "B25")
 def test_a_failure_report_has_its_sections_and_is_signed_by_the_orchestrator(loop: Stage) -> None:
     report = text(loop, "VFR-101-test-runner-1")
@@ -250,7 +330,7 @@ def test_an_error_s_escalation_goes_to_the_main_orchestrator() -> None:
     assert field(report, "Escalated To") == "Main Orchestrator"
 
 
-@pytest.mark.proves("B47", "B48")
+@pytest.mark.proves("B47", "B48", "A46")
 def test_an_escalation_begins_with_reason_iterations_and_time() -> None:
     slow = [Fix(takes_seconds=125.0)]
     report = of_kind(Stage([fails("a", "b"), fails("a")], answers=slow, max_iterations=2).run(), "escalation")

@@ -9,14 +9,18 @@ from pydantic import ValidationError
 
 import fixloop.protocol
 from fixloop.engine import Engine, plain_fields
+from fixloop.errors import UsageError
+from fixloop.history import said
 from fixloop.protocol import events as ev
-from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, FixRequest, RevalidationResult
+from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, FixRequest, Message, RevalidationResult
+from fixloop.protocol.moment import Moment
 from fixloop.protocol.outcome import Unexpected
-from fixloop.protocol.rendering import render
+from fixloop.protocol.rendering import render, render_whole
 from fixloop.protocol.routes import HANDLES
 from fixloop.protocol.specialists import SPECIALISTS
-from fixloop.protocol.state import OperationName, WorkflowOutcome
+from fixloop.protocol.state import OperationName, State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
+from fixloop.protocol.validation import decide
 from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Snapshot
 from tests.scenarios.documents import field, section
@@ -81,6 +85,12 @@ def test_each_fix_brings_one_trigger_one_run_and_one_result() -> None:
         assert stage.ids[asked + 1] == f"REVALRES-101-test-runner-{number}"
 
 
+@pytest.mark.proves("A2")
+def test_a_workflow_that_names_another_specialist_is_refused() -> None:
+    with pytest.raises(UsageError, match="unknown specialist 'lint'"):
+        decide(None, started({}, {"specialists": ["test-runner", "lint"]}), Moment(START, 0.0))
+
+
 @pytest.mark.proves("A10")
 def test_a_specialist_has_no_third_result() -> None:
     with pytest.raises(ValidationError):
@@ -103,6 +113,72 @@ def test_an_escalation_is_said_then_the_workflow_is_paused_and_waits() -> None:
     assert stage.state.owner == "person"
     stage.advance(100_000.0)
     assert stage.state.paused, "nothing but a decision ends a pause"
+
+
+CONDITIONS: dict[str, Callable[[], Stage]] = {
+    "Max iterations exceeded": lambda: Stage([fails("a")], max_iterations=1).run(),
+    "Timeout exceeded": lambda: Stage([fails("a")], answers=[SILENT]).run().advance(2101.0),
+    "Deadlock - no progress": lambda: Stage([fails("a")] * 3).run(),
+    "Specialist error": lambda: Stage([errs(), errs()]).run(),
+}
+
+
+@pytest.mark.proves("A65", "A66", "A67", "A68")
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_each_condition_has_its_words_and_its_recipient(condition: str) -> None:
+    stage = CONDITIONS[condition]()
+
+    (report,) = stage.said("escalation")
+    assert stage.escalation.reason.text == condition
+    assert field(render(report), "Condition") == condition
+    assert report.recipient == (MAIN_AGENT if condition == "Specialist error" else USER)
+
+
+@pytest.mark.proves("A69", "K8", "A12")
+def test_two_conditions_at_once_are_one_escalation() -> None:
+    stage = Stage([fails("a")] * 3, max_iterations=3).run()
+    stage.advance(10_000.0)
+
+    (report,) = stage.said("escalation")
+    assert stage.escalation.reason.text == "Max iterations exceeded"
+    assert report is stage.messages[-1]
+
+
+@pytest.mark.proves("A13", "A88")
+def test_another_word_is_neither_a_decision_nor_a_status() -> None:
+    stage = CONDITIONS["Deadlock - no progress"]()
+
+    with pytest.raises(ValueError, match="retry"):
+        stage.decide("retry")
+    assert stage.state.paused
+    snapshot = stage.state.model_dump_json()
+    assert State.model_validate_json(snapshot) == stage.state
+    with pytest.raises(ValidationError):
+        State.model_validate_json(snapshot.replace('"ESCALATED"', '"STUCK"'))
+
+
+@pytest.mark.proves("A54", "A55", "A85")
+def test_every_transition_is_in_the_history_in_the_entry_that_caused_it() -> None:
+    store = MemoryStore(lambda: START)
+    engine = Engine(store)
+    engine.start(started({"test-runner": ()}, {}))
+    played = Stage([fails("a"), passes()]).run()
+    for number, (event, _) in enumerate(played.applied[1:]):
+        engine.apply("0f0f0f0f-101-1", event, operation=str(number))
+
+    entries = store.history("0f0f0f0f-101-1")
+    kept = [change for entry in entries for change in entry.body.get("transitions", ())]
+    path = ["PENDING", *(change["after"] for change in kept)]
+    assert path == [str(status) for status in played.path()]
+    assert [change["before"] for change in kept] == path[:-1]
+    by_event = {entry.body["event"]["kind"]: entry.body.get("transitions", []) for entry in entries}
+    assert [change["after"] for change in by_event["fix-acknowledged"]] == ["FIXING"]
+    assert [rendered(line.message) for line in said(entries)] == [rendered(m) for m in played.messages]
+
+
+def rendered(message: Message) -> str:
+    """The text without what differs between two clocks."""
+    return render_whole(message.model_copy(update={"at": START, "attached": None}))
 
 
 @pytest.mark.proves("A7")
@@ -274,7 +350,7 @@ def test_every_party_is_told_what_became_of_a_re_validation(second: Result, told
     assert (Status.FIXING, Status.RE_CHECKING) in changes
 
 
-@pytest.mark.proves("B14", "B44", "B45")
+@pytest.mark.proves("B14", "B39", "B44", "B45")
 def test_the_same_result_goes_on_or_ends_by_the_rule_alone() -> None:
     def second_failure(max_iterations: int) -> Stage:
         return Stage(
