@@ -45,7 +45,7 @@ def test_s6_a_silent_agent_is_reminded_once_and_then_a_person_is_asked(deploymen
     assert body.flags == ("unresponsive",)
 
 
-@pytest.mark.proves("A64", "K6", "R6")
+@pytest.mark.proves("A64", "K6", "R6", "S7")
 def test_s7_an_answered_reminder_is_the_end_of_it(deployment: Deployment) -> None:
     started = begun(deployment, "a -~1.5", fixer="outside", fix_seconds=0.5, reminder_window_seconds=1.0)
 
@@ -55,7 +55,7 @@ def test_s7_an_answered_reminder_is_the_end_of_it(deployment: Deployment) -> Non
     assert not any(line.message_id.startswith("ESC-") for line in story.lines)
 
 
-@pytest.mark.proves("G8")
+@pytest.mark.proves("G8", "S7")
 def test_s7_a_blocker_instead_is_an_escalation_at_once(deployment: Deployment) -> None:
     started = begun(deployment, "a -", fixer="outside", fix_seconds=0.5, reminder_window_seconds=30.0)
 
@@ -64,7 +64,7 @@ def test_s7_a_blocker_instead_is_an_escalation_at_once(deployment: Deployment) -
     assert escalated(deployment, started).reason is Reason.BLOCKER
 
 
-@pytest.mark.proves("A57", "K6")
+@pytest.mark.proves("A57", "K6", "S8")
 def test_s8_the_cap_on_an_iteration_escalates_without_a_reminder(deployment: Deployment) -> None:
     started = begun(deployment, "a -~30", fixer="outside", iteration_seconds=1.5, validation_seconds=20.0)
 
@@ -76,7 +76,7 @@ def test_s8_the_cap_on_an_iteration_escalates_without_a_reminder(deployment: Dep
     called_off(deployment, f"{started.workflow}.test-runner.recheck.2.1")
 
 
-@pytest.mark.proves("A56", "K34")
+@pytest.mark.proves("A56", "K34", "S8")
 def test_s8_the_clock_of_a_slow_specialist_begins_with_its_work(deployment: Deployment) -> None:
     started = begun(deployment, "~30", validation_seconds=1.0, reminder_window_seconds=0.5, hinted=False)
     deployment.until(lambda: bool(deployment.executions(f"{started.workflow}.")), about=started.workflow)

@@ -23,7 +23,7 @@ def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield running
 
 
-@pytest.mark.proves("A9", "G16")
+@pytest.mark.proves("A9", "G16", "S1")
 def test_s1_a_first_run_that_passes(deployment: Deployment) -> None:
     story = played(deployment, "-", issue=1)
 
@@ -50,7 +50,7 @@ def test_s2_six_messages(deployment: Deployment) -> None:
     assert story.lines[1].attached == "FIXREQ-2-1"
 
 
-@pytest.mark.proves("A82", "K2", "K9")
+@pytest.mark.proves("A82", "K2", "K9", "S3")
 def test_s3_feature_47(deployment: Deployment) -> None:
     story = played(deployment, "scripted 3 1 0", issue=47)
 
@@ -67,7 +67,7 @@ def test_s3_feature_47(deployment: Deployment) -> None:
     assert story.lines[-1].run == "3/5"
 
 
-@pytest.mark.proves("K1", "B44", "A14")
+@pytest.mark.proves("K1", "B44", "A14", "S4")
 def test_s4_the_fifth_failure_escalates(deployment: Deployment) -> None:
     story = played(deployment, SHRINKING, issue=4)
 
@@ -79,7 +79,7 @@ def test_s4_the_fifth_failure_escalates(deployment: Deployment) -> None:
     assert "REVAL-4-test-runner-6" not in ids
 
 
-@pytest.mark.proves("K20")
+@pytest.mark.proves("K20", "S12")
 def test_s12_extend(deployment: Deployment) -> None:
     extended = Answer("ESC", DecisionMade(decision=Decision.EXTEND, iterations=3))
 
@@ -90,7 +90,7 @@ def test_s12_extend(deployment: Deployment) -> None:
     assert ("test-runner", "ESCALATED", "AWAITING_FIX") in story.changes
 
 
-@pytest.mark.proves("K20")
+@pytest.mark.proves("K20", "S13")
 def test_s13_skip(deployment: Deployment) -> None:
     skipped = Answer("ESC", DecisionMade(decision=Decision.SKIP))
     script = f"test-runner: {SHRINKING}; code-quality: -"
@@ -101,7 +101,7 @@ def test_s13_skip(deployment: Deployment) -> None:
     assert story.lines[-1].message_id == "SUCCESS-131-code-quality-1"
 
 
-@pytest.mark.proves("K20")
+@pytest.mark.proves("K20", "S13")
 def test_s13_abort(deployment: Deployment) -> None:
     aborted = Answer("ESC", DecisionMade(decision=Decision.ABORT))
     script = f"test-runner: {SHRINKING}; code-quality: -"
@@ -113,7 +113,7 @@ def test_s13_abort(deployment: Deployment) -> None:
     assert not any(name == "code-quality" for name, _, _ in story.changes)
 
 
-@pytest.mark.proves("K20")
+@pytest.mark.proves("K20", "S14")
 def test_s14_manual_fix(deployment: Deployment) -> None:
     story = played(deployment, SHRINKING, *by_hand(), issue=141)
 
@@ -121,7 +121,7 @@ def test_s14_manual_fix(deployment: Deployment) -> None:
     assert story.lines[-1].run == "6/6"
 
 
-@pytest.mark.proves("K20")
+@pytest.mark.proves("K20", "S14")
 def test_s14_a_manual_fix_that_fails_escalates_at_once(deployment: Deployment) -> None:
     story = played(deployment, "abcde abcd abc ab a f", *by_hand(), issue=142)
 
@@ -132,7 +132,7 @@ def test_s14_a_manual_fix_that_fails_escalates_at_once(deployment: Deployment) -
     assert story.paused
 
 
-@pytest.mark.proves("K7")
+@pytest.mark.proves("K7", "S5")
 def test_s5_deadlock(deployment: Deployment) -> None:
     story = played(deployment, "ab", issue=5)
 
@@ -147,7 +147,7 @@ def test_a_person_is_notified_once_of_an_escalation(deployment: Deployment) -> N
     assert executions(deployment, 69, "notify") == 1
 
 
-@pytest.mark.proves("A72", "A75", "K5")
+@pytest.mark.proves("A72", "A75", "K5", "S9")
 def test_s9_a_specialist_that_recovers(deployment: Deployment) -> None:
     story = played(deployment, "!a -", issue=91)
 
@@ -157,7 +157,7 @@ def test_s9_a_specialist_that_recovers(deployment: Deployment) -> None:
     assert executions(deployment, 91, "validate") == 2
 
 
-@pytest.mark.proves("A72", "A68", "K5")
+@pytest.mark.proves("A72", "A68", "K5", "S9")
 def test_s9_a_specialist_that_does_not(deployment: Deployment) -> None:
     story = played(deployment, "!", issue=92)
 
@@ -172,7 +172,7 @@ def test_s9_a_specialist_that_does_not(deployment: Deployment) -> None:
     assert last_escalation(deployment, 92).reason is Reason.SPECIALIST_ERROR
 
 
-@pytest.mark.proves("A70", "K5")
+@pytest.mark.proves("A70", "K5", "S10")
 def test_s10_a_fixer_that_cannot_be_started(deployment: Deployment) -> None:
     story = played(deployment, "a -; fix: gone", issue=101)
 
@@ -184,7 +184,7 @@ def test_s10_a_fixer_that_cannot_be_started(deployment: Deployment) -> None:
     assert last_escalation(deployment, 101).reason is Reason.COMMUNICATION_ERROR
 
 
-@pytest.mark.proves("A70", "A75", "K5")
+@pytest.mark.proves("A70", "A75", "K5", "S10")
 def test_s10_a_third_attempt_that_succeeds(deployment: Deployment) -> None:
     story = played(deployment, "a -; fix: gone gone ok", issue=102)
 
@@ -201,7 +201,7 @@ def test_a_fixer_that_fails_thrice_is_unresponsive(deployment: Deployment) -> No
     assert last_escalation(deployment, 103).reason is Reason.UNRESPONSIVE
 
 
-@pytest.mark.proves("A71", "G2")
+@pytest.mark.proves("A71", "G2", "S11")
 def test_s11_a_bad_answer_is_asked_for_again(deployment: Deployment) -> None:
     story = played(deployment, "a -; fix: bad ok", issue=111)
 
@@ -234,7 +234,7 @@ def test_s16_the_back_end_pipeline(deployment: Deployment) -> None:
     assert confirmed == set(BACK_END) - {"security"}
 
 
-@pytest.mark.proves("K37")
+@pytest.mark.proves("K37", "S31")
 def test_s31_a_later_fix_that_breaks_an_earlier_phase(deployment: Deployment) -> None:
     script = "unit-test: - a -; test-runner: abc a -; security: a -"
 

@@ -159,7 +159,7 @@ def test_s3_feature_47_says_ten_lines(feature_47: Stage) -> None:
     assert [getattr(of_loop, name) for name in COUNTS] == [10, 2, 2, 2, 2, 2, 1]
 
 
-@pytest.mark.proves("B5", "B21", "B65")
+@pytest.mark.proves("B5", "B21", "B65", "S3")
 def test_s3_the_first_report_carries_what_failed_and_the_coverage(feature_47: Stage) -> None:
     detected = feature_47.message("DETECT-47-test-runner-1").body
     report = feature_47.message("VFR-47-test-runner-1").body
@@ -216,7 +216,7 @@ def test_s3_durations_are_those_of_the_example(feature_47: Stage) -> None:
     assert (success.body.phases_done, success.body.phases_total) == (1, 2)
 
 
-@pytest.mark.proves("B67", "A86", "A85")
+@pytest.mark.proves("B67", "A86", "A85", "S3")
 def test_s3_every_word_of_the_example_is_its_golden_file(feature_47: Stage) -> None:
     lines = feature_47.messages[:10]
 

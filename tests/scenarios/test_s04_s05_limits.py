@@ -90,7 +90,7 @@ def shifted(line: int) -> Result:
     return fails(*(failure(name, line=line, message=f"{name} broke in line {line}") for name in "ab"))
 
 
-@pytest.mark.proves("K7", "A67")
+@pytest.mark.proves("K7", "A67", "S5")
 def test_s5_three_runs_that_fail_alike_are_a_deadlock() -> None:
     stage = Stage([shifted(1), shifted(20), shifted(300)]).run()
 
@@ -103,7 +103,7 @@ def test_s5_three_runs_that_fail_alike_are_a_deadlock() -> None:
     assert stage.escalation.history[-1].fixes == "none"
 
 
-@pytest.mark.proves("K7")
+@pytest.mark.proves("K7", "S5")
 @pytest.mark.parametrize(
     "sets", [("ab", "ab", "a"), ("ab", "c", "ab"), ("ab", "ab", "abc"), ("a", "ab", "ab")]
 )
@@ -114,7 +114,7 @@ def test_s5_anything_else_goes_on(sets: tuple[str, ...]) -> None:
     assert not stage.said("escalation")
 
 
-@pytest.mark.proves("K7", "A94", "B62")
+@pytest.mark.proves("K7", "A94", "B62", "S5")
 def test_s5_oscillation_is_told_in_the_pattern_analysis() -> None:
     stage = Stage([fails(*names) for names in ("ab", "c", "ab", "c", "ab")]).run()
 
@@ -149,7 +149,7 @@ def output(digest: str) -> Result:
     return fails(Failure(name="format", error_type="exit 1", measure=digest))
 
 
-@pytest.mark.proves("K7")
+@pytest.mark.proves("K7", "S32")
 @pytest.mark.parametrize(
     "runs",
     [
@@ -167,7 +167,7 @@ def test_s32_progress_is_no_deadlock(runs: list[Result]) -> None:
     assert not stage.said("escalation")
 
 
-@pytest.mark.proves("K7")
+@pytest.mark.proves("K7", "S32")
 @pytest.mark.parametrize(
     "run",
     [

@@ -50,7 +50,7 @@ def test_s6_one_reminder_follows_thirty_minutes_of_silence() -> None:
     assert any(note.startswith("timeout: main-agent-fix") for note in stage.notes)
 
 
-@pytest.mark.proves("A58", "A59")
+@pytest.mark.proves("A58", "A59", "S6")
 def test_s6_a_deadline_acted_on_at_30_01_tells_30_01() -> None:
     stage = waiting()
     stage.clock = 1801.0
@@ -82,7 +82,7 @@ def test_s6_five_more_minutes_fetch_the_user() -> None:
     assert not stage.deadlines
 
 
-@pytest.mark.proves("A56", "K6", "A89")
+@pytest.mark.proves("A56", "K6", "A89", "S6")
 def test_s6_a_silent_fixer_command_is_reminded_just_the_same() -> None:
     stage = Stage([fails("a")], answers=[SILENT], fixer="command").run()
 
@@ -107,7 +107,7 @@ def test_a_deadline_is_not_due_at_its_own_instant() -> None:
     assert not reminders(stage)
 
 
-@pytest.mark.proves("A63", "K6", "G8")
+@pytest.mark.proves("A63", "K6", "G8", "S7")
 def test_s7_an_answer_after_the_reminder_cancels_the_escalation() -> None:
     stage = waiting()
     stage.script.runs["test-runner"] = [passes(takes_seconds=7 * MINUTE)]
@@ -126,7 +126,7 @@ def test_s7_an_answer_after_the_reminder_cancels_the_escalation() -> None:
     assert len(reminders(stage)) == 1
 
 
-@pytest.mark.proves("A64", "R6", "K8")
+@pytest.mark.proves("A64", "R6", "K8", "S7")
 def test_s7_the_timers_of_the_answered_reminder_do_nothing() -> None:
     stage = waiting().advance_to(33 * MINUTE)
     stage.complete()
@@ -142,7 +142,7 @@ def test_s7_the_timers_of_the_answered_reminder_do_nothing() -> None:
     assert not stage.state.paused
 
 
-@pytest.mark.proves("A63", "G8", "K12")
+@pytest.mark.proves("A63", "G8", "K12", "S7")
 def test_s7_a_signalled_issue_opens_an_escalation_of_its_own() -> None:
     stage = waiting().advance_to(33 * MINUTE)
 
@@ -199,7 +199,7 @@ def test_an_old_timer_of_the_same_name_leaves_the_new_one_alone(name: str) -> No
     assert not stage.said("timeout-reminder")
 
 
-@pytest.mark.proves("A57", "K6", "A89")
+@pytest.mark.proves("A57", "K6", "A89", "S8")
 def test_s8_an_iteration_over_its_cap_escalates_at_once() -> None:
     stage = waiting()
     stage.script.runs["test-runner"] = [SILENT]
@@ -217,7 +217,7 @@ def test_s8_an_iteration_over_its_cap_escalates_at_once() -> None:
     assert not reminders(stage)
 
 
-@pytest.mark.proves("A56", "A59", "K6")
+@pytest.mark.proves("A56", "A59", "K6", "S8")
 def test_s8_a_silent_first_validation_is_reminded_first() -> None:
     stage = Stage([SILENT]).run()
 
@@ -343,7 +343,7 @@ def test_a_fixer_that_is_started_again_is_reminded_of_once() -> None:
     assert stage.escalation.reason is Reason.TIMEOUT
 
 
-@pytest.mark.proves("K34", "B33")
+@pytest.mark.proves("K34", "B33", "S34")
 def test_s34_nothing_is_late_because_the_engine_was_away() -> None:
     stage = waiting()
     stage.advance_to(10 * MINUTE).away(14 * 3600.0).advance(5 * MINUTE)

@@ -89,7 +89,7 @@ def test_s10_a_fixer_that_cannot_be_started_is_tried_three_times() -> None:
     assert stage.messages[-1].recipient == MAIN_AGENT
 
 
-@pytest.mark.proves("A70", "A75")
+@pytest.mark.proves("A70", "A75", "S10")
 def test_s10_a_third_attempt_that_is_taken_recovers() -> None:
     gone = Breaks("no such file: claude", undelivered=True)
     stage = Stage([fails("a"), passes()], answers=[gone, gone, Fix()], fixer="command").run()
@@ -145,7 +145,7 @@ def test_a_failed_attempt_that_was_counted_is_not_counted_twice() -> None:
     assert stage.state.attempts == 2
 
 
-@pytest.mark.proves("A71", "G2")
+@pytest.mark.proves("A71", "G2", "S11")
 @pytest.mark.parametrize("fixer", ["outside", "command"])
 def test_s11_one_bad_answer_is_told_and_asked_for_again(fixer: str) -> None:
     stage = Stage([fails("a"), passes()], answers=[BadAnswer(), Fix()], fixer=fixer).run()
@@ -176,7 +176,7 @@ def test_s11_a_second_bad_answer_escalates(fixer: str) -> None:
     assert len(body.recovery) == 1
 
 
-@pytest.mark.proves("A8", "A71", "K4")
+@pytest.mark.proves("A8", "A71", "K4", "S11")
 @pytest.mark.parametrize(("iteration", "specialist"), [(3, "test-runner"), (1, "security"), (1, "nobody")])
 def test_s11_a_completion_of_another_request_is_an_invalid_response(iteration: int, specialist: str) -> None:
     stage = Stage({"test-runner": [fails("a"), passes()], "security": []}, answers=None).run()
@@ -215,7 +215,7 @@ def test_a_bad_answer_to_an_earlier_request_is_not_held_against_the_open_one() -
     assert not stage.said("protocol-violation")
 
 
-@pytest.mark.proves("K36", "A72")
+@pytest.mark.proves("K36", "A72", "S33")
 def test_s33_what_the_agent_broke_the_agent_may_mend() -> None:
     broken = errs("ImportError in conftest.py", stack_trace="E   SyntaxError")
     stage = Stage([fails("a"), broken, broken, passes()]).run()

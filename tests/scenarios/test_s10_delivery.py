@@ -29,7 +29,7 @@ def deliveries(stage: Stage, step: str = "deliver") -> list[tuple[int, float]]:
     return [(t.attempt, t.delay_seconds) for t in stage.executed if t.step == step]
 
 
-@pytest.mark.proves("A70", "K5", "G19")
+@pytest.mark.proves("A70", "K5", "G19", "S10")
 def test_s10_an_unreachable_agent_is_tried_three_times_and_then_a_person_is_fetched() -> None:
     stage = staged([AWAY] * 3).run()
 
@@ -55,7 +55,7 @@ def test_s10_the_notification_lists_the_attempts_in_their_order() -> None:
     )
 
 
-@pytest.mark.proves("A70", "A75", "A84")
+@pytest.mark.proves("A70", "A75", "A84", "S10")
 def test_s10_a_third_attempt_that_succeeds_has_recovered() -> None:
     stage = staged([AWAY, AWAY], answers=[Fix()]).run()
 

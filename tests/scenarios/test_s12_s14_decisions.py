@@ -33,7 +33,7 @@ def test_s12_an_extension_gives_three_more_runs_and_sends_the_open_failure() -> 
     assert stage.active.max_iterations == 8
 
 
-@pytest.mark.proves("K20", "A43", "A92")
+@pytest.mark.proves("K20", "A43", "A92", "S12")
 def test_s12_the_extended_loop_ends_at_run_seven_of_eight() -> None:
     stage = escalated(fails("f"), passes())
     stage.decide("extend", iterations=3)
@@ -49,7 +49,7 @@ def test_s12_the_extended_loop_ends_at_run_seven_of_eight() -> None:
     assert stage.state.outcome is WorkflowOutcome.SUCCESS
 
 
-@pytest.mark.proves("K20", "A69")
+@pytest.mark.proves("K20", "A69", "S12")
 def test_s12_a_second_decision_on_the_same_escalation_is_refused() -> None:
     stage = escalated(fails("f"), passes())
     stage.decide("extend")
@@ -105,7 +105,7 @@ def test_s13_skip_proceeds_with_known_issues() -> None:
     assert not any(i.startswith("SUCCESS-101-test-runner") for i in stage.ids)
 
 
-@pytest.mark.proves("K20", "B51", "K19")
+@pytest.mark.proves("K20", "B51", "K19", "S13")
 def test_s13_abort_ends_it_where_it_stands() -> None:
     stage = escalated()
     late = stage.completed(Fix(), iteration=5, specialist="test-runner")
@@ -124,7 +124,7 @@ def test_s13_abort_ends_it_where_it_stands() -> None:
     assert stage.state == before
 
 
-@pytest.mark.proves("K20", "K19", "A51")
+@pytest.mark.proves("K20", "K19", "A51", "S14")
 def test_s14_a_manual_fix_waits_for_its_end_and_grows_the_limit_by_one() -> None:
     stage = escalated(passes())
 
@@ -150,7 +150,7 @@ def test_s14_a_manual_fix_waits_for_its_end_and_grows_the_limit_by_one() -> None
     assert stage.state.tree == "tree-by-hand"
 
 
-@pytest.mark.proves("K20", "A69")
+@pytest.mark.proves("K20", "A69", "S14")
 def test_s14_a_manual_fix_that_fails_escalates_at_once() -> None:
     stage = escalated(fails("a"))
     stage.decide("manual-fix")

@@ -30,7 +30,7 @@ def test_s15_a_result_lists_what_is_resolved_persisting_and_new() -> None:
     assert not body.passed
 
 
-@pytest.mark.proves("B46")
+@pytest.mark.proves("B46", "S15")
 def test_s15_a_run_with_only_a_new_failure_has_failed() -> None:
     stage = Stage([fails("a", "b"), fails("c"), passes()]).run()
 
@@ -50,7 +50,7 @@ def covered(percent: float) -> Result:
     return fails(low, coverage=shown)
 
 
-@pytest.mark.proves("B68", "G24")
+@pytest.mark.proves("B68", "G24", "S15")
 def test_s15_coverage_below_its_gate_is_a_failure_on_its_own() -> None:
     stage = Stage([covered(79.9), covered(80.0)]).run()
 
@@ -87,7 +87,7 @@ def test_s16_phases_follow_one_another(back_end: Stage) -> None:
     assert back_end.state.status is Status.COMPLETED
 
 
-@pytest.mark.proves("K4", "A87")
+@pytest.mark.proves("K4", "A87", "S16")
 def test_s16_one_id_in_two_scopes_is_no_collision(back_end: Stage) -> None:
     requests = [m for m in back_end.said("fix-request") if m.message_id == "FIXREQ-47-1"]
 
@@ -95,7 +95,7 @@ def test_s16_one_id_in_two_scopes_is_no_collision(back_end: Stage) -> None:
     assert len({m.uid for m in requests}) == 2
 
 
-@pytest.mark.proves("A82", "A83", "K9")
+@pytest.mark.proves("A82", "A83", "K9", "S16")
 def test_s16_the_totals_are_those_of_the_loops(back_end: Stage) -> None:
     found = statistics(back_end.messages, outcome="success")
 
@@ -106,7 +106,7 @@ def test_s16_the_totals_are_those_of_the_loops(back_end: Stage) -> None:
     assert back_end.state.outcome is WorkflowOutcome.SUCCESS
 
 
-@pytest.mark.proves("A43", "U2")
+@pytest.mark.proves("A43", "U2", "S16")
 def test_s16_each_success_names_the_next_phase_and_the_last_deployment(back_end: Stage) -> None:
     bodies = [m.body for m in back_end.said("success")]
 
@@ -119,7 +119,7 @@ def test_s16_each_success_names_the_next_phase_and_the_last_deployment(back_end:
     ]
 
 
-@pytest.mark.proves("K37")
+@pytest.mark.proves("K37", "S16")
 def test_s16_every_phase_is_confirmed_on_the_final_tree_without_a_message(back_end: Stage) -> None:
     confirmed = [ticket.specialist for ticket in back_end.executed if ticket.step == "confirm"]
 

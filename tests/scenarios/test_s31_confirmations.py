@@ -25,7 +25,7 @@ def confirmed(stage: Stage) -> list[str]:
     return [ticket.specialist for ticket in stage.executed if ticket.step == "confirm"]
 
 
-@pytest.mark.proves("K37", "A81")
+@pytest.mark.proves("K37", "A81", "S31")
 def test_s31_a_failing_confirmation_is_run_two() -> None:
     stage = Stage(BACK_END, issue=47, confirmations={"unit-test": [fails("u")]}).run()
 
@@ -47,7 +47,7 @@ def test_s31_a_failing_confirmation_is_run_two() -> None:
     assert stage.state.outcome is WorkflowOutcome.SUCCESS
 
 
-@pytest.mark.proves("K37", "K19")
+@pytest.mark.proves("K37", "K19", "S31")
 def test_s31_confirming_starts_over_and_ends_on_one_tree() -> None:
     stage = Stage(BACK_END, issue=47, confirmations={"unit-test": [fails("u")]}).run()
 
@@ -66,7 +66,7 @@ def test_s31_confirming_starts_over_and_ends_on_one_tree() -> None:
     assert (trigger.status_before, trigger.status_after) == (Status.COMPLETED, Status.RE_CHECKING)
 
 
-@pytest.mark.proves("K37")
+@pytest.mark.proves("K37", "S31")
 def test_s31_fixes_that_undo_each_other_end_after_three_rounds() -> None:
     stage = Stage(
         {"unit-test": [passes(), passes()], "security": [fails("s"), passes(), passes()]},

@@ -31,6 +31,13 @@ def test_every_requirement_of_the_protocol_has_a_test() -> None:
     assert missing == [], "no test proves these"
 
 
+def test_every_scenario_has_a_test() -> None:
+    scenarios = {number for number in STATED if number[0] == "S"}
+
+    assert len(scenarios) == 21
+    assert scenarios - CITED == set()
+
+
 def test_every_number_a_test_cites_is_stated() -> None:
     assert CITED - set(STATED) == set(), "state these in docs/requirements.toml"
 
