@@ -40,6 +40,20 @@ _PATHS: Final = {
     "revalidation-result": (SPECIALIST, ORCHESTRATOR),
 }
 
+_SUMMARIES: Final = {
+    "failure-detected": "Test Execution: 2 failures",
+    "failure-report": "2 failures in run 1/5",
+    "fix-request": "Fix 2 failures of Test Execution",
+    "fix-completion": "The order of the calls was wrong (2 files)",
+    "revalidation-trigger": "Run 2/5 of Test Execution",
+    "revalidation-result": "Run 2/5 is over",
+    "success": "Test Execution passed; next: Code Quality",
+    "escalation": "Timeout exceeded: main-agent-fix ran for 35:01",
+    "timeout-reminder": "main-agent-fix is late",
+    "error-notification": "Specialist Failure: pytest could not start",
+    "protocol-violation": 'The answer does not fit: missing section "Files Modified"',
+}
+
 
 def message(
     message_id: str,
@@ -70,7 +84,7 @@ def message(
         iteration=iteration,
         max_iterations=5,
         number=number,
-        summary=f"summary of {message_id}",
+        summary=_SUMMARIES[body.kind],
         status_before=statuses[0],
         status_after=statuses[1],
         body=body,

@@ -76,6 +76,7 @@ def test_a_stall_is_named_at_the_limit_too() -> None:
     at_the_limit = escalated(fails("a", "b"), fails("a"), fails("a"), fails("a"), max_iterations=4)
     earlier = escalated(fails("a"), fails("a"), fails("a"))
 
+    assert at_the_limit.recommended is Decision.MANUAL_FIX
     assert at_the_limit.reason is Reason.MAX_ITERATIONS
     assert "Runs 2, 3, 4 failed in the same way: progress has stalled (deadlock)." in at_the_limit.pattern
     assert earlier.reason is Reason.DEADLOCK
@@ -83,11 +84,26 @@ def test_a_stall_is_named_at_the_limit_too() -> None:
 
 
 @pytest.mark.proves("A94")
+def test_a_number_that_fell_and_stays_promises_nothing() -> None:
+    report = escalated(fails("a", "b"), fails("a"), fails("a"), max_iterations=3)
+
+    assert "The number fell, and the last fix did not bring it down further." in report.pattern
+    assert report.rationale == "the last iterations did not bring the number of failures down (2 → 1 → 1)"
+
+
+def test_an_error_is_not_named_twice() -> None:
+    named = failure("a", error_type="KeyError", message="KeyError: 'x'")
+    report = escalated(fails(named), max_iterations=1)
+
+    assert report.persistent[0].error == "KeyError: 'x'"
+
+
+@pytest.mark.proves("A94")
 def test_fixes_that_broke_more_are_said_to() -> None:
     report = escalated(fails("a"), fails("b", "c"), max_iterations=2)
 
     assert "What failed in run 1 is gone. New in run 2: b, c. The number is rising" in report.pattern
-    assert report.rationale == "the iterations did not bring the number of failures down (1 → 2)"
+    assert report.rationale == "the last iterations did not bring the number of failures down (1 → 2)"
     assert why(report)["b"] == "it failed first in run 2, after a fix; no fix has been made since"
 
 

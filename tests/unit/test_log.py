@@ -246,7 +246,7 @@ def test_json_entries_hold_the_rendered_message_with_what_is_attached() -> None:
         "recipient": "@feature-implementer-main",
         "message_type": "failure-report",
         "message_id": "VFR-101-test-runner-1",
-        "summary": "summary of VFR-101-test-runner-1",
+        "summary": "2 failures in run 1/5",
         "status_before": Status.FAIL,
         "status_after": Status.AWAITING_FIX,
         "iteration": 1,

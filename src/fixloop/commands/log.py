@@ -136,7 +136,9 @@ def _statistics(told: _Log) -> log.Statistics:
 
 
 def _outcome_of(state: State) -> str | None:
-    return state.outcome.value if state.outcome is not None else None
+    if state.outcome is None:
+        return "escalated" if state.paused else None
+    return state.outcome.value
 
 
 def _as_json(each: Happening) -> dict[str, Any]:

@@ -90,14 +90,16 @@ def recommendation(specialist: SpecialistState, reason: Reason) -> Advice:
     back = [name for names, _ in _returns(seen) for name in names]
     if back:
         return Advice(Decision.MANUAL_FIX, f"the fixes undo each other: {_few(back)} went and came back")
-    if failed[-1].count < failed[0].count:
+    if _is_falling(failed):
         return Advice(Decision.EXTEND, f"the number of failures falls ({way}), so more iterations may end it")
     for ref in failed[-1].failures:
         measures = _measures(ref, seen)
         if len(measures) > 1 and float(measures[-1]) > float(measures[0]):
             rises = f"{ref.name} rises ({' → '.join(measures)}), so more iterations may end it"
             return Advice(Decision.EXTEND, rises)
-    return Advice(Decision.MANUAL_FIX, f"the iterations did not bring the number of failures down ({way})")
+    return Advice(
+        Decision.MANUAL_FIX, f"the last iterations did not bring the number of failures down ({way})"
+    )
 
 
 def approach(specialist: SpecialistState, failures: Sequence[Failure]) -> tuple[str, ...]:
@@ -220,8 +222,10 @@ def _trend(
     if window is not None and analysis.is_deadlocked(specialist, window):
         numbers = ", ".join(str(run.number) for run in failed[-window:])
         yield f"Runs {numbers} failed in the same way: progress has stalled (deadlock)."
-    elif failed[-1].count < failed[0].count and not back:
+    elif _is_falling(failed) and not back:
         yield "The number is falling: more iterations may be enough."
+    elif failed[-1].count < failed[0].count:
+        yield "The number fell, and the last fix did not bring it down further."
     elif failed[-1].count > failed[0].count:
         yield "The number is rising: the fixes break more than they mend."
 
@@ -291,6 +295,10 @@ def _measures(ref: FailureRef, seen: Sequence[_Seen]) -> list[str]:
     """What was measured from run to run; empty where a failure stands for no number."""
     found = [one.measure for each in seen if (one := each.find(ref)) is not None]
     return found if found and all(map(_is_number, found)) else []
+
+
+def _is_falling(failed: Sequence[Run]) -> bool:
+    return len(failed) > 1 and failed[-1].count < failed[-2].count and failed[-1].count < failed[0].count
 
 
 def _is_number(measure: str) -> bool:

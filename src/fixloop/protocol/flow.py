@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol.durations import hours_minutes_seconds, id_stamp, minutes_seconds
+from fixloop.protocol.log import outcome_text
 from fixloop.protocol.messages import (
     MAIN_AGENT,
     ORCHESTRATOR,
@@ -34,7 +35,7 @@ __all__ = ["flow_log"]
 NAMED: Final = 3
 """How many failures or fixes a line names."""
 _PLACES: Final = {ORCHESTRATOR: "Orchestrator", MAIN_AGENT: "Main Agent", USER: "User"}
-_OUTCOMES: Final = {"success": "Success", "escalation": "Escalated (awaiting decision)"}
+_OUTCOMES: Final = {"success": "Success", "escalation": outcome_text("escalated")}
 
 
 class _Told(NamedTuple):
@@ -66,7 +67,7 @@ def flow_log(lines: Sequence[Message], specialist: str, *, outcome: str = "") ->
     own = [line for line in lines if line.specialist == specialist]
     if not own:
         raise ProtocolError(f"{specialist} has no line in this log")
-    who, first, last = slot(specialist), own[0], own[-1]
+    who, last = slot(specialist), own[-1]
     return fill(
         "flow-log",
         entry_id=f"LOG-{last.issue}-{specialist}-{last.iteration}-{id_stamp(last.at)}",
@@ -76,9 +77,17 @@ def flow_log(lines: Sequence[Message], specialist: str, *, outcome: str = "") ->
         specialist_handle=who.handle,
         lines=[_line(each) for each in own],
         iterations=max(each.iteration for each in own),
-        duration_seconds=(last.at - first.at).total_seconds(),
+        duration_seconds=_duration(own),
         outcome=outcome or _OUTCOMES.get(last.body.kind, "In progress"),
     )
+
+
+def _duration(own: Sequence[Message]) -> float:
+    """From its first run's beginning, where the last line tells it; else from its first line."""
+    last = own[-1]
+    if isinstance(last.body, Success | Escalation):
+        return last.body.total_seconds
+    return (last.at - own[0].at).total_seconds()
 
 
 def _line(message: Message) -> _Line:

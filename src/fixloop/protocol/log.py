@@ -42,11 +42,14 @@ _NAMES: Final = {
 }
 _OUTCOMES: Final = {
     None: "In progress",
+    "escalated": "Escalated (awaiting decision)",
     "success": "Success (all validations passed)",
     "skipped": "Skipped (failed but proceeding)",
     "aborted": "Aborted (returned to design)",
     "cancelled": "Cancelled",
 }
+#: Outcomes of a workflow that has not ended.
+_OPEN: Final = (None, "escalated")
 
 
 class Statistics(BaseModel):
@@ -73,7 +76,8 @@ def statistics(lines: Sequence[Message], *, outcome: str | None) -> Statistics:
 
     Args:
         lines: The workflow's lines in order.
-        outcome: success, skipped, aborted or cancelled; None while it runs; other words stand as they are.
+        outcome: success, skipped, aborted or cancelled; `escalated` while a person decides, None while it runs;
+            other words stand as they are.
     """
     attached = [line.attached for line in lines if line.attached is not None]
     counts = Counter(line.body.kind for line in (*lines, *attached) if not _is_first_result(line))
@@ -127,7 +131,7 @@ def full_log(
         issue=issue,
         feature=feature,
         started=began,
-        completed=latest if outcome is not None else None,
+        completed=latest if outcome not in _OPEN else None,
         duration_seconds=(latest - began).total_seconds() if began and latest else 0,
         total_iterations=sum(_runs(lines).values()),
         lines=[(line, title(line)) for line in lines],

@@ -132,7 +132,9 @@ class FailureRef(_Value):
 
     @property
     def error(self) -> str:
-        """`AssertionError: assert 1 == 2`, with what there is of it."""
+        """`AssertionError: assert 1 == 2`, with what there is of it, and each word of it once."""
+        if self.error_type and self.headline.startswith(self.error_type):
+            return self.headline
         return ": ".join(part for part in (self.error_type, self.headline) if part)
 
     @property
