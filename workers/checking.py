@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple, cast
 from fixloop.configuration.model import Check, Configuration
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome, worst
 from fixloop.protocol.events import RunFinished
+from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import SpecialistState, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.reports.judging import judge
@@ -66,7 +67,7 @@ def _run(work: Work, entry: Check, ground: Ground, tree: str) -> _Ran | None:
     result = run_guarded(
         argv,
         cwd=ground.workspace.directory,
-        env=ground.environment(entry.env),
+        env=ground.environment(entry.env) | {"FIXLOOP_ROLE": worker_of(work.holding.ticket)},
         timeout_seconds=_limit_seconds(work),
         cancelled=work.cancelled,
     )

@@ -17,6 +17,7 @@ from fixloop.protocol.events import AnswerRejected, FixCompleted, FixFailed
 from fixloop.protocol.messages import FixCompletion
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.request import request_json
+from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import Completion
 from fixloop.repository.change import Change
 from workers.crew import Injured, Work
@@ -65,6 +66,7 @@ def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResul
         | {
             "FIXLOOP_REQUEST": str(request),
             "FIXLOOP_ANSWER": str(answer),
+            "FIXLOOP_ROLE": worker_of(ticket),
             "FIXLOOP_ISSUE": str(work.holding.state.issue),
             "FIXLOOP_SPECIALIST": ticket.specialist,
             "FIXLOOP_ITERATION": str(ticket.iteration),

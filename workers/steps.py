@@ -104,20 +104,27 @@ def _carry_out(task: Task, ticket_id: str) -> str:
         with here.heart.beating(step.lease):
             event = _event(step, claim.ticket)
     except Injured as injury:
-        log.warning("%s was injured: %s; it is offered again", ticket_id, injury)
-        stop_chain(task)
-        offered = step.release(poison=True)
-        if offered is not None:
-            hint_again(here.store, offered)
-        return "injured"
+        return _offer_again(task, step, str(injury))
     if event is None:
         stop_chain(task)
         return "cancelled"
     return _commit(task, step, event)
 
 
+def _offer_again(task: Task, step: Step, why: str) -> str:
+    """Give the ticket back; after `POISONED` times it fails by itself (K40)."""
+    log.warning("%s was injured: %s; it is offered again", step.holding.ticket.id, why)
+    stop_chain(task)
+    offered = step.release(poison=True)
+    if offered is not None:
+        hint_again(step.store, offered)
+    return "injured"
+
+
 def _commit(task: Task, step: Step, event: Event) -> str:
     applied = step.finish(event)
+    if applied.status == "refused":
+        return _offer_again(task, step, f"{event.kind} is not for it to bring")
     if applied.outcome is None:
         log.warning("%s: the result is %s and dropped", step.holding.ticket.id, applied.status)
         stop_chain(task)

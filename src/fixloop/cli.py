@@ -14,7 +14,17 @@ from typing import Annotated
 import typer
 
 from fixloop import __version__
-from fixloop.commands import answering, examining, log, mailbox, reporting, running, serving, showing
+from fixloop.commands import (
+    answering,
+    examining,
+    log,
+    mailbox,
+    pausing,
+    reporting,
+    running,
+    serving,
+    showing,
+)
 from fixloop.commands.outcome import ExitCode
 from fixloop.commands.screen import say
 from fixloop.errors import FixloopError
@@ -48,7 +58,7 @@ def fixloop(
         raise typer.Exit(ExitCode.USAGE)
 
 
-for _module in (running, showing, log, reporting, answering, mailbox, serving, examining):
+for _module in (running, showing, log, reporting, answering, pausing, mailbox, serving, examining):
     _module.register(app)
 
 

@@ -5,15 +5,18 @@ meets a newer version decides again on that version; a repetition gets its first
 """
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.history import recorded
-from fixloop.protocol.events import DeadlineReached, Event, WorkflowStarted
+from fixloop.protocol.events import DeadlineReached, Event, EventRefused, WorkflowStarted
+from fixloop.protocol.messages import ORCHESTRATOR
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.outcome import Outcome, Unexpected
+from fixloop.protocol.outcome import NotDue, Outcome, Unexpected
+from fixloop.protocol.roles import WrongParty, check_party, worker_of
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import State
+from fixloop.protocol.state import OperationName, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import DECIDE_VERSION, decide
 from fixloop.store.contract import Store
@@ -21,6 +24,10 @@ from fixloop.store.records import Claim, Commit, Committed
 
 __all__ = ["Applied", "Engine", "Holding", "hold", "load_state", "plain_fields"]
 
+MOST_OF_A_REASON: Final = 500
+DEADLINES: Final = frozenset(
+    name for operation in OperationName for name in (operation.value, operation.reminder_deadline)
+)
 ROUNDS: Final = 8
 """How often a decision is made anew on a newer version before giving up; each round lost one race."""
 
@@ -57,7 +64,7 @@ class Applied(NamedTuple):
     outcome: Outcome | None
     """None when there was nothing to commit: a repetition, or a ticket that others took over."""
     status: str
-    """`ok`, `dup`, `stale`, `gone` or `exists`."""
+    """`ok`, `dup`, `stale`, `gone`, `exists`; `refused`: it was not its bringer's to bring."""
     version: int
     other: str = ""
     """The workflow that is live already, for `exists`."""
@@ -115,9 +122,31 @@ class Engine:
         Apply an event that comes from outside, once for each `operation`.
 
         Raises:
-            Unexpected: the state does not allow it; nothing was changed.
+            Unexpected: the state does not allow it; nothing was changed, and the history tells of it.
             UsageError: there is no such workflow.
         """
+        try:
+            return self._apply(workflow, event, operation)
+        except NotDue:
+            raise
+        except Unexpected as refused:
+            self.refuse(workflow, event.kind, str(refused), sender=event.sender)
+            raise
+
+    def refuse(self, workflow: str, kind: str, reason: str, *, sender: str = "") -> None:
+        """
+        Have the history tell that an event was refused, once for each sentence; nothing else changes.
+
+        Args:
+            kind: the refused event's.
+            reason: the sentence with which it was refused.
+            sender: the handle it came from, as far as anybody said so.
+        """
+        event = EventRefused(refused=kind, reason=reason[:MOST_OF_A_REASON], sender=sender)
+        digest = sha256(event.model_dump_json().encode()).hexdigest()[:32]
+        self._apply(workflow, event, f"refused/{digest}")
+
+    def _apply(self, workflow: str, event: Event, operation: str) -> Applied:
         found = self.store.read(workflow)
         if found is None:
             raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
@@ -139,40 +168,70 @@ class Engine:
         """
         found = self.store.read(workflow)
         current = found.deadlines.get(name) if found is not None else None
+        operation = f"{name}@{due}"
+        if found is not None and current is None and name in DEADLINES and found.moment.clock > due:
+            # What it was for was faster (K8). One that was acted on has its operation already, and is not told again.
+            late = EventRefused(
+                refused="deadline-reached", reason=f"{name} no longer matters", sender=ORCHESTRATOR
+            )
+            self._apply(workflow, late, operation)
         if current is None or abs(current - due) > 0.001:
             return Applied(None, "gone", found.version if found is not None else 0)
-        event = DeadlineReached(name=name, due=due)
-        return self.apply(workflow, event, operation=f"{name}@{due}")
+        return self.apply(workflow, DeadlineReached(name=name, due=due), operation=operation)
 
     def finish(self, held: Holding, event: Event, moment: Moment) -> Applied:
         """
         Commit a ticket's result; its holder follows up the new tickets itself.
 
         Returns:
-            `stale` or `gone` when the ticket was withdrawn or taken over: the result is dropped.
+            `stale` or `gone` when the ticket was withdrawn or taken over: the result is dropped. `refused` when it is
+            not for whoever does this ticket's work to bring (A51): the ticket is still held. The history tells of both.
         """
+        worker = worker_of(held.ticket)
+        try:
+            check_party(event, worker)
+        except WrongParty as refused:
+            self.refuse(held.ticket.workflow, event.kind, str(refused), sender=worker)
+            return Applied(None, "refused", held.version)
+        applied, reason = self._finish(held, event, moment)
+        if applied.status == "stale":
+            self.refuse(held.ticket.workflow, event.kind, reason, sender=worker)
+        return applied
+
+    def _finish(self, held: Holding, event: Event, moment: Moment) -> tuple[Applied, str]:
+        """What became of it, and why it is stale."""
         basis = _Basis(held.version, held.head, moment, held.state)
         for _ in range(ROUNDS):
             try:
                 outcome = decide(basis.state, event, moment)
-            except Unexpected:
-                # Somebody was faster (an abort, another fence). The store tells which, and counts it.
-                return Applied(None, "stale", basis.version)
+            except Unexpected as refused:
+                return Applied(None, "stale", basis.version), str(refused)
             committed = self.store.commit(_commit(event, outcome, basis, held=held))
             if committed.status != "conflict":
                 done = outcome if committed.status == "ok" else None
-                return Applied(done, committed.status, committed.version)
+                return Applied(done, committed.status, committed.version), _too_late(held)
             basis = basis.moved(committed)
         raise ProtocolError(f"workflow {held.ticket.workflow} changed {ROUNDS} times in a row")
 
     def _applied(self, outcome: Outcome, committed: Committed) -> Applied:
         done = committed.status == "ok"
         if done and self._hint is not None:
-            for ticket in outcome.steps:
+            for ticket in (*outcome.steps, *self._released(outcome)):
                 self._hint(ticket, outcome.state)
         if done and self._announce is not None:
             self._announce(outcome)
         return Applied(outcome if done else None, committed.status, committed.version, committed.other)
+
+    def _released(self, outcome: Outcome) -> list[Ticket]:
+        """The tickets that a pause had held back and nobody has yet."""
+        found = self.store.read(outcome.state.workflow) if outcome.holds is False else None
+        made = {ticket.id for ticket in outcome.steps}
+        tickets = found.tickets if found is not None else ()
+        return [kept.ticket for kept in tickets if kept.status == "pending" and kept.ticket.id not in made]
+
+
+def _too_late(held: Holding) -> str:
+    return f"ticket {held.ticket.id} was withdrawn or taken over from fence {held.fence}"
 
 
 def load_state(snapshot: bytes) -> State:
@@ -213,6 +272,7 @@ def plain_fields(state: State) -> dict[str, str]:
         "protocol": state.protocol_version,
         "status": state.status.value,
         "paused": "1" if state.paused else "",
+        "held": "1" if state.held is not None else "",
         "outcome": state.outcome.value if state.outcome else "",
         "verdict": state.verdict or "",
         "owner": state.owner,
@@ -262,13 +322,15 @@ def _commit(
         set_deadlines=outcome.deadlines,
         clear_deadlines=outcome.cleared_deadlines,
         clear_all_deadlines=outcome.withdraws_tickets,
+        hold=outcome.holds,
+        stood_seconds=outcome.stood_seconds,
         live=False if state.ended else live,
     )
 
 
 def _entry(event: Event, outcome: Outcome, moment: Moment, held: Holding | None) -> dict[str, Any]:
     entry: dict[str, Any] = {
-        "at": outcome.state.last_at.isoformat(),
+        "at": max(outcome.state.last_at, moment.at).isoformat(),
         "clock": moment.clock,
         "decide": DECIDE_VERSION,
         "event": event.model_dump(mode="json", exclude_defaults=True) | {"kind": event.kind},

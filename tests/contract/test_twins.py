@@ -165,6 +165,8 @@ class Twins(RuleBasedStateMachine):
             {},
             optional={
                 "drop_all_tickets": st.just(True),
+                "hold": st.sampled_from([True, True, False]),
+                "stood_seconds": st.sampled_from([0.0, 4.0]),
                 "drop_tickets": st.tuples(names),
                 "clear_all_deadlines": st.just(True),
                 "clear_deadlines": st.just(("late", "operation")),

@@ -88,6 +88,10 @@ def _check_tickets(outcome: Outcome) -> None:
     if outcome.state.ended:
         assert not steps
         assert not outcome.deadlines
+    if outcome.state.held is not None:
+        assert not steps, "work while held (A14)"
+        assert not outcome.deadlines
+        assert not outcome.messages, "something was said while held (A14)"
     if outcome.state.paused:
         assert set(steps) <= {"notify", "escalate"}, "work while paused (A14)"
         assert not outcome.deadlines

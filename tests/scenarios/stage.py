@@ -148,7 +148,7 @@ class Stage:
 
     def run(self) -> "Stage":
         """Carry out tickets, and let the scripted main agent answer, until everybody waits."""
-        while not self.state.paused and not self.state.ended:
+        while not self.state.paused and not self.state.ended and self.state.held is None:
             assert len(self.applied) < ENDLESS, "the loop does not end"
             if self.pending:
                 self.step()
@@ -219,6 +219,12 @@ class Stage:
     def decide(self, decision: str, **further: Any) -> Outcome:
         return self.apply(ev.DecisionMade(decision=Decision(decision), by="ann", **further))
 
+    def pause(self, by: str = "ann", reason: str = "") -> Outcome:
+        return self.apply(ev.Paused(by=by, reason=reason))
+
+    def go_on(self) -> Outcome:
+        return self.apply(ev.Continued(by="ann"))
+
     def done_by_hand(self, tree: str = "tree-by-hand") -> Outcome:
         """The person who chose manual-fix has finished."""
         event = ev.ManualFixDone(
@@ -246,6 +252,8 @@ class Stage:
             self.deadlines.clear()
         for name in outcome.cleared_deadlines:
             self.deadlines.pop(name, None)
+        if outcome.holds is False:
+            self.deadlines = {name: due + outcome.stood_seconds for name, due in self.deadlines.items()}
         self.deadlines |= outcome.deadlines
         for ticket in outcome.steps:
             assert ticket.id not in self._tickets, f"{ticket.id} is offered twice"
@@ -255,7 +263,7 @@ class Stage:
     def _check_alive(self) -> None:
         """Whoever is not waited for has something to do, and a wait with a limit has an end (B16, B63)."""
         state = self.state
-        if state.paused or state.ended:
+        if state.paused or state.ended or state.held is not None:
             return
         offered = state.fixer == "outside" and state.owner == "agent"
         assert self.pending or self.running or offered, "nothing is left to do and nobody to wait for"
@@ -348,6 +356,8 @@ class Stage:
         return True
 
     def _next_due(self, target: float) -> tuple[float, str] | None:
+        if self.state.held is not None:
+            return None
         dues = [(due, name) for name, due in self.deadlines.items() if due + self.latency_seconds <= target]
         return min(dues, default=None)
 

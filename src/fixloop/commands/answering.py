@@ -2,13 +2,12 @@
 
 import getpass
 import sys
-import uuid
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fixloop.commands.session import Issue, ProjectOption, Session, open_session
+from fixloop.commands.session import Issue, ProjectOption, Session, caller, open_session
 from fixloop.enqueueing import configuration_in, exported, frozen_configuration, limits_of
 from fixloop.errors import RefusedError, UsageError
 from fixloop.offering import mirror_for, offer, offered_at, snapshot_in
@@ -23,7 +22,7 @@ from fixloop.protocol.events import (
     FixCompleted,
     ManualFixDone,
 )
-from fixloop.protocol.messages import Decision, Reason
+from fixloop.protocol.messages import MAIN_AGENT, USER, Decision, Reason
 from fixloop.protocol.state import Completion, Limits, State
 from fixloop.repository.change import Change
 from fixloop.repository.merge import commit_of_directory, merge_checkout, resolve_descendant
@@ -46,9 +45,12 @@ def ack(issue: Issue, project: ProjectOption = None) -> None:
         workflow = session.workflow_of(issue, project)
         state = session.engine.state(workflow)
         event = FixAcknowledged(
-            specialist=state.active.name, iteration=state.active.iteration, by=getpass.getuser()
+            specialist=state.active.name,
+            iteration=state.active.iteration,
+            by=getpass.getuser(),
+            sender=caller(MAIN_AGENT),
         )
-        _apply(session, workflow, event)
+        session.bring(workflow, event)
         made = offer(session.engine, state, session.settings.cache_dir)
         typer.echo(made.request.read_text())
         typer.echo(f"work in {made.directory}, then `fixloop fixed {state.issue}`", err=True)
@@ -73,13 +75,15 @@ def fixed(
         workflow = session.workflow_of(issue, project)
         state = session.engine.state(workflow)
         if blocked is not None:
-            _apply(session, workflow, BlockerSignalled(by=getpass.getuser(), text=blocked))
+            session.bring(
+                workflow, BlockerSignalled(by=getpass.getuser(), text=blocked, sender=caller(MAIN_AGENT))
+            )
             typer.echo(f"issue {issue} waits for a decision: `fixloop inbox`", err=True)
             return
-        _refuse_unless_awaited(state)
+        _refuse_unless_awaited(session, state)
         change = _taken(session, state, here=here, rev=rev)
         event = _completion(session, state, change, file)
-        _apply(session, workflow, event)
+        session.bring(workflow, event)
         _publish(session, workflow)
         for name in change.files:
             typer.echo(name)
@@ -110,6 +114,7 @@ def decide(
             decision=decision,
             escalation=opened.message_id if opened is not None else "",
             by=getpass.getuser(),
+            sender=caller(USER),
             reason=reason,
             iterations=iterations,
             minutes=minutes,
@@ -117,7 +122,7 @@ def decide(
         again = opened is not None and opened.reason is Reason.SPECIALIST_ERROR and opened.decision is None
         if decision is Decision.MANUAL_FIX and again:
             event = _reread_decision(session, state, event)
-        _apply(session, workflow, event)
+        session.bring(workflow, event)
         _say_next(session, workflow, decision)
 
 
@@ -129,26 +134,17 @@ def cancel(
     """Stop a workflow; it ends in the status it had."""
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        _apply(session, workflow, Cancelled(by=getpass.getuser(), reason=reason))
+        session.bring(workflow, Cancelled(by=getpass.getuser(), reason=reason, sender=caller(USER)))
         typer.echo(f"workflow {workflow} is cancelled", err=True)
 
 
-def _apply(session: Session, workflow: str, event: Event) -> None:
-    state = session.engine.state(workflow)
-    if state.ended:
-        raise RefusedError(
-            f"issue {state.issue} ended already ({state.outcome}); `fixloop log {state.issue}` shows how"
-        )
-    session.engine.apply(workflow, event, operation=uuid.uuid4().hex)
-
-
-def _refuse_unless_awaited(state: State) -> None:
+def _refuse_unless_awaited(session: Session, state: State) -> None:
     manual = state.escalation is not None and state.escalation.decision is Decision.MANUAL_FIX
-    if state.ended or not (manual or state.paused or state.owner == "agent"):
-        raise RefusedError(
-            f"issue {state.issue} awaits no fix: {state.active.name} is {state.active.status}"
-            + (f", outcome {state.outcome}" if state.ended else "")
-        )
+    if state.ended or not (manual or state.paused or state.awaits_fix):
+        said = f"issue {state.issue} awaits no fix: {state.active.name} is {state.active.status}"
+        said += f", outcome {state.outcome}" if state.ended else ""
+        session.engine.refuse(state.workflow, "fix-completed", said, sender=caller(MAIN_AGENT))
+        raise RefusedError(said)
 
 
 def _taken(session: Session, state: State, *, here: bool, rev: str | None) -> Change:
@@ -175,6 +171,7 @@ def _completion(session: Session, state: State, change: Change, file: Path | Non
         digest, specialists, limits = _reread(session, state, change.commit)
         return ManualFixDone(
             by=getpass.getuser(),
+            sender=caller(USER),
             summary=_answer(session, state, file)[0] if file is not None else "",
             files=change.files,
             tip=change.commit,
@@ -196,7 +193,7 @@ def _completion(session: Session, state: State, change: Change, file: Path | Non
         tree=change.tree,
         marks=change.marks,
     )
-    return FixCompleted(specialist=active.name, completion=completion)
+    return FixCompleted(specialist=active.name, completion=completion, sender=caller(MAIN_AGENT))
 
 
 def _answer(session: Session, state: State, file: Path) -> tuple[str, tuple[str, ...]]:
@@ -209,9 +206,13 @@ def _answer(session: Session, state: State, file: Path) -> tuple[str, tuple[str,
         answer = parse_answer(text, issue=state.issue, iteration=active.iteration, specialist=active.name)
     except InvalidAnswer as invalid:
         rejected = AnswerRejected(
-            specialist=active.name, iteration=active.iteration, violations=invalid.violations, offending=text
+            specialist=active.name,
+            iteration=active.iteration,
+            violations=invalid.violations,
+            offending=text,
+            sender=caller(MAIN_AGENT),
         )
-        _apply(session, state.workflow, rejected)
+        session.bring(state.workflow, rejected)
         raise
     return answer.summary, answer.fixes
 

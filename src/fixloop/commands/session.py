@@ -4,7 +4,9 @@ Owns the way from what a person wrote to a workflow. Refuses to guess between pr
 project's `.fixloop` for a command that only looks.
 """
 
+import os
 import re
+import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -16,8 +18,10 @@ import typer
 
 from fixloop.engine import Engine, load_state
 from fixloop.enqueueing import project_at
-from fixloop.errors import InfrastructureError, UsageError
+from fixloop.errors import InfrastructureError, RefusedError, UsageError
+from fixloop.protocol.events import Event
 from fixloop.protocol.outcome import Outcome
+from fixloop.protocol.roles import handle_of
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.redis_place import Place
@@ -35,6 +39,7 @@ __all__ = [
     "OptionalIssue",
     "ProjectOption",
     "Session",
+    "caller",
     "here",
     "open_session",
     "prefix_of",
@@ -104,6 +109,22 @@ class Session:
             raise UsageError(f"project {project} has no issue {number}; `fixloop status` lists what there is")
         return self._elsewhere(number)
 
+    def bring(self, workflow: str, event: Event) -> None:
+        """
+        Apply what somebody outside says; a refusal is in the history, too.
+
+        Raises:
+            RefusedError: the workflow does not allow it, or ended.
+        """
+        state = self.engine.state(workflow)
+        if state.ended:
+            said = (
+                f"issue {state.issue} ended already ({state.outcome}); `fixloop log {state.issue}` shows how"
+            )
+            self.engine.refuse(workflow, event.kind, said, sender=event.sender)
+            raise RefusedError(said)
+        self.engine.apply(workflow, event, operation=uuid.uuid4().hex)
+
     def workflows_of(self, project: str | None = None) -> list[str]:
         """All workflows of a project, this one if not given, in the order of their issues."""
         prefix = f"{self.project.hash8 if project is None else _hash_of(project)}-"
@@ -172,6 +193,16 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
         store.ping()
         engine = Engine(store, _Hints(urls.broker), partial(_announce, urls.broker))
         yield Session(settings, urls, store, engine, place, project_at(place))
+
+
+def caller(otherwise: str) -> str:
+    """
+    Who calls: the role that fixloop gave what it runs (`FIXLOOP_ROLE`), else `otherwise`.
+
+    Nothing is proven by it; it keeps a check from answering for the main agent, and a fixer from deciding.
+    """
+    named = os.environ.get("FIXLOOP_ROLE", "").strip()
+    return handle_of(named) if named else otherwise
 
 
 def here() -> Path:

@@ -15,6 +15,7 @@ from fixloop.protocol.messages import (
 )
 from fixloop.protocol.notices import say_unrecovered
 from fixloop.protocol.outcome import Draft, Unexpected
+from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import (
     Completion,
@@ -131,6 +132,10 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         )
     if event.escalation not in ("", opened.message_id):
         raise Unexpected(f"{event.escalation} was decided already; open is {opened.message_id}")
+    if event.sender == MAIN_AGENT != opened.target:
+        raise WrongParty(
+            f"{opened.message_id} is not for {MAIN_AGENT} to decide; it waits for {opened.target}"
+        )
     _refuse_senseless(event)
     draft.note(f"decision on {opened.message_id} by {event.by}: {event.decision} {event.reason}".rstrip())
     draft.update(epoch=draft.state.epoch + 1)
@@ -314,4 +319,6 @@ def cancelled(draft: Draft, event: Cancelled) -> None:
     """The workflow ends in the status it had (K20)."""
     draft.withdraw()
     draft.note(f"cancelled by {event.by} {event.reason}".rstrip())
-    draft.update(paused=False, escalation=None, outcome=WorkflowOutcome.CANCELLED)
+    if draft.state.held is not None:
+        draft.release(0.0)
+    draft.update(paused=False, escalation=None, held=None, outcome=WorkflowOutcome.CANCELLED)

@@ -13,15 +13,18 @@ __all__ = [
     "AnswerRejected",
     "BlockerSignalled",
     "Cancelled",
+    "Continued",
     "DeadlineReached",
     "DecisionMade",
     "DeliveryFailed",
     "Event",
+    "EventRefused",
     "FixAcknowledged",
     "FixCompleted",
     "FixFailed",
     "ManualFixDone",
     "MessageStored",
+    "Paused",
     "PersonNotified",
     "ReceiptGiven",
     "ReportDelivered",
@@ -33,6 +36,9 @@ __all__ = [
 
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+    sender: str = ""
+    """Whom it is from, as a handle; empty: whoever brings such events (`roles`)."""
 
 
 class WorkflowStarted(_Event):
@@ -229,6 +235,31 @@ class Cancelled(_Event):
     reason: str = ""
 
 
+class Paused(_Event):
+    """A person stopped the workflow for a while; no escalation, and nothing to decide."""
+
+    kind: Literal["paused"] = "paused"
+    by: str = "User"
+    reason: str = ""
+
+
+class Continued(_Event):
+    """The person let it go on."""
+
+    kind: Literal["continued"] = "continued"
+    by: str = "User"
+
+
+class EventRefused(_Event):
+    """Another event was refused; kept so that the log tells of it (A51, K8, K20)."""
+
+    kind: Literal["event-refused"] = "event-refused"
+    refused: str
+    """The refused event's kind."""
+    reason: str
+    """The sentence with which it was refused."""
+
+
 Event = Annotated[
     WorkflowStarted
     | RunFinished
@@ -245,7 +276,10 @@ Event = Annotated[
     | DecisionMade
     | ManualFixDone
     | PersonNotified
-    | Cancelled,
+    | Cancelled
+    | Paused
+    | Continued
+    | EventRefused,
     Field(discriminator="kind"),
 ]
 

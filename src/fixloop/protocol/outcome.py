@@ -63,12 +63,17 @@ class Outcome(BaseModel):
     """Every ticket and deadline made before is void."""
     notes: tuple[str, ...] = ()
     """What the log should know beside messages (A58)."""
+    holds: bool | None = None
+    """True: tickets that nobody works on and all deadlines are held; False: they go on."""
+    stood_seconds: float = 0.0
+    """How long deadlines were held that go on."""
 
 
 class Draft:
     """An outcome in the making: each method keeps state, messages and transitions in step."""
 
     def __init__(self, state: State, now: Moment) -> None:
+        self.now = now
         self.at = max(state.last_at, now.at)
         self.clock = now.clock
         self.state = changed(state, {"last_at": self.at})
@@ -79,6 +84,8 @@ class Draft:
         self._cleared: list[str] = []
         self._withdraws = False
         self._notes: list[str] = []
+        self._holds: bool | None = None
+        self._stood = 0.0
 
     def outcome(self) -> Outcome:
         """The finished outcome."""
@@ -91,6 +98,8 @@ class Draft:
             cleared_deadlines=tuple(self._cleared),
             withdraws_tickets=self._withdraws,
             notes=tuple(self._notes),
+            holds=self._holds,
+            stood_seconds=self._stood,
         )
 
     def update(self, **changes: Any) -> None:
@@ -306,6 +315,14 @@ class Draft:
         if operation is not None:
             self.clear_deadlines(operation.name.value, operation.name.reminder_deadline)
             self.update(operation=None)
+
+    def hold(self) -> None:
+        """Nothing begins from now on, and no deadline falls due."""
+        self._holds = True
+
+    def release(self, stood_seconds: float) -> None:
+        """What was held goes on; its deadlines are later by as much as they stood."""
+        self._holds, self._stood = False, stood_seconds
 
     def withdraw(self) -> None:
         """Void every ticket and deadline made so far (a pause or an end)."""

@@ -21,6 +21,7 @@ __all__ = [
     "Completion",
     "Delivery",
     "FailureRef",
+    "Hold",
     "Limits",
     "OpenEscalation",
     "Operation",
@@ -289,6 +290,18 @@ class OpenEscalation(_Value):
     """Only manual-fix stays open until the person signals done (K20)."""
 
 
+class Hold(_Value):
+    """A pause by a person: no escalation, and nothing to decide."""
+
+    by: str
+    reason: str = ""
+    at: datetime
+    clock: float
+    """Where the workflow's clocks stand."""
+    events: tuple[str, ...] = ()
+    """What happened meanwhile, as JSON; it is taken up, in its order, when the workflow goes on."""
+
+
 def changed(value: V, changes: Mapping[str, Any]) -> V:
     """`value` with some fields changed: what `model_copy` does, at a quarter of its cost, for plain frozen values."""
     copy = value.__class__.__new__(value.__class__)
@@ -336,7 +349,9 @@ class State(_Value):
     current: str = ""
     """The specialist whose turn it is."""
     paused: bool = False
+    """By an escalation; a person's own pause is `held`."""
     escalation: OpenEscalation | None = None
+    held: Hold | None = None
     outcome: WorkflowOutcome | None = None
     started_at: datetime
     last_at: datetime
@@ -414,10 +429,14 @@ class State(_Value):
     @property
     def owner(self) -> str:
         """Whose turn it is: `engine`, `agent` or `person`."""
-        if self.paused:
+        if self.paused or self.held is not None:
             return "person"
-        waiting = self.operation is not None and self.operation.name is OperationName.FIX
-        return "agent" if waiting and not self.ended else "engine"
+        return "agent" if self.awaits_fix else "engine"
+
+    @property
+    def awaits_fix(self) -> bool:
+        """True while the main agent is to answer an open request, paused or not."""
+        return self.operation is not None and self.operation.name is OperationName.FIX and not self.ended
 
     @property
     def verdict(self) -> str | None:

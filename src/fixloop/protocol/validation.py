@@ -4,17 +4,18 @@
 
 Pure: no clock, no Redis, no Celery. Reading order: this file (the flow of results), `fixing.py` (the main
 agent's side), `delivering.py` (the way to its mailbox), `timers.py` (lateness), `deciding.py` (escalations and
-decisions).
+decisions), `pausing.py`.
 """
 
 from collections.abc import Callable
 from typing import Any, Final, cast
 
 from fixloop.errors import UsageError
-from fixloop.protocol import deciding, delivering, fixing, results, timers
+from fixloop.protocol import deciding, delivering, fixing, pausing, results, timers
 from fixloop.protocol import events as ev
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.outcome import Draft, Outcome, Unexpected
+from fixloop.protocol.roles import check_party
 from fixloop.protocol.specialists import NAMES, SPECIALISTS
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import SpecialistState, State
@@ -39,10 +40,27 @@ def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
         return _start(event, now)
     if state is None:
         raise Unexpected(f"{event.kind} came before the workflow started")
+    if isinstance(event, ev.EventRefused):
+        return _refused(state, event, now)
     if state.ended:
         raise Unexpected(f"{event.kind} came after workflow {state.workflow} ended ({state.outcome})")
+    check_party(event, event.sender)
     draft = Draft(state, now)
+    pausing.while_held(draft, event, _handle)
+    return draft.outcome()
+
+
+def _handle(draft: Draft, event: ev.Event) -> None:
     _HANDLERS[type(event)](draft, event)
+
+
+def _refused(state: State, event: ev.EventRefused, now: Moment) -> Outcome:
+    """Kept for the log and nothing else; an end stays as it was."""
+    draft = Draft(state, now)
+    sender = f" from {event.sender}" if event.sender else ""
+    draft.note(f"refused: {event.refused}{sender}: {event.reason}")
+    if state.ended:
+        draft.state = state
     return draft.outcome()
 
 
@@ -64,6 +82,8 @@ _HANDLERS: Final = cast(
         ev.ManualFixDone: deciding.manual_fix_done,
         ev.PersonNotified: deciding.notified,
         ev.Cancelled: deciding.cancelled,
+        ev.Paused: pausing.pause,
+        ev.Continued: lambda draft, event: pausing.continue_(draft, _handle),
     },
 )
 
@@ -80,7 +100,7 @@ def _start(event: ev.WorkflowStarted, now: Moment) -> Outcome:
         )
         for entry in SPECIALISTS
     )
-    taken = event.model_dump(exclude={"kind", "specialists", "max_iterations", "limits"})
+    taken = event.model_dump(exclude={"kind", "sender", "specialists", "max_iterations", "limits"})
     state = State(**taken, limits=event.limits, specialists=specialists, started_at=now.at, last_at=now.at)
     draft = Draft(state, now)
     results.go_on(draft)

@@ -106,6 +106,46 @@ end
 for _, name in ipairs(change.clear) do clear_deadline(name) end
 if #removed > 0 then redis.call('HDEL', WORKFLOW, unpack(removed)) end
 
+-- Tickets that somebody has are not touched: what runs may finish.
+local function begin_hold()
+  for _, name in ipairs(redis.call('HKEYS', WORKFLOW)) do
+    local kind, rest = string.sub(name, 1, 2), string.sub(name, 3)
+    local state = kind == 't:' and read_state(redis.call('HGET', WORKFLOW, 's:' .. rest))
+    if state and state.kind ~= 'c' then hold_back(WORKFLOW, rest, state) end
+    if kind == 'd:' then redis.call('ZREM', DEADLINES, change.workflow .. '|' .. rest) end
+  end
+  redis.call('HSET', WORKFLOW, 'parked', '1')
+end
+
+local function let_go(id, clock)
+  local found = redis.call('HMGET', WORKFLOW, 's:' .. id, 't:' .. id)
+  local state = read_state(found[1])
+  if not state or state.kind ~= 'd' or state.rest ~= FOR_EVER then return end
+  redis.call('ZREM', DELAYED, id)
+  local member = offer(cjson.decode(found[2]), clock)
+  redis.call('HSET', WORKFLOW, 's:' .. id, state_text('p', state.fence, state.owner, state.limit, member))
+  if state.limit ~= '' then redis.call('ZREM', DEADLINES, change.workflow .. '|' .. state.limit) end
+end
+
+local function end_hold()
+  local names, clock = redis.call('HKEYS', WORKFLOW), (read_clock())
+  table.sort(names)
+  for _, name in ipairs(names) do
+    if string.sub(name, 1, 2) == 'd:' then
+      local due = tonumber(redis.call('HGET', WORKFLOW, name)) + change.stood
+      redis.call('HSET', WORKFLOW, name, seconds(due))
+      redis.call('ZADD', DEADLINES, due, change.workflow .. '|' .. string.sub(name, 3))
+    end
+  end
+  for _, name in ipairs(names) do
+    if string.sub(name, 1, 2) == 't:' then let_go(string.sub(name, 3), clock) end
+  end
+  redis.call('HDEL', WORKFLOW, 'parked')
+end
+
+if change.hold == 'begin' then begin_hold() end
+if change.hold == 'end' then end_hold() end
+
 local written = {'version', made, 'head', change.new_head, 'snapshot', snapshot}
 
 local function write(name, value)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
@@ -10,6 +10,9 @@ from fixloop.store.limits import AWAY_AFTER, DONE_KEPT
 from fixloop.store.records import Held
 
 __all__ = ["Finished", "KeptShard", "KeptTicket", "KeptWorkflow"]
+
+
+FOR_EVER: Final = float("inf")
 
 
 @dataclass(slots=True)
@@ -29,6 +32,15 @@ class KeptTicket:
     limit: str = ""
     lease_until: float = 0.0
     deaths: int = 0
+
+    @property
+    def is_held_back(self) -> bool:
+        """True while its workflow is held."""
+        return self.kind == "delayed" and self.ready == FOR_EVER
+
+    def hold_back(self) -> None:
+        """Delayed for ever, until its workflow goes on."""
+        self.kind, self.ready, self.token = "delayed", FOR_EVER, ""
 
     @property
     def lane(self) -> tuple[str, int]:
@@ -65,6 +77,8 @@ class KeptWorkflow:
     done: list[Finished] = field(default_factory=list)
     operations: dict[str, int] = field(default_factory=dict)
     stale: int = 0
+    parked: bool = False
+    """Held: nothing of it is offered, and no deadline looked at."""
 
     def set_deadline(self, name: str, due: float) -> None:
         """A clock runs."""
@@ -74,6 +88,23 @@ class KeptWorkflow:
         """A clock stops."""
         self.deadlines.pop(name, None)
         self.looked_at.pop(name, None)
+
+    def hold(self) -> None:
+        """What nobody has waits, and no deadline falls due."""
+        self.parked = True
+        self.looked_at.clear()
+        for kept in self.tickets.values():
+            if kept.kind != "claimed":
+                kept.hold_back()
+
+    def let_go(self, stood: float) -> "list[KeptTicket]":
+        """Deadlines go on, by so much later; the tickets that waited, to be offered."""
+        self.parked = False
+        self.deadlines = {name: due + stood for name, due in self.deadlines.items()}
+        waiting = [kept for _, kept in sorted(self.tickets.items()) if kept.is_held_back]
+        limits = {kept.limit for kept in waiting}
+        self.looked_at = {name: due for name, due in self.deadlines.items() if name not in limits}
+        return waiting
 
     def take_away(self, ticket_id: str, *, fence: int | None, version: int) -> None:
         """A ticket is committed, or withdrawn with the fence None."""
@@ -116,7 +147,7 @@ class KeptShard:
     def offer(self, kept: KeptTicket, clock: float) -> None:
         """Put a ticket at the end of its lane."""
         self.made[kept.lane] = kept.number = self.made.get(kept.lane, 0) + 1
-        kept.kind, kept.offered, kept.token = "pending", clock, ""
+        kept.kind, kept.offered, kept.token, kept.ready = "pending", clock, "", 0.0
 
     def sweep_by(self, owner: str, wall: float, lease_seconds: float) -> float | None:
         """Keep the clock running; the gap since the last time, or None when another sweeper is at it."""

@@ -138,7 +138,7 @@ class MemoryStore:
             if (held.fence, held.owner) != (fence, owner):
                 return "lost"
             kept = self._workflows[workflow]
-            if held.kind == "pending" and held.limit in kept.deadlines:
+            if held.kind != "claimed" and held.limit in kept.deadlines and not kept.parked:
                 kept.looked_at[held.limit] = kept.deadlines[held.limit]
             held.kind = "claimed"
             held.lease_until = self._shard(workflow).moment(self._now()).clock + lease_seconds
@@ -155,7 +155,10 @@ class MemoryStore:
             if held.limit:
                 self._workflows[workflow].clear_deadline(held.limit)
             shard = self._shard(workflow)
-            shard.offer(held, shard.moment(self._now()).clock)
+            if self._workflows[workflow].parked:
+                held.hold_back()
+            else:
+                shard.offer(held, shard.moment(self._now()).clock)
             held.fence, held.owner, held.limit = 0, "", ""
             held.deaths += poison
             return held.ticket
@@ -320,7 +323,10 @@ class MemoryStore:
         if commit.operation:
             kept.operations[commit.operation] = kept.version
         _take_tickets_away(commit, kept)
-        _change_deadlines(commit, kept)
+        _clear_deadlines(commit, kept)
+        self._hold(commit, kept)
+        for name, due in commit.set_deadlines.items():
+            kept.set_deadline(name, due)
         for ticket in commit.new_tickets:
             self._offer(ticket, kept)
         feature = keys.feature_of(commit.workflow)
@@ -337,6 +343,15 @@ class MemoryStore:
         held = kept.tickets[ticket.id] = KeptTicket(ticket, "delayed", ready=clock + ticket.delay_seconds)
         if ticket.delay_seconds <= 0:
             shard.offer(held, clock)
+
+    def _hold(self, commit: Commit, kept: KeptWorkflow) -> None:
+        if commit.hold:
+            kept.hold()
+        elif commit.hold is False:
+            shard = self._shard(commit.workflow)
+            clock = shard.moment(self._now()).clock
+            for waiting in kept.let_go(commit.stood_seconds):
+                shard.offer(waiting, clock)
 
     def _start(self, held: KeptTicket, clock: float) -> None:
         """Claimed anew: its limit runs from now."""
@@ -384,8 +399,6 @@ def _take_tickets_away(commit: Commit, kept: KeptWorkflow) -> None:
             kept.take_away(ticket_id, fence=None, version=0)
 
 
-def _change_deadlines(commit: Commit, kept: KeptWorkflow) -> None:
+def _clear_deadlines(commit: Commit, kept: KeptWorkflow) -> None:
     for name in list(kept.deadlines) if commit.clear_all_deadlines else commit.clear_deadlines:
         kept.clear_deadline(name)
-    for name, due in commit.set_deadlines.items():
-        kept.set_deadline(name, due)

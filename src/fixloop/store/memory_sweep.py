@@ -30,8 +30,12 @@ def lapsed_leases(shard: KeptShard, workflows: Workflows, clock: float) -> Itera
     """Claimed tickets whose lease ran out are pending again; fence and limit wait for a late renewal."""
     found = sorted(_of_kind(workflows, "claimed"), key=lambda kept: kept.lease_until)
     for kept in [kept for kept in found if kept.lease_until <= clock][:MOST_PER_SWEEP]:
+        flow = workflows[kept.ticket.workflow]
+        flow.looked_at.pop(kept.limit, None)
+        if flow.parked:
+            kept.hold_back()
+            continue
         shard.offer(kept, clock)
-        workflows[kept.ticket.workflow].looked_at.pop(kept.limit, None)
         yield kept.ticket
 
 

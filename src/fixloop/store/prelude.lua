@@ -44,13 +44,22 @@ local function offer(ticket, clock)
   return member
 end
 
+-- A held ticket is one that is delayed for ever, until its workflow goes on; with a lost owner's fence it waits, too.
+local FOR_EVER = '9007199254740991'
+
+local function hold_back(key, id, state)
+  if state.kind == 'p' then redis.call('ZREM', PENDING, state.rest) end
+  redis.call('ZADD', DELAYED, FOR_EVER, id)
+  redis.call('HSET', key, 's:' .. id, state_text('d', state.fence, state.owner, state.limit, FOR_EVER))
+end
+
 local function as_table(flat)
   local found = {}
   for i = 1, #flat, 2 do found[flat[i]] = flat[i + 1] end
   return found
 end
 
-local OWN = {version = true, head = true, snapshot = true, done = true, stale = true}
+local OWN = {version = true, head = true, snapshot = true, done = true, stale = true, parked = true}
 
 local function plain_fields(hash)
   local plain = {}

@@ -34,7 +34,7 @@ ClaimStatus = Literal["ok", "busy", "gone", "early"]
 Renewal = Literal["ok", "lost", "cancelled"]
 
 #: Fields of a workflow's hash that are the store's own; all others with a colon are, too.
-OWN_FIELDS: Final = frozenset({"version", "head", "snapshot", "done", "stale"})
+OWN_FIELDS: Final = frozenset({"version", "head", "snapshot", "done", "stale", "parked"})
 _OWN_ENTRY_KEYS: Final = frozenset({"seq", "prev", "state", "whole"})
 
 
@@ -68,6 +68,10 @@ class Commit:
     clear_deadlines: tuple[str, ...] = ()
     clear_all_deadlines: bool = False
     """All, except those this commit sets."""
+    hold: bool | None = None
+    """True: tickets that nobody has cannot be claimed, and no deadline falls due; False: they go on."""
+    stood_seconds: float = 0.0
+    """With `hold` False: how much later the deadlines are now that it made."""
     live: bool | None = None
     """True: becomes the feature's one live workflow; False: is no longer."""
 

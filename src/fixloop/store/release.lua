@@ -3,21 +3,25 @@
 local WORKFLOW = KEYS[9]
 local id, owner, fence, poison, workflow = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
-local found = redis.call('HMGET', WORKFLOW, 's:' .. id, 't:' .. id)
+local found = redis.call('HMGET', WORKFLOW, 's:' .. id, 't:' .. id, 'parked')
 local state = read_state(found[1])
 if not state or state.fence ~= fence or state.owner ~= owner then return '' end
 
 if state.kind == 'c' then
   redis.call('ZREM', LEASES, id)
   redis.call('HDEL', OWNERS, id)
-else
+elseif state.kind == 'p' then
   redis.call('ZREM', PENDING, state.rest)
 end
 if state.limit ~= '' then
   redis.call('ZREM', DEADLINES, workflow .. '|' .. state.limit)
   redis.call('HDEL', WORKFLOW, 'd:' .. state.limit)
 end
-local member = offer(cjson.decode(found[2]), (read_clock()))
-redis.call('HSET', WORKFLOW, 's:' .. id, state_text('p', 0, '', '', member))
+if found[3] then
+  hold_back(WORKFLOW, id, {kind = 'c', fence = 0, owner = '', limit = ''})
+else
+  local member = offer(cjson.decode(found[2]), (read_clock()))
+  redis.call('HSET', WORKFLOW, 's:' .. id, state_text('p', 0, '', '', member))
+end
 if poison == '1' then redis.call('HINCRBY', WORKFLOW, 'n:' .. id, 1) end
 return found[2]

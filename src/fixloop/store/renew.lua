@@ -3,7 +3,7 @@
 local WORKFLOW = KEYS[9]
 local id, owner, fence, lease, workflow = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 
-local found = redis.call('HMGET', WORKFLOW, 's:' .. id, 'done')
+local found = redis.call('HMGET', WORKFLOW, 's:' .. id, 'done', 'parked')
 local state = read_state(found[1])
 if not state then
   local withdrawn = '\n' .. string.sub(id, #workflow + 2) .. ' - '
@@ -11,12 +11,12 @@ if not state then
 end
 if state.fence ~= fence or state.owner ~= owner then return 'lost' end
 
-if state.kind == 'p' then
+if state.kind ~= 'c' then
   -- A sweep gave it back, nobody took it. Its token is gone: only this renewal's fence can go on with it.
-  redis.call('ZREM', PENDING, state.rest)
+  if state.kind == 'p' then redis.call('ZREM', PENDING, state.rest) else redis.call('ZREM', DELAYED, id) end
   redis.call('HSET', WORKFLOW, 's:' .. id, state_text('c', fence, owner, state.limit, ''))
   redis.call('HSET', OWNERS, id, fence .. ' ' .. owner)
-  local due = state.limit ~= '' and redis.call('HGET', WORKFLOW, 'd:' .. state.limit)
+  local due = state.limit ~= '' and not found[3] and redis.call('HGET', WORKFLOW, 'd:' .. state.limit)
   if due then redis.call('ZADD', DEADLINES, due, workflow .. '|' .. state.limit) end
 end
 redis.call('ZADD', LEASES, read_clock() + lease, id)

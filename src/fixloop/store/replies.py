@@ -85,6 +85,8 @@ def change_text(commit: Commit, *, head: str, new_head: str) -> str:
             "set": dict(commit.set_deadlines),
             "clear": commit.clear_deadlines,
             "clear_all": commit.clear_all_deadlines,
+            "hold": {True: "begin", False: "end", None: ""}[commit.hold],
+            "stood": commit.stood_seconds,
             "live": {True: "begin", False: "end", None: ""}[commit.live],
         },
         separators=(",", ":"),

@@ -42,6 +42,10 @@ end
 -- The fence stays on a ticket whose lease ran out: if its holder was only slow, its renewal or commit still counts.
 local function offer_again(id, state, found)
   local key = workflow_key(id)
+  if redis.call('HGET', key, 'parked') then
+    hold_back(key, id, state)
+    return
+  end
   local text = redis.call('HGET', key, 't:' .. id)
   local member = offer(cjson.decode(text), clock)
   redis.call('HSET', key, 's:' .. id, state_text('p', state.fence, state.owner, state.limit, member))

@@ -1,0 +1,105 @@
+"""A pause by a person: nothing begins, nothing is sent, clocks stand still; what runs may finish (A14, DESIGN).
+
+No escalation, and nothing to decide. What happens meanwhile is kept, and taken up in its order when the person lets
+the workflow go on. What would be refused then is refused at once.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from fixloop.protocol.events import (
+    Cancelled,
+    Continued,
+    DeadlineReached,
+    DecisionMade,
+    Event,
+    ManualFixDone,
+    Paused,
+    PersonNotified,
+    event_from_json,
+)
+from fixloop.protocol.outcome import Draft, NotDue, Unexpected
+from fixloop.protocol.state import Hold, Operation, SpecialistState, State, changed
+
+__all__ = ["continue_", "pause", "while_held"]
+
+Handle = Callable[[Draft, Event], None]
+
+_AT_ONCE: Final = (Cancelled, Paused, Continued, PersonNotified)
+"""What a pause does not hold up."""
+
+
+def pause(draft: Draft, event: Paused) -> None:
+    """Hold the workflow; one that is held stays as it is."""
+    held = draft.state.held
+    if held is not None:
+        draft.note(f"paused already, by {held.by}")
+        return
+    draft.note(f"paused by {event.by} {event.reason}".rstrip())
+    draft.update(held=Hold(by=event.by, reason=event.reason, at=draft.at, clock=draft.clock))
+    draft.hold()
+
+
+def continue_(draft: Draft, handle: Handle) -> None:
+    """Let it go on: its clocks go on where they stood, and what was kept happens now."""
+    held = draft.state.held
+    if held is None:
+        draft.note("it was not paused")
+        return
+    stood = draft.clock - held.clock
+    draft.state = _set_forward(draft.state, stood)
+    draft.release(stood)
+    for kept in held.events:
+        handle(draft, event_from_json(kept))
+
+
+def while_held(draft: Draft, event: Event, handle: Handle) -> None:
+    """
+    What follows from an event while the workflow is paused.
+
+    Raises:
+        Unexpected: it would be refused without the pause, or is a person's to bring after it.
+        NotDue: a deadline; its clock stands still.
+    """
+    held = draft.state.held
+    if held is None or isinstance(event, _AT_ONCE):
+        handle(draft, event)
+        return
+    if isinstance(event, DeadlineReached):
+        raise NotDue(f"deadline {event.name} stands still while the workflow is paused")
+    if isinstance(event, DecisionMade | ManualFixDone):
+        issue = draft.state.issue
+        raise Unexpected(f"issue {issue} is paused by {held.by}; `fixloop continue {issue}` first")
+    tried = Draft(changed(draft.state, {"held": None}), draft.now)
+    for kept in held.events:
+        handle(tried, event_from_json(kept))
+    handle(tried, event)
+    draft.update(held=changed(held, {"events": (*held.events, event.model_dump_json())}))
+    draft.note(f"{event.kind} arrived while paused and is kept")
+
+
+def _set_forward(state: State, seconds: float) -> State:
+    """Every clock that ran when the pause began, as if it had begun `seconds` later."""
+
+    def later(clock: float | None) -> float | None:
+        return None if clock is None else clock + seconds
+
+    def of_operation(found: Operation | None) -> Operation | None:
+        names = ("started_clock", "reminded_clock", "escalates_clock")
+        return (
+            None if found is None else changed(found, {name: later(getattr(found, name)) for name in names})
+        )
+
+    def of_specialist(found: SpecialistState) -> SpecialistState:
+        return changed(found, {"started_clock": later(found.started_clock)})
+
+    names = ("iteration_clock", "iteration_due", "reported_clock")
+    return changed(
+        state,
+        {
+            "held": None,
+            "operation": of_operation(state.operation),
+            "specialists": tuple(map(of_specialist, state.specialists)),
+            **{name: later(getattr(state, name)) for name in names},
+        },
+    )

@@ -1,0 +1,101 @@
+"""Who may bring which event, and whose work a step is (A51).
+
+A status is set in the name of a role, by what a decision makes of an event. So the roles hold if no event comes from
+anybody whose it is not: neither through a command, nor from a mailbox, nor as the result of somebody else's ticket.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from fixloop.protocol.events import Event, RunFinished
+from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER
+from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.routes import HANDLES, SPECIALIST
+from fixloop.protocol.specialists import NAMES
+from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.ticket import Ticket
+
+__all__ = ["MAY_BRING", "WrongParty", "check_party", "handle_of", "worker_of"]
+
+
+class WrongParty(Unexpected):
+    """An event from somebody whose it is not; nothing was changed."""
+
+
+_ANSWERS: Final = frozenset({MAIN_AGENT, USER})
+"""The main agent's side may be an agent, or a person in its place."""
+_PEOPLE: Final = frozenset({USER, ORCHESTRATOR})
+
+MAY_BRING: Final[Mapping[str, frozenset[str]]] = {
+    "workflow-started": frozenset({USER, MAIN_AGENT, ORCHESTRATOR}),
+    "run-finished": frozenset({SPECIALIST}),
+    "report-delivered": frozenset({ORCHESTRATOR}),
+    "fix-acknowledged": _ANSWERS,
+    "fix-completed": _ANSWERS,
+    "fix-failed": frozenset({MAIN_AGENT}),
+    "answer-rejected": _ANSWERS,
+    "blocker-signalled": _ANSWERS,
+    "deadline-reached": frozenset({ORCHESTRATOR}),
+    # The main agent is the main orchestrator, too (K27): it may decide what was escalated to it, and nothing else.
+    "decision-made": _ANSWERS,
+    "manual-fix-done": frozenset({USER}),
+    "person-notified": frozenset({ORCHESTRATOR}),
+    "cancelled": _PEOPLE,
+    "paused": _PEOPLE,
+    "continued": _PEOPLE,
+    "event-refused": frozenset({ORCHESTRATOR}),
+}
+"""By an event's kind, the handles it may come from."""
+
+_WORKERS: Final[Mapping[str, str]] = {
+    "validate": SPECIALIST,
+    "recheck": SPECIALIST,
+    "confirm": SPECIALIST,
+    "fix": MAIN_AGENT,
+}
+"""Whose work a step is; all others are the orchestrator's."""
+
+
+def check_party(event: Event, sender: str) -> None:
+    """
+    Refuse an event from somebody whose it is not (A51).
+
+    Args:
+        event: What is said to have happened.
+        sender: A handle; empty: nobody said whom it is from.
+
+    Raises:
+        WrongParty: naming the event, its sender and whose it is.
+    """
+    may = MAY_BRING.get(event.kind, frozenset({ORCHESTRATOR}))
+    if sender and _party(sender, event) not in may:
+        named = " or ".join(sorted(may)).replace(SPECIALIST, _expected(event))
+        raise WrongParty(f"{event.kind} is not for {sender} to bring; it comes from {named}")
+
+
+def worker_of(ticket: Ticket) -> str:
+    """The handle of whoever does a ticket's work: what comes of it is theirs."""
+    party = _WORKERS.get(ticket.step, ORCHESTRATOR)
+    return slot(ticket.specialist).handle if party == SPECIALIST else party
+
+
+def handle_of(name: str) -> str:
+    """`test-runner`, `main-agent` or `user` as the handle it stands for; what is unknown stays as it is."""
+    if name in HANDLES:
+        return name
+    bare = name.removeprefix("@").removesuffix("-specialist")
+    if bare in NAMES:
+        return slot(bare).handle
+    return {"main-agent": MAIN_AGENT, "orchestrator": ORCHESTRATOR, "user": USER}.get(bare.lower(), name)
+
+
+def _party(sender: str, event: Event) -> str:
+    """A specialist's own result is any specialist's to bring; that of another is nobody's."""
+    specialist = getattr(event, "specialist", "")
+    own = specialist in NAMES and sender == slot(specialist).handle
+    return SPECIALIST if isinstance(event, RunFinished) and own else sender
+
+
+def _expected(event: Event) -> str:
+    specialist = getattr(event, "specialist", "")
+    return slot(specialist).handle if specialist in NAMES else SPECIALIST
