@@ -330,7 +330,7 @@ def _commit(
 
 def _entry(event: Event, outcome: Outcome, moment: Moment, held: Holding | None) -> dict[str, Any]:
     entry: dict[str, Any] = {
-        "at": max(outcome.state.last_at, moment.at).isoformat(),
+        "at": outcome.state.last_at.isoformat(),
         "clock": moment.clock,
         "decide": DECIDE_VERSION,
         "event": event.model_dump(mode="json", exclude_defaults=True) | {"kind": event.kind},

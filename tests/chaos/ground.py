@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from fixloop.engine import Applied, Engine, Holding, hold
+from fixloop.engine import Applied, Engine, Holding, hold, load_state
 from fixloop.errors import UsageError
 from fixloop.protocol import events as ev
 from fixloop.protocol.outcome import NotDue, Unexpected
@@ -164,7 +164,7 @@ class Ground:
     # From outside.
 
     def tell(self, event: ev.Event, operation: str = "") -> bool:
-        """Apply an event from outside; False when it was refused, which must leave no trace."""
+        """Apply an event from outside; False when it was refused, which must change nothing."""
         told = Told(event, operation or f"outside-{self._next()}")
         before = self.found
         try:
@@ -188,9 +188,12 @@ class Ground:
         self.is_untouched(before)
 
     def is_untouched(self, before: Snapshot) -> None:
-        """Nothing has changed since `before`."""
+        """Nothing has changed since `before`, but that the history may tell of a refusal."""
         now = self.found
-        assert (now.version, now.head, now.snapshot) == (before.version, before.head, before.snapshot)
+        for entry in self.store.history(self.workflow, before.version):
+            assert entry.body["event"]["kind"] == "event-refused"
+        state, earlier = load_state(now.snapshot), load_state(before.snapshot)
+        assert state == earlier.model_copy(update={"last_at": state.last_at})
         assert (now.tickets, now.deadlines) == (before.tickets, before.deadlines)
 
     def _next(self) -> int:

@@ -71,8 +71,9 @@ class Witness:
 
     def _see(self, entry: Entry) -> None:
         before, body = self.state, entry.body
-        assert before is None or not before.ended, "an ended workflow changed"
         event = ev.event_from_json(json.dumps(body["event"]))
+        over = before is not None and before.ended
+        assert not over or isinstance(event, ev.EventRefused), "an ended workflow changed"
         outcome = decide(before, event, Moment(datetime.fromisoformat(body["at"]), float(body["clock"])))
         self._digest = digest_of(outcome.state.model_dump_json(exclude_defaults=True).encode())
         assert self._digest == entry.state, f"a replay of entry {entry.seq} leads elsewhere"
@@ -82,7 +83,7 @@ class Witness:
         _check_success(outcome.state)
         self._hear(outcome, body)
         self.seen["reopened"] += sum(change.before is Status.COMPLETED for change in outcome.transitions)
-        if outcome.state.outcome is not None:
+        if outcome.state.outcome is not None and not over:
             self.seen[outcome.state.outcome] += 1
         self.state, self.version = outcome.state, entry.seq
 

@@ -173,7 +173,7 @@ def view(found: Snapshot, state: State, *, away: bool = False) -> Group:
 
 
 def _clocks(found: Snapshot, state: State) -> str:
-    now = state.last_at if state.ended else found.moment.at
+    now = state.until if state.ended else found.moment.at
     parts = [f"elapsed {hours_minutes_seconds((now - state.started_at).total_seconds())}"]
     if state.operation is not None:
         parts.append(f"{state.operation.name} of {state.operation.specialist}")

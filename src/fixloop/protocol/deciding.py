@@ -142,8 +142,7 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
     if event.decision is Decision.SKIP:
         _skip(draft)
     elif event.decision is Decision.ABORT:
-        draft.withdraw()
-        draft.update(paused=False, escalation=None, outcome=WorkflowOutcome.ABORTED)
+        draft.end(WorkflowOutcome.ABORTED)
         draft.note("returned to the design phase")
     elif event.decision is Decision.EXTEND:
         _extend(draft, opened, event)
@@ -317,8 +316,5 @@ def notified(draft: Draft, event: PersonNotified) -> None:
 
 def cancelled(draft: Draft, event: Cancelled) -> None:
     """The workflow ends in the status it had (K20)."""
-    draft.withdraw()
     draft.note(f"cancelled by {event.by} {event.reason}".rstrip())
-    if draft.state.held is not None:
-        draft.release(0.0)
-    draft.update(paused=False, escalation=None, held=None, outcome=WorkflowOutcome.CANCELLED)
+    draft.end(WorkflowOutcome.CANCELLED)

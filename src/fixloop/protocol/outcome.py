@@ -15,7 +15,7 @@ from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, Priority, pri
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.routes import check_route
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import Operation, OperationName, SpecialistState, State, changed
+from fixloop.protocol.state import Operation, OperationName, SpecialistState, State, WorkflowOutcome, changed
 from fixloop.protocol.statuses import Role, Status, check_transition
 from fixloop.protocol.ticket import Ticket
 
@@ -315,6 +315,13 @@ class Draft:
         if operation is not None:
             self.clear_deadlines(operation.name.value, operation.name.reminder_deadline)
             self.update(operation=None)
+
+    def end(self, outcome: WorkflowOutcome) -> None:
+        """The workflow is over: nothing is left to do or to wait for."""
+        self.withdraw()
+        if self.state.held is not None:
+            self.release(0.0)
+        self.update(paused=False, escalation=None, held=None, outcome=outcome, ended_at=self.at)
 
     def hold(self) -> None:
         """Nothing begins from now on, and no deadline falls due."""

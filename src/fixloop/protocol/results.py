@@ -246,8 +246,7 @@ def _begin(draft: Draft, name: str) -> None:
 def _end(draft: Draft) -> None:
     applicable = [entry for entry in draft.state.specialists if entry.applicable]
     skipped = any(entry.skipped for entry in applicable)
-    draft.withdraw()
-    draft.update(outcome=WorkflowOutcome.SKIPPED if skipped else WorkflowOutcome.SUCCESS)
+    draft.end(WorkflowOutcome.SKIPPED if skipped else WorkflowOutcome.SUCCESS)
 
 
 def _could_not_run(draft: Draft, event: RunFinished, error: str) -> None:

@@ -353,6 +353,7 @@ class State(_Value):
     escalation: OpenEscalation | None = None
     held: Hold | None = None
     outcome: WorkflowOutcome | None = None
+    ended_at: datetime | None = None
     started_at: datetime
     last_at: datetime
     """No later timestamp may be earlier (K34)."""
@@ -418,6 +419,11 @@ class State(_Value):
     @property
     def ended(self) -> bool:
         return self.outcome is not None
+
+    @property
+    def until(self) -> datetime:
+        """When it ended; of a live one, when something last happened."""
+        return self.ended_at or self.last_at
 
     @property
     def patience_seconds(self) -> float | None:

@@ -55,12 +55,10 @@ def _handle(draft: Draft, event: ev.Event) -> None:
 
 
 def _refused(state: State, event: ev.EventRefused, now: Moment) -> Outcome:
-    """Kept for the log and nothing else; an end stays as it was."""
+    """Kept for the log and nothing else."""
     draft = Draft(state, now)
     sender = f" from {event.sender}" if event.sender else ""
     draft.note(f"refused: {event.refused}{sender}: {event.reason}")
-    if state.ended:
-        draft.state = state
     return draft.outcome()
 
 
