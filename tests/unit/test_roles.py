@@ -138,7 +138,8 @@ def test_a_check_is_its_specialists_work(step: str, entry: object) -> None:
 
 @pytest.mark.proves("A51", "A1")
 @pytest.mark.parametrize(
-    ("step", "handle"), [("fix", MAIN_AGENT), ("report", ORCHESTRATOR), ("notify", ORCHESTRATOR)]
+    ("step", "handle"),
+    [("fix", MAIN_AGENT), ("report", ORCHESTRATOR), ("deliver", ORCHESTRATOR), ("notify", ORCHESTRATOR)],
 )
 def test_other_steps_are_the_main_agents_or_the_orchestrators(step: str, handle: str) -> None:
     assert worker_of(ticket(step, "test-runner")) == handle

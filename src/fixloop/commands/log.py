@@ -80,7 +80,7 @@ def log_command(
     with open_session() as session:
         found, state = read_workflow(session, session.workflow_of(issue, project))
         entries = session.store.history(state.workflow)
-    until = state.last_at if state.ended else found.moment.at
+    until = state.until if state.ended else found.moment.at
     beside = list(with_ticks(happenings(entries), until)) if all else []
     told = _Log(state, found.moment.clock, list(said(entries)), beside)
     wanted = Format.JSON if json else format
@@ -160,7 +160,7 @@ def _markdown(told: _Log) -> Iterator[str]:
         feature=state.name,
         outcome=_outcome_of(state),
         started=state.started_at,
-        completed=state.last_at,
+        completed=state.until,
     )
     if not told.beside:
         yield from map(_in_full, told.lines)
