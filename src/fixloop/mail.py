@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # kombu is loaded by whoever opens a mailbox
 __all__ = ["Mail", "arrived", "known_agents", "waiting"]
 
 _AWAITING: Final = (Status.AWAITING_FIX, Status.FIXING)
+MOST_AT_ONCE: Final = 100
+"""Letters taken before the messages among them are shown; the others wait for the next time."""
 _OF_A_REQUEST: Final = frozenset({"fix-request", "protocol-violation", "timeout-reminder"})
 """Said after a failure report and of no use without it."""
 
@@ -88,7 +90,10 @@ def arrived(
         InfrastructureError: the broker is away.
     """
     found = {mail.message.uid: mail for mail in known}
-    while (received := mailboxes.take(project, agent)) is not None:
+    for _ in range(MOST_AT_ONCE):
+        received = mailboxes.take(project, agent)
+        if received is None:
+            break
         mail = _read(store, received.letter)
         if mail is None or (mail.message.uid in found and found[mail.message.uid].received is not None):
             received.acknowledge()

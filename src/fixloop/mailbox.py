@@ -33,6 +33,8 @@ _BOUNDED: Final = {
     "priority_steps": [0, 3, 6, 9],
 }
 _PATIENCE: Final = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0.0, "interval_max": 0.1}
+MOST_LETTERS: Final = 1000
+"""Older ones make room: whatever is open is found in the state, and a mailbox that nobody reads has to end."""
 _AWAY: Final = (redis.RedisError, KombuError, OSError)
 _BY_STEPS: Final = frozenset({"failure-report", "fix-request", "escalation"})
 """Delivered by a step of their own, with attempts, a request with its report; the others are told as they are said."""
@@ -78,7 +80,14 @@ class Received:
 class Mailboxes:
     """A broker's mailboxes, for whoever writes to them and for whoever reads one."""
 
-    def __init__(self, broker_url: str) -> None:
+    def __init__(self, broker_url: str, *, most_letters: int = MOST_LETTERS) -> None:
+        """
+        Nothing is connected yet.
+
+        Args:
+            most_letters: so many a mailbox holds.
+        """
+        self._most = most_letters
         self._connection = Connection(celery_url(broker_url), transport_options=_BOUNDED)
         self._channel: Any = None
 
@@ -91,7 +100,9 @@ class Mailboxes:
         """
         project = feature_of(letter.workflow).partition("-")[0]
         with self._used() as channel:
-            _declared(channel, project, agent)
+            queue, waiting = _declared(channel, project, agent)
+            if waiting >= self._most:
+                queue.get(no_ack=True)
             Producer(channel, EXCHANGE, auto_declare=False).publish(
                 letter.model_dump(),
                 routing_key=f"{project}.{agent}.{letter.type}",
@@ -108,7 +119,8 @@ class Mailboxes:
             InfrastructureError: the broker is away, or refuses the queue.
         """
         with self._used() as channel:
-            found = _declared(channel, project, agent).get(accept=["json"])
+            queue, _ = _declared(channel, project, agent)
+            found = queue.get(accept=["json"])
         if found is None:
             return None
         try:
@@ -151,14 +163,16 @@ def letters_of(outcome: Outcome) -> list[tuple[Letter, int]]:
     ]
 
 
-def _declared(channel: Any, project: str, agent: str) -> Queue:
+def _declared(channel: Any, project: str, agent: str) -> tuple[Queue, int]:
+    """The queue, and how many letters wait in it."""
     name = queue_name(project, agent)
+    queue = Queue(name, EXCHANGE(channel), routing_key=f"{project}.{agent}.#", durable=True)(channel)
+    queue.exchange.declare()
     if not any(row[-1] == name for row in channel.get_table(EXCHANGE.name)):
         # kombu remembers what it has bound; a broker that was emptied since would drop every letter.
         channel.state.queue_bindings_delete(name)
-    queue = Queue(name, EXCHANGE, routing_key=f"{project}.{agent}.#", durable=True)(channel)
-    queue.declare()
-    return queue
+        queue.declare()
+    return queue, int(channel.queue_declare(name).message_count)
 
 
 @contextmanager

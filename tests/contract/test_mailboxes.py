@@ -169,6 +169,16 @@ def test_what_is_no_letter_is_known_as_such(mailboxes: Mailboxes, client: Any) -
     assert issues(mailboxes) == []
 
 
+def test_a_mailbox_that_nobody_reads_keeps_its_last_letters(server: RedisServer, client: Any) -> None:
+    small = Mailboxes(server.url, most_letters=3)
+
+    for number in range(1, 7):
+        small.put("coder", letter(number), 3)
+
+    assert issues(small) == [4, 5, 6]
+    small.close()
+
+
 @pytest.mark.proves("G1")
 def test_anybody_may_listen_beside_the_agent(mailboxes: Mailboxes, client: Any) -> None:
     mailboxes.put("coder", letter(1, kind="escalation"), 0)

@@ -83,7 +83,14 @@ WILD: st.SearchStrategy[ev.Event] = st.one_of(
     st.builds(
         ev.DeadlineReached,
         name=st.sampled_from(
-            ["main-agent-fix", "main-agent-fix.escalation", "total-iteration", "re-validation", "unknown"]
+            [
+                "main-agent-fix",
+                "main-agent-fix.escalation",
+                "total-iteration",
+                "re-validation",
+                "receipt",
+                "unknown",
+            ]
         ),
         due=st.floats(min_value=0.0, max_value=9000.0),
     ),
@@ -127,4 +134,9 @@ def near(event: ev.Event, state: State) -> ev.Event:
         "attempt": max(1, state.attempts),
         "tree": state.tree,
     }
+    if (
+        isinstance(event, ev.MessageStored | ev.DeliveryFailed | ev.ReceiptGiven)
+        and state.delivery is not None
+    ):
+        told |= {"message_id": state.delivery.message_id, "attempt": state.delivery.attempt}
     return event.model_copy(update={key: value for key, value in told.items() if hasattr(event, key)})
