@@ -94,10 +94,9 @@ def _report(state: State) -> dict[str, Any] | None:
 def _report_line(report: Mapping[str, Any]) -> str:
     to = f" to {report['agent']}" if report["agent"] else ""
     attempt = f", delivery attempt {report['delivery_attempt']}" if report["delivery_attempt"] > 1 else ""
-    taken = f"acknowledged by {report['acknowledged_by']} at {report['acknowledged_at']}"
-    return (
-        f"{report['message_id']}{to}{attempt}, {taken if report['acknowledged_at'] else 'not acknowledged'}"
-    )
+    by, at = report["acknowledged_by"], report["acknowledged_at"]
+    taken = f"acknowledged by {by} at {stamp(datetime.fromisoformat(at))} UTC" if at else "not acknowledged"
+    return f"{report['message_id']}{to}{attempt}, {taken}"
 
 
 def _specialist(entry: SpecialistState) -> dict[str, Any]:
