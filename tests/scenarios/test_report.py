@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixloop.protocol.checks import Counts, Evidence
-from fixloop.protocol.events import Cancelled, RunFinished
+from fixloop.protocol.events import Cancelled, EventRefused, RunFinished
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.specialists import NAMES
 from fixloop.protocol.state import WorkflowOutcome
@@ -150,6 +150,14 @@ def by_hand() -> Stage:
     return stage.run()
 
 
+def held() -> Stage:
+    """A person pauses while a run is going on; it ends ten minutes before the workflow goes on."""
+    stage = Stage([fails("a", takes_seconds=30), passes(takes_seconds=40)], answers=[Fix(takes_seconds=60)])
+    stage.pause(reason="the machine is needed")
+    stage.step()
+    return stage.advance(600)
+
+
 STANDINGS: Final[list[tuple[Callable[[], Stage], Standing, str | None, str]]] = [
     (back_end, Standing.COMPLETED, "passed", "Every applicable specialist passed"),
     (running, Standing.RUNNING, None, "Security Assessment, run 2 of at most 5, is RE_CHECKING."),
@@ -166,6 +174,7 @@ STANDINGS: Final[list[tuple[Callable[[], Stage], Standing, str | None, str]]] = 
         "It ended in Security Assessment, run 3 of at most 5; the feature has not passed.",
     ),
     (cancelled, Standing.CANCELLED, "not_passed", "It ended in Security Assessment, run 2 of at most 5"),
+    (held, Standing.PAUSED, None, "Test Execution, run 1 of at most 5, is paused by ann"),
     (
         skipped,
         Standing.COMPLETED,
@@ -331,6 +340,78 @@ def test_the_time_the_engine_was_away_is_nobodys() -> None:
 
     times = report_on(stage).times
     assert (times.agent, times.away, times.total) == (900.0, 14 * 3600.0, 14 * 3600.0 + 900.0)
+
+
+@pytest.mark.proves("A14", "K21")
+def test_a_pause_by_a_person_is_told_and_its_time_is_theirs() -> None:
+    summary = report_on(held())
+
+    assert summary.standing is Standing.PAUSED
+    assert summary.sentence.endswith("is paused by ann: the machine is needed.")
+    assert [(bar.kind, bar.result, bar.seconds) for bar in summary.bars] == [
+        ("run", "failed", 30.0),
+        ("person", "waiting", 600.0),
+    ]
+    assert summary.at_work is None
+
+
+@pytest.mark.proves("A14", "U3")
+def test_a_run_that_ended_while_paused_counts_when_the_workflow_goes_on() -> None:
+    stage = held()
+    stage.go_on()
+    judged = report_on(stage)
+    stage.run()
+
+    summary = report_on(stage)
+
+    assert gate_states(judged)["All tests pass"] == "fail"
+    assert summary.phases[2].history == (1, 0)
+    assert [run.seconds for run in summary.phases[2].runs] == [30.0, 40.0]
+    assert (summary.times.checks, summary.times.agent, summary.times.person) == (70.0, 60.0, 600.0)
+
+
+@pytest.mark.proves("A14")
+def test_a_fix_that_came_while_paused_is_a_fix() -> None:
+    stage = Stage([fails("a"), passes()], answers=None).run().advance(100)
+    stage.pause()
+    stage.advance(50)
+    stage.complete()
+    stage.advance(600)
+    stage.go_on()
+    stage.run()
+
+    summary = report_on(stage)
+
+    assert [(b.kind, b.result, b.seconds) for b in summary.bars if b.kind in ("fix", "person")] == [
+        ("fix", "fixed", 150.0),
+        ("person", "continued", 600.0),
+    ]
+    assert (summary.totals.fix_cycles, summary.times.total) == (1, 750.0)
+
+
+@pytest.mark.proves("A14")
+def test_a_pause_in_which_nothing_ended_interrupts_the_wait_for_the_agent() -> None:
+    stage = Stage([fails("a"), passes()], answers=None).run().advance(100)
+    stage.pause()
+    stage.advance(600)
+    stage.go_on()
+    stage.advance(100)
+    stage.complete()
+    stage.run()
+
+    times = report_on(stage).times
+    assert (times.agent, times.person, times.total) == (200.0, 600.0, 800.0)
+
+
+@pytest.mark.proves("A51")
+def test_what_is_refused_after_the_end_does_not_make_it_longer() -> None:
+    stage = back_end()
+    before = report_on(stage)
+
+    stage.advance(3600)
+    stage.apply(EventRefused(refused="fix-completed", reason="it has ended"))
+
+    assert report_on(stage) == before
 
 
 def gate_states(summary: Summary) -> dict[str, str]:

@@ -73,7 +73,9 @@ def _fix_result(following: Recorded | None) -> str:
         return "running"
     if following.kind in _FIX_ENDS:
         return _FIX_ENDS[following.kind]
-    return "fixed" if following.says("fix-completion") is not None else "unfinished"
+    if following.kind != "fix-completed":
+        return "unfinished"
+    return "fixed" if following.effect.says("fix-completion") is not None else "rejected"
 
 
 def _answer(following: Recorded | None) -> str:

@@ -8,6 +8,7 @@ from fixloop.protocol.log import title
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import State, WorkflowOutcome
+from fixloop.protocol.statuses import Status
 from fixloop.store.records import Entry
 from fixloop.summary.bars import bars_of, marks_of
 from fixloop.summary.clean import clean, one_line
@@ -53,7 +54,9 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, *, next_comma
         next_command: What is most likely wanted next.
     """
     entries = recorded(history)
-    found = intervals(entries, None if state.ended else Now(max(now.at, state.last_at), now.clock))
+    until = state.until if state.ended else max(now.at, state.last_at)
+    within = [entry for entry in entries if entry.at <= until]
+    found = intervals(within, None if state.ended else Now(until, now.clock))
     phases = phases_of(state, entries, found)
     escalations = tuple(_escalations(entries, None if state.ended else now.at))
     errors = tuple(_errors(entries))
@@ -72,7 +75,7 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, *, next_comma
         owner=state.owner,
         tree=state.tree,
         started_at=state.started_at,
-        as_of=state.last_at if state.ended else max(now.at, state.last_at),
+        as_of=until,
         ended=state.ended,
         times=_times(found, entries),
         totals=_totals(phases, escalations, errors, entries),
@@ -93,7 +96,7 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, *, next_comma
 def _standing(state: State) -> Standing:
     if state.outcome is not None:
         return _STANDINGS[state.outcome]
-    return Standing.PAUSED if state.paused else Standing.RUNNING
+    return Standing.PAUSED if state.paused or state.held is not None else Standing.RUNNING
 
 
 def _sentence(state: State) -> str:
@@ -106,10 +109,13 @@ def _sentence(state: State) -> str:
         return f"A person skipped {' and '.join(skipped)}; what failed there is a known issue."
     if state.outcome is not None:
         return f"It ended in {where}; the feature has not passed."
-    if state.escalation is not None:
-        opened = state.escalation
+    opened = state.escalation
+    if opened is not None and state.held is None:
         wanted = "a fix by hand" if opened.decision is not None else "a decision"
         return f"{where}, waits for {wanted}: {opened.reason.text}."
+    if state.held is not None:
+        because = f": {state.held.reason}" if state.held.reason else ""
+        return one_line(f"{where}, is paused by {state.held.by}{because}.")
     turn = {"agent": "waits for the main agent's fix", "person": "waits for a person"}
     return f"{where}, {turn.get(state.owner, f'is {active.status}')}."
 
@@ -164,7 +170,7 @@ def _judged(entries: Iterable[Recorded]) -> dict[str, Judged]:
         run = entry.run
         if run is None or run.outcome == "skipped":
             continue
-        failed = any(change.after == "FAIL" for change in entry.changes)
+        failed = any(change == (run.specialist, Status.FAIL.value) for change in entry.effect.changes)
         if failed or run.outcome == "passed":
             found[run.specialist] = Judged(not failed, run.tree, run.evidence, run.failures)
     return found
@@ -218,7 +224,7 @@ def _errors(entries: Iterable[Recorded]) -> Iterable[ErrorRow]:
 def _at_work(state: State, found: Sequence[Interval]) -> AtWork | None:
     """What is running, for how long and of how much (A90)."""
     operation = state.operation
-    if operation is None or state.ended or state.paused or not found:
+    if operation is None or state.ended or state.owner == "person" or not found:
         return None
     return AtWork(
         operation=operation.name.value,

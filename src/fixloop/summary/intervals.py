@@ -41,6 +41,17 @@ _BY_STATUS: Final = {
 }
 #: These end an attempt although the same work goes on.
 _ATTEMPTS: Final = frozenset({"run-finished", "fix-failed", "answer-rejected", "decision-made"})
+#: After these nobody is at work until the workflow goes on.
+_ENDS: Final = frozenset(
+    {
+        "run-finished",
+        "fix-completed",
+        "fix-failed",
+        "answer-rejected",
+        "blocker-signalled",
+        "report-delivered",
+    }
+)
 
 
 class Now(NamedTuple):
@@ -91,9 +102,12 @@ def intervals(entries: Sequence[Recorded], now: Now | None) -> list[Interval]:
 
 def _between(entries: Sequence[Recorded], now: Now | None) -> Iterator[Interval]:
     """One stretch between each entry and the next."""
-    activity, specialist = Activity.ENGINE, ""
+    activity, specialist, interrupted = Activity.ENGINE, "", Activity.ENGINE
     for index, entry in enumerate(entries):
-        activity = _activity(entry, activity)
+        if entry.kind == "paused":
+            interrupted = activity
+        before = interrupted if entry.kind == "continued" else activity
+        activity = _while_paused(index, entries, before) or _activity(entry, before)
         if entry.changes:
             specialist = entry.changes[-1].specialist
         following = entries[index + 1] if index + 1 < len(entries) else None
@@ -109,6 +123,16 @@ def _between(entries: Sequence[Recorded], now: Now | None) -> Iterator[Interval]
             away = 0.0
         end = max(entry.at, until.at)
         yield Interval(activity, specialist, entry.at, end, wall - away, away, index, index + 1)
+
+
+def _while_paused(index: int, entries: Sequence[Recorded], before: Activity) -> Activity | None:
+    """What goes on behind an entry of a person's pause: what had begun is finished, then all wait."""
+    entry, following = entries[index], entries[index + 1 : index + 2]
+    if entry.is_kept:
+        return Activity.PERSON if entry.kind in _ENDS else before
+    if entry.kind != "paused":
+        return None
+    return before if following and following[0].is_kept else Activity.PERSON
 
 
 def _activity(entry: Recorded, before: Activity) -> Activity:

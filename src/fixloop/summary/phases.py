@@ -47,10 +47,11 @@ def ended_runs(entries: Sequence[Recorded]) -> Iterator[EndedRun]:
         event = entry.run
         if event is None:
             continue
-        failed = any(change.after == Status.FAIL.value for change in entry.changes)
+        effect = entry.effect
+        failed = any(change == (event.specialist, Status.FAIL.value) for change in effect.changes)
         confirms = event.step == "confirm"
         # A confirmation that fails is run n+1, unless no run was left for it (K37).
-        becomes_run = confirms and entry.says("revalidation-trigger") is not None
+        becomes_run = confirms and effect.says("revalidation-trigger") is not None
         result = ("could not run" if event.outcome == "error" else "failed") if failed else event.outcome
         yield EndedRun(event.specialist, event.iteration + becomes_run, result, confirms, index)
 

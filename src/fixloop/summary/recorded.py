@@ -29,11 +29,20 @@ class Recorded(NamedTuple):
     event: Mapping[str, Any]
     changes: tuple[Change, ...]
     lines: tuple[Said, ...]
+    is_kept: bool = False
+    """It arrived while a person had paused the workflow."""
+    taken_up: "Recorded | None" = None
+    """The entry in which what was kept took effect."""
 
     @property
     def run(self) -> RunFinished | None:
         """The run that ended here."""
         return RunFinished.model_validate(self.event) if self.kind == "run-finished" else None
+
+    @property
+    def effect(self) -> "Recorded":
+        """The entry that tells what followed."""
+        return self.taken_up or self
 
     def says(self, kind: str) -> Said | None:
         """The first line with a body of `kind`."""
@@ -41,8 +50,19 @@ class Recorded(NamedTuple):
 
 
 def recorded(entries: Iterable[Entry]) -> tuple[Recorded, ...]:
-    """All entries, in order."""
-    return tuple(_recorded(entry) for entry in entries)
+    """All entries in order, without those of events that were refused: nothing followed from them."""
+    found = [each for each in map(_recorded, entries) if each.kind != "event-refused"]
+    since: int | None = None
+    for index, entry in enumerate(found):
+        if entry.kind in ("continued", "cancelled") and since is not None:
+            for kept in range(since, index):
+                found[kept] = found[kept]._replace(taken_up=entry)
+            since = None
+        elif since is not None:
+            found[index] = entry._replace(is_kept=True)
+        elif entry.kind == "paused":
+            since = index + 1
+    return tuple(found)
 
 
 def _recorded(entry: Entry) -> Recorded:
