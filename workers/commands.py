@@ -5,7 +5,7 @@ from pathlib import Path
 from fixloop.configuration.model import Configuration
 from fixloop.enqueueing import frozen_configuration
 from fixloop.offering import snapshot_in
-from fixloop.protocol.events import AnswerRejected, FixCompleted, FixFailed, RunFinished
+from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.state import State
 from fixloop.repository.publish import publish
 from fixloop.repository.snapshot import bring
@@ -28,7 +28,7 @@ class Commands:
         """Run all checks of the ticket's specialist."""
         return checking.check(work, configuration_of(work), self._cache)
 
-    def fix(self, work: Work) -> FixCompleted | FixFailed | AnswerRejected | None:
+    def fix(self, work: Work) -> FixCompleted | FixFailed | AnswerRejected | BlockerSignalled | None:
         """Have the fixer mend what the open report says."""
         return fixers.fix(work, configuration_of(work), self._cache)
 

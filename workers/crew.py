@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Protocol, cast
 
 from fixloop.engine import Holding
-from fixloop.protocol.events import AnswerRejected, FixCompleted, FixFailed, RunFinished
+from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.state import State
 from fixloop.store.contract import Store
 
@@ -43,7 +43,7 @@ class Crew(Protocol):
 
     def check(self, work: Work) -> RunFinished | None: ...
 
-    def fix(self, work: Work) -> FixCompleted | FixFailed | AnswerRejected | None: ...
+    def fix(self, work: Work) -> FixCompleted | FixFailed | AnswerRejected | BlockerSignalled | None: ...
 
     def notify(self, work: Work) -> str: ...
 

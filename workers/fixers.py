@@ -12,9 +12,9 @@ from typing import Final
 from fixloop.configuration.model import Configuration, Fixer
 from fixloop.errors import ProtocolError
 from fixloop.history import Said, open_report
-from fixloop.protocol.answers import InvalidAnswer, parse_answer
-from fixloop.protocol.events import AnswerRejected, FixCompleted, FixFailed
-from fixloop.protocol.messages import FixCompletion
+from fixloop.protocol.answers import LIMIT_BYTES, Answer, InvalidAnswer, decode_answer, parse_answer
+from fixloop.protocol.claims import Differences, differences
+from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.request import request_json
 from fixloop.protocol.roles import worker_of
@@ -28,10 +28,10 @@ __all__ = ["fix"]
 
 GRACE_SECONDS: Final = 60.0
 TAIL_CHARACTERS: Final = 4000
-Answer = FixCompleted | FixFailed | AnswerRejected
+Done = FixCompleted | FixFailed | AnswerRejected | BlockerSignalled
 
 
-def fix(work: Work, configuration: Configuration, cache: Path) -> Answer | None:
+def fix(work: Work, configuration: Configuration, cache: Path) -> Done | None:
     """
     Run the fixer on the open request.
 
@@ -77,7 +77,7 @@ def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResul
     )
 
 
-def _answer(work: Work, ground: Ground, result: GuardedResult) -> Answer:
+def _answer(work: Work, ground: Ground, result: GuardedResult) -> Done:
     state, ticket = work.holding.state, work.holding.ticket
     output = ground.redaction.text(result.output)
     if result.exit_code != 0:
@@ -89,53 +89,58 @@ def _answer(work: Work, ground: Ground, result: GuardedResult) -> Answer:
             output_tail=output[-TAIL_CHARACTERS:],
             undelivered=result.not_found,
         )
-    said, rejected = _spoken(work, ground)
-    if rejected is not None:
-        return rejected
-    message = f"fixloop: issue {state.issue}, {ticket.specialist}, answer to run {ticket.iteration}\n"
-    change = ground.workspace.capture(state.tip, message)
-    artifacts: tuple[str, ...] = ()
-    if output:
-        artifacts = (work.store.put_artifact(state.workflow, output.encode(errors="replace")),)
-    completion = _completion(ticket.iteration, change, said)
-    return FixCompleted(specialist=ticket.specialist, completion=completion, artifacts=artifacts)
-
-
-def _spoken(work: Work, ground: Ground) -> tuple[FixCompletion | None, AnswerRejected | None]:
-    """The fixer's own Fix Completion, if it wrote one; one that does not fit is an invalid response (A71)."""
-    written = _text(ground.workspace.scratch / "answer")
-    if written is None:
-        return None, None
-    text = ground.redaction.text(written)
-    ticket = work.holding.ticket
+    written = _written(ground.workspace.scratch / "answer")
+    text = ground.redaction.text(written.decode("utf-8", "replace")) if written is not None else ""
+    artifacts = tuple(
+        work.store.put_artifact(state.workflow, kept.encode(errors="replace"))
+        for kept in (output, text)
+        if kept
+    )
     try:
-        said = parse_answer(
-            text, issue=work.holding.state.issue, iteration=ticket.iteration, specialist=ticket.specialist
-        )
+        said = _said(work, ground, written) if written is not None else None
     except InvalidAnswer as invalid:
-        return None, AnswerRejected(
+        return AnswerRejected(
             specialist=ticket.specialist,
             iteration=ticket.iteration,
             violations=invalid.violations,
             offending=text[:TAIL_CHARACTERS],
+            artifacts=artifacts,
         )
-    return said, None
+    if said is not None and not said.ready:
+        return BlockerSignalled(by="fixer", text=said.blocker, artifacts=artifacts)
+    message = f"fixloop: issue {state.issue}, {ticket.specialist}, answer to run {ticket.iteration}\n"
+    change = ground.workspace.capture(state.tip, message)
+    completion = _completion(ticket.iteration, change, said)
+    return FixCompleted(specialist=ticket.specialist, completion=completion, artifacts=artifacts)
 
 
-def _text(path: Path, limit_bytes: int = 1_000_001) -> str | None:
+def _said(work: Work, ground: Ground, written: bytes) -> Answer:
+    """The fixer's own Fix Completion; one that does not fit is an invalid response (A71)."""
+    ticket = work.holding.ticket
+    return parse_answer(
+        ground.redaction.text(decode_answer(written)),
+        issue=work.holding.state.issue,
+        iteration=ticket.iteration,
+        specialist=ticket.specialist,
+    )
+
+
+def _written(path: Path) -> bytes | None:
+    """At most one byte more than an answer may have; None where there is no answer."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        return f"{path.name} is not a regular file"
+        return f"{path.name} is not a regular file".encode()
     with os.fdopen(descriptor, "rb") as file:
-        return file.read(limit_bytes).decode("utf-8", "replace")
+        return file.read(LIMIT_BYTES + 1)
 
 
-def _completion(iteration: int, change: Change, said: FixCompletion | None) -> Completion:
+def _completion(iteration: int, change: Change, said: Answer | None) -> Completion:
     fixes = said.fixes if said is not None else tuple(f"changed {name}" for name in change.files[:20])
+    differ = differences(said.files, change.files) if said is not None else Differences()
     return Completion(
         iteration=iteration,
         by="fixer",
@@ -145,6 +150,8 @@ def _completion(iteration: int, change: Change, said: FixCompletion | None) -> C
         tip=change.commit,
         tree=change.tree,
         marks=change.marks,
+        unchanged=differ.unchanged,
+        unnamed=differ.unnamed,
     )
 
 

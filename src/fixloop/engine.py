@@ -13,7 +13,7 @@ from fixloop.history import recorded
 from fixloop.protocol.events import DeadlineReached, Event, EventRefused, WorkflowStarted
 from fixloop.protocol.messages import ORCHESTRATOR
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.outcome import NotDue, Outcome, Unexpected
+from fixloop.protocol.outcome import NotDue, Outcome, Repeated, Unexpected
 from fixloop.protocol.roles import WrongParty, check_party, worker_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OperationName, State
@@ -127,13 +127,16 @@ class Engine:
         """
         try:
             return self._apply(workflow, event, operation)
-        except NotDue:
+        except (NotDue, Repeated):
             raise
         except Unexpected as refused:
-            self.refuse(workflow, event.kind, str(refused), sender=event.sender)
+            kept = getattr(event, "artifacts", ())
+            self.refuse(workflow, event.kind, str(refused), sender=event.sender, artifacts=kept)
             raise
 
-    def refuse(self, workflow: str, kind: str, reason: str, *, sender: str = "") -> None:
+    def refuse(
+        self, workflow: str, kind: str, reason: str, *, sender: str = "", artifacts: tuple[str, ...] = ()
+    ) -> None:
         """
         Have the history tell that an event was refused, once for each sentence; nothing else changes.
 
@@ -141,8 +144,10 @@ class Engine:
             kind: the refused event's.
             reason: the sentence with which it was refused.
             sender: the handle it came from, as far as anybody said so.
+            artifacts: the digests of what it rested on.
         """
-        event = EventRefused(refused=kind, reason=reason[:MOST_OF_A_REASON], sender=sender)
+        shown = reason[:MOST_OF_A_REASON]
+        event = EventRefused(refused=kind, reason=shown, sender=sender, artifacts=artifacts)
         digest = sha256(event.model_dump_json().encode()).hexdigest()[:32]
         self._apply(workflow, event, f"refused/{digest}")
 

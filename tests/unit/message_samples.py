@@ -166,6 +166,8 @@ COMPLETION: Final = message(
         files=("src/validation_coordinator.py", "src/__init__.py"),
         duration_seconds=512,
         marks=("tests/conftest.py",),
+        unchanged=("src/coordinator.py",),
+        unnamed=("src/__init__.py",),
     ),
     number=3,
     seconds=512,

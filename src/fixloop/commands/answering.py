@@ -1,23 +1,22 @@
 """The main agent's and the person's side: `ack`, `fixed`, `decide`, `cancel`."""
 
 import getpass
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from fixloop.commands.answer_file import keep, read_answer, said
 from fixloop.commands.session import Issue, ProjectOption, Session, caller, open_session
 from fixloop.enqueueing import configuration_in, exported, frozen_configuration, limits_of
 from fixloop.errors import RefusedError, UsageError
 from fixloop.offering import mirror_for, offer, offered_at, snapshot_in
-from fixloop.protocol.answers import InvalidAnswer, parse_answer
+from fixloop.protocol.answers import Answer
+from fixloop.protocol.claims import Differences, differences
 from fixloop.protocol.events import (
-    AnswerRejected,
     BlockerSignalled,
     Cancelled,
     DecisionMade,
-    Event,
     FixAcknowledged,
     FixCompleted,
     ManualFixDone,
@@ -73,17 +72,15 @@ def fixed(
         raise UsageError("--here, --rev and --blocked exclude each other; use one of them")
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        state = session.engine.state(workflow)
+        change: Change | None = None
         if blocked is not None:
-            session.bring(
-                workflow, BlockerSignalled(by=getpass.getuser(), text=blocked, sender=caller(MAIN_AGENT))
-            )
+            _signal(session, workflow, blocked)
+        else:
+            raw = read_answer(file) if file is not None else None
+            change = _hand_in(session, workflow, raw, here=here, rev=rev)
+        if change is None:
             typer.echo(f"issue {issue} waits for a decision: `fixloop inbox`", err=True)
             return
-        _refuse_unless_awaited(session, state)
-        change = _taken(session, state, here=here, rev=rev)
-        event = _completion(session, state, change, file)
-        session.bring(workflow, event)
         _publish(session, workflow)
         for name in change.files:
             typer.echo(name)
@@ -138,13 +135,42 @@ def cancel(
         typer.echo(f"workflow {workflow} is cancelled", err=True)
 
 
-def _refuse_unless_awaited(session: Session, state: State) -> None:
+def _signal(session: Session, workflow: str, text: str, artifacts: tuple[str, ...] = ()) -> None:
+    event = BlockerSignalled(by=getpass.getuser(), text=text, sender=caller(MAIN_AGENT), artifacts=artifacts)
+    session.bring(workflow, event)
+
+
+def _hand_in(
+    session: Session, workflow: str, raw: bytes | None, *, here: bool, rev: str | None
+) -> Change | None:
+    """Bring the fix with its answer; None when the answer says that it is not ready (A33, G8)."""
+    state = session.engine.state(workflow)
+    awaited = _is_awaited(state)
+    answer = said(session, state, raw, awaited=awaited) if raw is not None else None
+    kept = keep(session, workflow, raw)
+    if not awaited:
+        _refuse(session, state, kept)
+    if answer is not None and not answer.ready:
+        _signal(session, workflow, answer.blocker, kept)
+        return None
+    change = _taken(session, state, here=here, rev=rev)
+    event = _completion(session, state, change, answer)
+    session.bring(workflow, event.model_copy(update={"artifacts": kept}))
+    return change
+
+
+def _is_awaited(state: State) -> bool:
     manual = state.escalation is not None and state.escalation.decision is Decision.MANUAL_FIX
-    if state.ended or not (manual or state.paused or state.awaits_fix):
-        said = f"issue {state.issue} awaits no fix: {state.active.name} is {state.active.status}"
-        said += f", outcome {state.outcome}" if state.ended else ""
-        session.engine.refuse(state.workflow, "fix-completed", said, sender=caller(MAIN_AGENT))
-        raise RefusedError(said)
+    return not state.ended and (manual or state.paused or state.awaits_fix)
+
+
+def _refuse(session: Session, state: State, artifacts: tuple[str, ...]) -> None:
+    why = f"issue {state.issue} awaits no fix: {state.active.name} is {state.active.status}"
+    why += f", outcome {state.outcome}" if state.ended else ""
+    session.engine.refuse(
+        state.workflow, "fix-completed", why, sender=caller(MAIN_AGENT), artifacts=artifacts
+    )
+    raise RefusedError(why)
 
 
 def _taken(session: Session, state: State, *, here: bool, rev: str | None) -> Change:
@@ -165,14 +191,16 @@ def _taken(session: Session, state: State, *, here: bool, rev: str | None) -> Ch
     return commit_of_directory(made.top, state.tip, mirror, message)
 
 
-def _completion(session: Session, state: State, change: Change, file: Path | None) -> Event:
+def _completion(
+    session: Session, state: State, change: Change, answer: Answer | None
+) -> FixCompleted | ManualFixDone:
     opened = state.escalation
     if opened is not None and opened.decision is Decision.MANUAL_FIX:
         digest, specialists, limits = _reread(session, state, change.commit)
         return ManualFixDone(
             by=getpass.getuser(),
             sender=caller(USER),
-            summary=_answer(session, state, file)[0] if file is not None else "",
+            summary=answer.summary if answer is not None else "",
             files=change.files,
             tip=change.commit,
             tree=change.tree,
@@ -182,7 +210,8 @@ def _completion(session: Session, state: State, change: Change, file: Path | Non
             limits=limits,
         )
     active = state.active
-    summary, fixes = _answer(session, state, file) if file is not None else ("", ())
+    summary, fixes = (answer.summary, answer.fixes) if answer is not None else ("", ())
+    differ = differences(answer.files, change.files) if answer is not None else Differences()
     completion = Completion(
         iteration=active.iteration,
         by=getpass.getuser(),
@@ -192,29 +221,10 @@ def _completion(session: Session, state: State, change: Change, file: Path | Non
         tip=change.commit,
         tree=change.tree,
         marks=change.marks,
+        unchanged=differ.unchanged,
+        unnamed=differ.unnamed,
     )
     return FixCompleted(specialist=active.name, completion=completion, sender=caller(MAIN_AGENT))
-
-
-def _answer(session: Session, state: State, file: Path) -> tuple[str, tuple[str, ...]]:
-    try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the answer {file}: {error}") from None
-    active = state.active
-    try:
-        answer = parse_answer(text, issue=state.issue, iteration=active.iteration, specialist=active.name)
-    except InvalidAnswer as invalid:
-        rejected = AnswerRejected(
-            specialist=active.name,
-            iteration=active.iteration,
-            violations=invalid.violations,
-            offending=text,
-            sender=caller(MAIN_AGENT),
-        )
-        session.bring(state.workflow, rejected)
-        raise
-    return answer.summary, answer.fixes
 
 
 def _reread(session: Session, state: State, commit: str) -> Reread:

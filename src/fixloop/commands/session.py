@@ -121,7 +121,8 @@ class Session:
             said = (
                 f"issue {state.issue} ended already ({state.outcome}); `fixloop log {state.issue}` shows how"
             )
-            self.engine.refuse(workflow, event.kind, said, sender=event.sender)
+            kept = getattr(event, "artifacts", ())
+            self.engine.refuse(workflow, event.kind, said, sender=event.sender, artifacts=kept)
             raise RefusedError(said)
         self.engine.apply(workflow, event, operation=uuid.uuid4().hex)
 

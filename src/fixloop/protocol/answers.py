@@ -2,63 +2,63 @@
 
 Accepts the Markdown of the protocol, tolerant about headings, bold and order, and the same facts as JSON.
 Refuses whatever cannot be a completion of the open request, and says everything that is wrong with it at
-once. Duration and marks are the engine's measurements and are not taken from an answer.
+once. Duration and marks are the engine's measurements and are not taken from an answer; files are what the
+agent says, to be held against what changed (`claims`).
 """
 
 import re
-from collections.abc import Iterator
-from typing import Annotated, Final, NamedTuple
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, ValidationError
-from pydantic_core import ErrorDetails
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
-from fixloop.protocol.markdown import NOTHING, unescape
-from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, FixCompletion
+from fixloop.protocol import answer_json, ids
+from fixloop.protocol.answer_sections import (
+    FILES,
+    FIXES,
+    READY,
+    SECTIONS,
+    SUMMARY,
+    Header,
+    Section,
+    entries,
+    fences,
+    header,
+    sections,
+)
+from fixloop.protocol.markdown import unescape, unitem
+from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR
 from fixloop.protocol.routes import HANDLES, violation
 from fixloop.protocol.specialists import NAMES
 
-__all__ = ["LIMIT_BYTES", "LIMIT_LINES", "InvalidAnswer", "parse_answer"]
+__all__ = [
+    "LIMIT_BYTES",
+    "LIMIT_LINES",
+    "Answer",
+    "AnsweredAlready",
+    "InvalidAnswer",
+    "decode_answer",
+    "parse_answer",
+]
 
 LIMIT_BYTES: Final = 1_000_000
 #: Markdown costs time by the line; this bounds the worst text that fits LIMIT_BYTES to about a second.
 LIMIT_LINES: Final = 20_000
-_MOST_VIOLATIONS: Final = 20
 _SHOWN: Final = 80
-_BELOW_HEADINGS: Final = 7
-_SUMMARY, _FIXES, _FILES, _READY = (
-    "Completion Summary",
-    "Fixes Applied",
-    "Files Modified",
-    "Ready for Re-validation",
-)
-_SECTIONS: Final = {
-    "completion summary": _SUMMARY,
-    "fixes applied": _FIXES,
-    "files modified": _FILES,
-    "ready for re validation": _READY,
-    "ready for revalidation": _READY,
-}
-_NOT_A_LETTER: Final = re.compile(r"[^a-z]+")
-_BOLD: Final = re.compile(r"\*\*([^*]{1,60})\*\*[ \t]*:?(.*)", re.DOTALL)
-_PLAIN: Final = re.compile(r"([A-Za-z][A-Za-z -]{1,60}):(.*)", re.DOTALL)
-_END: Final = re.compile(r"[-*\s]{0,8}(From|To)\*{0,2}:\*{0,2}\s{0,4}`?(@?[\w-]{1,80})", re.IGNORECASE)
-_MESSAGE_ID: Final = re.compile(r"[-*\s]{0,8}Message ID[*:\s]{1,8}`?([^\s`*]{1,200})", re.IGNORECASE)
 _INTRODUCTION: Final = re.compile(r"Fixes completed for feature #-?\d+, iteration \d+\.?\s*")
 _OWN_FIELD: Final = re.compile(r"\*\*(?:Iteration|Fix Duration):?\*\*:? .*")
-_MARKER: Final = re.compile(r"(\s*(?:[-+*]|\d{1,9}[.)]))(\s+|\Z)")
 _CODE: Final = re.compile(r"`([^`]+)`.*", re.DOTALL)
-_YES: Final = re.compile(r"\W{0,8}(?:(?:yes|true)\b|ready\W*\Z)", re.IGNORECASE)
+_LEAD: Final = r"[\s*_>+✅☑️-]{0,8}(?:\[[xX✓]\])?[\s*_✅-]{0,8}"
+_YES: Final = re.compile(rf"{_LEAD}(?:(?:yes|true)\b|ready\W*\Z)", re.IGNORECASE)
+#: A plain no. "No further failures" says something else, and what is unclear is asked again, not escalated.
+_NO: Final = re.compile(
+    r"[\W_]{0,8}(?:false\b|not (?:yet|ready|done|complete)\b"
+    r"|no\b(?!\s+(?:further|more|remaining|known|open|other|blockers?|issues?|problems?|failures?|errors?)\b))"
+    r"[*_]{0,2}\s*[-–—.,;:!]?\s*",
+    re.IGNORECASE,
+)
+_OPEN_BOX: Final = re.compile(r"[\s*_+-]{0,8}\[\s*\]")
 _NAMED: Final = re.compile(rf"(?<![\w-])({'|'.join(NAMES)})(?:-specialist)?(?![\w-])")
 _WORD: Final = re.compile(r"[\w.-]{1,80}", re.ASCII)
-# Setext headings would turn the line above a rule into one, references would vanish: neither is meant.
-# Deep nesting says nothing here and is what makes a hostile text slow.
-_MARKDOWN: Final = MarkdownIt("commonmark", {"maxNesting": 6}).disable(
-    ["lheading", "reference", "html_block"]
-)
-_MARKDOWN.core.ruler.enableOnly(["normalize", "block"])
 
 
 class InvalidAnswer(UsageError):
@@ -73,6 +73,30 @@ class InvalidAnswer(UsageError):
         return f"the answer is not a valid Fix Completion: {'; '.join(self.violations)}"
 
 
+class AnsweredAlready(InvalidAnswer):
+    """An answer to an earlier request of the same specialist: a repetition of what was taken (R8)."""
+
+    def __str__(self) -> str:
+        return f"this was answered already: {'; '.join(self.violations)}; nothing was changed"
+
+
+class Answer(NamedTuple):
+    """What an answer says."""
+
+    summary: str
+    fixes: tuple[str, ...]
+    files: tuple[str, ...]
+    """As the agent names them."""
+    ready: bool = True
+    reason: str = ""
+    """Why it is not ready, in the agent's words."""
+
+    @property
+    def blocker(self) -> str:
+        """What a completion that is not ready signals (A33, G8)."""
+        return f"not ready: {self.reason or self.summary or 'the answer does not say why'}"
+
+
 class _Expected(NamedTuple):
     """The open request that an answer has to fit."""
 
@@ -81,48 +105,38 @@ class _Expected(NamedTuple):
     specialist: str
 
 
-class _Start(NamedTuple):
-    """Where a section begins, and what stands on its first line after its name."""
+def decode_answer(raw: bytes) -> str:
+    """
+    The bytes of an answer as text: UTF-8, or UTF-16 where a byte order mark says so.
 
-    line: int
-    level: int
-    name: str
-    rest: str
+    Args:
+        raw: At most LIMIT_BYTES; who reads a file stops one byte later.
 
-
-def _none_is_empty(value: object) -> object:
-    return () if isinstance(value, str) and value.casefold() in NOTHING else value
-
-
-_Entries = Annotated[
-    tuple[Annotated[str, StringConstraints(pattern=r"\S")], ...], BeforeValidator(_none_is_empty)
-]
-
-
-class _JsonAnswer(BaseModel):
-    """The facts of a Fix Completion as JSON."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    message_id: str
-    specialist: str | None = None
-    summary: str = ""
-    fixes: _Entries
-    files: _Entries
-    ready: bool
+    Raises:
+        InvalidAnswer: it is too long, or is no text.
+    """
+    if len(raw) > LIMIT_BYTES:
+        raise InvalidAnswer(f"it has more than {LIMIT_BYTES} bytes, the limit; shorten it")
+    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        found = f"0x{raw[error.start]:02x}" if error.start < len(raw) else "an unfinished character"
+        raise InvalidAnswer(f"it is not {encoding.upper()} text: {found} at byte {error.start}") from None
 
 
-def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> FixCompletion:
+def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> Answer:
     """
     Read `text`, the answer to `FIXREQ-{issue}-{iteration}` of `specialist`.
 
     Args:
-        text: Markdown or JSON, at most LIMIT_BYTES and LIMIT_LINES.
+        text: Markdown or JSON, at most LIMIT_BYTES and LIMIT_LINES; either may stand in one fence.
         issue: The issue of the open request.
         iteration: The number of the failed run that the open request answers.
         specialist: The short name of the specialist to run again.
 
     Raises:
+        AnsweredAlready: it answers an earlier request of this issue.
         InvalidAnswer: with everything that is missing or wrong; nothing else is ever raised.
     """
     size = len(text.encode("utf-8", "surrogatepass"))
@@ -132,113 +146,84 @@ def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> F
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if (rows := text.count("\n")) > LIMIT_LINES:
         raise InvalidAnswer(f"it has {rows} lines, the limit is {LIMIT_LINES}; shorten it")
-    text = _unwrapped(text)
+    first, text = _unwrapped(text)
     expected = _Expected(issue, iteration, specialist)
     if text.lstrip().startswith("{"):
         return _from_json(text, expected)
-    return _from_markdown(text, expected)
+    return _from_markdown(text, first, expected)
 
 
-def _unwrapped(text: str) -> str:
-    """The content of the one fence that some agents put around a whole answer."""
-    if text.lstrip().startswith(("```", "~~~")):
-        tokens = _MARKDOWN.parse(text)
-        if len(tokens) == 1 and tokens[0].type == "fence":
-            return tokens[0].content
-    return text
+def _unwrapped(text: str) -> tuple[int, str]:
+    """The answer without the one fence that some agents put around it, and the line it begins in."""
+    if text.lstrip().startswith("{") or sections(text):
+        return 1, text
+    inside = [(line, content) for line, content in fences(text) if _is_answer(content)]
+    if len(inside) > 1:
+        lines = ", ".join(str(line) for line, _ in inside)
+        raise InvalidAnswer(f"it has {len(inside)} answers, in the fences at lines {lines}; write one")
+    return inside[0] if inside else (1, text)
 
 
-def _from_markdown(text: str, expected: _Expected) -> FixCompletion:
-    document = text.split("\n")
-    starts = _starts(document)
-    sections = {start.name: body for start, body in _bodies(document, starts)}
-    fixes = _entries(sections.get(_FIXES, ""))
-    files = _entries(sections.get(_FILES, ""), each_line=True)
+def _is_answer(content: str) -> bool:
+    return content.lstrip().startswith("{") or bool(sections(content))
+
+
+def _from_markdown(text: str, first: int, expected: _Expected) -> Answer:
+    found = [section._replace(line=section.line + first - 1) for section in sections(text)]
+    by_name = {section.name: section for section in found}
+    start = found[0].line - first + 1 if found else text.count("\n") + 2
+    head = header(text, start)
     violations = [
-        *_id_violations(_message_id(document, starts), expected),
-        *_route_violations(_header(document, starts)),
-        *_section_violations(starts),
-        *(
-            _empty(name)
-            for name, found in ((_FIXES, fixes), (_FILES, files))
-            if name in sections and found is None
-        ),
-        *(_readiness_violations(sections[_READY], expected) if _READY in sections else ()),
+        *_id_violations(*head.message_id, expected, first),
+        *_route_violations(head, first),
+        *_section_violations(found),
     ]
+    lists: dict[str, tuple[str, ...]] = {}
+    for name in (FIXES, FILES):
+        if name in by_name:
+            items = entries(by_name[name].body, each_line=name == FILES)
+            lists[name] = items or ()
+            if items is None:
+                violations.append(
+                    f'{_at(by_name[name].line)}section "{name}" is empty; list the entries, or write none'
+                )
+    ready, reason = True, ""
+    if READY in by_name:
+        ready, reason, wrong = _readiness(by_name[READY].body, expected)
+        violations += [f"{_at(by_name[READY].line)}{violation}" for violation in wrong]
     if violations:
         raise InvalidAnswer(*violations)
-    return FixCompletion(
-        specialist=expected.specialist,
-        summary=_summary(sections[_SUMMARY]),
-        fixes=tuple(map(unescape, fixes or ())),
-        files=tuple(map(_path, files or ())),
+    return Answer(
+        summary=_summary(by_name[SUMMARY].body),
+        fixes=tuple(map(unitem, lists[FIXES])),
+        files=tuple(map(_path, lists[FILES])),
+        ready=ready,
+        reason=reason,
     )
 
 
-def _starts(document: list[str]) -> list[_Start]:
-    """Every known section and every foreign boundary, in the order of the lines."""
-    tokens = _MARKDOWN.parse("\n".join(document))
-    found = list(_block_starts(tokens))
-    fenced = {number for token in tokens if token.type == "fence" for number in range(*_span(token))}
-    open_lines = [(number, text) for number, text in enumerate(document) if number not in fenced]
-    # A looser form counts only for names that no stricter one has: `Files Modified: x` may be part of a text.
-    for form in (_BOLD, _PLAIN):
-        known = {start.name for start in found}
-        found += [start for start in _line_starts(open_lines, form) if start.name not in known]
-    return sorted(found)
-
-
-def _block_starts(tokens: list[Token]) -> Iterator[_Start]:
-    for index, token in enumerate(tokens):
-        if token.level == 0 and token.type == "hr":
-            yield _Start(_span(token)[0], 0, "", "")
-        elif token.level == 0 and token.type == "heading_open":
-            name, _, rest = tokens[index + 1].content.partition(":")
-            yield _Start(_span(token)[0], int(token.tag[1:]), _section(name), rest)
-
-
-def _line_starts(open_lines: list[tuple[int, str]], form: re.Pattern[str]) -> Iterator[_Start]:
-    for number, text in open_lines:
-        match = form.match(text)
-        if match and (name := _section(match[1])):
-            yield _Start(number, _BELOW_HEADINGS, name, match[2])
-
-
-def _bodies(document: list[str], starts: list[_Start]) -> Iterator[tuple[_Start, str]]:
-    for index, start in enumerate(starts):
-        if start.name:
-            ends = (after.line for after in starts[index + 1 :] if after.name or after.level <= start.level)
-            end = next(ends, len(document))
-            yield start, "\n".join([start.rest.strip(), *document[start.line + 1 : end]]).strip("\n")
-
-
-def _entries(body: str, *, each_line: bool = False) -> tuple[str, ...] | None:
-    """The raw items of a section: empty where it says `none`, None where it says nothing at all."""
-    rows = body.split("\n")
-    items = [
-        _item(rows[slice(*_span(token))])
-        for token in _MARKDOWN.parse(body)
-        if token.type == "list_item_open" and token.level == 1
-    ]
-    if not items:
-        items = rows if each_line else [body]
-    items = [item for item in items if item.strip()]
-    if len(items) == 1 and items[0].strip().casefold() in NOTHING:
-        return ()
-    return tuple(items) or None
-
-
-def _item(rows: list[str]) -> str:
-    """One list item without its marker and the indentation that the marker asks for."""
-    marker = _MARKER.match(rows[0])
-    width = marker.end() if marker else 0
-    rest = [row[width:] if not row[:width].strip() else row.lstrip() for row in rows[1:]]
-    return "\n".join([rows[0][width:], *rest]).rstrip("\n ")
+def _from_json(text: str, expected: _Expected) -> Answer:
+    facts, violations = answer_json.read(text)
+    if "message_id" in facts:
+        violations = [*_id_violations(facts["message_id"], 0, expected), *violations]
+    ready, reason = facts.get("ready", True), facts.get("reason", "")
+    if isinstance(ready, str):
+        ready, said, wrong = _readiness(ready, expected)
+        reason = reason or said
+        violations += wrong
+    if facts.get("specialist") not in (None, expected.specialist, f"{expected.specialist}-specialist"):
+        found = _shown(str(facts["specialist"]))
+        violations.append(f'field "specialist" is {found}; it is {expected.specialist}')
+    if violations:
+        raise InvalidAnswer(*violations)
+    return Answer(
+        facts["summary"], tuple(facts["fixes"]), tuple(facts["files"]), ready, "" if ready else reason
+    )
 
 
 def _path(item: str) -> str:
     code = _CODE.fullmatch(item)
-    return code[1] if code else unescape(item.strip())
+    return code[1] if code else unitem(item.strip())
 
 
 def _summary(body: str) -> str:
@@ -247,100 +232,61 @@ def _summary(body: str) -> str:
     return unescape("\n".join(row for row in text.split("\n") if not _OWN_FIELD.fullmatch(row)).strip())
 
 
-def _message_id(document: list[str], starts: list[_Start]) -> str | None:
-    matches = (_MESSAGE_ID.match(row) for row in _header(document, starts))
-    return next((match[1] for match in matches if match), None)
-
-
-def _header(document: list[str], starts: list[_Start]) -> list[str]:
-    """The rows above the first section."""
-    return document[: next((start.line for start in starts if start.name), len(document))]
-
-
-def _route_violations(header: list[str]) -> Iterator[str]:
-    """A completion to a specialist is refused (A3); who signs with a name of its own is the main agent."""
-    named = {match[1].lower(): match[2] for match in map(_END.match, header) if match}
-    ends = {end: handle for end, handle in named.items() if handle in HANDLES}
-    found = violation(
-        "validation", "fix-completion", ends.get("from", MAIN_AGENT), ends.get("to", ORCHESTRATOR)
-    )
-    if found:
-        yield found
-
-
-def _id_violations(found: str | None, expected: _Expected) -> Iterator[str]:
-    wanted = f"FIXDONE-{expected.issue}-{expected.iteration}"
-    if found is None:
+def _id_violations(found: str, line: int, expected: _Expected, first: int = 1) -> Iterator[str]:
+    wanted = ids.completion_id(expected.issue, expected.iteration)
+    where = _at(line, first) if line else ""
+    if not found:
         yield f'missing field "Message ID"; it is {wanted}'
     elif found != wanted:
-        yield f"id {_shown(found)} while FIXREQ-{expected.issue}-{expected.iteration} is open; it is {wanted}"
+        opened = ids.request_id(expected.issue, expected.iteration)
+        violation = f"{where}id {_shown(found)} while {opened} is open; it is {wanted}"
+        earlier = (ids.completion_id(expected.issue, number) for number in range(1, expected.iteration))
+        if found in earlier:
+            raise AnsweredAlready(violation)
+        yield violation
 
 
-def _section_violations(starts: list[_Start]) -> Iterator[str]:
-    names = [start.name for start in starts]
-    for name in (_SUMMARY, _FIXES, _FILES, _READY):
-        if name not in names:
-            yield f'missing section "{name}"'
-        elif names.count(name) > 1:
-            yield f'section "{name}" appears {names.count(name)} times; write it once'
-
-
-def _readiness_violations(body: str, expected: _Expected) -> Iterator[str]:
-    """Not ready is no progress (A33); nor is an answer that is ready for somebody else."""
-    if not _YES.match(body):
-        yield f'not ready: "{_READY}" says {_shown(body)}, not yes'
-    named = set(_NAMED.findall(body))
-    if expected.specialist in NAMES and named and expected.specialist not in named:
-        yield f'"{_READY}" names {", ".join(sorted(named))}, but {expected.specialist} is to run again'
-
-
-def _from_json(text: str, expected: _Expected) -> FixCompletion:
-    try:
-        answer = _JsonAnswer.model_validate_json(text)
-    except ValidationError as error:
-        details = error.errors()[:_MOST_VIOLATIONS]
-        more = error.error_count() - len(details)
-        rest = [f"{more} more of the kind"] if more else []
-        raise InvalidAnswer(*map(_json_violation, details), *rest) from None
-    violations = [*_id_violations(answer.message_id, expected)]
-    if not answer.ready:
-        violations.append('not ready: field "ready" is false')
-    if answer.specialist not in (None, expected.specialist):
-        violations.append(f'field "specialist" is {_shown(answer.specialist)}; it is {expected.specialist}')
-    if violations:
-        raise InvalidAnswer(*violations)
-    return FixCompletion(
-        specialist=expected.specialist, summary=answer.summary, fixes=answer.fixes, files=answer.files
+def _route_violations(head: Header, first: int) -> Iterator[str]:
+    """A completion to a specialist is refused (A3); who signs with a name of its own is the main agent."""
+    sender, recipient = (end if end[0] in HANDLES else None for end in (head.sender, head.recipient))
+    found = violation(
+        "validation",
+        "fix-completion",
+        sender[0] if sender is not None else MAIN_AGENT,
+        recipient[0] if recipient is not None else ORCHESTRATOR,
     )
+    if found:
+        yield f"{_at((recipient or sender or ('', 1))[1], first)}{found}"
 
 
-def _json_violation(detail: ErrorDetails) -> str:
-    field = _shown(".".join(map(str, detail["loc"])))
-    match detail["type"]:
-        case "json_invalid":
-            return f"it is not valid JSON: {_shown(detail['msg'])}"
-        case "missing":
-            return f"missing field {field}"
-        case "extra_forbidden":
-            return f"unknown field {field}; the fields are {', '.join(_JsonAnswer.model_fields)}"
-        case "string_pattern_mismatch":
-            return f"field {field} is blank"
-        case _:
-            return f"field {field}: {detail['msg']}"
+def _section_violations(found: Sequence[Section]) -> Iterator[str]:
+    for name in SECTIONS:
+        lines = [section.line for section in found if section.name == name]
+        if not lines:
+            yield f'missing section "{name}"'
+        elif len(lines) > 1:
+            where = ", ".join(map(str, lines))
+            yield f'section "{name}" appears {len(lines)} times (lines {where}); write it once'
 
 
-def _empty(name: str) -> str:
-    return f'section "{name}" is empty; list the entries, or write none'
+def _readiness(words: str, expected: _Expected) -> tuple[bool, str, list[str]]:
+    """Whether it is ready, why it is not, and what is wrong with the words (A33)."""
+    wrong = []
+    unticked = _OPEN_BOX.match(words) is not None
+    ready = _YES.match(words) is not None and not unticked
+    refused = None if unticked else _NO.match(words)
+    if not ready and refused is None:
+        wrong.append(f'"{READY}" says {_shown(words)}, neither yes nor no')
+    named = set(_NAMED.findall(words))
+    if expected.specialist in NAMES and named and expected.specialist not in named:
+        wrong.append(f'"{READY}" names {", ".join(sorted(named))}, but {expected.specialist} is to run again')
+    reason = "" if ready or refused is None else unescape(words[refused.end() :].strip())
+    return ready, reason, wrong
 
 
-def _section(title: str) -> str:
-    """The section that `title` names, however it is numbered or decorated; empty for any other title."""
-    return _SECTIONS.get(_NOT_A_LETTER.sub(" ", title.lower()).strip(), "")
-
-
-def _span(token: Token) -> tuple[int, int]:
-    first, end = token.map or (0, 0)
-    return first, end
+def _at(line: int, first: int = 1) -> str:
+    """Where it stands, counted in the whole answer; `first` is the line its Markdown begins in."""
+    return f"line {line + first - 1}: "
 
 
 def _shown(text: str) -> str:

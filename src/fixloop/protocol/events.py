@@ -167,6 +167,8 @@ class AnswerRejected(_Event):
     iteration: int
     violations: tuple[str, ...]
     offending: str = ""
+    """How it began; the whole is an artifact."""
+    artifacts: tuple[str, ...] = ()
 
 
 class BlockerSignalled(_Event):
@@ -175,6 +177,8 @@ class BlockerSignalled(_Event):
     kind: Literal["blocker-signalled"] = "blocker-signalled"
     by: str
     text: str
+    artifacts: tuple[str, ...] = ()
+    """Digests of what a fixer printed and answered."""
 
 
 class DeadlineReached(_Event):
@@ -218,6 +222,8 @@ class ManualFixDone(_Event):
     configuration: str = ""
     specialists: tuple[str, ...] = ()
     limits: Limits | None = None
+    artifacts: tuple[str, ...] = ()
+    """The digest of the person's own answer."""
 
 
 class PersonNotified(_Event):
@@ -258,6 +264,8 @@ class EventRefused(_Event):
     """The refused event's kind."""
     reason: str
     """The sentence with which it was refused."""
+    artifacts: tuple[str, ...] = ()
+    """What it rested on: a late answer is not lost."""
 
 
 Event = Annotated[

@@ -28,7 +28,7 @@ from fixloop.protocol.messages import (
     priority_of,
 )
 from fixloop.protocol.notices import count_of, next_phase, say_recovered, say_unrecovered
-from fixloop.protocol.outcome import Draft, Unexpected
+from fixloop.protocol.outcome import Draft, Repeated, Unexpected
 from fixloop.protocol.rendering import render_answer_format
 from fixloop.protocol.specialists import Specialist
 from fixloop.protocol.specialists import specialist as slot
@@ -118,7 +118,9 @@ def _answers_another(draft: Draft, event: FixCompleted) -> None:
     violation = f"{ids.completion_id(state.issue, number)} of {event.specialist} answers no open request"
     asked = {entry.name: entry.iteration for entry in state.specialists}
     repeated = 1 <= number <= asked.get(event.specialist, 0)
-    if repeated or active.status not in AWAITING:
+    if repeated:
+        raise Repeated(f"{violation}; {active.name} is {active.status} in run {active.iteration}")
+    if active.status not in AWAITING:
         raise Unexpected(f"{violation}; {active.name} is {active.status} in run {active.iteration}")
     violation += f"; open is {ids.request_id(state.issue, active.iteration)} of {active.name}"
     rejected = AnswerRejected(specialist=active.name, iteration=active.iteration, violations=(violation,))
@@ -132,6 +134,8 @@ def _keep(draft: Draft, completion: Completion, opened: OpenEscalation) -> None:
             f"{ids.completion_id(draft.state.issue, completion.iteration)} answers no open request: "
             f"{opened.message_id} waits for a person; decide `manual-fix` to bring in a fix"
         )
+    if draft.state.kept == completion:
+        raise Repeated(f"{ids.completion_id(draft.state.issue, completion.iteration)} is kept already")
     draft.note(f"a completion by {completion.by} arrived while paused and is kept")
     draft.update(kept=completion)
 
@@ -347,6 +351,8 @@ def _say_completion(draft: Draft, completion: Completion) -> None:
     since = state.reported_clock if state.reported_clock is not None else draft.clock
     count = len(completion.files)
     files = f"{count} file" if count == 1 else f"{count} files"
+    if completion.unchanged or completion.unnamed:
+        files += "; its answer names others"
     draft.say(
         FixCompletion(
             specialist=active.name,
@@ -355,6 +361,8 @@ def _say_completion(draft: Draft, completion: Completion) -> None:
             files=completion.files,
             duration_seconds=draft.clock - since,
             marks=completion.marks,
+            unchanged=completion.unchanged,
+            unnamed=completion.unnamed,
         ),
         ids.completion_id(state.issue, active.iteration),
         summary=f"{completion.summary or 'Fix completed'} ({files})",

@@ -249,6 +249,10 @@ class FixCompletion(_Body):
     """From the failure report to this completion (B33)."""
     marks: tuple[str, ...] = ()
     """Tests, gates or tool configuration the fix touched."""
+    unchanged: tuple[str, ...] = ()
+    """Files the agent named that did not change: `files` is the real change, whatever an answer says."""
+    unnamed: tuple[str, ...] = ()
+    """Files that changed and that the agent did not name."""
 
 
 class RevalidationTrigger(_Body):

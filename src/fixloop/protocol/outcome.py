@@ -19,7 +19,7 @@ from fixloop.protocol.state import Operation, OperationName, SpecialistState, St
 from fixloop.protocol.statuses import Role, Status, check_transition
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["Draft", "NotDue", "Outcome", "Transition", "Unexpected"]
+__all__ = ["Draft", "NotDue", "Outcome", "Repeated", "Transition", "Unexpected"]
 
 CONTROL_STEPS: Final = frozenset({"report", "deliver", "escalate"})
 TO_THE_MAIN_AGENT: Final = frozenset({"report", "deliver", "fix"})
@@ -28,6 +28,10 @@ TO_THE_MAIN_AGENT: Final = frozenset({"report", "deliver", "fix"})
 
 class Unexpected(RefusedError):
     """The event does not fit the state; nothing was changed."""
+
+
+class Repeated(Unexpected):
+    """It happened already; a repetition is nothing (R8)."""
 
 
 class NotDue(Unexpected):

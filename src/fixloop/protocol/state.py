@@ -270,6 +270,10 @@ class Completion(_Value):
     tip: str = ""
     tree: str = ""
     marks: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    """Files its answer names that did not change; the first of them, and how many more."""
+    unnamed: tuple[str, ...] = ()
+    """Files that changed and that its answer does not name."""
 
 
 class OpenEscalation(_Value):

@@ -14,15 +14,17 @@ __all__ = ["fix_completion", "revalidation_result", "revalidation_trigger", "suc
 def fix_completion(document: Document) -> FixCompletion:
     summary, ready = document.part("Completion Summary"), document.part("Ready for Re-validation")
     answer = ready.search(r"(Yes - please|No - not yet ready to) re-run (.*)\.", "the words `Yes` or `No`")
-    duration = summary.field("Fix Duration")
+    duration, files = summary.field("Fix Duration"), document.part("Files Modified")
     return FixCompletion(
         specialist=unescape(answer[2]),
         summary=unescape(_own_words(summary)),
         fixes=document.part("Fixes Applied").items(),
-        files=document.part("Files Modified").items(),
+        files=files.items(),
         ready=answer[1].startswith("Yes"),
         duration_seconds=seconds(duration, summary, "Fix Duration"),
         marks=summary.listed("Marks"),
+        unchanged=files.listed("Named But Not Changed"),
+        unnamed=files.listed("Changed But Not Named"),
     )
 
 

@@ -78,9 +78,10 @@ class Part:
         return tuple(item.text for item in below.items) if isinstance(below, Items) else ()
 
     def items(self) -> tuple[str, ...]:
-        """The items of the part's first list; none where it has none."""
-        found = next((block for block in self.blocks if isinstance(block, Items)), None)
-        return tuple(item.text for item in found.items) if found is not None else ()
+        """The items of the part's own list, which is below no field; none where it has none."""
+        below = {id(field.below) for field in self._fields.values()}
+        own = (block for block in self.blocks if isinstance(block, Items) and id(block) not in below)
+        return tuple(item.text for item in next(own, Items(0, ())).items)
 
     def points(self) -> tuple["Part", ...]:
         """The items of the part's first list as parts: the item's first line is the title, its list the fields."""

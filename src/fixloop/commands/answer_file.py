@@ -1,0 +1,87 @@
+"""An answer handed in as a file: read within bounds, kept whole, and never lost (A71, A84).
+
+One that does not fit is an invalid response, with a notice to the agent; one that nothing waits for is refused, and
+the history tells of it; a repetition of one that was taken is nothing at all (R8).
+"""
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from fixloop.commands.session import Session, caller
+from fixloop.errors import RefusedError, UsageError
+from fixloop.protocol.answers import (
+    LIMIT_BYTES,
+    Answer,
+    AnsweredAlready,
+    InvalidAnswer,
+    decode_answer,
+    parse_answer,
+)
+from fixloop.protocol.events import AnswerRejected
+from fixloop.protocol.messages import MAIN_AGENT
+from fixloop.protocol.state import State
+
+__all__ = ["keep", "read_answer", "said"]
+
+SHOWN_CHARACTERS: Final = 2000
+
+
+def read_answer(file: Path) -> bytes:
+    """
+    The bytes of an answer, `-` for standard input; of one that is too long, one byte more than the limit.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    try:
+        if str(file) == "-":
+            return sys.stdin.buffer.read(LIMIT_BYTES + 1)
+        with file.open("rb") as opened:
+            return opened.read(LIMIT_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read the answer {file}: {error.strerror or error}") from None
+
+
+def said(session: Session, state: State, raw: bytes, *, awaited: bool) -> Answer | None:
+    """
+    What `raw` says; what does not fit an awaited fix is recorded and answered with a notice first.
+
+    Args:
+        awaited: whether a fix is awaited; if none is, nothing is asked of the answer but that it is no repetition.
+
+    Raises:
+        AnsweredAlready: it repeats an answer that was taken; nothing is recorded.
+        InvalidAnswer: it does not fit the open request.
+    """
+    active = state.active
+    try:
+        return parse_answer(
+            decode_answer(raw), issue=state.issue, iteration=active.iteration, specialist=active.name
+        )
+    except AnsweredAlready:
+        raise
+    except InvalidAnswer as invalid:
+        if not awaited:
+            return None
+        with suppress(
+            RefusedError
+        ):  # The history tells of it; what is wrong with the answer is said all the same.
+            session.bring(
+                state.workflow,
+                AnswerRejected(
+                    specialist=active.name,
+                    iteration=active.iteration,
+                    violations=invalid.violations,
+                    offending=raw[: 4 * SHOWN_CHARACTERS].decode("utf-8", "replace")[:SHOWN_CHARACTERS],
+                    artifacts=keep(session, state.workflow, raw),
+                    sender=caller(MAIN_AGENT),
+                ),
+            )
+        raise
+
+
+def keep(session: Session, workflow: str, raw: bytes | None) -> tuple[str, ...]:
+    """The digest under which `raw` can be fetched again; none where there is nothing."""
+    return (session.store.put_artifact(workflow, raw),) if raw else ()

@@ -1,0 +1,85 @@
+"""A Fix Completion as JSON: the fields, by their own names or by the titles of the Markdown's sections (A32)."""
+
+import re
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails, from_json
+
+from fixloop.protocol.markdown import NOTHING
+
+__all__ = ["read"]
+
+_MOST_VIOLATIONS: Final = 20
+_SHOWN: Final = 80
+_WORD: Final = re.compile(r"[\w.-]{1,80}", re.ASCII)
+_NOT_A_LETTER: Final = re.compile(r"[^a-z]+")
+_TITLES: Final = {
+    "messageid": "message_id",
+    "completionsummary": "summary",
+    "fixesapplied": "fixes",
+    "filesmodified": "files",
+    "readyforrevalidation": "ready",
+}
+
+
+def _none_is_empty(value: object) -> object:
+    return [] if isinstance(value, str) and value.casefold() in NOTHING else value
+
+
+_Entries = Annotated[list[Annotated[str, StringConstraints(pattern=r"\S")]], BeforeValidator(_none_is_empty)]
+
+
+class _Answer(BaseModel):
+    """Further fields are passed over, as further sections are."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    message_id: str
+    specialist: str | None = None
+    summary: str
+    fixes: _Entries
+    files: _Entries
+    ready: bool | str
+    reason: str = ""
+
+
+def read(text: str) -> tuple[dict[str, Any], list[str]]:
+    """The facts in `text` that could be read, and what is wrong with the others."""
+    try:
+        found = from_json(text)
+    except ValueError as error:
+        return {}, [f"it is not valid JSON: {_shown(str(error))}"]
+    if not isinstance(found, dict):
+        return {}, [f"it is JSON, but no object with the fields {', '.join(_Answer.model_fields)}"]
+    facts: dict[str, Any] = found
+    named = {_TITLES.get(_NOT_A_LETTER.sub("", name.lower()), name): value for name, value in facts.items()}
+    try:
+        return _Answer.model_validate(named).model_dump(), []
+    except ValidationError as error:
+        details = error.errors()
+        wrong = [_violation(detail) for detail in details]
+        broken = {str(detail["loc"][0]) for detail in details if detail["loc"]}
+    more = len(wrong) - _MOST_VIOLATIONS
+    rest = [f"{more} more of the kind"] if more > 0 else []
+    fine = {
+        name: value for name, value in named.items() if name not in broken and isinstance(value, str | bool)
+    }
+    return fine, [*wrong[:_MOST_VIOLATIONS], *rest]
+
+
+def _violation(detail: ErrorDetails) -> str:
+    field = _shown(".".join(map(str, detail["loc"])))
+    match detail["type"]:
+        case "missing":
+            return f"missing field {field}"
+        case "string_pattern_mismatch":
+            return f"field {field} is blank"
+        case _:
+            return f"field {field}: {detail['msg']}"
+
+
+def _shown(text: str) -> str:
+    if _WORD.fullmatch(text):
+        return text
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")

@@ -1,0 +1,184 @@
+"""The sections of an agent's Markdown answer, however it marks them (A32).
+
+Headings of any level, bold labels, plain labels, with or without numbers and bullets; text before the first
+section and sections nobody asked for are passed over. Says where each one stands, and judges none of them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from textwrap import dedent
+from typing import Final, NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from fixloop.protocol.markdown import NOTHING
+from fixloop.protocol.parsing.blocks import item_text
+
+__all__ = [
+    "FILES",
+    "FIXES",
+    "READY",
+    "SECTIONS",
+    "SUMMARY",
+    "Header",
+    "Section",
+    "entries",
+    "fences",
+    "header",
+    "sections",
+]
+
+SUMMARY, FIXES, FILES, READY = (
+    "Completion Summary",
+    "Fixes Applied",
+    "Files Modified",
+    "Ready for Re-validation",
+)
+SECTIONS: Final = (SUMMARY, FIXES, FILES, READY)
+_NAMES: Final = {
+    "completion summary": SUMMARY,
+    "fixes applied": FIXES,
+    "files modified": FILES,
+    "ready for re validation": READY,
+    "ready for revalidation": READY,
+}
+_BELOW_HEADINGS: Final = 7
+_NOT_A_LETTER: Final = re.compile(r"[^a-z]+")
+_LEAD: Final = r"[ ]{0,3}(?:[-*+]|\d{1,2}[.)])?[ \t]*"
+#: From the strictest to the loosest.
+_FORMS: Final = (
+    re.compile(rf"{_LEAD}\*\*([^*]{{1,60}})\*\*[ \t]*:?(.*)", re.DOTALL),
+    re.compile(rf"{_LEAD}([A-Za-z][A-Za-z -]{{1,60}}):(.*)", re.DOTALL),
+    re.compile(rf"{_LEAD}([A-Za-z][A-Za-z -]{{1,60}})()"),
+)
+_UNDERLINE: Final = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
+_MESSAGE_ID: Final = re.compile(r"[-*\s]{0,8}Message[ -]?ID[*:\s]{1,8}`?([^\s`*]{1,200})", re.IGNORECASE)
+_END: Final = re.compile(r"[-*\s]{0,8}(From|To)\*{0,2}:\*{0,2}\s{0,4}`?(@?[\w-]{1,80})", re.IGNORECASE)
+# Setext headings would turn the line above a rule into one, references would vanish: neither is meant.
+# Deep nesting says nothing here and is what makes a hostile text slow.
+_MARKDOWN: Final = MarkdownIt("commonmark", {"maxNesting": 6}).disable(
+    ["lheading", "reference", "html_block"]
+)
+_MARKDOWN.core.ruler.enableOnly(["normalize", "block"])
+
+
+class Section(NamedTuple):
+    """One section: its protocol name, the line it begins in (from 1) and what it says."""
+
+    name: str
+    line: int
+    body: str
+
+
+class _Start(NamedTuple):
+    """Where a section begins (from 0), and what stands on its first line after its name."""
+
+    line: int
+    level: int
+    name: str
+    rest: str
+
+
+def sections(text: str) -> tuple[Section, ...]:
+    """Every known section of `text` in its order, doubled ones included."""
+    document = text.split("\n")
+    return tuple(_bodies(document, _starts(document)))
+
+
+class Header(NamedTuple):
+    """What stands above the first section, each word with its line; empty and 0 where it is missing."""
+
+    message_id: tuple[str, int]
+    sender: tuple[str, int]
+    recipient: tuple[str, int]
+
+
+def header(text: str, before: int) -> Header:
+    """The header of `text`, which ends where the first section begins, in line `before`."""
+    found: dict[str, tuple[str, int]] = {}
+    for number, row in enumerate(text.split("\n")[: before - 1], 1):
+        if match := _MESSAGE_ID.match(row):
+            found.setdefault("id", (match[1], number))
+        elif match := _END.match(row):
+            found.setdefault(match[1].lower(), (match[2], number))
+    return Header(*(found.get(name, ("", 0)) for name in ("id", "from", "to")))
+
+
+def entries(body: str, *, each_line: bool = False) -> tuple[str, ...] | None:
+    """The raw items of a section: empty where it says `none`, None where it says nothing at all."""
+    body = dedent(body)
+    rows = body.split("\n")
+    items = [
+        item_text(rows[slice(*_span(token))])
+        for token in _MARKDOWN.parse(body)
+        if token.type == "list_item_open" and token.level == 1
+    ]
+    if not items:
+        items = rows if each_line else [body]
+    items = [item for item in items if item.strip()]
+    if len(items) == 1 and items[0].strip("*_ \t\n").casefold() in NOTHING:
+        return ()
+    return tuple(items) or None
+
+
+def fences(text: str) -> tuple[tuple[int, str], ...]:
+    """The fenced blocks of `text`, each with the line its content begins in (from 1)."""
+    if "```" not in text and "~~~" not in text:
+        return ()
+    found = (token for token in _MARKDOWN.parse(text) if token.type == "fence" and token.level == 0)
+    return tuple((_span(token)[0] + 2, token.content) for token in found)
+
+
+def _starts(document: list[str]) -> list[_Start]:
+    """Every known section and every foreign boundary, in the order of the lines."""
+    tokens = _MARKDOWN.parse("\n".join(document))
+    found = list(_block_starts(tokens))
+    fenced = {number for token in tokens if token.type == "fence" for number in range(*_span(token))}
+    open_lines = [(number, text) for number, text in enumerate(document) if number not in fenced]
+    # A looser form counts only for names that no stricter one has: `Files Modified: x` may be part of a text.
+    for form in _FORMS:
+        known = {start.name for start in found}
+        found += [start for start in _line_starts(open_lines, form) if start.name not in known]
+    underlined = {start.line + 1 for start in found if _may_be_underlined(start)}
+    return sorted(start for start in found if start.level or start.line not in underlined)
+
+
+def _block_starts(tokens: list[Token]) -> Iterator[_Start]:
+    for index, token in enumerate(tokens):
+        if token.level == 0 and token.type == "hr":
+            yield _Start(_span(token)[0], 0, "", "")
+        elif token.level == 0 and token.type == "heading_open":
+            name, _, rest = tokens[index + 1].content.partition(":")
+            yield _Start(_span(token)[0], int(token.tag[1:]), _section(name), rest)
+
+
+def _line_starts(open_lines: Iterable[tuple[int, str]], form: re.Pattern[str]) -> Iterator[_Start]:
+    for number, text in open_lines:
+        match = form.fullmatch(text)
+        if match and (name := _section(match[1])):
+            yield _Start(number, _BELOW_HEADINGS, name, match[2])
+
+
+def _bodies(document: list[str], starts: list[_Start]) -> Iterator[Section]:
+    for index, start in enumerate(starts):
+        if start.name:
+            ends = (after.line for after in starts[index + 1 :] if after.name or after.level <= start.level)
+            rows = document[start.line + 1 : next(ends, len(document))]
+            if rows and _may_be_underlined(start) and _UNDERLINE.fullmatch(rows[0]):
+                rows = rows[1:]
+            yield Section(start.name, start.line + 1, "\n".join([start.rest.strip(), *rows]).strip("\n"))
+
+
+def _may_be_underlined(start: _Start) -> bool:
+    return start.level == _BELOW_HEADINGS and not start.rest.strip()
+
+
+def _section(title: str) -> str:
+    """The section that `title` names, however it is numbered or decorated; empty for any other title."""
+    return _NAMES.get(_NOT_A_LETTER.sub(" ", title.lower()).strip(), "")
+
+
+def _span(token: Token) -> tuple[int, int]:
+    first, end = token.map or (0, 0)
+    return first, end

@@ -1,0 +1,77 @@
+"""The files an agent says it changed, against those that did change (A32).
+
+What is recorded is always the real change; a difference is noted beside it, because who reads the completion
+may otherwise rely on words.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+__all__ = ["MOST_SHOWN", "Differences", "differences"]
+
+_DEEPEST: Final = 40
+MOST_SHOWN: Final = 20
+"""How many files of a difference are listed; the rest is counted."""
+#: What agents write behind a path: a remark, a line number.
+_REMARK: Final = re.compile(r"(?:[\s(,;]|:(?:\d|\s|\Z)|\s[-–—]).*", re.DOTALL)
+
+
+class Differences(NamedTuple):
+    """Where an answer and the change disagree."""
+
+    unchanged: tuple[str, ...] = ()
+    """Named, and not changed."""
+    unnamed: tuple[str, ...] = ()
+    """Changed, and not named."""
+
+
+def differences(named: Sequence[str], changed: Sequence[str]) -> Differences:
+    """
+    Compare what an answer names with what changed.
+
+    Args:
+        named: The entries of Files Modified: paths with or without a remark, a folder with a slash at its end.
+        changed: The files that changed, relative to the top of the workspace.
+    """
+    known = _Known(changed)
+    meant = [known.meant(entry) for entry in named]
+    unchanged = [entry for entry, files in zip(named, meant, strict=True) if not files]
+    mentioned = frozenset().union(*meant)
+    return Differences(_shortened(unchanged), _shortened([name for name in changed if name not in mentioned]))
+
+
+class _Known:
+    """The changed files, to be found by path, by folder and by a path from the root of the machine."""
+
+    def __init__(self, changed: Sequence[str]) -> None:
+        self._files = frozenset(changed)
+        self._below: defaultdict[str, set[str]] = defaultdict(set)
+        for name in changed:
+            for at, character in enumerate(name):
+                if character == "/":
+                    self._below[name[: at + 1]].add(name)
+
+    def meant(self, entry: str) -> frozenset[str]:
+        """The changed files that an entry names; none where it names something else."""
+        if entry in self._files:
+            return frozenset({entry})
+        plain = entry.strip()
+        return frozenset().union(*(self._at(path) for path in {plain, _REMARK.sub("", plain)}))
+
+    def _at(self, path: str) -> frozenset[str]:
+        path = path.strip("`\"'").removeprefix("./")
+        tails = [path]
+        if path.startswith("/"):
+            parts = path.split("/")[-_DEEPEST:]
+            tails += ["/".join(parts[at:]) for at in range(1, len(parts))]
+        found = (self._below.get(tail, ()) if tail.endswith("/") else {tail} & self._files for tail in tails)
+        return frozenset().union(*found)
+
+
+def _shortened(names: Iterable[str]) -> tuple[str, ...]:
+    found = list(names)
+    if len(found) <= MOST_SHOWN:
+        return tuple(found)
+    return (*found[:MOST_SHOWN], f"and {len(found) - MOST_SHOWN} more")
