@@ -1,6 +1,7 @@
 """`status`, `inbox`, `watch` and `audit verify` on workflows in a real Redis."""
 
 import io
+import re
 import signal
 import threading
 
@@ -8,13 +9,13 @@ import pytest
 import redis
 from rich.console import Console
 
-from fixloop.commands.outcome import ExitCode
+from fixloop.commands.outcome import ExitCode, result_lines
 from fixloop.commands.progress import follow
 from fixloop.commands.screen import console
 from fixloop.commands.session import open_session
 from fixloop.errors import UsageError
 from fixloop.protocol.checks import Evidence
-from fixloop.protocol.events import BlockerSignalled, DecisionMade, FixCompleted, RunFinished
+from fixloop.protocol.events import BlockerSignalled, DecisionMade, FixCompleted, Paused, RunFinished
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion, WorkflowOutcome
 from fixloop.store.keys import history_key, workflow_key
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 STATUS_KEYS = [
     *("issue", "name", "workflow_id", "profile", "status", "paused", "verdict", "outcome", "owner", "phase"),
-    *("specialist", "iteration", "max_iterations", "deadline", "tree", "updated_at", "specialists"),
+    *("specialist", "iteration", "max_iterations", "deadline", "report", "tree", "updated_at", "specialists"),
 ]
 SPECIALIST_KEYS = [
     *("name", "phase", "applicable", "status", "iteration", "max_iterations", "failures", "evidence"),
@@ -151,6 +152,23 @@ def test_a_blocker_and_a_manual_fix_are_in_the_inbox_too(agents: Agents, capsys:
     (item,) = said(capsys, "inbox", "--json").document["items"]
     assert item["waits_for"] == "manual-fix"
     assert item["commands"] == ["fixloop fixed 47", "fixloop fixed 47 --here"]
+
+
+def test_a_workflow_that_a_person_paused_says_so_and_what_lets_it_go_on(
+    agents: Agents, capsys: Capsys
+) -> None:
+    workflow = agents.start(script="1 0", fixer="outside")
+    agents.run(workflow)
+
+    state = agents.apply(workflow, Paused(by="ann", reason="the machine is needed"))
+
+    told = said(capsys, "status", "47").out
+    assert re.search(
+        r"^paused +by ann since .* UTC: the machine is needed; no clock runs$", told, re.MULTILINE
+    )
+    assert re.search(r"^next +fixloop continue 47$", told, re.MULTILINE)
+    assert not re.search("^(deadline|engine)", told, re.MULTILINE)
+    assert list(result_lines(state))[-1] == "fixloop continue 47"
 
 
 def test_an_empty_inbox_says_so(agents: Agents, capsys: Capsys) -> None:

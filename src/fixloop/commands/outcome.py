@@ -5,10 +5,11 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from fixloop.commands.screen import print_lines, short
+from fixloop.protocol.durations import stamp
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import FailureRef, OpenEscalation, State, WorkflowOutcome
+from fixloop.protocol.state import FailureRef, Hold, OpenEscalation, State, WorkflowOutcome
 
 if TYPE_CHECKING:
     from fixloop.commands.session import Session
@@ -21,6 +22,7 @@ __all__ = [
     "is_fixed",
     "is_settled",
     "next_command",
+    "pause_of",
     "print_result",
     "reason_of",
     "remarks",
@@ -84,6 +86,9 @@ def result_lines(state: State) -> Iterator[str]:
     if state.outcome is not None:
         yield from _phases(state)
         yield "; ".join([f"{who}: {_ending(state)}", *remarks(state)])
+    elif state.held is not None:
+        yield f"{who} is paused by {pause_of(state.held)}"
+        yield f"fixloop continue {state.issue}"
     elif state.escalation is not None:
         yield f"{who} waits for {_wanted(state.escalation)}: {reason_of(state.escalation)}"
         yield from _failures(state)
@@ -115,6 +120,12 @@ def reason_of(opened: OpenEscalation) -> str:
     return f"{opened.reason.text}{detail} ({opened.message_id})"
 
 
+def pause_of(held: Hold) -> str:
+    """Who paused it, since when and why."""
+    because = f": {short(held.reason)}" if held.reason else ""
+    return f"{short(held.by)} since {stamp(held.at)} UTC{because}"
+
+
 def decision_commands(state: State) -> tuple[str, ...]:
     """What answers the open escalation."""
     opened = state.escalation
@@ -134,6 +145,8 @@ def fix_commands(state: State) -> tuple[str, str]:
 def next_command(state: State) -> str:
     """The one command that is most likely wanted next."""
     issue = state.issue
+    if state.held is not None and not state.ended:
+        return f"fixloop continue {issue}"
     if state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED):
         return f"fixloop apply {issue}" if is_fixed(state) else f"fixloop log {issue}"
     if state.outcome is not None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from rich.table import Table
 
-from fixloop.commands.outcome import is_fixed, next_command, reason_of, remarks
+from fixloop.commands.outcome import is_fixed, next_command, pause_of, reason_of, remarks
 from fixloop.commands.screen import row, short, table
 from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
 from fixloop.protocol.moment import Moment
@@ -217,12 +217,14 @@ def details(found: Snapshot, state: State, *, away: bool = False) -> Iterator[tu
     report = _report(state)
     if report is not None:
         yield "report", _report_line(report)
+    if state.held is not None:
+        yield "paused", f"by {pause_of(state.held)}; no clock runs"
     if state.operation is not None:
         yield "at work", f"{state.operation.name} of {state.operation.specialist}, {_running(found, state)}"
-    if away and not state.ended and not state.paused:
+    if away and not state.ended and not state.paused and state.held is None:
         yield "engine", f"away: no worker is running; `fixloop worker`{_or_resume(state)} goes on"
     due = deadline_of(found)
-    if due is not None:
+    if due is not None and state.held is None:
         left = (due - found.moment.at).total_seconds()
         yield "deadline", f"{stamp(due)} UTC, {f'in {minutes_seconds(left)}' if left > 0 else 'due'}"
     yield "tree", state.tree
