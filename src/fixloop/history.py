@@ -1,6 +1,6 @@
 """Reading a history back: the messages as they were said, and the request that is open."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fixloop.errors import RefusedError
@@ -46,15 +46,16 @@ def recorded(message: Message) -> dict[str, Any]:
 
 def open_report(store: Store, workflow: str, version: int) -> Said:
     """
-    The last failure report, with its fix request attached.
+    The last failure report, with its fix request attached, also where that was said in a line of its own (K9).
 
     Raises:
         RefusedError: none was sent.
     """
     for start in (max(0, version - RECENT), 0):
-        reports = [line for line in said(store.history(workflow, start)) if _is_report(line.message)]
-        if reports:
-            return reports[-1]
+        lines = list(said(store.history(workflow, start)))
+        for index in reversed(range(len(lines))):
+            if lines[index].message.body.kind == "failure-report":
+                return _with_request(lines[index], lines[index + 1 :])
     raise RefusedError(f"workflow {workflow} has sent no failure report; there is nothing to fix yet")
 
 
@@ -76,8 +77,11 @@ def what_is_asked(store: Store, workflow: str, version: int) -> str:
         return escalations[-1].rendered
 
 
-def _is_report(message: Message) -> bool:
-    return message.body.kind == "failure-report"
+def _with_request(report: Said, after: Sequence[Said]) -> Said:
+    requests = [line.message for line in after if line.message.body.kind == "fix-request"]
+    if report.message.attached is not None or not requests:
+        return report
+    return report._replace(message=report.message.model_copy(update={"attached": requests[0]}))
 
 
 def _text(kept: Mapping[str, Any]) -> str:

@@ -61,15 +61,11 @@ def join(texts: Iterable[str]) -> str:
     return _RULE.join(texts)
 
 
-def render_delivery(message: Message) -> str:
-    """What the main agent reads: the message, its attachment and the rules for whoever fixes (B27)."""
-    whole = render_whole(message)
-    if message.body.kind == "failure-report":
-        whole = render_sent(message, whole)
-    else:
-        whole += _RULE
-    answer_format = render_answer_format(message.issue, message.iteration, message.specialist)
-    return fill("delivery", message=Verbatim(whole), answer_format=answer_format)
+def render_delivery(report: Message) -> str:
+    """What the main agent reads: the report as it is sent, its request, and the rules for whoever fixes (B27)."""
+    answer_format = render_answer_format(report.issue, report.iteration, report.specialist)
+    sent = render_sent(report, render_whole(report))
+    return fill("delivery", message=Verbatim(sent), answer_format=answer_format)
 
 
 def render_sent(report: Message, text: str) -> str:

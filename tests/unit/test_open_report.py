@@ -1,0 +1,36 @@
+"""What whoever fixes is given: the open failure report and the request that goes with it, however they were sent."""
+
+import pytest
+
+from fixloop.errors import RefusedError
+from fixloop.history import open_report, what_is_asked
+from fixloop.protocol.request import request_json
+from fixloop.store.memory_store import MemoryStore
+from tests.unit.command_stage import Agents
+from tests.unit.message_samples import START
+
+
+@pytest.mark.proves("K9", "B27")
+@pytest.mark.parametrize("bundled", [True, False])
+def test_the_request_is_given_with_its_report_even_where_it_has_a_line_of_its_own(bundled: bool) -> None:
+    agents = Agents(MemoryStore(lambda: START))
+    workflow = agents.start(script="2 1 0", fixer="outside", bundle_fix_request=bundled)
+    agents.run(workflow)
+    found = agents.store.read(workflow)
+    assert found is not None
+
+    report = open_report(agents.store, workflow, found.version)
+    text = what_is_asked(agents.store, workflow, found.version)
+
+    assert request_json(report.message)["fix_request"]["message_id"] == "FIXREQ-47-1"
+    for part in ("## Validation Failure Report", "## Fix Request", "Please review and fix", "### Rules"):
+        assert text.count(part) == 1
+
+
+def test_without_a_report_there_is_nothing_to_fix() -> None:
+    agents = Agents(MemoryStore(lambda: START))
+    workflow = agents.start(script="0")
+    agents.run(workflow)
+
+    with pytest.raises(RefusedError, match="has sent no failure report; there is nothing to fix yet"):
+        open_report(agents.store, workflow, 3)
