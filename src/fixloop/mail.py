@@ -12,6 +12,7 @@ from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
 from fixloop.protocol.messages import MAIN_AGENT, Message
 from fixloop.protocol.outcome import Unexpected
 from fixloop.protocol.rendering import render_delivery
+from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import State
 from fixloop.protocol.statuses import Status
 from fixloop.store.contract import Store
@@ -49,23 +50,37 @@ class Mail(NamedTuple):
     def is_request(self) -> bool:
         return self.message.body.kind == "failure-report"
 
-    def acknowledge(self, engine: Engine, agent: str) -> None:
-        """Send the receipt, and only then take the letter away; doing it twice is doing it once (G1, R8)."""
+    def acknowledge(self, engine: Engine, agent: str, *, sender: str = MAIN_AGENT) -> None:
+        """
+        Send the receipt, and only then take the letter away; doing it twice is doing it once (G1, R8).
+
+        Args:
+            sender: the handle of whoever calls.
+
+        Raises:
+            WrongParty: it is nobody whose mail this is.
+        """
         try:
             if not self.state.ended:
-                receipt = self._receipt(agent)
+                receipt = self._receipt(agent, sender)
                 engine.apply(self.state.workflow, receipt, operation=f"receipt/{self.message.uid}")
+        except WrongParty:
+            raise
         except Unexpected:
             pass  # somebody was faster; it is read all the same
         if self.received is not None:
             self.received.acknowledge()
 
-    def _receipt(self, agent: str) -> Event:
+    def _receipt(self, agent: str, sender: str) -> Event:
         message = self.message
         if not self.is_request:
-            return ReceiptGiven(uid=message.uid, message_id=message.message_id, by=agent)
+            return ReceiptGiven(uid=message.uid, message_id=message.message_id, by=agent, sender=sender)
         return FixAcknowledged(
-            specialist=message.specialist, iteration=message.iteration, by=agent, uid=message.uid
+            specialist=message.specialist,
+            iteration=message.iteration,
+            by=agent,
+            uid=message.uid,
+            sender=sender,
         )
 
 
@@ -139,7 +154,8 @@ def _is_open(state: State, message: Message) -> bool:
     kind, opened, delivery = message.body.kind, state.escalation, state.delivery
     if kind == "escalation":
         return opened is not None and opened.uid == message.uid and opened.receipt is None
-    if state.paused or state.ended or state.active.status not in _AWAITING or delivery is None:
+    at_rest = state.paused or state.held is not None or state.ended
+    if at_rest or state.active.status not in _AWAITING or delivery is None:
         return False
     if kind == "failure-report":
         return delivery.uid == message.uid

@@ -9,8 +9,9 @@ import pytest
 from fixloop.history import said
 from fixloop.mail import Mail, arrived, known_agents, waiting
 from fixloop.mailbox import Letter
-from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted
+from fixloop.protocol.events import AnswerRejected, BlockerSignalled, Continued, FixCompleted, Paused
 from fixloop.protocol.messages import MAIN_AGENT
+from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import Completion
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.command_stage import PROJECT, Agents
@@ -110,6 +111,20 @@ def test_reading_twice_gives_one_receipt(agents: Agents) -> None:
     assert notes.count("receipt by coder of VFR-47-test-runner-1") == 1
 
 
+@pytest.mark.proves("A51", "A3")
+def test_a_specialist_may_not_acknowledge_what_the_main_agent_is_told(agents: Agents) -> None:
+    workflow = asked(agents)
+    (letter,) = letters(agents, workflow)
+    (mail,) = opened(agents, Box([letter]))
+
+    with pytest.raises(WrongParty):
+        mail.acknowledge(agents.engine, "coder", sender="@test-runner-specialist")
+
+    assert not letter.acknowledged
+    assert agents.engine.state(workflow).active.status == "AWAITING_FIX"
+    assert any(entry.body["event"]["kind"] == "event-refused" for entry in agents.store.history(workflow))
+
+
 @pytest.mark.proves("R8")
 def test_a_letter_of_a_request_that_was_answered_is_dropped(agents: Agents) -> None:
     workflow = asked(agents)
@@ -164,6 +179,17 @@ def test_while_a_person_decides_no_request_is_open(agents: Agents) -> None:
     agents.apply(workflow, BlockerSignalled(by="coder", text="no access"))
 
     assert opened(agents, Box(old)) == []
+
+
+@pytest.mark.proves("A14")
+def test_a_pause_by_a_person_hides_the_request_until_it_goes_on(agents: Agents) -> None:
+    workflow = asked(agents)
+    agents.apply(workflow, Paused(by="ann"))
+
+    assert opened(agents, Box(letters(agents, workflow))) == []
+    agents.apply(workflow, Continued(by="ann"))
+
+    assert kinds(opened(agents)) == ["failure-report"]
 
 
 @pytest.mark.proves("K13")

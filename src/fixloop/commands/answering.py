@@ -23,6 +23,7 @@ from fixloop.protocol.events import (
 )
 from fixloop.protocol.messages import MAIN_AGENT, USER, Decision, Reason
 from fixloop.protocol.state import Completion, Limits, State
+from fixloop.protocol.statuses import Status
 from fixloop.repository.change import Change
 from fixloop.repository.merge import commit_of_directory, merge_checkout, resolve_descendant
 from fixloop.repository.publish import publish
@@ -161,7 +162,8 @@ def _hand_in(
 
 def _is_awaited(state: State) -> bool:
     manual = state.escalation is not None and state.escalation.decision is Decision.MANUAL_FIX
-    return not state.ended and (manual or state.paused or state.awaits_fix)
+    asked = state.active.status in (Status.AWAITING_FIX, Status.FIXING)
+    return not state.ended and (manual or state.paused or asked)
 
 
 def _refuse(session: Session, state: State, artifacts: tuple[str, ...]) -> None:

@@ -15,6 +15,7 @@ from fixloop.commands.session import (
     NothingYet,
     OnlyProject,
     Session,
+    caller,
     here,
     open_session,
     prefix_of,
@@ -25,6 +26,7 @@ from fixloop.errors import FixloopError, InfrastructureError, UsageError
 from fixloop.mail import Mail, arrived, known_agents, waiting
 from fixloop.offering import offer
 from fixloop.protocol.durations import iso_stamp
+from fixloop.protocol.messages import MAIN_AGENT
 
 if TYPE_CHECKING:
     from fixloop.mailbox import Mailboxes
@@ -118,7 +120,7 @@ def _read(session: Session, project: str, agent: str, seconds: float, *, json: b
         # A message that did not get out was not read.
         sys.stdout.flush()
         for mail in mails:
-            mail.acknowledge(session.engine, agent)
+            mail.acknowledge(session.engine, agent, sender=caller(MAIN_AGENT))
             if not json:
                 _say_next(session, mail)
     return bool(mails)
