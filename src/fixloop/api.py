@@ -52,6 +52,10 @@ class FeatureStatus(BaseModel):
     iteration: int
     max_iterations: int
     deadline: str | None
+    operations: tuple[dict[str, Any], ...] = ()
+    """What runs: name, specialist, iteration, elapsed_seconds, limit_seconds, reminded."""
+    held: dict[str, Any] | None = None
+    """A person's own pause: by, reason, since, and how many events were kept meanwhile."""
     tree: str
     updated_at: str
     specialists: tuple[SpecialistStatus, ...]

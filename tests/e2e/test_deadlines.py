@@ -36,8 +36,9 @@ def test_s6_a_silent_agent_is_reminded_once_and_then_a_person_is_asked(deploymen
 
     ended(deployment, started)
 
-    report, reminder, escalation = deployment.messages(started.workflow)[-3:]
+    report, reminder, error, escalation = deployment.messages(started.workflow)[-4:]
     assert reminder.message_id.startswith("TIMEOUT-")
+    assert error.message_id.startswith("ERR-")
     within(reminder, after=report, seconds=1.0)
     within(escalation, after=reminder, seconds=1.0)
     body = escalated(deployment, started)

@@ -26,8 +26,9 @@ from tests.unit.command_stage import PROJECT, Agents, on_redis, said
 pytestmark = pytest.mark.slow
 
 STATUS_KEYS = [
-    *("issue", "name", "workflow_id", "profile", "status", "paused", "verdict", "outcome", "owner", "phase"),
-    *("specialist", "iteration", "max_iterations", "deadline", "report", "tree", "updated_at", "specialists"),
+    *("issue", "name", "workflow_id", "profile", "status", "paused", "held", "verdict", "outcome", "owner"),
+    *("phase", "specialist", "iteration", "max_iterations", "deadline", "operations", "report", "tree"),
+    *("updated_at", "specialists"),
 ]
 SPECIALIST_KEYS = [
     *("name", "phase", "applicable", "status", "iteration", "max_iterations", "failures", "evidence"),

@@ -12,8 +12,9 @@ from fixloop.commands.replaying import audit, replay
 from fixloop.commands.screen import console
 from fixloop.commands.status import is_away
 from fixloop.commands.timeline import Happening, happenings, with_ticks
+from fixloop.errors import RefusedError
 from fixloop.history import said
-from fixloop.protocol.events import Cancelled, DecisionMade, FixCompleted
+from fixloop.protocol.events import Cancelled, Continued, DecisionMade, FixCompleted, Paused
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.state import Completion
@@ -84,10 +85,10 @@ def test_an_outside_agent_is_looked_at_every_two_minutes_while_it_is_waited_for(
     agents.run(workflow)
     clock.now += timedelta(minutes=7)
 
-    ticks = [each for each in _all(agents, workflow, clock.now) if each.kind == "tick"]
+    ticks = [each for each in _all(agents, workflow) if each.kind == "tick"]
 
     assert [each.at - START for each in ticks] == [timedelta(minutes=n) for n in (2, 4, 6)]
-    assert ticks[-1].text == "the main agent is AWAITING_FIX for 06:00"
+    assert ticks[-1].text == "@feature-implementer-main is AWAITING_FIX for 06:00"
 
 
 @pytest.mark.proves("B30")
@@ -95,10 +96,10 @@ def test_ticks_end_with_the_workflow_and_are_never_stored(agents: Agents, clock:
     workflow = agents.start(script="1 0", fixer="outside")
     agents.run(workflow)
     clock.now += timedelta(minutes=5)
-    ended = agents.apply(workflow, Cancelled(reason="no longer needed"))
+    agents.apply(workflow, Cancelled(reason="no longer needed"))
     clock.now += timedelta(hours=1)
 
-    found = _all(agents, workflow, ended.last_at)
+    found = _all(agents, workflow)
 
     assert kinds(found).count("tick") == 2
     assert "tick" not in kinds(list(happenings(agents.store.history(workflow))))
@@ -110,11 +111,26 @@ def test_nobody_is_looked_at_while_a_person_decides(agents: Agents, clock: Clock
     assert agents.run(workflow).paused
     clock.now += timedelta(hours=1)
 
-    assert "tick" not in kinds(_all(agents, workflow, clock.now))
+    assert "tick" not in kinds(_all(agents, workflow))
 
 
-def _all(agents: Agents, workflow: str, until: datetime) -> list[Happening]:
-    return list(with_ticks(happenings(agents.store.history(workflow)), until))
+@pytest.mark.proves("A51", "A55", "K20")
+def test_refusals_and_pauses_are_told_by_their_kind(agents: Agents) -> None:
+    workflow = agents.start(script="1 0", fixer="outside")
+    agents.run(workflow)
+    agents.apply(workflow, Paused(by="ann", reason="lunch"))
+    with pytest.raises(RefusedError):
+        agents.apply(workflow, DecisionMade(decision=Decision.SKIP, by="bob"))
+    agents.apply(workflow, Continued(by="ann"))
+
+    found = [(each.kind, each.text) for each in _all(agents, workflow)]
+
+    assert ("pause", "paused by ann lunch") in found
+    assert any(kind == "refusal" and text.startswith("refused: decision-made") for kind, text in found)
+
+
+def _all(agents: Agents, workflow: str) -> list[Happening]:
+    return list(with_ticks(agents.store.history(workflow), agents.store.now(workflow)))
 
 
 @pytest.mark.proves("A85")

@@ -3,20 +3,28 @@
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from fixloop.commands.outcome import decision_commands, fix_commands, waits_for_agent
 from fixloop.engine import load_state
 from fixloop.offering import offered_at
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.ids import request_id
-from fixloop.protocol.messages import MAIN_AGENT, Decision
+from fixloop.protocol.messages import MAIN_AGENT, USER, Decision
 from fixloop.protocol.notices import count_of
-from fixloop.protocol.state import OpenEscalation, State
+from fixloop.protocol.state import Hold, OpenEscalation, State
 from fixloop.store.contract import Store
 from fixloop.store.records import Snapshot
 
 __all__ = ["item_text", "waiting"]
+
+
+_WHAT: Final = {
+    "decision": "a decision",
+    "manual-fix": "a manual fix",
+    "fix": "a fix",
+    "continue": "`fixloop continue`",
+}
 
 
 def waiting(store: Store, cache: Path, *, prefix: str = "") -> list[dict[str, Any]]:
@@ -48,9 +56,24 @@ def _item(store: Store, workflow: str, cache: Path) -> dict[str, Any] | None:
         "iteration": state.active.iteration,
         "max_iterations": state.active.max_iterations,
     }
+    if state.held is not None:
+        return common | _pause(state, state.held)
     if state.escalation is not None:
         return common | _decision(state, state.escalation, cache)
     return common | _fix(found, state, cache) if waits_for_agent(state) else None
+
+
+def _pause(state: State, held: Hold) -> dict[str, Any]:
+    return {
+        "waits_for": "continue",
+        "escalation_id": None,
+        "reason": f"paused by {held.by}",
+        "detail": held.reason,
+        "target": USER,
+        "since": iso_stamp(held.at),
+        "directory": None,
+        "commands": [f"fixloop continue {state.issue}"],
+    }
 
 
 def _decision(state: State, opened: OpenEscalation, cache: Path) -> dict[str, Any]:
@@ -95,7 +118,12 @@ def _directory(state: State, cache: Path) -> str | None:
 
 def item_text(item: Mapping[str, Any]) -> Iterator[str]:
     """One item for people."""
-    what = {"decision": "a decision", "manual-fix": "a manual fix", "fix": "a fix"}[item["waits_for"]]
+    what = {
+        "decision": "a decision",
+        "manual-fix": "a manual fix",
+        "fix": "a fix",
+        "continue": "`fixloop continue`",
+    }[item["waits_for"]]
     yield f"#{item['issue']} {item['name']} waits for {what} since {item['since']}"
     detail = f": {item['detail']}" if item["detail"] else ""
     yield f"  {item['reason']}{detail}"

@@ -80,8 +80,7 @@ def log_command(
     with open_session() as session:
         found, state = read_workflow(session, session.workflow_of(issue, project))
         entries = session.store.history(state.workflow)
-    until = state.until if state.ended else found.moment.at
-    beside = list(with_ticks(happenings(entries), until)) if all else []
+    beside = list(with_ticks(entries, found.moment)) if all else []
     told = _Log(state, found.moment.clock, list(said(entries)), beside)
     wanted = Format.JSON if json else format
     if specialist is not None:

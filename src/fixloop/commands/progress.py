@@ -181,5 +181,5 @@ def _clocks(found: Snapshot, state: State) -> str:
     if due is not None:
         parts.append(f"deadline in {minutes_seconds((due - found.moment.at).total_seconds())}")
     if not state.ended:
-        parts.append(f"{state.owner}'s turn")
+        parts.append(f"paused by {state.held.by}" if state.held is not None else f"{state.owner}'s turn")
     return " · ".join(parts)

@@ -10,8 +10,9 @@ from fixloop.commands.outcome import is_fixed, next_command, pause_of, reason_of
 from fixloop.commands.screen import row, short, table
 from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
 from fixloop.protocol.moment import Moment
+from fixloop.protocol.monitoring import Running, running
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import FailureRef, Run, SpecialistState, State
+from fixloop.protocol.state import FailureRef, Hold, OperationName, Run, SpecialistState, State
 from fixloop.protocol.statuses import Status
 from fixloop.store.records import Snapshot
 
@@ -57,7 +58,8 @@ def status_document(found: Snapshot, state: State) -> dict[str, Any]:
         "workflow_id": state.workflow,
         "profile": state.profile,
         "status": state.status.value,
-        "paused": state.paused,
+        "paused": state.paused or state.held is not None,
+        "held": _held(state.held),
         "verdict": state.verdict,
         "outcome": state.outcome.value if state.outcome is not None else None,
         "owner": state.owner,
@@ -66,6 +68,7 @@ def status_document(found: Snapshot, state: State) -> dict[str, Any]:
         "iteration": active.iteration,
         "max_iterations": active.max_iterations,
         "deadline": iso_stamp(due) if due is not None else None,
+        "operations": _operations(found, state),
         "report": _report(state),
         "tree": state.tree,
         "updated_at": iso_stamp(state.last_at),
@@ -126,7 +129,7 @@ def _failure(ref: FailureRef) -> dict[str, Any]:
 
 def deadline_of(found: Snapshot) -> datetime | None:
     """When the next deadline falls due on the wall clock, if the engine keeps running (K34)."""
-    if not found.deadlines:
+    if not found.deadlines or found.fields.get("held"):
         return None
     return found.moment.at + timedelta(seconds=min(found.deadlines.values()) - found.moment.clock)
 
@@ -139,7 +142,7 @@ def summary(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
         "issue": int(workflow.split("-")[1]),
         "workflow_id": workflow,
         **chosen,
-        "paused": bool(fields.get("paused")),
+        "paused": bool(fields.get("paused") or fields.get("held")),
         "iteration": int(iteration or 0),
         "max_iterations": int(most or 0),
         "tree": fields.get("tree", ""),
@@ -164,7 +167,7 @@ def listing_table(summaries: Iterable[Mapping[str, Any]]) -> Table:
         row(
             made,
             f"#{each['issue']}",
-            each["outcome"] or each["status"],
+            each["outcome"] or (f"{each['status']} (paused)" if each["paused"] else each["status"]),
             "" if each["outcome"] else each["owner"],
             each["specialist"] or "",
             f"{each['iteration']}/{each['max_iterations']}",
@@ -214,17 +217,18 @@ def details(found: Snapshot, state: State, *, away: bool = False) -> Iterator[tu
     yield "status", _standing(state)
     if state.escalation is not None:
         yield "paused", f"{reason_of(state.escalation)}, since {stamp(state.escalation.at)} UTC"
+    if state.held is not None:
+        yield "paused", _held_line(state.held)
     report = _report(state)
     if report is not None:
         yield "report", _report_line(report)
-    if state.held is not None:
-        yield "paused", f"by {pause_of(state.held)}; no clock runs"
-    if state.operation is not None:
-        yield "at work", f"{state.operation.name} of {state.operation.specialist}, {_running(found, state)}"
+    for each in running(state, found.moment.clock, found.deadlines):
+        label = "iteration" if each.name is OperationName.ITERATION else "at work"
+        yield label, f"{each.name} of {each.specialist}, {_running(each, found)}"
     if away and not state.ended and not state.paused and state.held is None:
         yield "engine", f"away: no worker is running; `fixloop worker`{_or_resume(state)} goes on"
     due = deadline_of(found)
-    if due is not None and state.held is None:
+    if due is not None:
         left = (due - found.moment.at).total_seconds()
         yield "deadline", f"{stamp(due)} UTC, {f'in {minutes_seconds(left)}' if left > 0 else 'due'}"
     yield "tree", state.tree
@@ -246,20 +250,36 @@ def _standing(state: State) -> str:
     return f"{state.status}, {state.current} run {state.active.iteration}, {state.owner}'s turn"
 
 
-def _running(found: Snapshot, state: State) -> str:
-    """How long the operation has run, with its threshold (A90)."""
-    started, limit = _started(found, state), state.operation.limit_seconds if state.operation else None
-    if started is None:
+def _running(each: Running, found: Snapshot) -> str:
+    """How long it has run, with its threshold (A90)."""
+    if each.elapsed_seconds is None:
         claimed = any(held.status == "claimed" for held in found.tickets)
         return "running" if claimed else "waiting for a worker"
-    elapsed = minutes_seconds(found.moment.clock - started)
-    return f"for {elapsed}" + (f" of {minutes_seconds(limit)}" if limit is not None else "")
+    limit = f" of {minutes_seconds(each.limit_seconds)}" if each.limit_seconds is not None else ""
+    return f"for {minutes_seconds(each.elapsed_seconds)}{limit}{', reminded' if each.reminded else ''}"
 
 
-def _started(found: Snapshot, state: State) -> float | None:
-    """The claim sets the operation's deadline one limit ahead; it is recorded nowhere else (K34)."""
-    operation = state.operation
-    if operation is None or operation.started_clock is not None:
-        return operation.started_clock if operation is not None else None
-    due = found.deadlines.get(operation.name.value)
-    return due - operation.limit_seconds if due is not None and operation.limit_seconds is not None else None
+def _operations(found: Snapshot, state: State) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": each.name.value,
+            "specialist": each.specialist,
+            "iteration": each.iteration,
+            "elapsed_seconds": each.elapsed_seconds,
+            "limit_seconds": each.limit_seconds,
+            "reminded": each.reminded,
+        }
+        for each in running(state, found.moment.clock, found.deadlines)
+    ]
+
+
+def _held(held: Hold | None) -> dict[str, Any] | None:
+    """A person's own pause."""
+    if held is None:
+        return None
+    return {"by": held.by, "reason": held.reason, "since": iso_stamp(held.at), "kept": len(held.events)}
+
+
+def _held_line(held: Hold) -> str:
+    kept = f"; what came meanwhile is kept ({len(held.events)})" if held.events else ""
+    return f"by {pause_of(held)}; no clock runs{kept}"

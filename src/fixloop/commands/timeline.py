@@ -1,26 +1,24 @@
 """A workflow's history as what happened, in order: lines, and what K39 keeps beside them.
 
-Pure: takes entries and times, reads no clock. A monitoring tick is not stored: it is derived here from the time
-the main agent was waited for (B30).
+Pure: takes entries and times, reads no clock. A monitoring tick is not stored: it is derived (`protocol.monitoring`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from fixloop.history import said
 from fixloop.protocol.durations import minutes_seconds
 from fixloop.protocol.log import title
 from fixloop.protocol.messages import Message
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.monitoring import Look, Tick, ticks
 from fixloop.protocol.outcome import Transition
 from fixloop.protocol.statuses import Status
 from fixloop.store.records import Entry
 
 __all__ = ["Happening", "happenings", "with_ticks"]
 
-TICK: Final = timedelta(minutes=2)
-"""How often the main agent's status is looked at (B30)."""
-_WAITING: Final = (Status.AWAITING_FIX.value, Status.FIXING.value)
 _NOTES: Final = {
     "fix-acknowledged": "receipt",
     "receipt-given": "receipt",
@@ -28,6 +26,9 @@ _NOTES: Final = {
     "delivery-failed": "delivery",
     "decision-made": "decision",
     "deadline-reached": "timer",
+    "event-refused": "refusal",
+    "paused": "pause",
+    "continued": "pause",
 }
 
 
@@ -36,7 +37,8 @@ class Happening(NamedTuple):
 
     at: datetime
     kind: str
-    """`message`; what is not a line: `status`, `event`, `evidence`, `receipt`, `decision`, `timer`, `note`, `tick`."""
+    """`message`; what is not a line: `status`, `event`, `evidence`, `receipt`, `delivery`, `decision`, `timer`,
+    `refusal`, `pause`, `note`, `tick`."""
     text: str
     entry: int
     """The history entry it is from."""
@@ -61,35 +63,41 @@ def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
         yield from _said_and_changed(at, entry)
 
 
-def with_ticks(found: Iterable[Happening], until: datetime) -> Iterator[Happening]:
+def with_ticks(entries: Iterable[Entry], present: Moment) -> Iterator[Happening]:
     """
-    `found` with a look at the main agent every two minutes while it was waited for (B30).
+    All that is recorded, with a look at the main agent every two minutes while it was waited for (B30).
 
     Args:
-        until: The present of a workflow that is live, the end of one that has ended.
+        entries: A whole history.
+        present: The moment until which a live workflow is looked at.
     """
-    since: datetime | None = None
-    status, due, entry = "", until, 0
-    for happening in found:
-        while since is not None and due < happening.at:
-            yield _tick(due, since, status, entry)
-            due += TICK
-        yield happening
-        entry = happening.entry
-        if happening.kind == "status":
-            status = happening.status
-            if status not in _WAITING:
-                since = None
-            elif since is None:
-                since, due = happening.at, happening.at + TICK
-    while since is not None and due < until:
-        yield _tick(due, since, status, entry)
-        due += TICK
+    listed = list(entries)
+    looks = list(_looks(listed))
+    now = Look(0, present.at, present.clock, Status.PENDING)
+    found: dict[int, list[Tick]] = {}
+    for tick in ticks(looks, now):
+        found.setdefault(tick.entry, []).append(tick)
+    for entry in listed:
+        yield from happenings([entry])
+        yield from map(_tick, found.get(entry.seq, ()))
 
 
-def _tick(at: datetime, since: datetime, status: str, entry: int) -> Happening:
-    waited = minutes_seconds((at - since).total_seconds())
-    return Happening(at, "tick", f"the main agent is {status} for {waited}", entry)
+def _looks(entries: Iterable[Entry]) -> Iterator[Look]:
+    """How the workflow stood after each entry."""
+    status, held, over = Status.PENDING, False, False
+    for entry in entries:
+        for change in entry.body.get("transitions", ()):
+            status = Status(change["after"])
+        kind = entry.body.get("event", {}).get("kind")
+        held = kind == "paused" or (held and kind != "continued")
+        over = over or kind == "cancelled"
+        at = datetime.fromisoformat(entry.body["at"])
+        yield Look(entry.seq, at, float(entry.body["clock"]), status, held or over)
+
+
+def _tick(tick: Tick) -> Happening:
+    text = f"{tick.agent} is {tick.status} for {minutes_seconds(tick.elapsed_seconds)}"
+    return Happening(tick.at, "tick", text, tick.entry)
 
 
 def _event_kind(event: dict[str, Any]) -> str:

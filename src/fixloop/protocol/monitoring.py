@@ -1,0 +1,125 @@
+"""Monitoring: how long what runs has run (A90), and the main agent's status every two minutes (B30).
+
+A tick is not written anywhere: it is derived from the waiting interval when the log is read (K39). The interval is
+engine time, which stands still while the engine is away and while a person has paused the workflow (K34).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from fixloop.protocol.messages import MAIN_AGENT
+from fixloop.protocol.state import OperationName, State
+from fixloop.protocol.statuses import Status
+
+__all__ = ["TICK_SECONDS", "Look", "Running", "Tick", "running", "ticks"]
+
+TICK_SECONDS: Final = 120.0
+_WAITING: Final = (Status.AWAITING_FIX, Status.FIXING)
+
+
+class Look(NamedTuple):
+    """How a workflow stood after an entry of its history."""
+
+    entry: int
+    at: datetime
+    clock: float
+    status: Status
+    """Of the specialist whose turn it was."""
+    stands: bool = False
+    """It was paused by a person, or had ended."""
+
+
+class Tick(NamedTuple):
+    """One look at the main agent."""
+
+    at: datetime
+    agent: str
+    elapsed_seconds: float
+    """Engine time since the failure report."""
+    status: Status
+    entry: int
+    """The last entry of the history before it."""
+
+
+def ticks(looks: Iterable[Look], present: Look) -> Iterator[Tick]:
+    """
+    Every look at the main agent from the first entry until the present.
+
+    Args:
+        looks: One for each entry, in order.
+        present: The time until which is looked; its status does not matter.
+    """
+    waited: float | None = None
+    for look, following in pairwise((*looks, present)):
+        if look.status not in _WAITING:
+            waited = None
+            continue
+        waited = 0.0 if waited is None else waited
+        if not look.stands:
+            until = waited + max(0.0, following.clock - look.clock)
+            yield from _between(look, following.at, waited, until)
+            waited = until
+
+
+def _between(look: Look, end: datetime, waited: float, until: float) -> Iterator[Tick]:
+    elapsed = (waited // TICK_SECONDS + 1) * TICK_SECONDS
+    while elapsed < until:
+        # Where the engine was away, the wall says more than its clock: a tick is never later than what follows it.
+        at = min(look.at + timedelta(seconds=elapsed - waited), end)
+        yield Tick(at, MAIN_AGENT, elapsed, look.status, look.entry)
+        elapsed += TICK_SECONDS
+
+
+class Running(NamedTuple):
+    """An operation that runs now, with its threshold."""
+
+    name: OperationName
+    specialist: str
+    iteration: int
+    elapsed_seconds: float | None
+    """Engine time; None: nobody has begun, or it has no limit and only its worker knows since when."""
+    limit_seconds: float | None
+    reminded: bool = False
+
+
+def running(state: State, clock: float, deadlines: Mapping[str, float]) -> tuple[Running, ...]:
+    """
+    Every operation that runs, and the iteration they belong to (A90).
+
+    Args:
+        state: The workflow as it stands.
+        clock: Engine time now; that of a paused workflow stands still.
+        deadlines: What the store has set, name to engine time.
+    """
+    now = state.held.clock if state.held is not None else clock
+    operation, found = state.operation, []
+    if operation is not None:
+        started = _started(state, deadlines)
+        found.append(
+            Running(
+                operation.name,
+                operation.specialist,
+                operation.iteration,
+                now - started if started is not None else None,
+                operation.limit_seconds,
+                operation.reminded_clock is not None,
+            )
+        )
+    if state.iteration_clock is not None:
+        since, due = state.iteration_clock, state.iteration_due
+        limit = due - since if due is not None else None
+        found.append(
+            Running(OperationName.ITERATION, state.current, state.active.iteration, now - since, limit)
+        )
+    return tuple(found)
+
+
+def _started(state: State, deadlines: Mapping[str, float]) -> float | None:
+    """A claim sets the operation's first deadline so far ahead; it is recorded nowhere else (K34)."""
+    operation = state.operation
+    if operation is None or operation.started_clock is not None:
+        return operation.started_clock if operation is not None else None
+    due, limit = deadlines.get(operation.name.value), operation.limit_seconds
+    return due - state.limits.reminds_after(limit) if due is not None and limit is not None else None
