@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from fixloop.commands.replaying import audit
 from fixloop.engine import Holding
 from fixloop.protocol import events as ev
-from fixloop.protocol.messages import Decision
+from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, Decision
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.ticket import Ticket
 from tests.chaos.ground import Ground
@@ -29,6 +29,7 @@ SEVERAL = st.one_of(
 )
 MOODS = st.one_of(ANSWERS.map(lambda answer: [answer] * 3), st.lists(ANSWERS, max_size=3))
 LATE = ["main-agent-fix", "main-agent-fix.escalation", "total-iteration", "re-validation"]
+SENDERS = st.sampled_from(["", "", MAIN_AGENT, USER, ORCHESTRATOR, "@security-specialist", "@nobody"])
 CHECKS = ("validate", "recheck", "confirm")
 ENDLESS = 30
 
@@ -70,7 +71,7 @@ class Feature(RuleBasedStateMachine):
         """Steps without a disturbance, until the results that were told are used up."""
         results, answers = list(results), list(answers)
         for _ in range(ENDLESS):
-            if not results or self.ground.look().paused or self.state.ended:
+            if not results or self.ground.look().paused or self.state.ended or self.state.held:
                 return
             if self.state.owner == "agent" and self.state.fixer == "outside":
                 self.the_agent_answers(answers.pop(0) if answers else Fix())
@@ -196,13 +197,32 @@ class Feature(RuleBasedStateMachine):
             self.ground.tell(ev.ManualFixDone(by="ann", tip=f"c-{tree}", tree=tree))
 
     @precondition(lambda self: not self.state.ended)
-    @rule(event=WILD, is_near=st.booleans(), index=INDEX)
-    def anything_happens(self, event: ev.Event, is_near: bool, index: int) -> None:
-        """Made up from nothing, or close to what is expected, or told again."""
+    @rule(event=WILD, is_near=st.booleans(), index=INDEX, sender=SENDERS)
+    def anything_happens(self, event: ev.Event, is_near: bool, index: int, sender: str) -> None:
+        """Made up from nothing, or close to what is expected, in anybody's name, or told again."""
         ground = self.ground
-        ground.tell(near(event, self.state) if is_near else event)
+        event = (near(event, self.state) if is_near else event).model_copy(update={"sender": sender})
+        if ground.tell(event):
+            assert sender != "@nobody"
+            assert not (sender == MAIN_AGENT and isinstance(event, ev.RunFinished)), (
+                "a result of its own (A51)"
+            )
         if ground.told:
             ground.tell_again(ground.told[index % len(ground.told)])
+
+    @precondition(lambda self: not self.state.ended)
+    @rule(goes_on=st.booleans(), seconds=st.sampled_from([0.0, 1801.0]))
+    def a_person_pauses(self, goes_on: bool, seconds: float) -> None:
+        """For a while, perhaps twice, and perhaps for longer than other things take to happen."""
+        self.ground.tell(ev.Paused(by="ann"))
+        self.ground.advance(seconds)
+        if goes_on:
+            self.ground.tell(ev.Continued(by="ann"))
+
+    @precondition(lambda self: self.state.held is not None)
+    @rule()
+    def it_goes_on(self) -> None:
+        assert self.ground.tell(ev.Continued(by="ann"))
 
     @precondition(lambda self: self.ground.witness.version > 25 and not self.state.ended)
     @rule()
@@ -224,7 +244,9 @@ class Feature(RuleBasedStateMachine):
         if state.ended:
             assert not found.tickets
             assert not found.deadlines
-        elif not state.paused and not (state.fixer == "outside" and state.owner == "agent"):
+        elif (
+            not state.paused and not state.held and not (state.fixer == "outside" and state.owner == "agent")
+        ):
             assert found.tickets, "nothing is left to do and nobody to wait for"
         live = self.ground.store.live(state.workflow.partition("-")[0], state.issue)
         assert live == (None if state.ended else state.workflow)
@@ -244,8 +266,10 @@ class Feature(RuleBasedStateMachine):
     # What they do.
 
     def way_out(self, state: State) -> ev.Event:
-        """Skip what waits for a person, complete what waits for the agent."""
+        """Let a pause go on, skip what waits for a person, complete what waits for the agent."""
         opened = state.escalation
+        if state.held is not None:
+            return ev.Continued(by="ann")
         if opened is None:
             return self.completed(state, None, 0)
         if opened.decision is Decision.MANUAL_FIX:

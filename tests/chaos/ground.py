@@ -75,6 +75,7 @@ class Ground:
         claim = self.store.claim(ticket_id, owner, str(UUID(int=self._next())))
         if claim.status != "ok" or claim.ticket is None:
             return
+        assert self.look().held is None, "a step began while the workflow was paused"
         holding = hold(claim.ticket, claim, owner)
         self.working.append(holding)
         if claim.ticket.step == "fix":
@@ -210,7 +211,8 @@ class Ground:
         for _ in range(LONGEST):
             if self.look().ended:
                 return
-            if self.state.paused or (self.state.owner == "agent" and self.state.fixer == "outside"):
+            waits = self.state.owner == "agent" and self.state.fixer == "outside"
+            if self.state.held or self.state.paused or waits:
                 assert self.tell(decide(self.state)), f"no way out of {self.state.status}"
                 continue
             self.advance(10.0)

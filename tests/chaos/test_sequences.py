@@ -39,7 +39,7 @@ def test_whatever_happens_in_whatever_order_the_protocol_holds(part: int) -> Non
 
     _play(part + 1, PART)
 
-    assert LINES | {"reopened", *Reason, *WorkflowOutcome} - RARE <= set(Feature.seen)
+    assert LINES | {"reopened", "paused", *Reason, *WorkflowOutcome} - RARE <= set(Feature.seen)
 
 
 @pytest.mark.proves("A69", "A78", "B42", "R8")

@@ -79,6 +79,9 @@ class Witness:
         assert self._digest == entry.state, f"a replay of entry {entry.seq} leads elsewhere"
         self._check_time(datetime.fromisoformat(body["at"]))
         check_outcome(before, outcome)
+        if before is not None and before.held and outcome.state.held:
+            assert not outcome.messages, "something was said while a person had paused it (A14)"
+            self.seen["paused"] += 1
         _check_limits(before, event, outcome.state)
         _check_success(outcome.state)
         self._hear(outcome, body)
