@@ -1,18 +1,23 @@
 """Records beside the messages: status change, sending, confirmation, waiting state."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given, settings
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol import documents
+from fixloop.protocol.flow import flow_log
+from fixloop.protocol.log import full_log, render_entry
 from fixloop.protocol.outcome import Transition
 from fixloop.protocol.rendering import render, render_whole
 from fixloop.protocol.statuses import Role, Status
 from tests.scenarios.script import fails, passes
 from tests.scenarios.stage import Stage
-from tests.unit.message_samples import COMPLETION, FIX_REQUEST, NOTHING_CHANGED, REPORT, START
-from tests.unit.test_rendering import check_golden
+from tests.unit.hostile import HOSTILE
+from tests.unit.message_samples import COMPLETION, FIX_REQUEST, NOTHING_CHANGED, REPORT, SAMPLES, START
+from tests.unit.test_rendering import blocks, check_golden, said_with, skeleton
 
 
 def change(role: Role, after: Status = Status.PASS) -> Transition:
@@ -128,3 +133,24 @@ def test_there_is_no_waiting_state_once_the_fix_is_in_or_a_person_decides() -> N
     assert answered.record is None
     assert escalated.stage.state.paused
     assert escalated.record is None
+
+
+def records_with(word: str) -> Iterator[str]:
+    """Every record that is made of other people's words, with `word` for all of them."""
+    yield documents.status_change(change(Role.SPECIALIST).model_copy(update={"reason": word}))
+    yield documents.confirmation(said_with(COMPLETION, word))
+    report = said_with(REPORT, word)
+    yield documents.sending(report, render(report))
+    yield flow_log([said_with(each, word) for each in SAMPLES.values()], "test-runner")
+    titled = REPORT.model_copy(update={"summary": word})
+    yield full_log([titled], issue=101, feature=word, outcome=None)
+    yield render_entry(titled)
+
+
+@pytest.mark.proves("K41", "A86")
+@settings(max_examples=25)
+@given(HOSTILE.filter(bool))
+def test_no_words_can_become_layout_of_a_record(word: str) -> None:
+    for hostile, plain in zip(records_with(word), records_with("plain"), strict=True):
+        assert skeleton(hostile) == skeleton(plain)
+        assert blocks(hostile) == blocks(plain)
