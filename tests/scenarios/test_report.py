@@ -338,7 +338,9 @@ def test_the_time_the_engine_was_away_is_nobodys() -> None:
     stage.complete()
     stage.run()
 
-    times = report_on(stage).times
+    summary = report_on(stage)
+    times = summary.times
+    assert "engine away 14:00:00" in {shape.above for shape in chart(summary).shapes}
     assert (times.agent, times.away, times.total) == (900.0, 14 * 3600.0, 14 * 3600.0 + 900.0)
 
 

@@ -1,5 +1,6 @@
 """The page stands alone, shows everything, and nothing that tools or agents wrote becomes markup (U18)."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from functools import reduce
@@ -248,3 +249,29 @@ def test_marks_of_one_moment_do_not_lie_on_each_other() -> None:
 
     for before, after in zip(drawn.points, drawn.points[1:], strict=False):
         assert before.mark.specialist != after.mark.specialist or after.x - before.x >= 16
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of `#rrggbb` (WCAG 2.1)."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("look", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("front", "back"),
+    [
+        *(("ink", "page"), ("ink", "card"), ("soft", "page"), ("soft", "card"), ("soft", "idle")),
+        *(("ok", "ok-soft"), ("bad", "bad-soft"), ("warn", "warn-soft"), ("agent", "card")),
+        *(("on", "ok"), ("on", "bad"), ("on", "warn"), ("on", "person")),
+    ],
+)
+def test_words_stand_out_from_what_is_behind_them(front: str, back: str, look: int) -> None:
+    found = re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", as_html(PLAIN))
+    colours = dict(found[look * len(found) // 2 : (look + 1) * len(found) // 2])
+
+    dark, light = sorted((luminance(colours[front]), luminance(colours[back])))
+    assert (light + 0.05) / (dark + 0.05) >= 4.5

@@ -120,14 +120,15 @@ def _widths(bars: Sequence[Bar]) -> tuple[list[float], bool]:
     shrink = min(1.0, _MANY / max(1, len(bars)) + 0.25) if len(bars) > _MANY else 1.0
     least = [_LEAST[bar.kind] * shrink for bar in bars]
     width = min(max(_WIDTH, sum(least) * 1.25), _WIDEST) - 2 * _PAD
-    total = sum(bar.seconds for bar in bars)
-    even = [width * bar.seconds / total if total else 0.0 for bar in bars]
+    spent = [bar.seconds + bar.away_seconds for bar in bars]
+    total = sum(spent)
+    even = [width * each / total if total else 0.0 for each in spent]
     if total and all(
         e >= least_one or bar.kind == "engine" for e, least_one, bar in zip(even, least, bars, strict=True)
     ):
         return even, True
     rest = max(0.0, width - sum(least))
-    roots = [bar.seconds**0.5 for bar in bars]
+    roots = [each**0.5 for each in spent]
     share = rest / sum(roots) if sum(roots) else 0.0
     return [smallest + share * root for smallest, root in zip(least, roots, strict=True)], False
 
@@ -155,6 +156,10 @@ def _label(bar: Bar, width: float) -> str:
 
 
 def _above(bar: Bar, width: float) -> str:
+    if bar.away_seconds:
+        away = f"engine away {_span(bar.away_seconds)}"
+        named = (f"run {bar.number}, {away}", away) if bar.kind == "run" else (away,)
+        return next((text for text in named if len(text) * 6 <= width), "")
     if bar.kind == "run" or (bar.kind == "confirmation" and bar.count):
         return next((text for text in (f"run {bar.number}", str(bar.number)) if len(text) * 7 <= width), "")
     if bar.kind == "person" and width >= 60:
