@@ -16,6 +16,7 @@ import typer
 from fixloop import __version__
 from fixloop.commands import (
     answering,
+    chaos,
     examining,
     log,
     mailbox,
@@ -58,7 +59,7 @@ def fixloop(
         raise typer.Exit(ExitCode.USAGE)
 
 
-for _module in (running, showing, log, reporting, answering, pausing, mailbox, serving, examining):
+for _module in (running, showing, log, reporting, answering, pausing, mailbox, serving, examining, chaos):
     _module.register(app)
 
 

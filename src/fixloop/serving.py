@@ -26,7 +26,11 @@ def environment_for(urls: RedisUrls) -> dict[str, str]:
 
 @contextmanager
 def supervisor(
-    urls: RedisUrls, options: Mapping[str, Any], *, log: Path | None = None
+    urls: RedisUrls,
+    options: Mapping[str, Any],
+    *,
+    log: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """
     A worker's supervisor as a child, drained at the end of the block.
@@ -35,10 +39,11 @@ def supervisor(
 
     Args:
         log: where its processes write; a person who watches the workflow need not see that.
+        environment: variables of its own, besides those of this process.
     """
     reading, writing = os.pipe()
     try:
-        process = _started(urls, options, reading, log)
+        process = _started(options, environment_for(urls) | dict(environment or {}), reading, log)
         os.close(reading)
         try:
             yield process
@@ -49,13 +54,13 @@ def supervisor(
 
 
 def _started(
-    urls: RedisUrls, options: Mapping[str, Any], lifeline: int, log: Path | None
+    options: Mapping[str, Any], environment: Mapping[str, str], lifeline: int, log: Path | None
 ) -> subprocess.Popen[bytes]:
     with ExitStack() as files:
         output = files.enter_context(log.open("ab")) if log is not None else None
         return subprocess.Popen(
             [sys.executable, str(app_folder() / "workers" / "launch.py"), "supervise", json.dumps(options)],
-            env=environment_for(urls) | {"FIXLOOP_LIFELINE": str(lifeline)},
+            env={**environment, "FIXLOOP_LIFELINE": str(lifeline)},
             pass_fds=(lifeline,),
             stdin=subprocess.DEVNULL,
             stdout=output,

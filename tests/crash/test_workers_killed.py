@@ -15,8 +15,8 @@ import pytest
 from fixloop.protocol.events import Cancelled, WorkflowStarted
 from fixloop.protocol.messages import Escalation, Reason
 from fixloop.protocol.state import Limits
+from fixloop.testing.undisturbed import undisturbed
 from tests.e2e.deployment import Deployment, deployed, fresh_database
-from tests.e2e.undisturbed import undisturbed
 from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow

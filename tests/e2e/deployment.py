@@ -29,7 +29,7 @@ from fixloop.protocol.outcome import Transition
 from fixloop.protocol.state import Limits, State
 from fixloop.store.keys import workflow_id
 from fixloop.store.redis_store import RedisStore
-from tests.e2e.undisturbed import Answer, Story, told
+from fixloop.testing.undisturbed import Answer, Story, told
 
 __all__ = ["ROOT", "Deployment", "Execution", "Process", "deployed", "fresh_database", "wait_until"]
 
@@ -239,7 +239,7 @@ class Deployment:
         """Every time that the crew began a step, in order."""
         path = self.folder / "executions"
         lines = path.read_text().splitlines() if path.exists() else []
-        words = [line.split() for line in lines if line.startswith(workflow)]
+        words = [line.split()[:3] for line in lines if line.startswith(workflow)]
         return [Execution(ticket, int(fence), step) for ticket, fence, step in words]
 
     def deliveries(self) -> list[tuple[str, str]]:

@@ -13,8 +13,8 @@ import redis
 from fixloop.hints import producer
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
+from fixloop.testing.undisturbed import undisturbed
 from tests.e2e.deployment import Deployment, deployed
-from tests.e2e.undisturbed import undisturbed
 from workflows.validation import canvas
 
 pytestmark = pytest.mark.slow

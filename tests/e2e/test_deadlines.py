@@ -11,8 +11,8 @@ import pytest
 from fixloop.protocol.events import BlockerSignalled, Cancelled, FixCompleted, WorkflowStarted
 from fixloop.protocol.messages import Escalation, Message, Reason
 from fixloop.protocol.state import Completion, Limits
+from fixloop.testing.undisturbed import Answer, Story, undisturbed
 from tests.e2e.deployment import Deployment, deployed
-from tests.e2e.undisturbed import Answer, Story, undisturbed
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from fixloop.protocol.state import Limits
+from fixloop.testing.undisturbed import undisturbed
 from tests.e2e.deployment import Deployment, deployed
-from tests.e2e.undisturbed import undisturbed
 
 pytestmark = pytest.mark.slow
 

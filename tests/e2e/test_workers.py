@@ -8,8 +8,8 @@ import pytest
 from fixloop.protocol.events import DecisionMade, FixCompleted, ManualFixDone
 from fixloop.protocol.messages import Decision, Escalation, Reason
 from fixloop.protocol.state import Completion
+from fixloop.testing.undisturbed import Answer, Story, undisturbed
 from tests.e2e.deployment import Deployment, deployed
-from tests.e2e.undisturbed import Answer, Story, undisturbed
 
 pytestmark = pytest.mark.slow
 

@@ -1,13 +1,24 @@
 """The scripts that tests and users write into a feature's name."""
 
+import os
+import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fixloop.errors import UsageError
-from fixloop.protocol.events import AnswerRejected, FixCompleted, FixFailed, RunFinished
-from fixloop.testing import ScriptedCrew, ScriptedError, Word, script_of
+from fixloop.protocol.events import (
+    AnswerRejected,
+    BlockerSignalled,
+    Cancelled,
+    FixCompleted,
+    FixFailed,
+    RunFinished,
+    WorkflowStarted,
+)
+from fixloop.testing import AGENTS, Answer, ScriptedCrew, ScriptedError, Word, rehearse, script_of
 
 
 def work(
@@ -92,7 +103,60 @@ def test_executions_are_written_down(tmp_path: Any) -> None:
     crew.check(work("-"))
     crew.fix(work("-", step="fix"))
 
-    assert (tmp_path / "executions").read_text() == "t.validate.1.1 7 validate\nt.fix.1.1 7 fix\n"
+    lines = [line.split() for line in (tmp_path / "executions").read_text().splitlines()]
+    assert [line[:5] for line in lines] == [
+        ["t.validate.1.1", "7", "validate", "tree-0", str(os.getpid())],
+        ["t.fix.1.1", "7", "fix", "tree-0", str(os.getpid())],
+    ]
+    assert all(0 < float(line[5]) <= time.monotonic() for line in lines)
+
+
+def test_a_fixer_that_is_blocked_says_so_and_a_silent_one_waits_for_ever() -> None:
+    blocked = ScriptedCrew().fix(work("a -; fix: blocked", step="fix"))
+    silent = ScriptedCrew().fix(work("a -; fix: silent", step="fix", cancelled=True))
+
+    assert isinstance(blocked, BlockerSignalled)
+    assert silent is None
+
+
+ENDS = {
+    "good": "SUCCESS",
+    "lazy": "ESC",
+    "silent": "ESC",
+    "slow": "SUCCESS",
+    "lying": "SUCCESS",
+    "garbled": "SUCCESS",
+    "oscillating": "ESC",
+    "blocked": "ESC",
+    "failing": "SUCCESS",
+    "raising": "SUCCESS",
+}
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_each_agent_by_name_comes_to_its_end(name: str) -> None:
+    agent = AGENTS[name]
+    started = WorkflowStarted(
+        workflow="0a1b2c3d-47-1",
+        issue=47,
+        name=agent.script,
+        specialists=agent.specialists,
+        fixer="command",
+        tip="commit-0",
+        tree="tree-0",
+    )
+
+    story = rehearse(started).story
+
+    assert story.lines[-1].message_id.startswith(f"{ENDS[name]}-47")
+    assert story.paused == (ENDS[name] == "ESC")
+
+
+def test_an_answer_that_nobody_asks_for_is_an_error() -> None:
+    started = WorkflowStarted(workflow="0a1b2c3d-47-1", issue=47, name="-", specialists=("test-runner",))
+
+    with pytest.raises(UsageError, match="nobody ever asked"):
+        rehearse(started, [Answer("ESC", Cancelled())])
 
 
 def test_a_word_takes_its_marks_together() -> None:
@@ -103,3 +167,13 @@ def test_a_word_takes_its_marks_together() -> None:
 def test_what_means_nothing_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
         script_of(name)
+
+
+def test_the_operations_page_lists_every_agent() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+
+    missing = [
+        name for name, one in AGENTS.items() if f"| {name} | `{one.script}` | {one.what} |" not in page
+    ]
+
+    assert missing == []

@@ -11,7 +11,15 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Final, NamedTuple, cast
 
-from fixloop.protocol.events import DeadlineReached, Event, PersonNotified, ReportDelivered, RunFinished
+from fixloop.errors import UsageError
+from fixloop.protocol.events import (
+    DeadlineReached,
+    Event,
+    FixCompleted,
+    PersonNotified,
+    ReportDelivered,
+    RunFinished,
+)
 from fixloop.protocol.log import Statistics, statistics
 from fixloop.protocol.messages import Message
 from fixloop.protocol.moment import Moment
@@ -19,9 +27,9 @@ from fixloop.protocol.outcome import Outcome, Transition
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import decide
-from fixloop.testing import ScriptedCrew
+from fixloop.testing.crew import ScriptedCrew
 
-__all__ = ["Answer", "Line", "Story", "told", "undisturbed"]
+__all__ = ["Answer", "Line", "Rehearsal", "Story", "rehearse", "told", "undisturbed"]
 
 START: Final = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 _STAMP: Final = re.compile(r"\d{8}T\d{6}Z(-\d+)?$")
@@ -61,6 +69,16 @@ class Story(NamedTuple):
     counts: Statistics
 
 
+class Rehearsal(NamedTuple):
+    """A workflow played to its end."""
+
+    story: Story
+    tickets: tuple[Ticket, ...]
+    """What was carried out, in order."""
+    fixes: tuple[tuple[str, int], ...]
+    """The specialist and the run of each fix that was made."""
+
+
 def told(messages: Sequence[Message], changes: Iterable[Transition], state: State) -> Story:
     """The story of a workflow."""
     outcome = state.outcome.value if state.outcome else None
@@ -77,6 +95,16 @@ def told(messages: Sequence[Message], changes: Iterable[Transition], state: Stat
 
 def undisturbed(started: Event, answers: Sequence[Answer] = ()) -> Story:
     """The story of a workflow that begins with `started`, with what is said to it from outside."""
+    return rehearse(started, answers).story
+
+
+def rehearse(started: Event, answers: Sequence[Answer] = ()) -> Rehearsal:
+    """
+    The workflow that begins with `started`, with what is said to it from outside, played to its end.
+
+    Raises:
+        UsageError: an answer was never asked for.
+    """
     run = _Run()
     run.apply(started)
     waiting = list(answers)
@@ -88,8 +116,11 @@ def undisturbed(started: Event, answers: Sequence[Answer] = ()) -> Story:
         elif run.deadlines:
             run.fire(min(run.deadlines, key=lambda name: run.deadlines[name]))
         else:
-            assert not waiting, f"nobody ever asked for an answer to {waiting[0].to}"
-            return told(run.messages, run.changes, run.state)
+            if waiting:
+                raise UsageError(f"nobody ever asked for an answer to {waiting[0].to}")
+            return Rehearsal(
+                told(run.messages, run.changes, run.state), tuple(run.carried_out), tuple(run.fixes)
+            )
 
 
 @dataclass(frozen=True)
@@ -109,6 +140,8 @@ class _Run:
     def __init__(self) -> None:
         self.clock = 0.0
         self.pending: list[Ticket] = []
+        self.carried_out: list[Ticket] = []
+        self.fixes: list[tuple[str, int]] = []
         self.held: set[str] = set()
         self.deadlines: dict[str, float] = {}
         self.messages: list[Message] = []
@@ -118,19 +151,23 @@ class _Run:
 
     @property
     def state(self) -> State:
-        assert self._state is not None
+        if self._state is None:
+            raise UsageError("nothing has begun; apply a WorkflowStarted first")
         return self._state
 
     def apply(self, event: Event) -> None:
         now = Moment(START + timedelta(seconds=self.clock), self.clock)
         outcome = decide(self._state, event, now)
         self._state = outcome.state
+        if isinstance(event, FixCompleted):
+            self.fixes.append((event.specialist, event.completion.iteration))
         self.messages += outcome.messages
         self.changes += outcome.transitions
         self._keep(outcome)
 
     def carry_out(self, ticket: Ticket) -> None:
         self._advance(ticket.delay_seconds)
+        self.carried_out.append(ticket)
         self.held.add(ticket.id)
         if ticket.limit_name and ticket.limit_seconds is not None:
             self.deadlines[ticket.limit_name] = self.clock + ticket.limit_seconds

@@ -1,0 +1,147 @@
+"""`fixloop chaos`: a run of real workers that are injured by a plan, and what came of it."""
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from fixloop.commands.outcome import ExitCode
+from fixloop.commands.screen import console, print_json, print_lines, say
+from fixloop.commands.session import AsJson
+from fixloop.errors import UsageError
+
+if TYPE_CHECKING:
+    from fixloop.testing.chaos import Progress, Report
+
+__all__ = ["register", "report_lines"]
+
+SHOWN: Final = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command()(chaos)
+
+
+def chaos(
+    workflows: Annotated[int, typer.Option("--workflows", min=1, max=100_000, help="How many.")] = 50,
+    kills: Annotated[int, typer.Option("--kills", min=0, help="How many injuries, of all kinds.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed, another plan.")] = 1,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", "-c", min=1, help="Work processes of each of the two workers.")
+    ] = 2,
+    keep: Annotated[
+        Path | None,
+        typer.Option("--keep", help="Leave logs, data and injuries in this new folder.", show_default="none"),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """
+    Injure workers and Redis while they work, and check that nothing is lost.
+
+    Starts a Redis and two workers of its own, with scripted agents; touches no project and no other
+    Redis. Everything runs twice, once undisturbed. Exit code 1: something was lost, doubled, stuck or
+    not to be verified. Sends SIGKILL and SIGSTOP only to what it started.
+    """
+    # Celery takes a third of a second to load, and no other command needs the rest.
+    from fixloop.testing import chaos as running
+
+    order = running.Order(workflows, kills, seed, concurrency)
+    with _folder(keep) as folder, _progress() as tell:
+        report = running.chaos(order, folder, tell)
+    if json:
+        print_json(_document(report))
+    else:
+        print_lines("\n".join(report_lines(report)))
+    if keep is not None:
+        say(f"logs, data and injuries are in {keep}")
+    if not report.is_well:
+        raise typer.Exit(ExitCode.WRONG)
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="fixloop-chaos-") as folder:
+            yield Path(folder)
+        return
+    try:
+        keep.mkdir(parents=True)
+    except OSError as error:
+        raise UsageError(f"cannot make {keep}: {error.strerror}; name a folder that is not there") from None
+    yield keep.absolute()
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[["Progress"], object]]:
+    """One live line on a terminal; nothing otherwise."""
+    screen = console(sys.stderr)
+    if not screen.is_terminal:
+        yield lambda progress: None
+        return
+    with screen.status("starting Redis and two workers") as status:
+        yield lambda progress: status.update(
+            f"{progress.what}: {progress.ended} of {progress.workflows} ended,"
+            f" {progress.injuries} injuries, {progress.seconds:.0f} s"
+        )
+
+
+def report_lines(report: "Report") -> Iterator[str]:
+    """The figures, what is wrong in particular, and the sum in the last line."""
+    order, tickets = report.order, sum(one.steps for one in report.verdicts)
+    yield f"{order.workflows} workflows, undisturbed in {report.undisturbed_seconds:.1f} s"
+    yield f"{order.workflows} workflows, injured in {report.injured_seconds:.1f} s"
+    for injury, planned in sorted(report.planned.items()):
+        yield f"  {report.done[injury]} of {planned} × {injury}"
+    yield f"{report.executions} executions, {report.repeated} of a ticket that had begun before"
+    share = report.surplus / tickets if tickets else 0.0
+    yield f"{tickets} steps, {report.surplus} surplus deliveries ({share:.2f} a step)"
+    yield from _findings(report)
+    yield (
+        f"chaos: {report.lost} lost, {report.doubled} doubled, {len(report.unexplained)} unexplained,"
+        f" {report.stuck} stuck, {report.verified} of {len(report.verdicts)} histories verify"
+        f" (seed {order.seed})"
+    )
+
+
+def _findings(report: "Report") -> Iterator[str]:
+    if report.astray:
+        yield f"  {report.astray} of the undisturbed workflows went astray; no injury is to blame for these"
+    found = [
+        f"  {one.workflow}: {text}"
+        for one in (*report.verdicts, *report.left_alone)
+        for text in (*filter(None, [one.lost, "stuck" * one.stuck]), *one.doubled, *one.problems)
+    ]
+    found += [f"  {one.ticket} began again with fence {one.fence}" for one in report.unexplained]
+    yield from found[:SHOWN]
+    if len(found) > SHOWN:
+        yield f"  and {len(found) - SHOWN} more"
+    if report.done.total() < report.planned.total():
+        missing = report.planned.total() - report.done.total()
+        yield f"  {missing} injuries were planned for tickets that came too late"
+
+
+def _document(report: "Report") -> dict[str, object]:
+    return {
+        "workflows": report.order.workflows,
+        "seed": report.order.seed,
+        "injuries": dict(report.done),
+        "planned": dict(report.planned),
+        "lost": report.lost,
+        "doubled": report.doubled,
+        "executions": report.executions,
+        "repeated": report.repeated,
+        "unexplained": [one.ticket for one in report.unexplained],
+        "stuck": report.stuck,
+        "verified": report.verified,
+        "histories": len(report.verdicts),
+        "astray": report.astray,
+        "surplus_deliveries": report.surplus,
+        "undisturbed_seconds": round(report.undisturbed_seconds, 3),
+        "injured_seconds": round(report.injured_seconds, 3),
+        "well": report.is_well,
+    }

@@ -1,0 +1,29 @@
+"""The engine at work without a tool, an agent or a repository: for tests, benchmarks and chaos runs, yours too.
+
+`FIXLOOP_CREW=fixloop.testing:scripted_crew` makes a worker use the scripted crew. What it does is the feature's name:
+see `fixloop.testing.script` for the words, `AGENTS` for agents by name. `rehearse` plays a workflow in memory on a
+virtual clock, and `fixloop chaos` compares real, injured ones with that.
+"""
+
+from fixloop.testing.agents import AGENTS, Agent
+from fixloop.testing.crew import MESSAGE_BYTES, ScriptedCrew, ScriptedError, scripted_crew
+from fixloop.testing.script import Script, Word, script_of
+from fixloop.testing.undisturbed import Answer, Rehearsal, Story, rehearse, told, undisturbed
+
+__all__ = [
+    "AGENTS",
+    "MESSAGE_BYTES",
+    "Agent",
+    "Answer",
+    "Rehearsal",
+    "Script",
+    "ScriptedCrew",
+    "ScriptedError",
+    "Story",
+    "Word",
+    "rehearse",
+    "script_of",
+    "scripted_crew",
+    "told",
+    "undisturbed",
+]

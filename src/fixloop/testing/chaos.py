@@ -1,0 +1,167 @@
+"""A chaos run: real workers on a Redis of their own, injured by a plan, and every end compared with the undisturbed.
+
+The same workflows run twice: once left alone, for the time that takes, and once injured. What each should come to is
+known from its rehearsal in memory.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.protocol.events import WorkflowStarted
+from fixloop.protocol.state import Limits
+from fixloop.store.keys import workflow_id
+from fixloop.testing.agents import AGENTS, Agent
+from fixloop.testing.plan import Plan, plan
+from fixloop.testing.site import GIVEN_UP, Progress, Site, site
+from fixloop.testing.undisturbed import Answer, Rehearsal, rehearse
+from fixloop.testing.verdict import Execution, Verdict, judged, unexplained
+
+__all__ = ["Order", "Progress", "Report", "chaos"]
+
+LEFT_ALONE: Final = "0a1e1e55"
+INJURED: Final = "d15a57e2"
+"""Two projects, by their hashes."""
+ENOUGH: Final = 0.9
+"""So much of the plan has to be done, or the run says nothing."""
+
+
+class Order(NamedTuple):
+    """What is asked for."""
+
+    workflows: int
+    kills: int
+    seed: int
+    concurrency: int = 2
+    """Work processes of each of the two workers."""
+
+
+class Report(NamedTuple):
+    """What came of it."""
+
+    order: Order
+    verdicts: tuple[Verdict, ...]
+    """Of the injured workflows."""
+    left_alone: tuple[Verdict, ...]
+    """Of the undisturbed ones: what is wrong there is no injury's fault."""
+    planned: Counter[str]
+    """Injuries by kind."""
+    done: Counter[str]
+    executions: int
+    repeated: int
+    """Executions of a ticket after its first."""
+    unexplained: tuple[Execution, ...]
+    surplus: int
+    """Deliveries of tickets that were not to be had."""
+    undisturbed_seconds: float
+    injured_seconds: float
+
+    @property
+    def lost(self) -> int:
+        """Workflows that are not there, or ended otherwise than undisturbed."""
+        return sum(bool(one.lost) for one in self.verdicts)
+
+    @property
+    def doubled(self) -> int:
+        """Effects that are there twice."""
+        return sum(len(one.doubled) for one in self.verdicts)
+
+    @property
+    def stuck(self) -> int:
+        """Workflows that have not ended and do not go on."""
+        return sum(one.stuck for one in self.verdicts)
+
+    @property
+    def verified(self) -> int:
+        """Histories in which nothing was changed, and whose decisions come out the same again."""
+        return sum(not one.problems for one in self.verdicts)
+
+    @property
+    def astray(self) -> int:
+        """Workflows with which something is wrong although nothing was injured."""
+        return sum(not one.is_well for one in self.left_alone)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing at all is wrong, and the plan was done, but for a few that came too late."""
+        found = self.lost + self.doubled + self.stuck + len(self.unexplained) + self.astray
+        injured = self.done.total() >= ENOUGH * self.planned.total()
+        return not found and self.verified == len(self.verdicts) and injured
+
+
+class _Play(NamedTuple):
+    started: WorkflowStarted
+    rehearsal: Rehearsal
+
+
+def chaos(order: Order, folder: Path, tell: Callable[[Progress], object] = lambda _: None) -> Report:
+    """
+    Run it, with everything it leaves in `folder`: logs, data, executions and injuries.
+
+    Raises:
+        UsageError: there are too few workflows for so many injuries.
+        InfrastructureError: there is no Redis server, or the workers do not start.
+    """
+    left_alone, injured = _plays(LEFT_ALONE, order), _plays(INJURED, order)
+    steps = Counter(ticket.step for one in injured for ticket in one.rehearsal.tickets)
+    planned = plan(order.seed, order.kills, steps)
+    with site(folder, order.concurrency) as place:
+        undisturbed_seconds = place.run("undisturbed", [one.started for one in left_alone], tell)
+        place.arm(planned)
+        injured_seconds = place.run("injured", [one.started for one in injured], tell)
+        place.heal()
+        report = _report(order, planned, place)._replace(
+            verdicts=_judged(place, injured),
+            left_alone=_judged(place, left_alone),
+            undisturbed_seconds=undisturbed_seconds,
+            injured_seconds=injured_seconds,
+        )
+    return report
+
+
+def _plays(project: str, order: Order) -> list[_Play]:
+    """One agent after the other, each with the issue of its number."""
+    agents = islice(cycle(AGENTS.values()), order.workflows)
+    return [_play(project, issue, agent) for issue, agent in enumerate(agents, 1)]
+
+
+def _play(project: str, issue: int, agent: Agent) -> _Play:
+    started = WorkflowStarted(
+        workflow=workflow_id(project, issue, 1),
+        issue=issue,
+        name=agent.script,
+        specialists=agent.specialists,
+        fixer="command",
+        tip="commit-0",
+        tree="tree-0",
+        limits=Limits(backoff_seconds=0.1, fix_seconds=agent.fix_seconds, reminder_window_seconds=1.0),
+    )
+    rehearsal = rehearse(started)
+    if rehearsal.story.paused:
+        rehearsal = rehearse(started, [Answer("ESC", GIVEN_UP)])
+    return _Play(started, rehearsal)
+
+
+def _judged(place: Site, plays: Sequence[_Play]) -> tuple[Verdict, ...]:
+    return tuple(judged(place.store, one.started.workflow, one.rehearsal) for one in plays)
+
+
+def _report(order: Order, planned: Plan, place: Site) -> Report:
+    """What the injurer and the agents wrote down."""
+    injurer = place.injurer
+    executions = [one for one in place.executions() if one.ticket.startswith(INJURED)]
+    return Report(
+        order=order,
+        verdicts=(),
+        left_alone=(),
+        planned=Counter(injury.value for injury in planned.values()),
+        done=Counter(wound.injury.value for wound in injurer.wounds),
+        executions=len(executions),
+        repeated=len(executions) - len({execution.ticket for execution in executions}),
+        unexplained=tuple(unexplained(executions, injurer.wounds, injurer.takeovers, injurer.host_of)),
+        surplus=injurer.answers.total() - injurer.answers["ok"],
+        undisturbed_seconds=0.0,
+        injured_seconds=0.0,
+    )

@@ -1,0 +1,192 @@
+"""What a chaos run runs: a Redis of its own and two supervisors, each of which can be killed, stopped and started.
+
+Everything ends with the process that made it, however that dies: supervisors by their lifeline, Redis by the shell
+above it, which kills it when its standard input closes.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final
+
+import redis
+
+from fixloop.errors import InfrastructureError
+from fixloop.redis_binary import server_binary
+from fixloop.serving import supervisor
+from fixloop.settings import RedisUrls
+
+__all__ = ["Host", "RedisServer", "is_running"]
+
+START_SECONDS: Final = 10.0
+MEMORY: Final = "1gb"
+# Its process id first; then until the input ends. It is reaped after that only, so the id stays its own.
+_GUARDED: Final = '"$@" & echo $!; read -r _; kill -9 $! 2>/dev/null; wait'
+
+
+class RedisServer:
+    """An append-only Redis on a Unix socket, started as often as it is killed."""
+
+    def __init__(self, folder: Path, sockets: Path) -> None:
+        self.socket = sockets / "redis.sock"
+        self._folder = folder
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._pid = 0
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.socket}"
+
+    def start(self) -> None:
+        """Start it; `answers` says when it is there."""
+        with (self._folder / "redis.log").open("ab") as log:
+            self._guard = subprocess.Popen(
+                ["/bin/sh", "-c", _GUARDED, "redis", *self._command()],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        if self._guard.stdout is None:
+            raise InfrastructureError("redis-server has no output to read its process id from")
+        self._pid = int(self._guard.stdout.readline())
+
+    def _command(self) -> list[str]:
+        place = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self._folder)]
+        # While a background sync is slow, `everysec` writes late, and a kill would lose what was acknowledged.
+        durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
+        bounded = ["--maxmemory", MEMORY, "--maxmemory-policy", "noeviction"]
+        log = ["--logfile", str(self._folder / "redis.log"), "--daemonize", "no"]
+        return [str(server_binary()[0]), *place, *durable, *bounded, *log]
+
+    def answers(self) -> bool:
+        """Whether it serves."""
+        client = redis.Redis(unix_socket_path=str(self.socket), socket_timeout=1.0)
+        try:
+            return bool(client.ping())
+        except redis.RedisError:
+            return False
+        finally:
+            client.close()
+
+    def wait(self) -> None:
+        """
+        Return when it serves.
+
+        Raises:
+            InfrastructureError: it does not, in 10 s.
+        """
+        give_up = time.monotonic() + START_SECONDS
+        while not self.answers():
+            if time.monotonic() > give_up:
+                raise InfrastructureError(
+                    f"redis-server did not start within {START_SECONDS:.0f} s; see {self._folder}/redis.log"
+                )
+            time.sleep(0.02)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Stop it or let it go on."""
+        os.kill(self._pid, number)
+
+    def kill(self) -> None:
+        """`kill -9`; returns when it is gone."""
+        if self._guard is not None:
+            self._guard.communicate()
+            self._guard = None
+
+
+class Host:
+    """A `fixloop worker` with everything below it, as one machine would run it."""
+
+    def __init__(
+        self, name: str, folder: Path, socket: Path, *, concurrency: int, environment: Mapping[str, str]
+    ) -> None:
+        self.name = name
+        self.socket = socket
+        self._options = {"concurrency": concurrency}
+        self._environment = environment
+        self._log = folder / f"{name}.log"
+        self._running = ExitStack()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_over = False
+
+    def start(self) -> None:
+        """Start its supervisor, unless it runs or was stopped."""
+        if self._is_over or (self._process is not None and self._process.poll() is None):
+            return
+        urls = RedisUrls(broker=f"unix://{self.socket}", state=f"unix://{self.socket}")
+        self._process = self._running.enter_context(
+            supervisor(urls, self._options, log=self._log, environment=self._environment)
+        )
+
+    def tend(self) -> bool:
+        """Start it again if it ended by itself, as a service manager would; whether it had."""
+        if self._process is None or self._process.poll() is None:
+            return False
+        self._running.close()
+        self.start()
+        return True
+
+    def stop(self) -> None:
+        """End it for good, and at once: there is nothing to drain any more."""
+        self._is_over = True
+        self.kill()
+
+    def kill(self) -> set[int]:
+        """`kill -9` of the supervisor and of all that it started, at once; their process ids."""
+        if self._process is None:
+            return set()
+        found = {self._process.pid, *self.roles()}
+        for pid in found:
+            kill(pid, signal.SIGKILL)
+        self._process.wait()
+        self._running.close()
+        self._process = None
+        return found
+
+    def roles(self) -> dict[int, str]:
+        """What runs below the supervisor: `sweep`, `control`, `work`, and `worker` below that."""
+        if self._process is None:
+            return {}
+        parents = _parents()
+        mains = {pid for pid, parent in parents.items() if parent == self._process.pid}
+        roles = {pid: _role(pid) for pid in mains}
+        return roles | {pid: "worker" for pid, parent in parents.items() if roles.get(parent) == "work"}
+
+    def find(self, role: str) -> list[int]:
+        """The processes of a role."""
+        return sorted(pid for pid, named in self.roles().items() if named == role)
+
+
+def kill(pid: int, number: signal.Signals) -> None:
+    """Signal a process that may be gone."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def _parents() -> dict[int, int]:
+    found = {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit():
+                found[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    return found
+
+
+def _role(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    return words[2].decode() if len(words) > 2 else ""

@@ -1,0 +1,163 @@
+"""A relay between workers and Redis: a Unix socket for each host, whose traffic a witness sees and may change.
+
+The socket's peer is known by its process id, so that a claim, a commit or a hint on the wire says which process is at
+which boundary, without a word of that in the worker itself. The relay forwards bytes; what they mean is the
+witness' business.
+"""
+
+import asyncio
+import contextlib
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+import hiredis
+
+from fixloop.testing.wire import Request, Requests
+
+__all__ = ["Cut", "Link", "Relay", "Witness"]
+
+CHUNK: Final = 1 << 16
+
+
+class Cut(Exception):
+    """The connection ends here: nothing more is passed on."""
+
+
+class Link:
+    """One connection of a worker's process."""
+
+    def __init__(self, host: str, pid: int) -> None:
+        self.host = host
+        self.pid = pid
+        self.unanswered: list[Request] = []
+        """Sent, and without their reply."""
+        self.pops = False
+        """Whether it waits for messages."""
+
+
+class Witness(Protocol):
+    """Whoever watches the links; what it says stands before anything moves on."""
+
+    def sent(self, link: Link, requests: list[Request], data: bytes) -> tuple[bytes, bytes]:
+        """
+        Before requests reach Redis.
+
+        Returns:
+            What is passed on to Redis, and what the client is answered at once.
+
+        Raises:
+            Cut: neither, ever.
+        """
+
+    def answered(self, link: Link, data: bytes) -> bytes:
+        """
+        Before an answer reaches the client; `link.unanswered` are the requests it is for.
+
+        Returns:
+            What is passed on.
+
+        Raises:
+            Cut: nothing, ever.
+        """
+
+
+class Relay:
+    """The sockets of all hosts, in front of one Redis."""
+
+    def __init__(self, redis_socket: Path, witness: Witness) -> None:
+        self._redis = redis_socket
+        self._witness = witness
+        self._servers: list[asyncio.Server] = []
+        self._open: dict[asyncio.StreamWriter, Link] = {}
+        self._refused: set[str] = set()
+
+    async def listen(self, host: str, path: Path) -> None:
+        """Take connections of `host` at `path`."""
+        self._servers.append(await asyncio.start_unix_server(self._taker(host), path, limit=CHUNK))
+
+    def cut(self, host: str) -> None:
+        """End all connections of `host`, and refuse new ones until it is mended."""
+        self._refused.add(host)
+        for writer, link in list(self._open.items()):
+            if link.host == host:
+                writer.transport.abort()
+
+    def mend(self, host: str) -> None:
+        """Take connections of `host` again."""
+        self._refused.discard(host)
+
+    async def close(self) -> None:
+        """End everything."""
+        for server in self._servers:
+            server.close()
+        for writer in list(self._open):
+            writer.transport.abort()
+        while self._open:
+            await asyncio.sleep(0.01)
+
+    def _taker(self, host: str) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+        async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            link = Link(host, _peer(writer))
+            self._open[writer] = link
+            try:
+                if host not in self._refused:
+                    await self._join(link, reader, writer)
+            except (OSError, Cut):
+                pass
+            finally:
+                writer.transport.abort()
+                self._open.pop(writer, None)
+
+        return take
+
+    async def _join(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_redis, to_redis = await asyncio.open_unix_connection(self._redis, limit=CHUNK)
+        ways = [
+            asyncio.ensure_future(self._requests(link, reader, to_redis, writer)),
+            asyncio.ensure_future(self._answers(link, from_redis, writer)),
+        ]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            to_redis.transport.abort()
+            for way in ways:
+                way.cancel()
+                with contextlib.suppress(OSError, Cut, asyncio.CancelledError, hiredis.ProtocolError):
+                    await way
+
+    async def _requests(
+        self,
+        link: Link,
+        reader: asyncio.StreamReader,
+        to_redis: asyncio.StreamWriter,
+        to_client: asyncio.StreamWriter,
+    ) -> None:
+        requests = Requests()
+        while data := await reader.read(CHUNK):
+            found = requests.read(data)
+            passed, answer = self._witness.sent(link, found, data) if found else (data, b"")
+            if passed:
+                to_redis.write(passed)
+                await to_redis.drain()
+            if answer:
+                to_client.write(answer)
+
+    async def _answers(
+        self, link: Link, from_redis: asyncio.StreamReader, to_client: asyncio.StreamWriter
+    ) -> None:
+        while data := await from_redis.read(CHUNK):
+            if link.unanswered or link.pops:
+                data = self._witness.answered(link, data)
+            if data:
+                to_client.write(data)
+                await to_client.drain()
+
+
+def _peer(writer: asyncio.StreamWriter) -> int:
+    """The process at the other end."""
+    connected: socket.socket = writer.get_extra_info("socket")
+    credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", credentials)[0])

@@ -1,0 +1,93 @@
+"""What scripted agents do, as a line of text: the feature's name, one word for each run of a specialist.
+
+The last word goes on for ever:
+
+    scripted 3 1 0                     run 1 fails with three failures, run 2 with one, run 3 passes
+    ab c -                             run 1 fails with a and b, run 2 with c, run 3 passes
+    security: a -; unit-test: - b -    each specialist by itself; one that is not named passes
+    !a -                               the first attempt of run 1 raises, the second fails with a; `!` raises always
+    #a -                               run 1 kills its own process once, then fails with a; `#` kills it always
+    a~2 -                              run 1 takes 2 seconds, or until it is cancelled
+    a b -; fix: fail gone ok           what the fixer does in each attempt to answer a request
+
+A confirmation of run n reads word n + 1: that is the run it becomes if it fails. The fixer's words: `ok` changes the
+tree, `same` says that it changed nothing, `lie` says that it mended all and changed nothing, `fail` ends without a
+fix, `gone` cannot be started, `bad` answers what does not fit, `blocked` cannot go on, `silent` never answers; `!`,
+`#` and `~2` as above.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from fixloop.errors import UsageError
+from fixloop.protocol.specialists import specialist
+
+__all__ = ["Script", "Word", "script_of"]
+
+FIX: Final = "fix"
+_AFFIXED: Final = r"(?P<raises>!*)(?P<dies>#*)(?P<what>{})(?:~(?P<seconds>\d+(?:\.\d+)?))?"
+_RUN: Final = re.compile(_AFFIXED.format(r"-|\d+|[A-Za-z]+|"))
+_ANSWER: Final = re.compile(_AFFIXED.format(r"ok|same|lie|fail|gone|bad|blocked|silent|"))
+
+
+class Word(NamedTuple):
+    """What one run, or one attempt of the fixer, does."""
+
+    what: str
+    """Letters or a number of failures, `-` for a pass, or a word of the fixer."""
+    raises: float = 0
+    """So many attempts raise."""
+    dies: float = 0
+    """So many deaths come before."""
+    seconds: float = 0.0
+
+
+class Script(NamedTuple):
+    """What a feature's name says, by the name of a specialist, `fix`, or nothing for all others."""
+
+    clauses: Mapping[str, tuple[Word, ...]]
+
+    def run(self, name: str, number: int) -> Word:
+        """The word for run `number` of specialist `name`."""
+        return self._word(self.clauses.get(name) or self.clauses.get(""), number, "-")
+
+    def answer(self, attempt: int) -> Word:
+        """The word for the fixer's attempt `attempt` to answer a request."""
+        return self._word(self.clauses.get(FIX), attempt, "ok")
+
+    def _word(self, words: tuple[Word, ...] | None, number: int, otherwise: str) -> Word:
+        return words[min(number, len(words)) - 1] if words else Word(otherwise)
+
+
+def script_of(name: str) -> Script:
+    """
+    The script in a feature's name.
+
+    Raises:
+        UsageError: a word of it means nothing, or a clause is of no specialist.
+    """
+    clauses = {}
+    for clause in name.split(";"):
+        target, _, words = clause.rpartition(":")
+        key = target.strip()
+        if key and key != FIX:
+            key = specialist(key).name
+        clauses[key] = tuple(_word(word, key) for word in words.split() if word != "scripted")
+    return Script(clauses)
+
+
+def _word(text: str, target: str) -> Word:
+    match = (_ANSWER if target == FIX else _RUN).fullmatch(text)
+    if match is None:
+        raise UsageError(
+            f"{text!r} is no word of a script for {target or 'a specialist'}; see fixloop.testing"
+        )
+    what = match["what"]
+    endless = float("inf") if not what else 0.0
+    return Word(
+        what=what or ("ok" if target == FIX else "-"),
+        raises=len(match["raises"]) and (endless or len(match["raises"])),
+        dies=len(match["dies"]) and (endless or len(match["dies"])),
+        seconds=float(match["seconds"] or 0),
+    )

@@ -1,0 +1,143 @@
+"""What came of a chaos run: every workflow compared with its rehearsal, every second execution with the injuries."""
+
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.commands.replaying import audit
+from fixloop.engine import load_state
+from fixloop.history import said
+from fixloop.protocol.outcome import Transition
+from fixloop.store.contract import Store
+from fixloop.store.limits import LEASE_SECONDS
+from fixloop.testing.undisturbed import Rehearsal, told
+from fixloop.testing.wounds import Takeover, Wound
+
+__all__ = ["Execution", "Verdict", "executions_in", "judged", "unexplained"]
+
+AFTERMATH_SECONDS: Final = 15.0
+"""So long after it lost Redis a worker may still die over it: Celery needs up to six seconds, twice."""
+
+
+class Execution(NamedTuple):
+    """One time that an agent began; a line of the file that `FIXLOOP_EXECUTIONS` names."""
+
+    ticket: str
+    fence: int
+    step: str
+    tree: str
+    pid: int
+    at: float
+    """By `time.monotonic()`."""
+
+
+class Verdict(NamedTuple):
+    """One workflow: what is wrong with it, nothing where all is well."""
+
+    workflow: str
+    stuck: bool = False
+    lost: str = ""
+    """How it ended otherwise than undisturbed."""
+    doubled: tuple[str, ...] = ()
+    """Effects that are there twice."""
+    problems: tuple[str, ...] = ()
+    """What its history does not hold up to."""
+    steps: int = 0
+
+    @property
+    def is_well(self) -> bool:
+        return not (self.stuck or self.lost or self.doubled or self.problems)
+
+
+def judged(store: Store, workflow: str, rehearsal: Rehearsal) -> Verdict:
+    """Compare a workflow that should have ended with its rehearsal."""
+    found = store.read(workflow)
+    if found is None:
+        return Verdict(workflow, lost="it is not there")
+    stuck, problems = not found.fields.get("outcome"), audit(store, workflow).problems
+    if stuck or problems:
+        return Verdict(workflow, stuck=stuck, problems=problems)
+    state, entries = load_state(found.snapshot), store.history(workflow)
+    changes = [
+        Transition.model_validate(change) for entry in entries for change in entry.body.get("transitions", ())
+    ]
+    story = told([line.message for line in said(entries)], changes, state)
+    differing = [
+        name for name, one, two in zip(story._fields, story, rehearsal.story, strict=True) if one != two
+    ]
+    return Verdict(
+        workflow,
+        lost=f"other {', '.join(differing)} than undisturbed" if differing else "",
+        doubled=tuple(_doubled([entry.body for entry in entries], rehearsal)),
+        steps=len(entries) - 1,
+    )
+
+
+def _doubled(bodies: Sequence[Mapping[str, object]], rehearsal: Rehearsal) -> Iterable[str]:
+    """Tickets that were committed twice, and fixes that were made more often than undisturbed."""
+    tickets = Counter(_text(body, "by", "ticket") for body in bodies if "by" in body)
+    yield from (f"{ticket} committed {count} times" for ticket, count in tickets.items() if count > 1)
+    made = Counter(
+        (_text(body, "event", "specialist"), _text(body, "event", "completion", "iteration"))
+        for body in bodies
+        if _text(body, "event", "kind") == "fix-completed"
+    )
+    may = Counter((name, str(number)) for name, number in rehearsal.fixes)
+    for (name, number), count in made.items():
+        if count > may[name, number]:
+            yield f"fix of {name} run {number} made {count} times"
+
+
+def _text(found: object, *path: str) -> str:
+    for name in path:
+        found = found.get(name, "") if isinstance(found, Mapping) else ""
+    return str(found)
+
+
+def executions_in(path: Path) -> list[Execution]:
+    """What the agents wrote down as they began, in order."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    found = []
+    for line in lines:
+        ticket, fence, step, tree, pid, at = line.split()
+        found.append(Execution(ticket, int(fence), step, tree, int(pid), float(at)))
+    return found
+
+
+def unexplained(
+    executions: Iterable[Execution],
+    wounds: Sequence[Wound],
+    takeovers: Iterable[Takeover],
+    host_of: Mapping[int, str],
+) -> list[Execution]:
+    """The executions of a ticket after its first for which no injury of the worker before is to blame."""
+    living = {(one.ticket, one.pid) for one in takeovers if one.alive}
+    by_ticket: dict[str, list[Execution]] = defaultdict(list)
+    for execution in executions:
+        by_ticket[execution.ticket].append(execution)
+    return [
+        again
+        for runs in by_ticket.values()
+        for before, again in pairwise(runs)
+        if not any(_hit(wound, before, again.at, host_of, living) for wound in wounds)
+    ]
+
+
+def _hit(
+    wound: Wound,
+    before: Execution,
+    until: float,
+    host_of: Mapping[int, str],
+    living: Container[tuple[str, int]],
+) -> bool:
+    """Whether an injury before `until` may have ended an execution."""
+    if wound.began > until:
+        return False
+    if before.pid in wound.pids:
+        return wound.ended >= before.at
+    # Whoever lives through a loss of Redis that is shorter than its lease keeps its ticket.
+    lived = (before.ticket, before.pid) in living
+    cut_off = host_of.get(before.pid) in wound.hosts and wound.ended + AFTERMATH_SECONDS >= before.at
+    return cut_off and (not lived or wound.ended - wound.began >= LEASE_SECONDS)

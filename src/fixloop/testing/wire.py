@@ -1,0 +1,127 @@
+"""What passes between a worker and Redis, as far as a chaos run has to understand it: claims, commits and hints.
+
+Reads requests as RESP, whole commands only; everything else passes unread. Knows the scripts by their digests and
+the messages by kombu's JSON, and nothing of what a step means.
+"""
+
+import json
+import re
+import uuid
+from collections.abc import Iterable, Iterator
+from hashlib import sha1
+from typing import Any, Final, Literal, NamedTuple
+
+import hiredis
+
+from fixloop.store.scripts import source
+
+__all__ = [
+    "NOTHING_TAKEN",
+    "PUSHED",
+    "Request",
+    "Requests",
+    "answer_to",
+    "encoded",
+    "step_of",
+    "ticket_in",
+    "twice",
+]
+
+PUSHED: Final = b":1\r\n"
+"""What Redis says when it has taken one message."""
+NOTHING_TAKEN: Final = b"*-1\r\n"
+"""What Redis says to a client that waited for a message in vain."""
+
+_SCRIPTS: Final[dict[bytes, Literal["claim", "commit"]]] = {
+    sha1(source("claim").encode(), usedforsecurity=False).hexdigest().encode(): "claim",
+    sha1(source("commit").encode(), usedforsecurity=False).hexdigest().encode(): "commit",
+}
+_STEP: Final = re.compile(r"[0-9a-f]{8}-\d+-\d+\.[a-z0-9-]+\.([a-z]+)\.\d+\.\d+(\.e\d+)?")
+_STATUS: Final = re.compile(rb"\*\d+\r\n\$\d+\r\n([a-z]+)\r\n")
+
+
+class Request(NamedTuple):
+    """One command that matters."""
+
+    kind: Literal["claim", "commit", "hint", "pop", "unacked"]
+    ticket: str = ""
+    words: tuple[bytes, ...] = ()
+    """The command itself."""
+
+
+class Requests:
+    """The commands in what one client sends."""
+
+    def __init__(self) -> None:
+        self._reader = hiredis.Reader()
+
+    def read(self, data: bytes) -> list[Request]:
+        """Those that matter and are complete with `data`, in order."""
+        self._reader.feed(data)
+        return [request for words in self._complete() if (request := _request(words)) is not None]
+
+    def _complete(self) -> Iterator[Any]:
+        while (words := self._reader.gets()) is not False:
+            yield words
+
+
+def _request(words: Any) -> Request | None:
+    if not isinstance(words, list) or not words:
+        return None
+    name = words[0]
+    if name == b"EVALSHA":
+        return _of_script(words)
+    if name == b"LPUSH":
+        return Request("hint", _of_message(words[2]), tuple(words))
+    if name == b"BRPOP":
+        return Request("pop")
+    if name == b"HSET" and words[1] == b"unacked":
+        return Request("unacked", _of_message(words[3]))
+    return None
+
+
+def _of_script(words: list[Any]) -> Request | None:
+    kind = _SCRIPTS.get(words[1])
+    if kind is None:
+        return None
+    first = words[3 + int(words[2])]
+    return Request(kind, str(json.loads(first)["ticket"]) if kind == "commit" else first.decode())
+
+
+def _of_message(data: bytes) -> str:
+    """The ticket that a message offers; a message in `unacked` stands in a list with where it came from."""
+    message = json.loads(data)
+    if isinstance(message, list):
+        message = message[0]
+    headers = message.get("headers", {}) if isinstance(message, dict) else {}
+    return str(headers.get("id", ""))
+
+
+def answer_to(reply: bytes) -> str:
+    """The status that a claim or a commit was answered with; empty for an error."""
+    found = _STATUS.match(reply)
+    return found[1].decode() if found else ""
+
+
+def step_of(ticket: str) -> str:
+    """The step that a ticket's id is for; empty when it is no ticket's."""
+    found = _STEP.fullmatch(ticket)
+    return found[1] if found else ""
+
+
+def ticket_in(data: bytes, tickets: Iterable[str]) -> str:
+    """The one of `tickets` that a message in `data` offers; empty when none does."""
+    return next((ticket for ticket in tickets if f'"id": "{ticket}"'.encode() in data), "")
+
+
+def twice(request: Request) -> tuple[bytes, ...]:
+    """The command that sends a copy of a hint, as a message of its own."""
+    name, queue, data = request.words
+    message = json.loads(data)
+    message["properties"]["delivery_tag"] = str(uuid.uuid4())
+    return name, queue, json.dumps(message).encode()
+
+
+def encoded(words: tuple[bytes, ...]) -> bytes:
+    """A command as a client sends it."""
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)

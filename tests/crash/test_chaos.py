@@ -1,0 +1,62 @@
+"""`fixloop chaos` as a user runs it, short: real workers, real injuries, nothing lost and nothing left running."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+CONSOLE = Path(sys.executable).with_name("fixloop")
+SECONDS = 240
+"""For a machine that is busy with other tests; alone it takes 25."""
+
+
+def chaos(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [CONSOLE, "chaos", *words], capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+
+
+@pytest.mark.proves("S30", "R7", "R8", "K40")
+def test_nothing_is_lost_doubled_or_stuck_whatever_is_injured(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+
+    ended = chaos("--workflows", "12", "--kills", "8", "--seed", "2", "--keep", str(kept))
+
+    assert ended.returncode == 0, f"{ended.stdout}{ended.stderr}{logs(kept)}"
+    assert ended.stdout.splitlines()[-1] == (
+        "chaos: 0 lost, 0 doubled, 0 unexplained, 0 stuck, 12 of 12 histories verify (seed 2)"
+    )
+    done = [json.loads(line) for line in (kept / "injuries").read_text().splitlines()]
+    assert {"supervisor and all its children killed", "Redis frozen"} <= {one["injury"] for one in done}
+    assert running(kept) == []
+
+
+@pytest.mark.proves("S30")
+def test_a_folder_that_is_there_is_not_written_into(tmp_path: Path) -> None:
+    ended = chaos("--keep", str(tmp_path))
+
+    assert ended.returncode == 2
+    assert "name a folder that is not there" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def logs(folder: Path) -> str:
+    return "".join(f"\n== {path.name}\n{path.read_text()[-3000:]}" for path in sorted(folder.glob("*.log")))
+
+
+def running(folder: Path) -> list[str]:
+    """Processes that carry the folder's name in their command or environment."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            told = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if process.name.isdigit() and os.fsencode(folder) in told:
+            found.append(process.name)
+    return found

@@ -1,0 +1,54 @@
+"""The plan of a chaos run: seeded, of every kind, at places where the injury makes sense."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fixloop.errors import UsageError
+from fixloop.testing.plan import Boundary, Injury, is_place, plan
+
+TICKETS = {"validate": 60, "report": 80, "fix": 90, "recheck": 80, "confirm": 20}
+
+
+def test_the_same_seed_makes_the_same_plan_and_another_seed_another() -> None:
+    assert plan(1, 40, TICKETS) == plan(1, 40, TICKETS)
+    assert plan(1, 40, TICKETS) != plan(2, 40, TICKETS)
+
+
+@given(seed=st.integers(), injuries=st.integers(0, 120))
+def test_each_injury_has_an_occasion_of_its_own_where_it_makes_sense(seed: int, injuries: int) -> None:
+    made = plan(seed, injuries, TICKETS)
+
+    assert len(made) == injuries
+    for occasion, injury in made.items():
+        assert is_place(injury, occasion.step, occasion.boundary)
+        assert 1 <= occasion.number <= TICKETS[occasion.step]
+
+
+@given(seed=st.integers())
+def test_no_kind_of_injury_is_left_out_of_a_long_enough_plan(seed: int) -> None:
+    assert set(plan(seed, len(Injury), TICKETS).values()) == set(Injury)
+
+
+def test_work_processes_are_killed_at_every_boundary() -> None:
+    killed = Counter(
+        occasion.boundary
+        for seed in range(40)
+        for occasion, injury in plan(seed, 40, TICKETS).items()
+        if injury is Injury.KILL_WORKER
+    )
+
+    assert set(killed) == set(Boundary)
+
+
+def test_a_report_has_no_midst_and_the_first_hint_is_the_callers() -> None:
+    assert not any(is_place(injury, "report", Boundary.MID_WORK) for injury in Injury)
+    assert not any(is_place(injury, "validate", Boundary.BEFORE_HINT) for injury in Injury)
+
+
+@pytest.mark.parametrize("tickets", [{}, {"fix": 3}])
+def test_more_injuries_than_there_are_places_for_are_refused(tickets: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="take more workflows"):
+        plan(1, 60, tickets)

@@ -1,0 +1,145 @@
+"""What counts as lost, doubled, stuck and unexplained: each check of a chaos run fails where it should."""
+
+from typing import Any
+
+import pytest
+
+from fixloop.protocol.events import WorkflowStarted
+from fixloop.store.contract import Store
+from fixloop.testing import Rehearsal, rehearse
+from fixloop.testing.plan import Boundary, Injury
+from fixloop.testing.verdict import Execution, executions_in, judged, unexplained
+from fixloop.testing.wounds import Takeover, Wound
+from tests.contract.world import MemoryWorld
+from tests.unit.command_stage import Agents
+
+TICKET = "0a1b2c3d-47-1.test-runner.fix.1.1"
+HOSTS = {10: "host-1", 20: "host-2"}
+
+
+def played(script: str = "a -", steps: int = 100) -> tuple[MemoryWorld, str, Rehearsal]:
+    """A workflow that ran, and what it should have come to."""
+    world = MemoryWorld()
+    agents = Agents(world.store)
+    workflow = agents.start(script=script)
+    agents.run(workflow, steps)
+    return world, workflow, rehearse(started(world.store, workflow))
+
+
+def started(store: Store, workflow: str) -> WorkflowStarted:
+    return WorkflowStarted.model_validate(store.history(workflow)[0].body["event"])
+
+
+def test_a_workflow_that_went_as_rehearsed_is_well() -> None:
+    world, workflow, rehearsal = played()
+
+    found = judged(world.store, workflow, rehearsal)
+
+    assert found.is_well
+    assert found.steps == 4
+
+
+def test_a_workflow_that_is_not_there_is_lost() -> None:
+    _, workflow, rehearsal = played()
+
+    assert judged(MemoryWorld().store, workflow, rehearsal).lost == "it is not there"
+
+
+def test_a_workflow_that_ended_otherwise_is_lost() -> None:
+    world, workflow, _ = played("a -")
+    other = started(world.store, workflow).model_copy(update={"name": "a b -"})
+
+    found = judged(world.store, workflow, rehearse(other))
+
+    assert found.lost.startswith("other lines, changes, statuses")
+    assert not found.is_well
+
+
+def test_a_workflow_that_has_not_ended_is_stuck() -> None:
+    world, workflow, rehearsal = played(steps=2)
+
+    found = judged(world.store, workflow, rehearsal)
+
+    assert found.stuck
+    assert not found.is_well
+
+
+def test_a_history_that_was_changed_does_not_verify() -> None:
+    world, workflow, rehearsal = played()
+    world.put_entries(workflow, world.entries(workflow)[:-1])
+
+    found = judged(world.store, workflow, rehearsal)
+
+    assert found.problems
+    assert not found.is_well
+
+
+def test_a_fix_that_was_made_more_often_than_rehearsed_is_doubled() -> None:
+    world, workflow, rehearsal = played()
+
+    found = judged(world.store, workflow, rehearsal._replace(fixes=()))
+
+    assert found.doubled == ("fix of test-runner run 1 made 1 times",)
+
+
+def execution(pid: int, at: float, fence: int) -> Execution:
+    return Execution(TICKET, fence, "fix", "tree-0", pid, at)
+
+
+def wound(injury: Injury = Injury.KILL_WORKER, **more: Any) -> Wound:
+    told: dict[str, Any] = {"hosts": (), "pids": frozenset(), "began": 5.0, "ended": 5.0}
+    return Wound(injury, TICKET, Boundary.MID_WORK, **{**told, **more})
+
+
+TWICE = [execution(10, 4.0, 1), execution(20, 7.0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("wounds", "takeovers"),
+    [
+        ([wound(pids=frozenset({10}))], []),
+        (
+            [wound(Injury.BLIP_REDIS, hosts=("host-1", "host-2"), ended=6.0)],
+            [Takeover(TICKET, 10, alive=False)],
+        ),
+        ([wound(Injury.CUT_NETWORK, hosts=("host-1",), ended=16.0)], [Takeover(TICKET, 10, alive=True)]),
+    ],
+    ids=["its process was killed", "it died over Redis", "it was cut off for longer than a lease"],
+)
+def test_a_second_execution_is_explained_by_an_injury_of_the_first(
+    wounds: list[Wound], takeovers: list[Takeover]
+) -> None:
+    assert unexplained(TWICE, wounds, takeovers, HOSTS) == []
+
+
+@pytest.mark.parametrize(
+    ("wounds", "takeovers"),
+    [
+        ([], []),
+        ([wound(pids=frozenset({20}))], []),
+        ([wound(pids=frozenset({10}), began=8.0, ended=8.0)], []),
+        ([wound(pids=frozenset({10}), began=3.0, ended=3.5)], []),
+        ([wound(Injury.CUT_NETWORK, hosts=("host-2",), ended=16.0)], []),
+        ([wound(Injury.BLIP_REDIS, hosts=("host-1",), ended=6.0)], [Takeover(TICKET, 10, alive=True)]),
+        ([wound(Injury.LOSE_CLAIM_REPLY)], []),
+    ],
+    ids=[
+        "nothing happened",
+        "another process was killed",
+        "it was killed later",
+        "it was stopped and went on before",
+        "another host was cut off",
+        "it lived through a short loss",
+        "only a reply was lost",
+    ],
+)
+def test_nothing_else_explains_one(wounds: list[Wound], takeovers: list[Takeover]) -> None:
+    assert unexplained(TWICE, wounds, takeovers, HOSTS) == [TWICE[1]]
+
+
+def test_executions_are_read_as_the_crew_wrote_them(tmp_path: Any) -> None:
+    path = tmp_path / "executions"
+    path.write_text(f"{TICKET} 7 fix tree-0 10 4.000\n")
+
+    assert executions_in(path) == [execution(10, 4.0, 7)]
+    assert executions_in(tmp_path / "none") == []

@@ -1,0 +1,81 @@
+"""What a chaos run understands of the traffic between a worker and Redis."""
+
+import json
+from hashlib import sha1
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fixloop.store.scripts import source
+from fixloop.testing.wire import Request, Requests, answer_to, encoded, step_of, ticket_in, twice
+
+TICKET = "d15a57e2-5-1.security.recheck.2.1"
+MESSAGE = {"body": "W10=", "headers": {"id": TICKET}, "properties": {"delivery_tag": "one"}}
+PUSH = (b"LPUSH", b"fixloop.security", json.dumps(MESSAGE).encode())
+
+
+@pytest.mark.parametrize(
+    ("ticket", "step"),
+    [
+        (TICKET, "recheck"),
+        ("d15a57e2-5-1.security.confirm.2.1.e2", "confirm"),
+        ("6c1f1a0e-7d39-4a3c-9a6c-3b0d8d9a4f10", ""),
+        ("", ""),
+    ],
+)
+def test_a_tickets_id_says_its_step(ticket: str, step: str) -> None:
+    assert step_of(ticket) == step
+
+
+@given(st.lists(st.integers(0, 300), max_size=6))
+def test_a_command_is_read_however_it_was_cut_into_pieces(cuts: list[int]) -> None:
+    data, requests = encoded((b"PING",)) + encoded(PUSH), Requests()
+    edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+
+    found = [one for begin, end in pairwise(edges) for one in requests.read(data[begin:end])]
+
+    assert found == [Request("hint", TICKET, PUSH)]
+
+
+def test_the_scripts_are_known_by_their_digests() -> None:
+    claim = sha1(source("claim").encode()).hexdigest().encode()
+    read = sha1(source("read").encode()).hexdigest().encode()
+
+    found = Requests().read(
+        encoded((b"EVALSHA", claim, b"1", b"key", TICKET.encode(), b"me"))
+        + encoded((b"EVALSHA", read, b"1", b"key"))
+    )
+
+    assert [(one.kind, one.ticket) for one in found] == [("claim", TICKET)]
+
+
+def test_a_message_in_unacked_is_known_by_its_ticket() -> None:
+    stored = json.dumps([MESSAGE, "", "fixloop.security"]).encode()
+
+    assert Requests().read(encoded((b"HSET", b"unacked", b"tag", stored))) == [Request("unacked", TICKET)]
+
+
+def test_a_copy_is_the_same_message_with_a_tag_of_its_own() -> None:
+    name, queue, data = twice(Request("hint", TICKET, PUSH))
+
+    assert (name, queue) == PUSH[:2]
+    copied = json.loads(data)
+    assert copied["properties"].pop("delivery_tag") != "one"
+    assert copied == {**MESSAGE, "properties": {}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [(b"*2\r\n$2\r\nok\r\n:1\r\n", "ok"), (b"*4\r\n$4\r\nbusy\r\n", "busy"), (b"-NOSCRIPT none\r\n", "")],
+)
+def test_an_answer_begins_with_its_status(reply: bytes, status: str) -> None:
+    assert answer_to(reply) == status
+
+
+def test_the_message_that_is_looked_for_is_found_by_its_own_id_only() -> None:
+    other = json.dumps({"headers": {"root_id": TICKET, "id": "another"}}).encode()
+
+    assert ticket_in(PUSH[2], [TICKET]) == TICKET
+    assert ticket_in(other, [TICKET]) == ""

@@ -1,0 +1,67 @@
+"""What `fixloop chaos` prints of a run, and when it says that something is wrong."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from fixloop.commands.chaos import report_lines
+from fixloop.testing.chaos import Order, Report
+from fixloop.testing.verdict import Execution, Verdict
+
+WELL = Verdict("d15a57e2-1-1", steps=4)
+AGAIN = Execution("d15a57e2-1-1.test-runner.fix.1.1", 7, "fix", "tree-0", 10, 4.0)
+LAST = "chaos: 0 lost, 0 doubled, 0 unexplained, 0 stuck, 1 of 1 histories verify (seed 1)"
+
+
+def report(**more: Any) -> Report:
+    told: dict[str, Any] = {
+        "order": Order(1, 10, 1),
+        "verdicts": (WELL,),
+        "left_alone": (WELL,),
+        "planned": Counter({"Redis frozen": 10}),
+        "done": Counter({"Redis frozen": 10}),
+        "executions": 3,
+        "repeated": 0,
+        "unexplained": (),
+        "surplus": 1,
+        "undisturbed_seconds": 1.0,
+        "injured_seconds": 2.0,
+    }
+    return Report(**{**told, **more})
+
+
+def test_a_run_in_which_nothing_went_wrong_ends_well() -> None:
+    assert report().is_well
+    lines = list(report_lines(report()))
+    assert lines[-1] == LAST
+    assert "  10 of 10 × Redis frozen" in lines
+    assert "4 steps, 1 surplus deliveries (0.25 a step)" in lines
+
+
+@pytest.mark.parametrize(
+    ("wrong", "last"),
+    [
+        ({"verdicts": (WELL._replace(lost="it is not there"),)}, LAST.replace("0 lost", "1 lost")),
+        ({"verdicts": (WELL._replace(doubled=("a fix",)),)}, LAST.replace("0 doubled", "1 doubled")),
+        ({"verdicts": (WELL._replace(stuck=True),)}, LAST.replace("0 stuck", "1 stuck")),
+        ({"verdicts": (WELL._replace(problems=("entry 2",)),)}, LAST.replace("1 of 1", "0 of 1")),
+        ({"unexplained": (AGAIN,)}, LAST.replace("0 unexplained", "1 unexplained")),
+        ({"left_alone": (WELL._replace(stuck=True),)}, LAST),
+        ({"done": Counter({"Redis frozen": 8})}, LAST),
+    ],
+)
+def test_each_wrong_is_said_and_ends_badly(wrong: dict[str, Any], last: str) -> None:
+    found = report(**wrong)
+
+    assert not found.is_well
+    lines = list(report_lines(found))
+    assert lines[-1] == last
+    assert lines[-2].startswith("  ")
+
+
+def test_one_injury_in_ten_may_come_too_late() -> None:
+    found = report(done=Counter({"Redis frozen": 9}))
+
+    assert found.is_well
+    assert "  1 injuries were planned for tickets that came too late" in list(report_lines(found))
