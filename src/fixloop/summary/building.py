@@ -13,7 +13,7 @@ from fixloop.store.records import Entry
 from fixloop.summary.bars import bars_of, marks_of
 from fixloop.summary.clean import clean, one_line
 from fixloop.summary.gates import Judged, gates
-from fixloop.summary.intervals import Activity, Interval, Now, intervals
+from fixloop.summary.intervals import Interval, Now, intervals
 from fixloop.summary.model import (
     AtWork,
     ErrorRow,
@@ -22,10 +22,9 @@ from fixloop.summary.model import (
     Phase,
     Standing,
     Summary,
-    Times,
     Totals,
 )
-from fixloop.summary.phases import phases_of
+from fixloop.summary.phases import phases_of, times_of
 from fixloop.summary.recorded import Recorded, recorded
 
 __all__ = ["summarize"]
@@ -77,7 +76,7 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, *, next_comma
         started_at=state.started_at,
         as_of=until,
         ended=state.ended,
-        times=_times(found, entries),
+        times=times_of(found, entries),
         totals=_totals(phases, escalations, errors, entries),
         gates=gates(state, _judged(entries)),
         phases=phases,
@@ -118,23 +117,6 @@ def _sentence(state: State) -> str:
         return one_line(f"{where}, is paused by {state.held.by}{because}.")
     turn = {"agent": "waits for the main agent's fix", "person": "waits for a person"}
     return f"{where}, {turn.get(state.owner, f'is {active.status}')}."
-
-
-def _times(found: Sequence[Interval], entries: Sequence[Recorded]) -> Times:
-    spent = {activity: 0.0 for activity in Activity}
-    for interval in found:
-        spent[interval.activity] += interval.seconds
-    away = sum(interval.away_seconds for interval in found)
-    runs = [entry.run for entry in entries]
-    return Times(
-        total=sum(spent.values()) + away,
-        checks=spent[Activity.CHECKS],
-        agent=spent[Activity.AGENT],
-        person=spent[Activity.PERSON],
-        away=away,
-        engine=spent[Activity.ENGINE],
-        commands=sum(evidence.duration_seconds for run in runs if run for evidence in run.evidence),
-    )
 
 
 def _totals(

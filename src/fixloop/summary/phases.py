@@ -14,7 +14,7 @@ from fixloop.summary.intervals import Activity, Interval
 from fixloop.summary.model import Confirmation, Finding, FixRow, Phase, RunRow, Times
 from fixloop.summary.recorded import Recorded
 
-__all__ = ["ended_runs", "phases_of"]
+__all__ = ["EndedRun", "ended_runs", "phases_of", "times_of"]
 
 _RESULTS: Final = {
     Status.PENDING: "not reached",
@@ -83,7 +83,7 @@ def _phase(
         iterations=entry.iteration if entry.applicable else 0,
         max_iterations=entry.max_iterations,
         history=analysis.history(entry.runs),
-        times=_times(own_intervals, [entries[run.entry] for run in own]),
+        times=times_of(own_intervals, [entries[run.entry] for run in own]),
         runs=tuple(_rows(entry, own, by_end)),
         fixes=tuple(_fixes(entry.name, entries)),
         confirmations=tuple(_confirmations(own, entries, by_end)),
@@ -107,7 +107,8 @@ def _pattern(entry: SpecialistState, window: int | None) -> str:
     return one_line(diagnosis.pattern(entry, Reason.MAX_ITERATIONS, window), 1000) if stands else ""
 
 
-def _times(found: Iterable[Interval], ended: Iterable[Recorded]) -> Times:
+def times_of(found: Iterable[Interval], ended: Iterable[Recorded]) -> Times:
+    """Where the time of these stretches went; the commands are those of the runs that `ended`."""
     spent = dict.fromkeys(Activity, 0.0)
     away = 0.0
     for interval in found:
