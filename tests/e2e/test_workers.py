@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from fixloop.errors import RefusedError
 from fixloop.protocol.events import DecisionMade, FixCompleted, ManualFixDone
 from fixloop.protocol.messages import Decision, Escalation, Reason
 from fixloop.protocol.state import Completion
@@ -209,6 +210,48 @@ def test_s11_a_bad_answer_is_asked_for_again(deployment: Deployment) -> None:
     assert story.outcome == "success"
 
 
+@pytest.mark.proves("A71", "G2", "K27", "S11")
+def test_s11_a_second_bad_answer_escalates(deployment: Deployment) -> None:
+    story = played(deployment, "a -; fix: bad bad", issue=112)
+
+    assert sum(line.message_id.startswith("PVN-") for line in story.lines) == 1
+    assert last_escalation(deployment, 112).reason is Reason.INVALID_RESPONSE
+
+
+@pytest.mark.proves("A8", "A71", "S11")
+def test_s11_a_completion_of_another_request_is_an_invalid_response(deployment: Deployment) -> None:
+    wrong, right = Answer("VFR", fix_of(3)), Answer("PVN", fix_of(1))
+
+    story = played(deployment, "a -", wrong, right, issue=113, fixer="outside")
+
+    assert story.outcome == "success"
+    assert story.lines[-1].run == "2/5"
+
+
+@pytest.mark.proves("K20", "A69", "S12")
+def test_s12_a_second_decision_is_refused_and_told(deployment: Deployment) -> None:
+    extended = Answer("ESC", DecisionMade(decision=Decision.EXTEND, iterations=1))
+    played(deployment, "abcde abcd abc ab a -", extended, issue=121)
+
+    with pytest.raises(RefusedError):
+        deployment.engine.apply(workflow(121), DecisionMade(decision=Decision.SKIP), operation="second")
+
+    assert [e["refused"] for e in deployment.events(workflow(121)) if e["kind"] == "event-refused"] == [
+        "decision-made"
+    ]
+
+
+@pytest.mark.proves("K20", "A8", "S13")
+def test_s13_a_fix_after_an_abort_changes_nothing(deployment: Deployment) -> None:
+    aborted = Answer("ESC", DecisionMade(decision=Decision.ABORT))
+    before = played(deployment, SHRINKING, aborted, issue=133)
+
+    with pytest.raises(RefusedError):
+        deployment.engine.apply(workflow(133), fix_of(5), operation="late")
+
+    assert deployment.story(workflow(133)) == before
+
+
 @pytest.mark.proves("K35")
 def test_a_fixer_that_lies_gets_into_a_deadlock(deployment: Deployment) -> None:
     story = played(deployment, "a; fix: lie", issue=35)
@@ -285,6 +328,14 @@ def by_hand() -> tuple[Answer, Answer]:
         by="ann", summary="by hand", files=("a.py",), tip="commit-by-hand", tree="tree-by-hand"
     )
     return Answer("ESC", DecisionMade(decision=Decision.MANUAL_FIX)), Answer("ESC", done)
+
+
+def fix_of(iteration: int) -> FixCompleted:
+    """A completion that answers the request of this run."""
+    completion = Completion(
+        iteration=iteration, by="ann", fixes=("by hand",), files=("a.py",), tip="c", tree="t"
+    )
+    return FixCompleted(specialist="test-runner", completion=completion)
 
 
 def workflow(issue: int) -> str:
