@@ -8,8 +8,8 @@ from fixloop.protocol.events import Cancelled, Continued, FixCompleted, Paused, 
 from fixloop.protocol.messages import Escalation, Reason
 from fixloop.protocol.state import Completion, Limits
 from fixloop.protocol.statuses import Status
+from fixloop.testing.undisturbed import Answer, undisturbed
 from tests.e2e.deployment import ROOT, Deployment, deployed
-from tests.e2e.undisturbed import Answer, undisturbed
 
 pytestmark = pytest.mark.slow
 
