@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.history import recorded
+from fixloop.protocol.delivering import RECEIPT_DEADLINE
 from fixloop.protocol.events import DeadlineReached, Event, EventRefused, WorkflowStarted
 from fixloop.protocol.messages import ORCHESTRATOR
 from fixloop.protocol.moment import Moment
@@ -26,7 +27,10 @@ __all__ = ["Applied", "Engine", "Holding", "hold", "load_state", "plain_fields"]
 
 MOST_OF_A_REASON: Final = 500
 DEADLINES: Final = frozenset(
-    name for operation in OperationName for name in (operation.value, operation.reminder_deadline)
+    (
+        RECEIPT_DEADLINE,
+        *(name for operation in OperationName for name in (operation.value, operation.reminder_deadline)),
+    )
 )
 ROUNDS: Final = 8
 """How often a decision is made anew on a newer version before giving up; each round lost one race."""

@@ -161,6 +161,29 @@ def test_a_receipt_ends_the_wait_for_one(late_seconds: float) -> None:
     assert not stage.state.paused
 
 
+@pytest.mark.proves("R6", "A70")
+def test_the_receipt_of_an_earlier_attempt_that_is_missed_again_means_nothing() -> None:
+    stage = staged(acks=True).run().advance(61.0).run().advance(10.0)
+    again = ev.DeadlineReached(name="receipt", due=60.0)
+
+    assert "seconds left" in stage.refused(lambda: stage.apply(again))
+    assert deliveries(stage) == [(1, 0.0), (2, 2.0)]
+
+
+@pytest.mark.proves("A14", "A70")
+def test_a_receipt_is_waited_for_as_long_after_a_pause_by_a_person() -> None:
+    stage = staged(acks=True).run().advance(50.0)
+
+    stage.apply(ev.Paused(by="ann"))
+    stage.advance(1000.0)
+    stage.apply(ev.Continued(by="ann"))
+
+    stage.advance(9.0)
+    assert deliveries(stage) == [(1, 0.0)]
+    stage.advance(2.0).run()
+    assert deliveries(stage) == [(1, 0.0), (2, 2.0)]
+
+
 @pytest.mark.proves("G1")
 def test_without_receipts_a_stored_message_is_a_delivered_one() -> None:
     stage = staged().run()

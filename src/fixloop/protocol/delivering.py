@@ -10,7 +10,7 @@ from fixloop.protocol import deciding, ids
 from fixloop.protocol.events import DeliveryFailed, FixAcknowledged, MessageStored, ReceiptGiven
 from fixloop.protocol.messages import ErrorType, Message, Reason
 from fixloop.protocol.notices import say_recovered, say_unrecovered
-from fixloop.protocol.outcome import Draft, Unexpected
+from fixloop.protocol.outcome import Draft, NotDue, Unexpected
 from fixloop.protocol.state import Delivery, OperationName, PendingError, Receipt, changed
 from fixloop.protocol.statuses import Status
 
@@ -52,8 +52,10 @@ def stored(draft: Draft, event: MessageStored) -> None:
         return
     if not state.acks:
         _recovered(draft)
-    elif state.limits.receipt_seconds is not None:
-        draft.set_deadline(RECEIPT_DEADLINE, draft.clock + state.limits.receipt_seconds)
+    elif state.limits.receipt_seconds is not None and state.delivery is not None:
+        due = draft.clock + state.limits.receipt_seconds
+        draft.update(delivery=changed(state.delivery, {"receipt_due": due}))
+        draft.set_deadline(RECEIPT_DEADLINE, due)
 
 
 def undelivered(draft: Draft, event: DeliveryFailed) -> None:
@@ -64,19 +66,33 @@ def undelivered(draft: Draft, event: DeliveryFailed) -> None:
         # Nobody is left to be told of it by message; it waits where all decisions wait (K27).
         if event.attempt < draft.state.limits.delivery_attempts:
             _ask_again(draft, "escalate", event.attempt + 1)
-    elif _is_awaited(draft, event) and draft.state.active.status is Status.AWAITING_FIX:
-        _attempt_failed(draft, event.attempt, event.error)
+        return
+    delivery = draft.state.delivery
+    if (
+        delivery is not None
+        and _is_awaited(draft, event)
+        and draft.state.active.status is Status.AWAITING_FIX
+    ):
+        _attempt_failed(draft, delivery, event.error)
 
 
 def receipt_overdue(draft: Draft) -> None:
-    """An agent with `acks = true` gave no receipt in time: a failed attempt (A70, G1)."""
+    """
+    An agent with `acks = true` gave no receipt in time: a failed attempt (A70, G1).
+
+    Raises:
+        NotDue: a later attempt has its own time.
+    """
     state, delivery = draft.state, draft.state.delivery
-    if delivery is None or state.active.status is not Status.AWAITING_FIX:
+    awaited = state.active.status is Status.AWAITING_FIX
+    if not awaited or delivery is None or delivery.receipt_due is None:
         draft.note("a receipt is no longer waited for")
         return
+    if draft.clock <= delivery.receipt_due:
+        raise NotDue(f"the receipt has {delivery.receipt_due - draft.clock:.1f} seconds left")
     error = f"{state.agent} gave no receipt within {state.limits.receipt_seconds or 0.0:g} s"
     draft.note(f"delivery of {delivery.message_id} failed (attempt {delivery.attempt}): {error}")
-    _attempt_failed(draft, delivery.attempt, error)
+    _attempt_failed(draft, delivery, error)
 
 
 def receipt_given(draft: Draft, event: ReceiptGiven) -> None:
@@ -126,9 +142,8 @@ def _is_awaited(draft: Draft, event: MessageStored | DeliveryFailed) -> bool:
     )
 
 
-def _attempt_failed(draft: Draft, attempt: int, error: str) -> None:
-    state, active, delivery = draft.state, draft.state.active, draft.state.delivery
-    assert delivery is not None
+def _attempt_failed(draft: Draft, delivery: Delivery, error: str) -> None:
+    state, active, attempt = draft.state, draft.state.active, delivery.attempt
     tried = active.error.recovery if active.error is not None else ()
     again = attempt < state.limits.delivery_attempts
     step = f"delivery attempt {attempt + 1}, {state.limits.backoff(attempt + 1):g} s after: {error}"
@@ -141,7 +156,7 @@ def _attempt_failed(draft: Draft, attempt: int, error: str) -> None:
     )
     draft.update_specialist(active.name, error=pending)
     if again:
-        draft.update(delivery=changed(delivery, {"attempt": attempt + 1}))
+        draft.update(delivery=changed(delivery, {"attempt": attempt + 1, "receipt_due": None}))
         _ask_again(draft, "deliver", attempt + 1)
         return
     say_unrecovered(draft, pending)

@@ -19,7 +19,7 @@ from fixloop.protocol.events import (
     event_from_json,
 )
 from fixloop.protocol.outcome import Draft, NotDue, Unexpected
-from fixloop.protocol.state import Hold, Operation, SpecialistState, State, changed
+from fixloop.protocol.state import Delivery, Hold, Operation, SpecialistState, State, changed
 
 __all__ = ["continue_", "pause", "while_held"]
 
@@ -93,12 +93,16 @@ def _set_forward(state: State, seconds: float) -> State:
     def of_specialist(found: SpecialistState) -> SpecialistState:
         return changed(found, {"started_clock": later(found.started_clock)})
 
+    def of_delivery(found: Delivery | None) -> Delivery | None:
+        return None if found is None else changed(found, {"receipt_due": later(found.receipt_due)})
+
     names = ("iteration_clock", "iteration_due", "reported_clock")
     return changed(
         state,
         {
             "held": None,
             "operation": of_operation(state.operation),
+            "delivery": of_delivery(state.delivery),
             "specialists": tuple(map(of_specialist, state.specialists)),
             **{name: later(getattr(state, name)) for name in names},
         },

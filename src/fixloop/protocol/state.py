@@ -173,6 +173,8 @@ class Delivery(_Value):
     uid: str
     message_id: str
     attempt: int = 1
+    receipt_due: float | None = None
+    """Until when its receipt is waited for, in engine seconds; an older firing means nothing (R6)."""
 
 
 class Run(_Value):
