@@ -17,7 +17,7 @@ __all__ = ["Chart", "Column", "chart", "columns"]
 ROW: Final = 70
 BAR: Final = 24
 THIN: Final = 12
-_WIDTH: Final = 905
+_WIDTH: Final = 860
 _WIDEST: Final = 9000
 _TICK: Final = 74
 _MARK: Final = 16
@@ -158,7 +158,7 @@ def _label(bar: Bar, width: float) -> str:
 def _above(bar: Bar, width: float) -> str:
     if bar.away_seconds:
         away = f"engine away {_span(bar.away_seconds)}"
-        named = (f"run {bar.number}, {away}", away) if bar.kind == "run" else (away,)
+        named = (f"run {bar.number}, {away}", away, f"run {bar.number}") if bar.kind == "run" else (away,)
         return next((text for text in named if len(text) * 6 <= width), "")
     if bar.kind == "run" or (bar.kind == "confirmation" and bar.count):
         return next((text for text in (f"run {bar.number}", str(bar.number)) if len(text) * 7 <= width), "")
