@@ -82,6 +82,7 @@ def test_every_clock_of_a_paused_workflow_stands_still() -> None:
     (reminder,) = stage.said("timeout-reminder")
     assert reminder.body.kind == "timeout-reminder"
     assert 1800.0 < reminder.body.elapsed_seconds <= 1801.0
+    assert "continued by ann after 500:00" in stage.notes
     stage.advance(5 * MINUTE)
     assert stage.escalation.reason is Reason.TIMEOUT
 

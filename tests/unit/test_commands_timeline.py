@@ -126,6 +126,10 @@ def test_refusals_and_pauses_are_told_by_their_kind(agents: Agents) -> None:
     found = [(each.kind, each.text) for each in _all(agents, workflow)]
 
     assert ("pause", "paused by ann lunch") in found
+    assert ("pause", "continued by ann after 00:00") in found
+    told = [line.plain for line in lines_of(agents.store.history(workflow))]
+    assert any("paused by ann lunch" in line for line in told)
+    assert any("refused: decision-made" in line for line in told)
     assert any(kind == "refusal" and text.startswith("refused: decision-made") for kind, text in found)
 
 

@@ -33,6 +33,8 @@ T = TypeVar("T")
 POLL_SECONDS: Final = 0.25
 # A Redis with an append-only file is back within seconds; a person who watches would only start again.
 PATIENCE_SECONDS: Final = 30.0
+_TOLD: Final = ("status", "receipt", "decision", "timer", "refusal", "pause", "note")
+"""What a commit without a message has to tell."""
 
 
 class _Seen(NamedTuple):
@@ -151,9 +153,7 @@ def lines_of(entries: list[Entry]) -> Iterator[Text]:
     found = list(happenings(entries))
     spoken = {each.entry for each in found if each.message is not None}
     for each in found:
-        if each.message is not None or (
-            each.entry not in spoken and each.kind in ("status", "receipt", "decision", "timer", "note")
-        ):
+        if each.message is not None or (each.entry not in spoken and each.kind in _TOLD):
             yield Text(f"{each.at:%H:%M:%S}  {_said(each)}")
 
 

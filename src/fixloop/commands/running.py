@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from fixloop.commands import outcome, progress
+from fixloop.commands.screen import say
 from fixloop.commands.session import Issue, OptionalIssue, ProjectOption, Session, open_session
 from fixloop.enqueueing import Enqueued, Feature, enqueue, project_at, refuse_unusable
 from fixloop.errors import FixloopError, InfrastructureError, RefusedError
@@ -81,7 +82,10 @@ def resume(
     """Go on where a killed `run` stopped; of a finished one, the result again."""
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        with _interruptible(session.engine.state(workflow)):
+        state = session.engine.state(workflow)
+        if state.held is not None:
+            say(f"issue {state.issue} is paused; `fixloop continue {state.issue}` lets it go on")
+        with _interruptible(state):
             _carry_on(session, workflow, dry=False, since=None)
         _close(session, workflow, session.directory, apply=False, dry=False, handed_in=None)
 

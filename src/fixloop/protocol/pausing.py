@@ -7,6 +7,7 @@ the workflow go on. What would be refused then is refused at once.
 from collections.abc import Callable
 from typing import Final
 
+from fixloop.protocol.durations import minutes_seconds
 from fixloop.protocol.events import (
     Cancelled,
     Continued,
@@ -40,13 +41,14 @@ def pause(draft: Draft, event: Paused) -> None:
     draft.hold()
 
 
-def continue_(draft: Draft, handle: Handle) -> None:
+def continue_(draft: Draft, event: Continued, handle: Handle) -> None:
     """Let it go on: its clocks go on where they stood, and what was kept happens now."""
     held = draft.state.held
     if held is None:
         draft.note("it was not paused")
         return
     stood = draft.clock - held.clock
+    draft.note(f"continued by {event.by} after {minutes_seconds(stood)}")
     draft.state = _set_forward(draft.state, stood)
     draft.release(stood)
     for kept in held.events:

@@ -81,7 +81,7 @@ _HANDLERS: Final = cast(
         ev.PersonNotified: deciding.notified,
         ev.Cancelled: deciding.cancelled,
         ev.Paused: pausing.pause,
-        ev.Continued: lambda draft, event: pausing.continue_(draft, _handle),
+        ev.Continued: lambda draft, event: pausing.continue_(draft, event, _handle),
     },
 )
 
