@@ -30,7 +30,7 @@ _FACTS: Final = (
 def envelope_line(message: Message) -> str:
     """`message`'s envelope as one line, an HTML comment that no text in it can end."""
     facts = {name: _plain(getattr(message, name)) for name in _FACTS}
-    written = json.dumps(facts, separators=(", ", ": "))
+    written = json.dumps(facts)
     return f"{_HEAD}{written.replace('<', _code('<')).replace('>', _code('>'))}{_TAIL}"
 
 
