@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fixloop.engine import Engine, load_state
+from fixloop.errors import ProtocolError, UsageError
 from fixloop.history import Said, said
 from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
 from fixloop.protocol.messages import MAIN_AGENT, Message
@@ -124,25 +125,31 @@ def known_agents(store: Store, project: str) -> set[str]:
 
 
 def _open_in(store: Store, workflow: str) -> Iterator[Mail]:
-    found = store.read(workflow)
-    state = load_state(found.snapshot) if found is not None else None
-    if state is None:
-        return
-    for line in said(store.history(workflow)):
-        if line.message.recipient == MAIN_AGENT and _is_open(state, line.message):
-            yield Mail(state, line)
+    state = _state(store, workflow)
+    if state is not None:
+        for line in said(store.history(workflow)):
+            if line.message.recipient == MAIN_AGENT and _is_open(state, line.message):
+                yield Mail(state, line)
 
 
 def _read(store: Store, letter: "Letter | None") -> Mail | None:
     """The message a letter is about, if there is still something to it."""
-    found = store.read(letter.workflow) if letter is not None else None
-    if letter is None or found is None:
+    state = _state(store, letter.workflow) if letter is not None else None
+    if letter is None or state is None:
         return None
-    state = load_state(found.snapshot)
     for line in said(store.history(letter.workflow)):
         if line.message.uid == letter.uid:
             return Mail(state, line) if _matters(state, line.message) else None
     return None
+
+
+def _state(store: Store, workflow: str) -> State | None:
+    """None for what is no workflow, or one that this version cannot read: it must not keep others from being read."""
+    try:
+        found = store.read(workflow)
+        return load_state(found.snapshot) if found is not None else None
+    except (UsageError, ProtocolError):
+        return None
 
 
 def _matters(state: State, message: Message) -> bool:
@@ -153,7 +160,9 @@ def _is_open(state: State, message: Message) -> bool:
     """Whether it asks for something that nobody has done yet."""
     kind, opened, delivery = message.body.kind, state.escalation, state.delivery
     if kind == "escalation":
-        return opened is not None and opened.uid == message.uid and opened.receipt is None
+        if opened is None or opened.uid != message.uid:
+            return False
+        return opened.receipt is None and opened.decision is None
     at_rest = state.paused or state.held is not None or state.ended
     if at_rest or state.active.status not in _AWAITING or delivery is None:
         return False

@@ -149,6 +149,14 @@ def test_a_success_is_read_once_and_only_from_the_mailbox(agents: Agents) -> Non
     assert agents.engine.state(workflow).outcome == "success"
 
 
+@pytest.mark.proves("K9")
+def test_a_fix_request_with_a_line_of_its_own_is_read_with_its_report(agents: Agents) -> None:
+    workflow = agents.start(47, script="1 0", fixer="outside", agent="coder", bundle_fix_request=False)
+    agents.run(workflow)
+
+    assert kinds(opened(agents)) == ["failure-report", "fix-request"]
+
+
 @pytest.mark.proves("A71", "G2")
 def test_a_notice_stays_with_its_request(agents: Agents) -> None:
     workflow = asked(agents)
@@ -218,7 +226,8 @@ def test_what_is_no_letter_or_of_nothing_known_is_dropped(agents: Agents) -> Non
     unknown = Letter(
         workflow=f"{PROJECT}-9-1", message_id="VFR-9-x-1", uid="u", issue=9, type="failure-report"
     )
-    dropped = [Taken(None), Taken(unknown)]
+    garbled = unknown.model_copy(update={"workflow": "no workflow|\n"})
+    dropped = [Taken(None), Taken(unknown), Taken(garbled)]
 
     assert opened(agents, Box(list(dropped))) == []
     assert all(letter.acknowledged for letter in dropped)
