@@ -12,6 +12,9 @@ __all__ = ["PAGE", "REGENERATE", "page"]
 PAGE: Final = ROOT / "docs" / "protocol.md"
 REGENERATE: Final = "python -m tests.unit.protocol_page"
 
+UNFOLDED: Final = 4
+"""So many tests are shown at once; more only when a reader opens them."""
+
 HEAD: Final = f"""\
 # The protocol
 
@@ -75,9 +78,11 @@ def _tests(number: str, proofs: Iterable[Proof]) -> str:
     for proof in proofs:
         if number in proof.requirements:
             by_file.setdefault(proof.path, []).append(f"`{proof.name}`")
-    return "<br>".join(
-        f"[{Path(path).stem}](../{path}): {', '.join(names)}" for path, names in by_file.items()
+    count = sum(map(len, by_file.values()))
+    listed = "<br>".join(
+        f"[{Path(path).stem}](../{path}): {', '.join(found)}" for path, found in by_file.items()
     )
+    return listed if count <= UNFOLDED else f"<details><summary>{count} tests</summary>{listed}</details>"
 
 
 if __name__ == "__main__":
