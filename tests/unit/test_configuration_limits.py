@@ -118,6 +118,7 @@ def test_a_cap_that_nobody_set_never_undercuts_a_step(
         ("fix_minutes = -1", "[limits] fix_minutes must be a number of minutes"),
         ("fix_minutes = '30'", "[limits] fix_minutes must be a number of minutes"),
         ("fix_minutes = nan", "[limits] fix_minutes must be a number of minutes"),
+        (f"fix_minutes = 1{'0' * 400}", "[limits] fix_minutes must be a number of minutes"),
         ("extend_minutes = false", "[limits] extend_minutes must be a number of minutes above 0"),
         ("fix_attempts = 0", "[limits] fix_attempts must be a whole number from 1"),
         ("fix_attempts = false", "[limits] fix_attempts must be a whole number from 1"),

@@ -4,7 +4,6 @@ A reader takes what TOML gave and returns the typed value, or raises one sentenc
 takes and what stood there. Nothing is converted silently: "5" is not a number and 1 is not true.
 """
 
-import math
 import re
 from pathlib import PurePosixPath
 from typing import Any
@@ -142,4 +141,4 @@ def _strings(value: Any, place: Place) -> list[str]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    return isinstance(value, int | float) and not isinstance(value, bool)
