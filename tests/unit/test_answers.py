@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fixloop.protocol.answers import (
@@ -451,6 +451,7 @@ _ENTRIES: Final = st.lists(_HOSTILE.filter(lambda entry: bool(entry.strip())), m
 
 
 @pytest.mark.proves("A22", "A85")
+@settings(max_examples=40)
 @given(summary=_HOSTILE, fixes=_ENTRIES, files=_ENTRIES, marks=_ENTRIES)
 @example(
     summary="\n a \n\n\n b\n\n", fixes=("a\n\n\nb\n", " none", "none", "None"), files=("none",), marks=()
@@ -493,3 +494,22 @@ def test_the_sample_completion_is_read_back() -> None:
     answer = parse(render(COMPLETION))
 
     assert (answer.summary, answer.fixes) == (COMPLETION.body.summary, COMPLETION.body.fixes)
+
+
+@pytest.mark.proves("A71")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "### Files Modified\n",
+        "- x\n",
+        "> " * 24 + "\n",
+        "```\n",
+        "Files Modified\n---\n",
+        "**Fixes Applied**:\n",
+    ],
+)
+def test_what_is_wrong_with_a_hostile_answer_is_said_in_a_few_words(line: str) -> None:
+    found = violations("### Fixes Applied\n" + line * (LIMIT_LINES // 10))
+
+    assert len(found) <= 10
+    assert max(map(len, found)) < 300

@@ -5,6 +5,7 @@ from typing import Final
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from fixloop.protocol import parse
 from fixloop.protocol.messages import ErrorNotification, ErrorType, Message
@@ -63,6 +64,15 @@ def test_a_line_of_100_kilobytes_reads_back_unchanged() -> None:
         message = ERROR.model_copy(update={"body": body})
 
         assert parse(render(message)) == message
+
+
+@pytest.mark.proves("A22", "K9")
+def test_no_more_than_one_message_is_attached() -> None:
+    text = render(FIX_REQUEST)
+
+    assert "a third message" in refusal("\n---\n\n".join([text] * 3))
+    with pytest.raises(ValidationError, match="nothing attached itself"):
+        Message.model_validate({**REPORT.model_dump(), "attached": REPORT.model_dump()})
 
 
 @pytest.mark.proves("A22")

@@ -163,7 +163,8 @@ def _line_starts(open_lines: Iterable[tuple[int, str]], form: re.Pattern[str]) -
 def _bodies(document: list[str], starts: list[_Start]) -> Iterator[Section]:
     for index, start in enumerate(starts):
         if start.name:
-            ends = (after.line for after in starts[index + 1 :] if after.name or after.level <= start.level)
+            later = (starts[number] for number in range(index + 1, len(starts)))
+            ends = (after.line for after in later if after.name or after.level <= start.level)
             rows = document[start.line + 1 : next(ends, len(document))]
             if rows and _may_be_underlined(start) and _UNDERLINE.fullmatch(rows[0]):
                 rows = rows[1:]

@@ -44,6 +44,7 @@ LIMIT_BYTES: Final = 1_000_000
 #: Markdown costs time by the line; this bounds the worst text that fits LIMIT_BYTES to about a second.
 LIMIT_LINES: Final = 20_000
 _SHOWN: Final = 80
+_MOST_LINES: Final = 5
 _INTRODUCTION: Final = re.compile(r"Fixes completed for feature #-?\d+, iteration \d+\.?\s*")
 _OWN_FIELD: Final = re.compile(r"\*\*(?:Iteration|Fix Duration):?\*\*:? .*")
 _CODE: Final = re.compile(r"`([^`]+)`.*", re.DOTALL)
@@ -159,7 +160,7 @@ def _unwrapped(text: str) -> tuple[int, str]:
         return 1, text
     inside = [(line, content) for line, content in fences(text) if _is_answer(content)]
     if len(inside) > 1:
-        lines = ", ".join(str(line) for line, _ in inside)
+        lines = ", ".join(str(line) for line, _ in inside[:_MOST_LINES])
         raise InvalidAnswer(f"it has {len(inside)} answers, in the fences at lines {lines}; write one")
     return inside[0] if inside else (1, text)
 
@@ -265,7 +266,7 @@ def _section_violations(found: Sequence[Section]) -> Iterator[str]:
         if not lines:
             yield f'missing section "{name}"'
         elif len(lines) > 1:
-            where = ", ".join(map(str, lines))
+            where = ", ".join(map(str, lines[:_MOST_LINES])) + (", …" if len(lines) > _MOST_LINES else "")
             yield f'section "{name}" appears {len(lines)} times (lines {where}); write it once'
 
 

@@ -455,6 +455,13 @@ class Message(BaseModel):
     body: Body
     attached: "Message | None" = None
 
+    @field_validator("attached")
+    @classmethod
+    def _one_deep(cls, attached: "Message | None") -> "Message | None":
+        if attached is not None and attached.attached is not None:
+            raise ValueError("what is attached has nothing attached itself (K9)")
+        return attached
+
     @property
     def entry_id(self) -> str:
         """`LOG-{issue}-{iteration}-{number}` (A77)."""

@@ -30,8 +30,9 @@ __all__ = ["LIMIT_CHARACTERS", "LIMIT_LINES", "UnreadableMessage", "parse"]
 
 #: What the largest report comes to, and the work a hostile text can make.
 LIMIT_CHARACTERS: Final = 4_000_000
-LIMIT_LINES: Final = 100_000
+LIMIT_LINES: Final = 50_000
 
+_MOST_MESSAGES: Final = 2
 _READERS: Final[Mapping[str, Callable[[Document], Body]]] = MappingProxyType(
     {
         "Validation Failure Detected": failing.failure_detected,
@@ -81,6 +82,10 @@ def parse(text: str) -> Message:
     if not found:
         raise UnreadableMessage(
             f"no message here: no line begins with `## `; known are {', '.join(_READERS)}"
+        )
+    if len(found) > _MOST_MESSAGES:
+        raise UnreadableMessage(
+            f"line {found[_MOST_MESSAGES].line}: a third message; one has at most one other attached"
         )
     message: Message | None = None
     for document in reversed(found):
