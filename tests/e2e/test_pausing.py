@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.e2e.undisturbed import Answer, undisturbed
 
 from fixloop.protocol.events import Cancelled, Continued, FixCompleted, Paused, WorkflowStarted
 from fixloop.protocol.messages import Escalation, Reason
