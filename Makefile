@@ -27,7 +27,7 @@ quick: setup
 
 chaos: setup
 	.venv/bin/python -m pytest -q -n auto --maxprocesses 8 --hypothesis-profile chaos tests/chaos
-	for seed in 1 2 3; do .venv/bin/fixloop chaos --workflows 1000 --kills 100 --concurrency 4 --seed $$seed || exit; done
+	for seed in 1 2 3; do .venv/bin/fixloop chaos --workflows 1000 --kills 100 --concurrency 4 --contrast --seed $$seed || exit; done
 
 mutants: setup
 	.venv/bin/python -m tests.mutants

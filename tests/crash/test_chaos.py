@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fixloop.testing.contrast import contrast
+from fixloop.testing.plan import Boundary, Injury, Occasion
+
 pytestmark = pytest.mark.slow
 
 CONSOLE = Path(sys.executable).with_name("fixloop")
@@ -43,6 +46,34 @@ def test_a_folder_that_is_there_is_not_written_into(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "name a folder that is not there" in ended.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("injury", "ended", "is_doubled"),
+    [(None, 3, False), (Injury.LOSE_TAKEN, 2, False), (Injury.DOUBLE_MESSAGES, 3, True)],
+    ids=["left alone", "a message is dropped", "messages come twice"],
+)
+def test_a_bare_chain_is_whole_only_when_it_is_left_alone(
+    injury: Injury | None, ended: int, is_doubled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fixloop.testing.contrast.PATIENCE_SECONDS", 3.0)
+    steps = ("validate", "report", "fix", "recheck")
+    tickets = {
+        workflow: [f"{workflow}.test-runner.{step}.1.1" for step in steps]
+        for workflow in ("0a1b2c3d-1-1", "0a1b2c3d-2-1", "0a1b2c3d-3-1")
+    }
+    occasion = Occasion("fix", Boundary.BEFORE_HINT, 1)
+
+    found = contrast(
+        {occasion: injury} if injury else {},
+        tickets,
+        concurrency=1,
+        folder=tmp_path / "bare",
+        tell=lambda progress: None,
+    )
+
+    assert (found.chains, found.ended, found.doubled > 0) == (3, ended, is_doubled)
+    assert found.injuries == (injury is not None)
 
 
 def logs(folder: Path) -> str:

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.store.scripts import source
-from fixloop.testing.wire import Request, Requests, answer_to, encoded, step_of, ticket_in, twice
+from fixloop.testing.wire import (
+    BEGUN,
+    EFFECTS,
+    Request,
+    Requests,
+    answer_to,
+    encoded,
+    step_of,
+    ticket_in,
+    twice,
+)
 
 TICKET = "d15a57e2-5-1.security.recheck.2.1"
 MESSAGE = {"body": "W10=", "headers": {"id": TICKET}, "properties": {"delivery_tag": "one"}}
@@ -57,6 +67,15 @@ def test_a_message_in_unacked_is_known_by_its_ticket() -> None:
     assert Requests().read(encoded((b"HSET", b"unacked", b"tag", stored))) == [Request("unacked", TICKET)]
 
 
+@pytest.mark.parametrize(("name", "kind"), [(BEGUN, "claim"), (EFFECTS, "commit")])
+def test_the_counts_of_a_bare_step_stand_for_claim_and_commit(name: str, kind: str) -> None:
+    words = (b"HINCRBY", name.encode(), TICKET.encode(), b"1")
+
+    (found,) = Requests().read(encoded(words))
+
+    assert (found.kind, found.ticket) == (kind, TICKET)
+
+
 def test_a_copy_is_the_same_message_with_a_tag_of_its_own() -> None:
     name, queue, data = twice(Request("hint", TICKET, PUSH))
 
@@ -68,7 +87,12 @@ def test_a_copy_is_the_same_message_with_a_tag_of_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("reply", "status"),
-    [(b"*2\r\n$2\r\nok\r\n:1\r\n", "ok"), (b"*4\r\n$4\r\nbusy\r\n", "busy"), (b"-NOSCRIPT none\r\n", "")],
+    [
+        (b"*2\r\n$2\r\nok\r\n:1\r\n", "ok"),
+        (b"*4\r\n$4\r\nbusy\r\n", "busy"),
+        (b"-NOSCRIPT none\r\n", ""),
+        (b":1\r\n", "ok"),
+    ],
 )
 def test_an_answer_begins_with_its_status(reply: bytes, status: str) -> None:
     assert answer_to(reply) == status

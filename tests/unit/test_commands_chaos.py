@@ -7,6 +7,7 @@ import pytest
 
 from fixloop.commands.chaos import report_lines
 from fixloop.testing.chaos import Order, Report
+from fixloop.testing.contrast import Contrast
 from fixloop.testing.verdict import Execution, Verdict
 
 WELL = Verdict("d15a57e2-1-1", steps=4)
@@ -58,6 +59,16 @@ def test_each_wrong_is_said_and_ends_badly(wrong: dict[str, Any], last: str) -> 
     lines = list(report_lines(found))
     assert lines[-1] == last
     assert lines[-2].startswith("  ")
+
+
+def test_bare_chains_are_shown_for_the_contrast_and_are_nobodys_fault() -> None:
+    found = report(contrast=Contrast(chains=20, ended=16, doubled=61, repeated=62, seconds=56.8, injuries=15))
+
+    assert found.is_well
+    assert (
+        "bare Celery chains, same plan: 16 of 20 ended in 56.8 s, 61 effects doubled,"
+        " 62 steps begun again (15 injuries)"
+    ) in list(report_lines(found))
 
 
 def test_one_injury_in_ten_may_come_too_late() -> None:

@@ -16,6 +16,7 @@ from fixloop.errors import UsageError
 
 if TYPE_CHECKING:
     from fixloop.testing.chaos import Progress, Report
+    from fixloop.testing.contrast import Contrast
 
 __all__ = ["register", "report_lines"]
 
@@ -34,6 +35,9 @@ def chaos(
     concurrency: Annotated[
         int, typer.Option("--concurrency", "-c", min=1, help="Work processes of each of the two workers.")
     ] = 2,
+    contrast: Annotated[
+        bool, typer.Option("--contrast", help="Injure bare Celery chains by the same plan, too.")
+    ] = False,
     keep: Annotated[
         Path | None,
         typer.Option("--keep", help="Leave logs, data and injuries in this new folder.", show_default="none"),
@@ -50,7 +54,7 @@ def chaos(
     # Celery takes a third of a second to load, and no other command needs the rest.
     from fixloop.testing import chaos as running
 
-    order = running.Order(workflows, kills, seed, concurrency)
+    order = running.Order(workflows, kills, seed, concurrency, contrast)
     with _folder(keep) as folder, _progress() as tell:
         report = running.chaos(order, folder, tell)
     if json:
@@ -100,11 +104,20 @@ def report_lines(report: "Report") -> Iterator[str]:
     yield f"{report.executions} executions, {report.repeated} of a ticket that had begun before"
     share = report.surplus / tickets if tickets else 0.0
     yield f"{tickets} steps, {report.surplus} surplus deliveries ({share:.2f} a step)"
+    if report.contrast is not None:
+        yield _contrast_line(report.contrast)
     yield from _findings(report)
     yield (
         f"chaos: {report.lost} lost, {report.doubled} doubled, {len(report.unexplained)} unexplained,"
         f" {report.stuck} stuck, {report.verified} of {len(report.verdicts)} histories verify"
         f" (seed {order.seed})"
+    )
+
+
+def _contrast_line(found: "Contrast") -> str:
+    return (
+        f"bare Celery chains, same plan: {found.ended} of {found.chains} ended in {found.seconds:.1f} s,"
+        f" {found.doubled} effects doubled, {found.repeated} steps begun again ({found.injuries} injuries)"
     )
 
 
@@ -143,5 +156,6 @@ def _document(report: "Report") -> dict[str, object]:
         "surplus_deliveries": report.surplus,
         "undisturbed_seconds": round(report.undisturbed_seconds, 3),
         "injured_seconds": round(report.injured_seconds, 3),
+        "contrast": report.contrast._asdict() if report.contrast is not None else None,
         "well": report.is_well,
     }

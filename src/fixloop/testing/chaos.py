@@ -4,18 +4,24 @@ The same workflows run twice: once left alone, for the time that takes, and once
 known from its rehearsal in memory.
 """
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.protocol.state import Limits
+from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_id
 from fixloop.testing.agents import AGENTS, Agent
+from fixloop.testing.caller import GIVEN_UP, calling
+from fixloop.testing.contrast import Contrast, contrast
 from fixloop.testing.plan import Plan, plan
-from fixloop.testing.site import GIVEN_UP, Progress, Site, site
+from fixloop.testing.processes import Host
+from fixloop.testing.site import EXECUTIONS, HostKind, Progress, Site, site
 from fixloop.testing.undisturbed import Answer, Rehearsal, rehearse
 from fixloop.testing.verdict import Execution, Verdict, judged, unexplained
 
@@ -36,6 +42,8 @@ class Order(NamedTuple):
     seed: int
     concurrency: int = 2
     """Work processes of each of the two workers."""
+    contrast: bool = False
+    """Whether bare Celery chains are injured by the same plan, too."""
 
 
 class Report(NamedTuple):
@@ -57,6 +65,8 @@ class Report(NamedTuple):
     """Deliveries of tickets that were not to be had."""
     undisturbed_seconds: float
     injured_seconds: float
+    contrast: Contrast | None = None
+    """What came of the bare chains, if they were wanted."""
 
     @property
     def lost(self) -> int:
@@ -107,18 +117,34 @@ def chaos(order: Order, folder: Path, tell: Callable[[Progress], object] = lambd
     left_alone, injured = _plays(LEFT_ALONE, order), _plays(INJURED, order)
     steps = Counter(ticket.step for one in injured for ticket in one.rehearsal.tickets)
     planned = plan(order.seed, order.kills, steps)
-    with site(folder, order.concurrency) as place:
-        undisturbed_seconds = place.run("undisturbed", [one.started for one in left_alone], tell)
+    with site(folder, _host_kind(order, folder)) as place, calling(place.server.url) as caller:
+        works = [caller.workflows([one.started for one in plays]) for plays in (left_alone, injured)]
+        undisturbed_seconds = place.run("undisturbed", works[0], tell)
         place.arm(planned)
-        injured_seconds = place.run("injured", [one.started for one in injured], tell)
+        injured_seconds = place.run("injured", works[1], tell)
         place.heal()
         report = _report(order, planned, place)._replace(
-            verdicts=_judged(place, injured),
-            left_alone=_judged(place, left_alone),
+            verdicts=_judged(caller.store, injured),
+            left_alone=_judged(caller.store, left_alone),
             undisturbed_seconds=undisturbed_seconds,
             injured_seconds=injured_seconds,
         )
-    return report
+    if not order.contrast:
+        return report
+    tickets = {one.started.workflow: [ticket.id for ticket in one.rehearsal.tickets] for one in injured}
+    chains = contrast(planned, tickets, concurrency=order.concurrency, folder=folder / "contrast", tell=tell)
+    return report._replace(contrast=chains)
+
+
+def _host_kind(order: Order, folder: Path) -> HostKind:
+    environment = {
+        "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
+        "FIXLOOP_EXECUTIONS": str(folder / EXECUTIONS),
+        "FIXLOOP_CACHE_DIR": str(folder / "cache"),
+        "FIXLOOP_LOG_LEVEL": os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING"),
+        "FIXLOOP_TASK_EVENTS": "0",
+    }
+    return partial(Host, concurrency=order.concurrency, environment=environment)
 
 
 def _plays(project: str, order: Order) -> list[_Play]:
@@ -144,8 +170,8 @@ def _play(project: str, issue: int, agent: Agent) -> _Play:
     return _Play(started, rehearsal)
 
 
-def _judged(place: Site, plays: Sequence[_Play]) -> tuple[Verdict, ...]:
-    return tuple(judged(place.store, one.started.workflow, one.rehearsal) for one in plays)
+def _judged(store: Store, plays: Sequence[_Play]) -> tuple[Verdict, ...]:
+    return tuple(judged(store, one.started.workflow, one.rehearsal) for one in plays)
 
 
 def _report(order: Order, planned: Plan, place: Site) -> Report:

@@ -160,8 +160,10 @@ class Injurer:
         if injury in (Injury.RESTART_REDIS, Injury.FREEZE_REDIS, Injury.BLIP_REDIS):
             return not self._redis_is_away
         role = self._hosts[link.host].roles().get(link.pid)
-        if injury is Injury.KILL_CONTROL:
+        if injury is Injury.KILL_CONTROL and "control" in self._hosts[link.host].wanted:
             return role == "control"
+        if injury is Injury.KILL_CONTROL:
+            return role == "worker"
         if injury in (Injury.KILL_WORKER, Injury.STOP_WORKER):
             return role == "worker"
         return role is not None

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,7 @@ from fixloop.redis_binary import server_binary
 from fixloop.serving import supervisor
 from fixloop.settings import RedisUrls
 
-__all__ = ["Host", "RedisServer", "is_running"]
+__all__ = ["Host", "RedisServer", "is_running", "kill", "parents"]
 
 START_SECONDS: Final = 10.0
 MEMORY: Final = "1gb"
@@ -99,14 +99,17 @@ class RedisServer:
 
 
 class Host:
-    """A `fixloop worker` with everything below it, as one machine would run it."""
+    """One machine's worker, with everything below it: here `fixloop worker`."""
+
+    wanted = frozenset({"sweep", "control", "work", "worker"})
+    """The roles without which it does not run yet."""
 
     def __init__(
         self, name: str, folder: Path, socket: Path, *, concurrency: int, environment: Mapping[str, str]
     ) -> None:
         self.name = name
         self.socket = socket
-        self._options = {"concurrency": concurrency}
+        self._concurrency = concurrency
         self._environment = environment
         self._log = folder / f"{name}.log"
         self._running = ExitStack()
@@ -114,13 +117,15 @@ class Host:
         self._is_over = False
 
     def start(self) -> None:
-        """Start its supervisor, unless it runs or was stopped."""
+        """Start it, unless it runs or was stopped."""
         if self._is_over or (self._process is not None and self._process.poll() is None):
             return
+        self._process = self._running.enter_context(self._launched())
+
+    def _launched(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
         urls = RedisUrls(broker=f"unix://{self.socket}", state=f"unix://{self.socket}")
-        self._process = self._running.enter_context(
-            supervisor(urls, self._options, log=self._log, environment=self._environment)
-        )
+        options = {"concurrency": self._concurrency}
+        return supervisor(urls, options, log=self._log, environment=self._environment)
 
     def tend(self) -> bool:
         """Start it again if it ended by itself, as a service manager would; whether it had."""
@@ -151,10 +156,10 @@ class Host:
         """What runs below the supervisor: `sweep`, `control`, `work`, and `worker` below that."""
         if self._process is None:
             return {}
-        parents = _parents()
-        mains = {pid for pid, parent in parents.items() if parent == self._process.pid}
+        above = parents()
+        mains = {pid for pid, parent in above.items() if parent == self._process.pid}
         roles = {pid: _role(pid) for pid in mains}
-        return roles | {pid: "worker" for pid, parent in parents.items() if roles.get(parent) == "work"}
+        return roles | {pid: "worker" for pid, parent in above.items() if roles.get(parent) == "work"}
 
     def find(self, role: str) -> list[int]:
         """The processes of a role."""
@@ -175,7 +180,8 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def _parents() -> dict[int, int]:
+def parents() -> dict[int, int]:
+    """All processes of this machine, each with the one above it."""
     found = {}
     for entry in Path("/proc").iterdir():
         with suppress(OSError):

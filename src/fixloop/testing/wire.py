@@ -32,6 +32,14 @@ PUSHED: Final = b":1\r\n"
 NOTHING_TAKEN: Final = b"*-1\r\n"
 """What Redis says to a client that waited for a message in vain."""
 
+BEGUN: Final = "bare:begun"
+EFFECTS: Final = "bare:effects"
+"""Where the steps of a bare chain count what they begin and what they have done: its claims and commits."""
+
+_COUNTS: Final[dict[bytes, Literal["claim", "commit"]]] = {
+    BEGUN.encode(): "claim",
+    EFFECTS.encode(): "commit",
+}
 _SCRIPTS: Final[dict[bytes, Literal["claim", "commit"]]] = {
     sha1(source("claim").encode(), usedforsecurity=False).hexdigest().encode(): "claim",
     sha1(source("commit").encode(), usedforsecurity=False).hexdigest().encode(): "commit",
@@ -73,6 +81,8 @@ def _request(words: Any) -> Request | None:
         return _of_script(words)
     if name == b"LPUSH":
         return Request("hint", _of_message(words[2]), tuple(words))
+    if name == b"HINCRBY" and words[1] in _COUNTS:
+        return Request(_COUNTS[words[1]], words[2].decode())
     if name == b"BRPOP":
         return Request("pop")
     if name == b"HSET" and words[1] == b"unacked":
@@ -98,7 +108,9 @@ def _of_message(data: bytes) -> str:
 
 
 def answer_to(reply: bytes) -> str:
-    """The status that a claim or a commit was answered with; empty for an error."""
+    """The status that a claim or a commit was answered with; `ok` for a count, empty for an error."""
+    if reply.startswith(b":"):
+        return "ok"
     found = _STATUS.match(reply)
     return found[1].decode() if found else ""
 

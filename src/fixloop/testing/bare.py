@@ -1,0 +1,84 @@
+"""The contrast: the steps of the same workflows as a chain of plain Celery tasks, without any fixloop.
+
+Each step counts that it began, works for a moment, and counts its effect, both in Redis. The settings are the best
+known for a chain that should survive: late acknowledgment, requeued when its process is lost, and a visibility
+timeout of seconds, longer than any step.
+"""
+
+import os
+import signal
+import threading
+import time
+from typing import Any, Final
+
+import redis
+from celery import Celery, chain
+from celery.signals import worker_init
+
+from fixloop.settings import celery_url
+from fixloop.testing.wire import BEGUN, EFFECTS
+
+__all__ = ["QUEUE", "app", "send"]
+
+QUEUE: Final = "bare"
+WORK_SECONDS: Final = 0.05
+VISIBILITY_SECONDS: Final = 10
+
+app = Celery("bare", set_as_current=False)
+app.conf.update(
+    broker_url=celery_url(os.environ.get("FIXLOOP_BROKER_URL", "redis://localhost:6379/0")),
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_transport_options={
+        "visibility_timeout": VISIBILITY_SECONDS,
+        "unacked_restore_interval": 1,
+        "unacked_restore_throttle": 1,
+        "socket_connect_timeout": 2.0,
+        "socket_timeout": 10.0,
+    },
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    task_ignore_result=True,
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+)
+
+
+@app.task(name="bare.step")  # type: ignore[untyped-decorator]
+def step(*, ticket: str) -> None:
+    """Begin, work, have an effect."""
+    client: Any = redis.Redis.from_url(os.environ["FIXLOOP_STATE_URL"])
+    client.hincrby(BEGUN, ticket, 1)
+    _write_down(ticket)
+    time.sleep(WORK_SECONDS)
+    client.hincrby(EFFECTS, ticket, 1)
+    client.close()
+
+
+@worker_init.connect(weak=False)  # type: ignore[untyped-decorator]
+def _end_with_the_caller(**_: object) -> None:
+    threading.Thread(target=_watch_input, daemon=True).start()
+
+
+def _watch_input() -> None:
+    """Whoever started this worker holds its input open."""
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def send(to: Celery, tickets: list[str]) -> None:
+    """Send a chain of a step for each of `tickets`, which become the ids of its tasks."""
+    steps = [
+        to.signature("bare.step", kwargs={"ticket": ticket}, task_id=ticket, queue=QUEUE, immutable=True)
+        for ticket in tickets
+    ]
+    chain(*steps, app=to).apply_async()
+
+
+def _write_down(ticket: str) -> None:
+    descriptor = os.open(os.environ["FIXLOOP_EXECUTIONS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, f"{ticket} 0 bare - {os.getpid()} {time.monotonic():.6f}\n".encode())
+    finally:
+        os.close(descriptor)

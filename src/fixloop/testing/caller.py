@@ -1,0 +1,71 @@
+"""The caller of a chaos run: starts workflows, and answers every escalation by giving up."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from typing import Any, Final, NamedTuple
+
+import redis
+
+from fixloop.engine import Engine
+from fixloop.hints import producer, send_hint
+from fixloop.protocol.events import DecisionMade, WorkflowStarted
+from fixloop.protocol.messages import Decision
+from fixloop.protocol.outcome import Unexpected
+from fixloop.store.keys import workflow_key
+from fixloop.store.redis_store import RedisStore
+
+__all__ = ["GIVEN_UP", "Caller", "Workflows", "calling"]
+
+# Whoever hands work in is not injured, and waits for a Redis that is.
+PATIENCE_SECONDS: Final = 30.0
+GIVEN_UP: Final = DecisionMade(decision=Decision.ABORT, by="chaos")
+"""What the person says to every escalation."""
+
+
+class Workflows:
+    """Some workflows, handed in at once."""
+
+    def __init__(self, engine: Engine, client: Any, started: Sequence[WorkflowStarted]) -> None:
+        self._engine = engine
+        self._client = client
+        self._started = started
+
+    def begin(self) -> list[str]:
+        """See `Work`."""
+        for one in self._started:
+            # `exists`: the first answer was lost with Redis. Whether it really is there shows at the end.
+            self._engine.start(one)
+        return [one.workflow for one in self._started]
+
+    def unended(self, names: Sequence[str]) -> list[str]:
+        """See `Work`; one that waits for a person is told to give up."""
+        pipe = self._client.pipeline(transaction=False)
+        for workflow in names:
+            pipe.hmget(workflow_key(workflow), "outcome", "paused")
+        found = dict(zip(names, pipe.execute(), strict=True))
+        for workflow, (outcome, paused) in found.items():
+            if paused and not outcome:
+                with suppress(Unexpected):
+                    self._engine.apply(workflow, GIVEN_UP, operation="given-up")
+        return [workflow for workflow, (outcome, _) in found.items() if not outcome]
+
+
+class Caller(NamedTuple):
+    """Somebody who hands work in, and looks at it."""
+
+    store: RedisStore
+    client: Any
+    engine: Engine
+
+    def workflows(self, started: Sequence[WorkflowStarted]) -> Workflows:
+        """Work to be handed in."""
+        return Workflows(self.engine, self.client, started)
+
+
+@contextmanager
+def calling(url: str) -> Iterator[Caller]:
+    """A caller with connections of its own to the Redis at `url`."""
+    app = producer(url)
+    client: Any = redis.Redis.from_url(url, socket_timeout=2.0)
+    with closing(RedisStore(url, patience_seconds=PATIENCE_SECONDS)) as store, closing(client), closing(app):
+        yield Caller(store, client, Engine(store, lambda ticket, state: send_hint(app, ticket, state)))

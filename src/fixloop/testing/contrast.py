@@ -1,0 +1,130 @@
+"""A bare Celery chain under the same plan: what of its workflows is left, for the contrast."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import redis
+
+from fixloop.hints import producer
+from fixloop.serving import environment_for
+from fixloop.settings import RedisUrls
+from fixloop.testing.bare import QUEUE, send
+from fixloop.testing.plan import Plan
+from fixloop.testing.processes import Host, parents
+from fixloop.testing.site import EXECUTIONS, Progress, site
+from fixloop.testing.wire import BEGUN, EFFECTS
+
+__all__ = ["Contrast", "contrast"]
+
+PATIENCE_SECONDS: Final = 30.0
+"""Longer than a lost message needs to come back."""
+
+
+class Contrast(NamedTuple):
+    """What came of the chains."""
+
+    chains: int
+    ended: int
+    doubled: int
+    """Effects that are there twice or more often."""
+    repeated: int
+    """Steps that began twice or more often."""
+    seconds: float
+    injuries: int
+
+
+class BareHost(Host):
+    """A `celery worker`, started again when it dies; it has neither control nor sweeper of its own."""
+
+    wanted = frozenset({"work", "worker"})
+
+    @contextmanager
+    def _launched(self) -> Iterator[subprocess.Popen[bytes]]:
+        url = f"unix://{self.socket}"
+        command = [sys.executable, "-m", "celery", "-A", "fixloop.testing.bare", "worker", "-Q", QUEUE]
+        command += ["-c", str(self._concurrency), "--without-gossip", "--without-mingle", "-l", "WARNING"]
+        environment = environment_for(RedisUrls(url, url)) | dict(self._environment)
+        with self._log.open("ab") as log:
+            # It reads its input for no other reason than to see that it ends.
+            process = subprocess.Popen(
+                command, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log
+            )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    def roles(self) -> dict[int, str]:
+        """The main process and those that work."""
+        if self._process is None:
+            return {}
+        main = self._process.pid
+        return {main: "work"} | {pid: "worker" for pid, parent in parents().items() if parent == main}
+
+
+class _Chains:
+    """One chain for each workflow, of its tickets."""
+
+    def __init__(self, app: Any, client: Any, tickets: Mapping[str, Sequence[str]]) -> None:
+        self._app = app
+        self._client = client
+        self._tickets = tickets
+
+    def begin(self) -> list[str]:
+        """See `Work`."""
+        for tickets in self._tickets.values():
+            send(self._app, list(tickets))
+        return list(self._tickets)
+
+    def unended(self, names: Sequence[str]) -> list[str]:
+        """See `Work`."""
+        done = self._client.hmget(EFFECTS, [self._tickets[name][-1] for name in names])
+        return [name for name, count in zip(names, done, strict=True) if not count]
+
+
+def contrast(
+    planned: Plan,
+    tickets: Mapping[str, Sequence[str]],
+    *,
+    concurrency: int,
+    folder: Path,
+    tell: Callable[[Progress], object],
+) -> Contrast:
+    """
+    Run a chain for each workflow and injure it as planned.
+
+    Args:
+        tickets: by workflow, those of its undisturbed run.
+        folder: where it leaves logs and data; made if it is not there.
+    """
+    folder.mkdir(exist_ok=True)
+    kind = partial(
+        BareHost, concurrency=concurrency, environment={"FIXLOOP_EXECUTIONS": str(folder / EXECUTIONS)}
+    )
+    with (
+        site(folder, kind) as place,
+        closing(producer(place.server.url)) as app,
+        closing(redis.Redis.from_url(place.server.url, socket_timeout=2.0)) as client,
+    ):
+        chains = _Chains(app, client, tickets)
+        place.arm(planned)
+        seconds = place.run("bare chains", chains, tell, patience_seconds=PATIENCE_SECONDS)
+        place.heal()
+        return Contrast(
+            chains=len(tickets),
+            ended=len(tickets) - len(chains.unended(list(tickets))),
+            doubled=_more_than_one(client, EFFECTS),
+            repeated=_more_than_one(client, BEGUN),
+            seconds=seconds,
+            injuries=len(place.injurer.wounds),
+        )
+
+
+def _more_than_one(client: Any, name: str) -> int:
+    return sum(int(count) > 1 for count in client.hvals(name))
