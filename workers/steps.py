@@ -24,6 +24,7 @@ from fixloop.protocol.events import (
     RunFinished,
 )
 from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
@@ -61,7 +62,9 @@ class Step:
     def acknowledge(self) -> None:
         """Say that the fixer has the report: it is about to start (G1)."""
         ticket = self.holding.ticket
-        event = FixAcknowledged(specialist=ticket.specialist, iteration=ticket.iteration, by="fixer")
+        event = FixAcknowledged(
+            specialist=ticket.specialist, iteration=ticket.iteration, by="fixer", sender=worker_of(ticket)
+        )
         try:
             self._here.engine.apply(
                 ticket.workflow, event, operation=f"{ticket.id}/{self.holding.fence}/started"

@@ -107,6 +107,18 @@ def test_a_deadline_is_not_due_at_its_own_instant() -> None:
     assert not reminders(stage)
 
 
+@pytest.mark.proves("A64", "G7")
+@pytest.mark.parametrize("seconds", [29 * MINUTE + 59, 30 * MINUTE])
+def test_a_fix_in_time_is_never_reminded_of_afterwards(seconds: float) -> None:
+    stage = waiting(limits=Limits(iteration_seconds=None)).advance_to(seconds)
+    stage.script.runs["test-runner"] = [SILENT]
+
+    stage.complete()
+    stage.advance_to(60 * MINUTE)
+
+    assert not reminders(stage)
+
+
 @pytest.mark.proves("A63", "K6", "G8", "S7")
 def test_s7_an_answer_after_the_reminder_cancels_the_escalation() -> None:
     stage = waiting()
