@@ -3,12 +3,14 @@
 from collections import Counter
 from typing import Any, ClassVar
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fixloop.commands.replaying import audit
 from fixloop.engine import Holding
 from fixloop.protocol import events as ev
+from fixloop.protocol.answers import InvalidAnswer, parse_answer
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, Decision
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.ticket import Ticket
@@ -28,6 +30,19 @@ SEVERAL = st.one_of(
     st.lists(st.one_of(FAILING, RESULTS), min_size=1, max_size=4),
 )
 MOODS = st.one_of(ANSWERS.map(lambda answer: [answer] * 3), st.lists(ANSWERS, max_size=3))
+GARBAGE = st.one_of(
+    st.sampled_from(
+        [
+            "done!",
+            "",
+            "## Fix Completion\n\n**Message ID**: FIXDONE-101-99\n",
+            '{"message_id": "FIXDONE-101-1"}',
+            "## Escalation: Unresolvable Issue\n\n---\n\n````\n## Fix Completion",
+            "\x00\x1b[2J" + "#" * 5000,
+        ]
+    ),
+    st.text(max_size=40),
+)
 LATE = ["main-agent-fix", "main-agent-fix.escalation", "total-iteration", "re-validation"]
 SENDERS = st.sampled_from(["", "", MAIN_AGENT, USER, ORCHESTRATOR, "@security-specialist", "@nobody"])
 CHECKS = ("validate", "recheck", "confirm")
@@ -153,16 +168,14 @@ class Feature(RuleBasedStateMachine):
     # The main agent and people.
 
     @precondition(lambda self: self.state.owner == "agent")
-    @rule(answer=ANSWERS, number=st.sampled_from([0, 0, 0, 1, -1]))
-    def the_agent_answers(self, answer: Any, number: int = 0) -> None:
-        """A completion for this iteration or another, garbage, a receipt or a blocker."""
+    @rule(answer=ANSWERS, number=st.sampled_from([0, 0, 0, 1, -1]), garbage=GARBAGE)
+    def the_agent_answers(self, answer: Any, number: int = 0, garbage: str = "done!") -> None:
+        """A completion for this iteration or another, text that is none, a receipt or a blocker."""
         name, iteration = self.state.active.name, self.state.active.iteration
         if isinstance(answer, Fix):
             self.ground.tell(self.completed(self.state, answer.tree, number))
         elif isinstance(answer, BadAnswer):
-            self.ground.tell(
-                ev.AnswerRejected(specialist=name, iteration=iteration + number, violations=answer.violations)
-            )
+            self.ground.tell(self.misread(name, iteration + number, garbage))
         elif isinstance(answer, Silent):
             self.ground.tell(ev.FixAcknowledged(specialist=name, iteration=iteration, by="agent"))
         else:
@@ -275,6 +288,14 @@ class Feature(RuleBasedStateMachine):
         if opened.decision is Decision.MANUAL_FIX:
             return ev.ManualFixDone(by="ann", tip="c-z", tree="tree-z")
         return ev.DecisionMade(decision=Decision.SKIP, by="ann")
+
+    def misread(self, name: str, number: int, garbage: str) -> ev.AnswerRejected:
+        """What comes of an answer that is none, as the door of an agent's answers has it."""
+        with pytest.raises(InvalidAnswer) as caught:
+            parse_answer(garbage, issue=self.state.issue, iteration=number, specialist=name)
+        return ev.AnswerRejected(
+            specialist=name, iteration=number, violations=caught.value.violations, offending=garbage
+        )
 
     def completed(self, state: State, tree: str | None, number: int) -> ev.FixCompleted:
         self.trees += 1
