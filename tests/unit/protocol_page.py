@@ -10,6 +10,7 @@ from tests.unit import protocol_tables as tables
 __all__ = ["PAGE", "REGENERATE", "page"]
 
 PAGE: Final = ROOT / "docs" / "protocol.md"
+GLOSSARY: Final = ROOT / "docs" / "glossary.md"
 REGENERATE: Final = "python -m tests.unit.protocol_page"
 
 UNFOLDED: Final = 4
@@ -19,7 +20,6 @@ HEAD: Final = f"""\
 # The protocol
 
 This page is made from the code and the tests; `{REGENERATE}` writes it anew.
-What the words mean is in the [glossary](glossary.md).
 """
 
 
@@ -27,11 +27,17 @@ def page() -> str:
     """The whole of docs/protocol.md."""
     parts = [
         HEAD,
+        _section("Words", "As in the [glossary](glossary.md).", _words()),
         _section(
             "Statuses", "One specialist's loop; the workflow's status follows from them.", tables.diagram()
         ),
         _section("Transitions", "No other is legal.", tables.transitions()),
         _section("Who sets a status", "Another role's status is refused and logged.", tables.roles()),
+        _section(
+            "Who brings an event",
+            "From anybody else it is refused, and the log tells of it.",
+            tables.bringers(),
+        ),
         _section("Specialists", "In the order of their phases.", tables.specialists()),
         _section("Messages", "`{time}` reads `YYYYMMDDTHHMMSSZ`, in UTC.", tables.messages()),
         _section("Routes", "Whatever else is tried is refused.", tables.routes()),
@@ -53,6 +59,11 @@ def page() -> str:
 
 def _section(title: str, sentence: str, body: str) -> str:
     return f"## {title}\n\n{sentence}\n\n{body}"
+
+
+def _words() -> str:
+    rows = GLOSSARY.read_text(encoding="utf-8").splitlines()
+    return "".join(f"{row}\n" for row in rows if row.startswith("|"))
 
 
 def _requirements() -> Iterable[str]:

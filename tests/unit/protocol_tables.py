@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from fixloop.protocol.messages import Decision, ErrorType, Message, Reason
 from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.rendering import render
+from fixloop.protocol.roles import MAY_BRING
 from fixloop.protocol.routes import ROUTES
 from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.state import Limits, OperationName
@@ -16,6 +17,7 @@ from tests.unit.message_samples import SAMPLES
 from tests.unit.test_decisions import ALL, Maker
 
 __all__ = [
+    "bringers",
     "decisions",
     "diagram",
     "errors",
@@ -81,6 +83,13 @@ def routes() -> str:
     """Which message goes from whom to whom; any other is not said."""
     rows = [[f"`{route.kind}`", route.sender, route.recipient] for route in sorted(ROUTES["validation"])]
     return table(["message", "from", "to"], rows)
+
+
+def bringers() -> str:
+    """Which event may come from whom."""
+    return table(
+        ["event", "from"], [[f"`{kind}`", ", ".join(sorted(may))] for kind, may in MAY_BRING.items()]
+    )
 
 
 def _pattern(message: Message) -> str:
