@@ -6,8 +6,11 @@ import pytest
 
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import ErrorNotification, Reason, TimeoutReminder
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.outcome import NotDue
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from fixloop.protocol.statuses import Status
+from fixloop.protocol.validation import decide
 from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, passes
 from tests.scenarios.stage import Runs, Stage
 
@@ -215,3 +218,20 @@ def test_an_answer_that_does_not_fit_answers_no_reminder() -> None:
 
     assert stage.escalation.reason is Reason.TIMEOUT
     assert len(stage.said("protocol-violation")) == 1
+
+
+@pytest.mark.proves("A62", "R6")
+def test_a_reminder_of_an_older_version_is_followed_by_the_window() -> None:
+    stage = waiting().advance_to(30 * MINUTE + 1)
+    operation = stage.state.operation
+    assert operation is not None
+    assert operation.reminded_clock is not None
+    before = stage.state.model_copy(
+        update={"operation": operation.model_copy(update={"escalates_clock": None})}
+    )
+    due = operation.reminded_clock + 5 * MINUTE
+    event = ev.DeadlineReached(name="main-agent-fix.escalation", due=due)
+
+    with pytest.raises(NotDue):
+        decide(before, event, Moment(stage.now.at, due))
+    assert decide(before, event, Moment(stage.now.at, due + 0.1)).state.paused

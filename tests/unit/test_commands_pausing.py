@@ -85,6 +85,23 @@ def test_a_decision_waits_for_the_end_of_a_pause(agents: Agents, capsys: Capsys)
     assert said(capsys, "decide", "47", "skip").code == ExitCode.DONE
 
 
+@pytest.mark.proves("A14", "G8")
+def test_what_an_agent_says_while_paused_is_kept_and_taken_up(agents: Agents, capsys: Capsys) -> None:
+    workflow = agents.start(script="1 0", fixer="outside")
+    agents.run(workflow)
+    said(capsys, "pause", "47")
+
+    kept = said(capsys, "fixed", "47", "--blocked", "no access")
+
+    assert kept.code == ExitCode.DONE
+    assert "it is kept; `fixloop continue 47` takes it up" in kept.err
+    assert not agents.engine.state(workflow).paused
+    assert "what came meanwhile is kept (1)" in said(capsys, "status", "47").out
+    continued = said(capsys, "continue", "47")
+    assert "it waits for a decision" in continued.err
+    assert agents.engine.state(workflow).paused
+
+
 @pytest.mark.proves("A51", "A3", "G1")
 def test_a_check_that_calls_answers_for_nobody(
     agents: Agents, capsys: Capsys, monkeypatch: pytest.MonkeyPatch

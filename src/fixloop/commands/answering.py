@@ -79,8 +79,11 @@ def fixed(
         else:
             raw = read_answer(file) if file is not None else None
             change = _hand_in(session, workflow, raw, here=here, rev=rev)
-        if change is None:
+        if session.engine.state(workflow).held is not None:
+            typer.echo(f"it is kept; `fixloop continue {issue}` takes it up", err=True)
+        elif change is None:
             typer.echo(f"issue {issue} waits for a decision: `fixloop inbox`", err=True)
+        if change is None:
             return
         _publish(session, workflow)
         for name in change.files:
