@@ -8,7 +8,7 @@ from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.contract import Store
 from fixloop.testing import Rehearsal, rehearse
 from fixloop.testing.plan import Boundary, Injury
-from fixloop.testing.verdict import Execution, executions_in, judged, unexplained
+from fixloop.testing.verdict import Execution, executions_in, judged, resumptions, unexplained
 from fixloop.testing.wounds import Takeover, Wound
 from tests.contract.world import MemoryWorld
 from tests.unit.command_stage import Agents
@@ -135,6 +135,14 @@ def test_a_second_execution_is_explained_by_an_injury_of_the_first(
 )
 def test_nothing_else_explains_one(wounds: list[Wound], takeovers: list[Takeover]) -> None:
     assert unexplained(TWICE, wounds, takeovers, HOSTS) == [TWICE[1]]
+
+
+def test_a_step_is_resumed_when_it_begins_next_after_the_kill() -> None:
+    runs = [execution(10, 4.0, 1), execution(20, 7.0, 2), execution(30, 9.0, 3)]
+    killed = [wound(pids=frozenset({20}), began=7.5), wound(pids=frozenset({10})), wound(began=9.5)]
+
+    assert resumptions(runs, killed) == [1.5, 2.0]
+    assert resumptions(runs, [wound(Injury.KILL_HOST)]) == []
 
 
 def test_executions_are_read_as_the_crew_wrote_them(tmp_path: Any) -> None:

@@ -25,6 +25,7 @@ def report(**more: Any) -> Report:
         "executions": 3,
         "repeated": 0,
         "unexplained": (),
+        "resumptions": (0.5, 1.0, 2.5),
         "surplus": 1,
         "undisturbed_seconds": 1.0,
         "injured_seconds": 2.0,
@@ -37,6 +38,10 @@ def test_a_run_in_which_nothing_went_wrong_ends_well() -> None:
     lines = list(report_lines(report()))
     assert lines[-1] == LAST
     assert "  10 of 10 × Redis frozen" in lines
+    assert (
+        "steps of 3 killed work processes began again after 1.0 s (median), 2.5 s (p95), 2.5 s (worst)"
+        in lines
+    )
     assert "4 steps, 1 surplus deliveries (0.25 a step)" in lines
 
 

@@ -2,9 +2,11 @@
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import ceil
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -102,6 +104,8 @@ def report_lines(report: "Report") -> Iterator[str]:
     for injury, planned in sorted(report.planned.items()):
         yield f"  {report.done[injury]} of {planned} × {injury}"
     yield f"{report.executions} executions, {report.repeated} of a ticket that had begun before"
+    if report.resumptions:
+        yield _resumption_line(report.resumptions)
     share = report.surplus / tickets if tickets else 0.0
     yield f"{tickets} steps, {report.surplus} surplus deliveries ({share:.2f} a step)"
     if report.contrast is not None:
@@ -111,6 +115,14 @@ def report_lines(report: "Report") -> Iterator[str]:
         f"chaos: {report.lost} lost, {report.doubled} doubled, {len(report.unexplained)} unexplained,"
         f" {report.stuck} stuck, {report.verified} of {len(report.verdicts)} histories verify"
         f" (seed {order.seed})"
+    )
+
+
+def _resumption_line(seconds: Sequence[float]) -> str:
+    p95 = seconds[ceil(0.95 * len(seconds)) - 1]
+    return (
+        f"steps of {len(seconds)} killed work processes began again after"
+        f" {median(seconds):.1f} s (median), {p95:.1f} s (p95), {seconds[-1]:.1f} s (worst)"
     )
 
 
@@ -153,6 +165,7 @@ def _document(report: "Report") -> dict[str, object]:
         "verified": report.verified,
         "histories": len(report.verdicts),
         "astray": report.astray,
+        "resumed_seconds": [round(seconds, 3) for seconds in report.resumptions],
         "surplus_deliveries": report.surplus,
         "undisturbed_seconds": round(report.undisturbed_seconds, 3),
         "injured_seconds": round(report.injured_seconds, 3),

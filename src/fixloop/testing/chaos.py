@@ -23,7 +23,7 @@ from fixloop.testing.plan import Plan, plan
 from fixloop.testing.processes import Host
 from fixloop.testing.site import EXECUTIONS, HostKind, Progress, Site, site
 from fixloop.testing.undisturbed import Answer, Rehearsal, rehearse
-from fixloop.testing.verdict import Execution, Verdict, judged, unexplained
+from fixloop.testing.verdict import Execution, Verdict, judged, resumptions, unexplained
 
 __all__ = ["Order", "Progress", "Report", "chaos"]
 
@@ -61,6 +61,8 @@ class Report(NamedTuple):
     repeated: int
     """Executions of a ticket after its first."""
     unexplained: tuple[Execution, ...]
+    resumptions: tuple[float, ...]
+    """Seconds from each death of a work process until its step began again elsewhere, the shortest first."""
     surplus: int
     """Deliveries of tickets that were not to be had."""
     undisturbed_seconds: float
@@ -187,6 +189,7 @@ def _report(order: Order, planned: Plan, place: Site) -> Report:
         executions=len(executions),
         repeated=len(executions) - len({execution.ticket for execution in executions}),
         unexplained=tuple(unexplained(executions, injurer.wounds, injurer.takeovers, injurer.host_of)),
+        resumptions=tuple(resumptions(executions, injurer.wounds)),
         surplus=injurer.answers.total() - injurer.answers["ok"],
         undisturbed_seconds=0.0,
         injured_seconds=0.0,

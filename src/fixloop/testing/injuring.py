@@ -12,8 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import redis
-
 from fixloop.testing.plan import MOST_FOR_A_TICKET, Boundary, Injury, Occasion, Plan, is_place
 from fixloop.testing.processes import Host, RedisServer, is_running, kill
 from fixloop.testing.relay import Cut, Link, Relay
@@ -316,10 +314,7 @@ class Injurer:
         for request in requests:
             if request.kind == "hint" and self._doubling:
                 self._doubling -= 1
-                client = redis.Redis(unix_socket_path=str(self._server.socket), socket_timeout=1.0)
-                with suppress(redis.RedisError):
-                    client.execute_command(*twice(request))  # type: ignore[no-untyped-call]
-                client.close()
+                self._server.tell(twice(request))
 
 
 _DONE: Final[Mapping[Injury, Callable[[Injurer, Wound, Link], None]]] = {

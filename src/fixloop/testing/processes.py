@@ -8,12 +8,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from fixloop.errors import InfrastructureError
 from fixloop.redis_binary import server_binary
@@ -42,7 +44,7 @@ class RedisServer:
         return f"unix://{self.socket}"
 
     def start(self) -> None:
-        """Start it; `answers` says when it is there."""
+        """Start it; see `wait`."""
         with (self._folder / "redis.log").open("ab") as log:
             self._guard = subprocess.Popen(
                 ["/bin/sh", "-c", _GUARDED, "redis", *self._command()],
@@ -62,13 +64,14 @@ class RedisServer:
         log = ["--logfile", str(self._folder / "redis.log"), "--daemonize", "no"]
         return [str(server_binary()[0]), *place, *durable, *bounded, *log]
 
-    def answers(self) -> bool:
-        """Whether it serves."""
-        client = redis.Redis(unix_socket_path=str(self.socket), socket_timeout=1.0)
+    def tell(self, words: Sequence[bytes]) -> object:
+        """What it answers to one command; None when it is away or frozen, which is known within a second."""
+        once = Retry(NoBackoff(), 0)
+        client: Any = redis.Redis(unix_socket_path=str(self.socket), socket_timeout=1.0, retry=once)
         try:
-            return bool(client.ping())
+            return client.execute_command(*words)
         except redis.RedisError:
-            return False
+            return None
         finally:
             client.close()
 
@@ -80,7 +83,7 @@ class RedisServer:
             InfrastructureError: it does not, in 10 s.
         """
         give_up = time.monotonic() + START_SECONDS
-        while not self.answers():
+        while not self.tell([b"PING"]):
             if time.monotonic() > give_up:
                 raise InfrastructureError(
                     f"redis-server did not start within {START_SECONDS:.0f} s; see {self._folder}/redis.log"

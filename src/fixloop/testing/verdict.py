@@ -12,10 +12,11 @@ from fixloop.history import said
 from fixloop.protocol.outcome import Transition
 from fixloop.store.contract import Store
 from fixloop.store.limits import LEASE_SECONDS
+from fixloop.testing.plan import Injury
 from fixloop.testing.undisturbed import Rehearsal, told
 from fixloop.testing.wounds import Takeover, Wound
 
-__all__ = ["Execution", "Verdict", "executions_in", "judged", "unexplained"]
+__all__ = ["Execution", "Verdict", "executions_in", "judged", "resumptions", "unexplained"]
 
 AFTERMATH_SECONDS: Final = 15.0
 """So long after it lost Redis a worker may still die over it: Celery needs up to six seconds, twice."""
@@ -104,6 +105,19 @@ def executions_in(path: Path) -> list[Execution]:
         ticket, fence, step, tree, pid, at = line.split()
         found.append(Execution(ticket, int(fence), step, tree, int(pid), float(at)))
     return found
+
+
+def resumptions(executions: Iterable[Execution], wounds: Iterable[Wound]) -> list[float]:
+    """Seconds from the death of a work process to the next beginning of the step it died over, in order of size."""
+    began: dict[str, list[float]] = defaultdict(list)
+    for execution in executions:
+        began[execution.ticket].append(execution.at)
+    later = [
+        [at - wound.began for at in began[wound.ticket] if at > wound.began]
+        for wound in wounds
+        if wound.injury is Injury.KILL_WORKER
+    ]
+    return sorted(min(seconds) for seconds in later if seconds)
 
 
 def unexplained(
