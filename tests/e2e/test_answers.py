@@ -59,3 +59,31 @@ def test_a_command_that_answers_garbage_and_then_that_it_is_not_ready_gets_a_per
     assert kinds == ["DETECT", "VFR", "PVN", "ESC"]
     assert "**Escalation Reason**: Other (Blocker)" in entries[-1]["rendered"]
     assert project.fixloop("audit", "verify", "1").code == 0
+
+
+@pytest.mark.proves("K35", "R8")
+def test_done_with_nothing_changed_is_checked_again_and_the_same_words_twice_are_taken_once(
+    host: Host,
+) -> None:
+    project = host.project("idle")
+    assert project.hand_in().code == 3
+    assert project.fixloop("ack", "1").code == 0
+    nothing = EXAMPLE.replace("- path/of/each/changed/file (or the one word none)", "none")
+
+    first = project.fixloop("fixed", "1", "--file", "-", stdin=nothing)
+    assert project.fixloop("watch", "1").code == 3
+    second = project.fixloop("fixed", "1", "--file", "-", stdin=nothing)
+
+    assert (first.code, first.out) == (0, "")
+    assert "no file was changed" in first.err
+    assert second.code == 2
+    assert "this was answered already" in second.refusal
+    said = project.fixloop("log", "1", "--json").document["entries"]
+    kinds = [entry["message_id"] for entry in said]
+    assert kinds[2:] == [
+        "FIXDONE-1-1",
+        "REVAL-1-test-runner-2",
+        "REVALRES-1-test-runner-2",
+        "VFR-1-test-runner-2",
+    ]
+    assert "### Files Modified\nnone\n" in said[2]["rendered"]

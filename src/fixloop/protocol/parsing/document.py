@@ -123,10 +123,6 @@ class Part:
                 return found
         raise UnreadableMessage(f"{self} lacks {missing}")
 
-    def paragraphs(self) -> tuple[Paragraph, ...]:
-        """The part's own paragraphs."""
-        return tuple(block for block in self.blocks if isinstance(block, Paragraph))
-
     def __str__(self) -> str:
         return f'section "{self.title}" (line {self.line})' if self.title else f"the part at line {self.line}"
 
