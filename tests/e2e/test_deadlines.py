@@ -46,6 +46,24 @@ def test_s6_a_silent_agent_is_reminded_once_and_then_a_person_is_asked(deploymen
     assert body.flags == ("unresponsive",)
 
 
+@pytest.mark.proves("K29", "A89", "B61")
+def test_an_early_reminder_is_followed_by_the_limit_itself(deployment: Deployment) -> None:
+    started = begun(
+        deployment,
+        "a -",
+        fixer="outside",
+        fix_seconds=1.5,
+        reminder_seconds=0.5,
+        reminder_window_seconds=0.5,
+    )
+
+    ended(deployment, started)
+
+    report, reminder, _, escalation = deployment.messages(started.workflow)[-4:]
+    within(reminder, after=report, seconds=0.5)
+    within(escalation, after=report, seconds=1.5)
+
+
 @pytest.mark.proves("A64", "K6", "R6", "S7")
 def test_s7_an_answered_reminder_is_the_end_of_it(deployment: Deployment) -> None:
     started = begun(deployment, "a -~1.5", fixer="outside", fix_seconds=0.5, reminder_window_seconds=1.0)

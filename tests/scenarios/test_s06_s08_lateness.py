@@ -267,11 +267,12 @@ def test_a_limit_of_none_is_no_limit() -> None:
     assert len(stage.messages) == 2
 
 
-@pytest.mark.proves("K6")
+@pytest.mark.proves("K6", "K12", "B31")
 def test_without_a_fix_limit_the_cap_alone_escalates() -> None:
     stage = waiting(limits=Limits(fix_seconds=None)).advance_to(30 * MINUTE + 1)
 
     assert stage.escalation.reason is Reason.TIMEOUT
+    assert stage.escalation.flags == ("unresponsive",)
     assert not reminders(stage)
 
 

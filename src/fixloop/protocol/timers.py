@@ -124,7 +124,9 @@ def _iteration_over(draft: Draft, due: float) -> None:
         return
     since = draft.state.iteration_clock
     detail = f"the iteration took {draft.clock - (due if since is None else since):.0f} s in all"
-    deciding.escalate(draft, Reason.TIMEOUT, detail, operation=OperationName.ITERATION)
+    late = draft.state.awaits_fix  # the late party is the main agent (K12)
+    flags = ("unresponsive",) if late else ()
+    deciding.escalate(draft, Reason.TIMEOUT, detail, operation=OperationName.ITERATION, flags=flags)
 
 
 def _governs(state: State, operation: Operation, iteration_due: float) -> bool:
