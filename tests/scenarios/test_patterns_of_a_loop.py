@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 import fixloop.protocol
+from fixloop.commands.replaying import audit
 from fixloop.engine import Engine, plain_fields
 from fixloop.errors import UsageError
 from fixloop.history import said
@@ -157,7 +158,7 @@ def test_another_word_is_neither_a_decision_nor_a_status() -> None:
         State.model_validate_json(snapshot.replace('"ESCALATED"', '"STUCK"'))
 
 
-@pytest.mark.proves("A54", "A55", "A85")
+@pytest.mark.proves("A54", "A55", "A85", "B18")
 def test_every_transition_is_in_the_history_in_the_entry_that_caused_it() -> None:
     store = MemoryStore(lambda: START)
     engine = Engine(store)
@@ -174,6 +175,8 @@ def test_every_transition_is_in_the_history_in_the_entry_that_caused_it() -> Non
     by_event = {entry.body["event"]["kind"]: entry.body.get("transitions", []) for entry in entries}
     assert [change["after"] for change in by_event["fix-acknowledged"]] == ["FIXING"]
     assert [rendered(line.message) for line in said(entries)] == [rendered(m) for m in played.messages]
+    found = audit(store, "0f0f0f0f-101-1")
+    assert (found.problems, found.replayed) == ((), len(entries))
 
 
 def rendered(message: Message) -> str:
