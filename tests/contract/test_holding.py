@@ -148,6 +148,23 @@ def test_a_deadline_set_as_it_goes_on_is_not_moved(store: Store) -> None:
     assert found.deadlines["late"] == pytest.approx(due)
 
 
+@pytest.mark.proves("A14")
+def test_what_is_asked_for_while_held_waits_too(store: Store, world: World) -> None:
+    created(store)
+    held(store)
+
+    committed(store, new_tickets=(ticket("a"),), set_deadlines={"late": store.now(FLOW).clock + 1.0})
+    sweep(store)
+    world.elapse(4)
+
+    swept = sweep(store, horizon_seconds=0, empty_queues=[QUEUE])
+    assert (swept.hints, swept.deadlines) == ((), ())
+    assert store.claim(ticket("a").id, ME, "t").status == "early"
+    let_go(store)
+    assert store.claim(ticket("a").id, ME, "t").status == "ok"
+    assert [due.name for due in sweep(store, horizon_seconds=0).deadlines] == ["late"]
+
+
 @pytest.mark.proves("A14", "K21")
 def test_other_workflows_of_the_shard_go_on(store: Store) -> None:
     other = "0a1b2c3d-42-2"

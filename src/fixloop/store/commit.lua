@@ -6,7 +6,7 @@ local change = cjson.decode(ARGV[1])
 local snapshot, entry = ARGV[2], ARGV[3]
 local local_part = #change.workflow + 2
 
-local found = redis.call('HMGET', WORKFLOW, 'version', 'head', 'done', 's:' .. change.ticket, 'o:' .. change.operation)
+local found = redis.call('HMGET', WORKFLOW, 'version', 'head', 'done', 's:' .. change.ticket, 'o:' .. change.operation, 'parked')
 local version, head, done = tonumber(found[1] or 0), found[2] or '', found[3] or ''
 local held, repeated = read_state(found[4]), found[5]
 
@@ -145,6 +145,7 @@ end
 
 if change.hold == 'begin' then begin_hold() end
 if change.hold == 'end' then end_hold() end
+local parked = change.hold == 'begin' or (found[6] and change.hold ~= 'end')
 
 local written = {'version', made, 'head', change.new_head, 'snapshot', snapshot}
 
@@ -158,7 +159,7 @@ if change.operation ~= '' then write('o:' .. change.operation, made) end
 for name, value in pairs(change.fields) do write(name, value) end
 for name, due in pairs(change.set) do
   write('d:' .. name, seconds(due))
-  redis.call('ZADD', DEADLINES, due, change.workflow .. '|' .. name)
+  if not parked then redis.call('ZADD', DEADLINES, due, change.workflow .. '|' .. name) end
 end
 if #change.tickets > 0 then
   local clock = read_clock()
@@ -166,7 +167,10 @@ if #change.tickets > 0 then
     local ticket = cjson.decode(text)
     if redis.call('HEXISTS', WORKFLOW, 't:' .. ticket.id) == 0 then
       write('t:' .. ticket.id, text)
-      if ticket.delay_seconds > 0 then
+      if parked then
+        write('s:' .. ticket.id, state_text('d', 0, '', '', FOR_EVER))
+        redis.call('ZADD', DELAYED, FOR_EVER, ticket.id)
+      elseif ticket.delay_seconds > 0 then
         local ready = seconds(clock + ticket.delay_seconds)
         write('s:' .. ticket.id, state_text('d', 0, '', '', ready))
         redis.call('ZADD', DELAYED, ready, ticket.id)

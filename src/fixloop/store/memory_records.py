@@ -81,8 +81,10 @@ class KeptWorkflow:
     """Held: nothing of it is offered, and no deadline looked at."""
 
     def set_deadline(self, name: str, due: float) -> None:
-        """A clock runs."""
-        self.deadlines[name] = self.looked_at[name] = due
+        """A clock runs, unless the workflow is held."""
+        self.deadlines[name] = due
+        if not self.parked:
+            self.looked_at[name] = due
 
     def clear_deadline(self, name: str) -> None:
         """A clock stops."""

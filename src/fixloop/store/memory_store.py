@@ -341,7 +341,9 @@ class MemoryStore:
         shard = self._shard(ticket.workflow)
         clock = shard.moment(self._now()).clock
         held = kept.tickets[ticket.id] = KeptTicket(ticket, "delayed", ready=clock + ticket.delay_seconds)
-        if ticket.delay_seconds <= 0:
+        if kept.parked:
+            held.hold_back()
+        elif ticket.delay_seconds <= 0:
             shard.offer(held, clock)
 
     def _hold(self, commit: Commit, kept: KeptWorkflow) -> None:
