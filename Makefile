@@ -3,6 +3,9 @@
 .PHONY: setup demo test quick chaos mutants lint types bench lock clean
 .DEFAULT_GOAL := test
 
+# Where it is set, every process that a test starts would compile the whole of fixloop anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= $(shell for name in python3.12 python3.11 python3.13 python3.14 python3; do \
 	$$name -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 STAMP := .venv/.setup-stamp

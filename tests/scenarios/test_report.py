@@ -237,6 +237,7 @@ ANSWER: Final = st.sampled_from(
 DECISION: Final = st.sampled_from(["manual-fix", "skip", "abort", "extend", "extend"])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     runs=st.dictionaries(st.sampled_from(NAMES), st.lists(RESULT, max_size=6), min_size=1, max_size=3),

@@ -257,6 +257,7 @@ def test_many_names_are_cut_and_counted() -> None:
     assert "the cause of a, b, c and 3 more: try another way" in requests.approach(2)[0]
 
 
+@pytest.mark.slow
 def test_a_large_history_is_diagnosed_in_no_time() -> None:
     many = [fails(*(f"t{number}" for number in range(shift, 3000 + shift))) for shift in range(4)]
 

@@ -160,6 +160,7 @@ def with_hostile(test: Test) -> Test:
     return reduce(lambda each, text: example(text)(each), HOSTILE, test)
 
 
+@pytest.mark.slow
 @pytest.mark.proves("U18", "A21")
 @with_hostile
 @settings(max_examples=40, deadline=None)
@@ -179,6 +180,7 @@ def test_no_text_becomes_markup_of_the_page(text: str) -> None:
     assert not any(ord(each) < 32 and each not in "\n\t" for each in page.text)
 
 
+@pytest.mark.slow
 @with_hostile
 @settings(max_examples=40, deadline=None)
 @given(
@@ -211,6 +213,7 @@ def long_workflow(text: str) -> Summary:
     return short.model_copy(update={"phases": phases, "bars": bars, "lines": lines})
 
 
+@pytest.mark.slow
 @pytest.mark.proves("U18", "K41")
 @pytest.mark.parametrize("said", ["it broke", "'<&>\"" * 2000], ids=["usual", "hostile"])
 def test_a_long_workflow_stays_a_page_that_can_be_opened(said: str) -> None:
@@ -224,6 +227,7 @@ def test_a_long_workflow_stays_a_page_that_can_be_opened(said: str) -> None:
     assert "run-test-runner-100" in page.ids
 
 
+@pytest.mark.slow
 def test_what_is_cut_off_is_counted() -> None:
     summary = long_workflow("'<&>\"" * 2000)
 

@@ -188,6 +188,7 @@ class Loop(RuleBasedStateMachine):
             assert replayed(self.stage.applied) == self.stage.snapshots
 
 
+@pytest.mark.slow
 @pytest.mark.proves("K37", "A92", "R4", "A69")
 def test_whatever_happens_the_invariants_hold() -> None:
     run_state_machine_as_test(

@@ -56,11 +56,13 @@ def stages() -> list[Stage]:
     return [walk(seed).stage for seed in range(WALKS)]
 
 
+@pytest.mark.slow
 @pytest.mark.proves("K37", "A92", "R4", "A69")
 def test_whatever_happens_on_a_long_walk_the_invariants_hold(stages: list[Stage]) -> None:
     assert len([stage for stage in stages if stage.state.ended]) > WALKS // 2
 
 
+@pytest.mark.slow
 @pytest.mark.proves("A12", "K37")
 def test_the_walks_reach_what_lies_deep(stages: list[Stage]) -> None:
     seen = Counter(str(stage.state.outcome) for stage in stages)
