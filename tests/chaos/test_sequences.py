@@ -32,8 +32,12 @@ REACHED: Final = {
 """What every part has to reach, or it shows little; the long walks reach the rest."""
 
 
+def _is_chaos() -> bool:
+    return settings.get_current_profile_name() == "chaos"
+
+
 def _parts() -> range:
-    return range(40 if settings.get_current_profile_name() == "chaos" else 2)
+    return range(40 if _is_chaos() else 2)
 
 
 @pytest.mark.slow
@@ -57,7 +61,7 @@ def _play(number: int, sequences: int) -> None:
         seed(number)(Feature),
         settings=settings(
             max_examples=sequences,
-            stateful_step_count=40,
+            stateful_step_count=40 if _is_chaos() else 25,
             deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
