@@ -12,10 +12,17 @@ for _name in [name for name in os.environ if name.startswith("FIXLOOP_")]:
     del os.environ[_name]
 
 # How long an example takes says how busy the machine is, nothing of the code.
-settings.register_profile("patient", deadline=None)
+settings.register_profile("patient", deadline=None, max_examples=50)
+settings.register_profile("quick", deadline=None, max_examples=15)
 settings.load_profile("patient")
 # What `make chaos` names; the sequences read it.
 settings.register_profile("chaos", deadline=None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """`make quick` looks at fewer examples; `make test` at all."""
+    if config.option.markexpr == "not slow":
+        settings.load_profile("quick")
 
 
 @pytest.fixture(scope="session")
