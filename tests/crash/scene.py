@@ -25,7 +25,7 @@ __all__ = ["Ended", "Ending", "Scene", "wait_for"]
 LONGEST_SECONDS: Final = 120.0
 DYING_SECONDS: Final = 10.0
 
-_STAMPS: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\dZ?")
+_STAMPS: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
 _DURATIONS: Final = re.compile(
     r"\b\d+(\.\d+)? ?(ms|s|m|h|min|seconds?|minutes?|hours?)\b|\b\d\d:\d\d(:\d\d)?\b"
 )
