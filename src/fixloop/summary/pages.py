@@ -6,6 +6,7 @@ The page stands alone: no script, no font, no picture, no address to load from.
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,12 +27,12 @@ MOST_BYTES: Final = 2_000_000
 
 def as_markdown(summary: Summary) -> str:
     """The report as Markdown, without the conversation, which is `fixloop log`'s."""
-    return _fitting(summary, _MARKDOWN, 0.4)
+    return _fitting(summary, _template("report.md.j2", finalize=_escaped), 0.4)
 
 
 def as_html(summary: Summary) -> str:
     """The report as one self-contained page."""
-    return _fitting(summary, _HTML, 1.0)
+    return _fitting(summary, _template("report.html.j2", autoescape=True), 1.0)
 
 
 def _fitting(summary: Summary, template: Template, part: float) -> str:
@@ -113,7 +114,9 @@ def _listed(values: Sequence[str], total: int) -> str:
     return ", ".join(values) + more
 
 
+@cache
 def _template(name: str, **options: Any) -> Template:
+    """Compiled when it is first needed: every command imports this module, and few make a report."""
     environment = Environment(  # nosec B701: Markdown is escaped by `finalize`, HTML by `autoescape`
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=StrictUndefined,
@@ -138,7 +141,3 @@ def _template(name: str, **options: Any) -> Template:
         "span": _span,
     }
     return environment.get_template(name)
-
-
-_MARKDOWN: Final = _template("report.md.j2", finalize=_escaped)
-_HTML: Final = _template("report.html.j2", autoescape=True)
