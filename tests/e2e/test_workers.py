@@ -36,7 +36,7 @@ def test_s1_a_first_run_that_passes(deployment: Deployment) -> None:
     assert story.outcome == "success"
 
 
-@pytest.mark.proves("A9", "K9", "R2", "R3")
+@pytest.mark.proves("S2", "K9", "R2", "R3")
 def test_s2_six_messages(deployment: Deployment) -> None:
     story = played(deployment, "a -", issue=2)
 
@@ -260,7 +260,7 @@ def test_a_fixer_that_lies_gets_into_a_deadlock(deployment: Deployment) -> None:
     assert story.tree == "tree-0"
 
 
-@pytest.mark.proves("U1", "U2", "K4", "K28")
+@pytest.mark.proves("S16", "U2", "K4", "K28")
 def test_s16_the_back_end_pipeline(deployment: Deployment) -> None:
     script = "test-runner: abc a -; security: a -"
 
