@@ -200,7 +200,7 @@ def _text(told: _Log, entries: Sequence[Entry]) -> Iterator[str]:
     yield from _history_lines(shown, kinds=bool(told.beside))
     yield ""
     for name, value in _statistics(told).model_dump().items():
-        yield f"{name.replace('_', ' ').capitalize()}: {value}"
+        yield f"{name.replace('_', ' ').replace('revalidation', 're-validation').capitalize()}: {value}"
 
 
 def _history_lines(found: Sequence[Happening], *, kinds: bool = True) -> Iterator[str]:
