@@ -12,7 +12,7 @@ for _name in [name for name in os.environ if name.startswith("FIXLOOP_")]:
     del os.environ[_name]
 
 # How long an example takes says how busy the machine is, nothing of the code.
-settings.register_profile("patient", deadline=None, max_examples=30)
+settings.register_profile("patient", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=15)
 settings.load_profile("patient")
 # What `make chaos` names; the sequences read it.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fixloop.protocol.answers import (
@@ -451,6 +451,7 @@ _ENTRIES: Final = st.lists(_HOSTILE.filter(lambda entry: bool(entry.strip())), m
 
 
 @pytest.mark.proves("A22", "A85")
+@settings(max_examples=40)
 @given(summary=_HOSTILE, fixes=_ENTRIES, files=_ENTRIES, marks=_ENTRIES)
 @example(
     summary="\n a \n\n\n b\n\n", fixes=("a\n\n\nb\n", " none", "none", "None"), files=("none",), marks=()

@@ -21,7 +21,7 @@ CHANGED = ("src/a.py", "src/b c.py", "tests/test_a.py")
         "src/a.py: the second branch",
         "src/a.py:12",
         "`src/a.py`",
-        "/work/47/src/a.py",
+        "/elsewhere/47/src/a.py",
     ],
 )
 def test_a_file_is_known_however_it_is_written(entry: str) -> None:

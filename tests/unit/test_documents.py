@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol import documents
@@ -148,6 +148,7 @@ def records_with(word: str) -> Iterator[str]:
 
 
 @pytest.mark.proves("K41", "A86")
+@settings(max_examples=25)
 @given(HOSTILE.filter(bool))
 def test_no_words_can_become_layout_of_a_record(word: str) -> None:
     for hostile, plain in zip(records_with(word), records_with("plain"), strict=True):

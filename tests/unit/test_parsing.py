@@ -1,7 +1,9 @@
 """Reading rendered messages: every type comes back equal, and what is no message says what is wrong with it."""
 
+from typing import Final
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -14,6 +16,7 @@ from tests.unit.hostile import BODIES, HOSTILE, MESSAGES, messages_of
 from tests.unit.message_samples import ERROR, ESCALATION, FIX_REQUEST, REPORT, SAMPLES, STILL_FAILING
 
 #: Enough to meet each kind of hostile text in each field; the nightly profile can afford more.
+_EXAMPLES: Final = settings(max_examples=25, deadline=None)
 
 
 def refusal(text: str) -> str:
@@ -31,6 +34,7 @@ def test_a_rendered_sample_of_each_type_reads_back_equal(name: str) -> None:
 @pytest.mark.proves("A22", "B9")
 @pytest.mark.parametrize("kind", BODIES)
 @given(st.data())
+@_EXAMPLES
 def test_a_message_of_each_type_reads_back_equal_whatever_its_words_are(
     kind: str, data: st.DataObject
 ) -> None:
@@ -41,6 +45,7 @@ def test_a_message_of_each_type_reads_back_equal_whatever_its_words_are(
 
 @pytest.mark.proves("A22", "K9")
 @given(messages_of("failure-report", MESSAGES["fix-request"]))
+@_EXAMPLES
 def test_a_message_reads_back_with_what_is_attached_to_it(message: Message) -> None:
     assert parse(render_whole(message)) == message
 
@@ -147,6 +152,7 @@ def test_any_other_text_is_refused_and_nothing_else_happens(text: str) -> None:
 
 
 @given(st.sampled_from(sorted(SAMPLES)), st.integers(0, 60), HOSTILE)
+@_EXAMPLES
 def test_a_line_that_was_changed_is_refused_or_says_the_same(name: str, number: int, insertion: str) -> None:
     rows = render(SAMPLES[name]).split("\n")
     rows.insert(min(number, len(rows) - 1), insertion)
