@@ -356,7 +356,7 @@ def _create(engine: Engine, prepared: _Prepared, feature: Feature) -> Enqueued:
         notify=bool(configuration.notify),
         bundle_fix_request=configuration.bundle_fix_request,
         queue=f"run-{workflow}" if feature.own_queue else "",
-        configuration=engine.store.put_artifact(workflow, configuration.to_json().encode()),
+        configuration=engine.store.put_artifact(workflow, configuration.to_json().encode(), shared=True),
         snapshot=snapshot.model_dump_json(),
         tip=snapshot.commit,
         tree=snapshot.tree,

@@ -1,6 +1,7 @@
 """The store in memory and the one in Redis give the same answers to the same calls, whatever they are."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from fixloop.store.contract import Store
-from fixloop.store.records import Claim, Committed, Snapshot
+from fixloop.store.records import Claim, Committed, Retirement, Snapshot
 from tests.contract.making import QUEUE, change, sweep, ticket
 from tests.contract.world import MemoryWorld, RedisWorld, World
 
@@ -246,6 +247,15 @@ class Twins(RuleBasedStateMachine):
                 world.elapse(seconds)
             self.both(partial(swept, horizon_seconds=horizon))
 
+    @rule(flow=flows, how=st.sampled_from(["archived", "purged"]))
+    def remove(self, flow: str, how: Retirement) -> None:
+        if self.both(lambda store: store.remove(flow, self.heads[flow], how)) in ("ok", "gone"):
+            self.versions[flow], self.heads[flow] = 0, ""
+
+    @rule(flow=flows, data=st.sampled_from([b"a", b"b"]), shared=st.booleans())
+    def put_artifact(self, flow: str, data: bytes, shared: bool) -> None:
+        self.both(lambda store: store.put_artifact(flow, data, shared=shared))
+
     @rule(agent=owners, token=fences, lease_seconds=st.sampled_from([3.0, 9.0]))
     def use_locks(self, agent: str, token: int, lease_seconds: float) -> None:
         def lock(store: Store) -> tuple[Any, ...]:
@@ -267,7 +277,10 @@ def everything(store: Store) -> tuple[Any, ...]:
     """All that can be read."""
     each = [(of_snapshot(store.read(flow)), store.history(flow), store.verify(flow)) for flow in FLOWS]
     index = store.live("0a1b2c3d", 42), store.latest("0a1b2c3d", 42), sorted(store.workflows())
-    return each, store.owners(), index
+    retired = store.retired("0a1b2c3d", 42)
+    gone = retired and (retired.workflow, retired.how), store.next_number("0a1b2c3d", 42)
+    over = sorted(workflow for workflow, _ in store.ended(datetime(2100, 1, 1, tzinfo=UTC)))
+    return each, store.owners(), index, gone, over, [store.stored(flow) for flow in FLOWS]
 
 
 @pytest.mark.slow

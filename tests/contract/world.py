@@ -49,10 +49,10 @@ class MemoryWorld:
         self.store._workflows[workflow].snapshot = stored
 
     def put_artifact(self, workflow: str, digest: str, stored: bytes | None) -> None:
-        name = keys.artifact_key(workflow, digest)
-        self.store._artifacts.pop(name)
+        kept = self.store._own_artifacts[workflow]
+        kept.pop(digest)
         if stored is not None:
-            self.store._artifacts[name] = stored
+            kept[digest] = stored
 
 
 class RedisWorld:
@@ -89,11 +89,11 @@ class RedisWorld:
         self.client.hset(keys.workflow_key(workflow), "snapshot", stored)
 
     def put_artifact(self, workflow: str, digest: str, stored: bytes | None) -> None:
-        name = keys.artifact_key(workflow, digest)
+        name = keys.artifacts_key(workflow)
         if stored is None:
-            self.client.delete(name)
+            self.client.hdel(name, digest)
         else:
-            self.client.set(name, stored)
+            self.client.hset(name, digest, stored)
 
     def close(self) -> None:
         self.store.close()

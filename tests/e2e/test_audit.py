@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from fixloop.store.entries import digest_of, inflate, pack
-from fixloop.store.keys import artifact_key, history_key, workflow_key
+from fixloop.store.keys import artifacts_key, history_key, workflow_key
 from tests.e2e.project import MEND, TOML, Host, Project, Told
 
 pytestmark = pytest.mark.slow
@@ -147,13 +147,13 @@ def test_a_verdict_that_was_written_beside_the_snapshot_is_named(kept: Kept) -> 
 @pytest.mark.parametrize("what", ["changed", "missing"])
 def test_a_changed_or_missing_artifact_is_named_with_its_entry(kept: Kept, what: str) -> None:
     digest = named_artifact(kept)
-    key = artifact_key(kept.workflow, digest)
+    key = artifacts_key(kept.workflow)
 
     with put_back(kept.client, key):
         if what == "changed":
-            kept.client.set(key, pack(b"another report"))
+            kept.client.hset(key, digest, pack(b"another report"))
         else:
-            kept.client.delete(key)
+            kept.client.hdel(key, digest)
         told = kept.verify("1")
 
     assert told.code == 1

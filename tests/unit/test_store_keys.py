@@ -23,6 +23,8 @@ def test_every_key_carries_the_tag_of_its_shard() -> None:
     tag = f"fixloop:{{{keys.shard_of(workflow):02}}}:"
 
     built = [keys.workflow_key(workflow), keys.history_key(workflow), keys.artifact_key(workflow, "d" * 64)]
+    built += [keys.artifacts_key(workflow), keys.ended_key(keys.shard_of(workflow))]
+    built += [keys.retired_key(keys.shard_of(workflow))]
     built += [keys.lock_key(workflow, "src/a b.py"), *keys.shard_keys(keys.shard_of(workflow))]
 
     assert all(key.startswith(tag) for key in built)

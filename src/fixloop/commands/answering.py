@@ -241,7 +241,7 @@ def _reread(session: Session, state: State, commit: str) -> Reread:
         loaded = configuration_in(folder, home=home, only=frozen.only or None, project=state.project)
     # The gates are re-read; who fixes stays as it was handed in.
     loaded = loaded.model_copy(update={"fixer": frozen.fixer, "agent": frozen.agent})
-    digest = session.store.put_artifact(state.workflow, loaded.to_json().encode())
+    digest = session.store.put_artifact(state.workflow, loaded.to_json().encode(), shared=True)
     return digest, tuple(entry.name for entry in loaded.specialists), limits_of(loaded)
 
 

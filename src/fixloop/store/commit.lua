@@ -1,7 +1,7 @@
 -- One change of one workflow: compare, then write all of it or nothing. Knows nothing of what a change means.
 -- Nothing is written before every comparison is done.
 
-local WORKFLOW, HISTORY = KEYS[9], KEYS[10]
+local WORKFLOW, HISTORY, ENDED = KEYS[9], KEYS[10], KEYS[11]
 local change = cjson.decode(ARGV[1])
 local snapshot, entry = ARGV[2], ARGV[3]
 local local_part = #change.workflow + 2
@@ -186,7 +186,10 @@ redis.call('RPUSH', HISTORY, entry)
 if version == 0 then redis.call('ZADD', WORKFLOWS, change.issue, change.workflow) end
 if change.live == 'begin' then
   redis.call('HSET', LIVE, change.feature, change.workflow)
-elseif change.live == 'end' and living == change.workflow then
-  redis.call('HDEL', LIVE, change.feature)
+elseif change.live == 'end' then
+  if living == change.workflow then redis.call('HDEL', LIVE, change.feature) end
+  -- What is said of it later does not change when it ended.
+  local _, wall = read_clock()
+  redis.call('ZADD', ENDED, 'NX', wall, change.workflow)
 end
 return {'ok', made, change.new_head, '', ''}

@@ -5,13 +5,26 @@ UsageError for an id that is none. Repeating any call is harmless.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, MOST_PER_SWEEP
 from fixloop.store.locks import Locks
-from fixloop.store.records import Claim, Commit, Committed, Entry, Renewal, Snapshot, Swept
+from fixloop.store.records import (
+    Claim,
+    Commit,
+    Committed,
+    Entry,
+    Removal,
+    Renewal,
+    Retired,
+    Retirement,
+    Snapshot,
+    Stored,
+    Swept,
+)
 
 __all__ = ["Store"]
 
@@ -112,8 +125,13 @@ class Store(Protocol):
         """What was changed in a workflow's history, snapshot or artifacts since it was committed."""
         ...
 
-    def put_artifact(self, workflow: str, data: bytes) -> str:
-        """Keep `data` (an excerpt of what is over 16 MB) before the commit that names it; its digest."""
+    def put_artifact(self, workflow: str, data: bytes, *, shared: bool = False) -> str:
+        """
+        Keep `data` (an excerpt of what is over 16 MB) before the commit that names it; its digest.
+
+        Args:
+            shared: many workflows have the same, such as a configuration; it stays when they are taken out.
+        """
         ...
 
     def get_artifact(self, workflow: str, digest: str) -> bytes | None:
@@ -138,6 +156,30 @@ class Store(Protocol):
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
         """All workflows with their plain fields, in no order; new ones may be missing."""
+        ...
+
+    def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
+        """Workflows that ended before then, with the time; at most so many of each shard, the first to end first."""
+        ...
+
+    def stored(self, workflow: str) -> Stored | None:
+        """All of a workflow in its stored form; None when there is none of this id."""
+        ...
+
+    def remove(self, workflow: str, head: str, how: Retirement) -> Removal:
+        """
+        Take an ended workflow out, all of it or nothing. Its feature keeps its number, and the project its issue's.
+
+        Args:
+            head: what was archived, or is to be purged.
+
+        Returns:
+            ok: it is gone. gone: it was not there (any more). live: it has not ended. changed: its head is another.
+        """
+        ...
+
+    def retired(self, project: str, issue: int) -> Retired | None:
+        """The newest workflow of a feature that was taken out."""
         ...
 
     def allocate_issue(self, project: str) -> int:

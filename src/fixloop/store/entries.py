@@ -6,7 +6,7 @@ head the digest of the last, so that no byte of a history can change unseen.
 
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +23,7 @@ __all__ = [
     "entry_of",
     "excerpt",
     "inflate",
+    "named",
     "opened",
     "pack",
     "problems",
@@ -170,10 +171,15 @@ def _artifact_problems(raw: RawHistory, fetch: Fetch) -> Iterator[str]:
                 yield f"artifact {digest}, named by entry {content['seq']}, was changed"
 
 
+def named(entries: Iterable[bytes]) -> Iterator[str]:
+    """The artifacts that stored entries name, as often as they do; a damaged entry names none."""
+    return (digest for content in filter(None, map(_content, entries)) for digest in _named(content))
+
+
 def _named(content: Mapping[str, Any]) -> Iterator[str]:
-    named = content.get("artifacts")
-    if isinstance(named, list):
-        yield from (digest for digest in named if isinstance(digest, str))
+    listed = content.get("artifacts")
+    if isinstance(listed, list):
+        yield from (digest for digest in listed if isinstance(digest, str))
     if isinstance(content.get("whole"), str):
         yield content["whole"]
 

@@ -15,6 +15,8 @@ __all__ = [
     "SHARDS",
     "ShardKeys",
     "artifact_key",
+    "artifacts_key",
+    "ended_key",
     "feature_of",
     "history_key",
     "issue_of",
@@ -23,6 +25,7 @@ __all__ = [
     "number_keys",
     "number_of",
     "project_hash",
+    "retired_key",
     "shard_keys",
     "shard_of",
     "shard_of_feature",
@@ -149,9 +152,24 @@ def history_key(workflow: str) -> str:
     return f"{_prefix(shard_of(workflow))}history:{workflow}"
 
 
+def artifacts_key(workflow: str) -> str:
+    """The hash of a workflow's own artifacts, by their digests."""
+    return f"{_prefix(shard_of(workflow))}artifacts:{workflow}"
+
+
 def artifact_key(workflow: str, digest: str) -> str:
-    """One artifact; workflows of a shard that stored the same bytes share it."""
+    """A shared artifact: one for all workflows of a shard that stored the same bytes; it stays when they go."""
     return f"{_prefix(shard_of(workflow))}artifact:{digest}"
+
+
+def ended_key(shard: int) -> str:
+    """Sorted set of a shard: ended workflow → when, wall clock."""
+    return f"{_prefix(shard)}ended"
+
+
+def retired_key(shard: int) -> str:
+    """Hash of a shard: feature → `{number} {archived or purged} {when}`, of its newest workflow that was taken out."""
+    return f"{_prefix(shard)}retired"
 
 
 def lock_key(workflow: str, resource: str) -> str:

@@ -17,6 +17,7 @@ from fixloop.store.entries import (
     entry_of,
     excerpt,
     inflate,
+    named,
     opened,
     pack,
     problems,
@@ -30,8 +31,12 @@ from fixloop.store.records import (
     Commit,
     Committed,
     Entry,
+    Removal,
     Renewal,
+    Retired,
+    Retirement,
     Snapshot,
+    Stored,
     Swept,
     check_claimant,
     check_holder,
@@ -51,6 +56,9 @@ class MemoryStore:
         self._shards = [KeptShard() for _ in range(keys.SHARDS)]
         self._workflows: dict[str, KeptWorkflow] = {}
         self._artifacts: dict[str, bytes] = {}
+        self._own_artifacts: dict[str, dict[str, bytes]] = {}
+        self._ended: dict[str, datetime] = {}
+        self._retired: dict[str, Retired] = {}
         self._live: dict[str, str] = {}
         self._used: dict[str, set[int]] = {}
         self.locks = MemoryLocks(now, lambda workflow: self._shard(workflow).next_fence(), self._guard)
@@ -222,16 +230,18 @@ class MemoryStore:
         raw = RawHistory(kept.version, kept.head, kept.snapshot, list(kept.entries))
         return problems(raw, self._fetch(workflow))
 
-    def put_artifact(self, workflow: str, data: bytes) -> str:
+    def put_artifact(self, workflow: str, data: bytes, *, shared: bool = False) -> str:
         """See `Store`."""
         whole = excerpt(data)
         digest = digest_of(whole)
-        self._artifacts[keys.artifact_key(workflow, digest)] = pack(whole)
+        kept = self._artifacts if shared else self._own_artifacts.setdefault(workflow, {})
+        kept[keys.artifact_key(workflow, digest) if shared else digest] = pack(whole)
         return digest
 
     def get_artifact(self, workflow: str, digest: str) -> bytes | None:
         """See `Store`."""
-        stored = self._artifacts.get(keys.artifact_key(workflow, digest))
+        shared = self._artifacts.get(keys.artifact_key(workflow, digest))
+        stored = self._own_artifacts.get(workflow, {}).get(digest, shared)
         return None if stored is None else inflate(stored)
 
     def live(self, project: str, issue: int) -> str | None:
@@ -250,8 +260,9 @@ class MemoryStore:
 
     def next_number(self, project: str, issue: int) -> int:
         """See `Store`."""
-        latest = self.latest(project, issue)
-        return 1 if latest is None else keys.number_of(latest) + 1
+        retired = self.retired(project, issue)
+        used = (self.latest(project, issue), None if retired is None else retired.workflow)
+        return 1 + max((keys.number_of(workflow) for workflow in used if workflow), default=0)
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
         """See `Store`."""
@@ -259,6 +270,54 @@ class MemoryStore:
         for workflow, kept in list(self._workflows.items()):
             if not live_only or workflow in live:
                 yield workflow, dict(kept.fields)
+
+    def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
+        """See `Store`."""
+        found = sorted((at, workflow) for workflow, at in self._ended.items() if at < before)
+        shards = {
+            shard: [each for each in found if keys.shard_of(each[1]) == shard] for shard in range(keys.SHARDS)
+        }
+        return [(workflow, at) for some in shards.values() for at, workflow in some[:most]]
+
+    def stored(self, workflow: str) -> Stored | None:
+        """See `Store`."""
+        keys.shard_of(workflow)
+        with self._guard:
+            kept = self._workflows.get(workflow)
+            if kept is None:
+                return None
+            digests = {*self._own_artifacts.get(workflow, {}), *named(kept.entries)}
+            found = {digest: self.get_artifact(workflow, digest) for digest in sorted(digests)}
+            return Stored(
+                workflow,
+                kept.version,
+                kept.head,
+                kept.snapshot,
+                tuple(kept.entries),
+                {digest: data for digest, data in found.items() if data is not None},
+                dict(kept.fields),
+                kept.stale,
+            )
+
+    def remove(self, workflow: str, head: str, how: Retirement) -> Removal:
+        """See `Store`."""
+        feature, number = keys.feature_of(workflow), keys.number_of(workflow)
+        with self._guard:
+            kept = self._workflows.get(workflow)
+            if kept is not None and workflow not in self._ended:
+                return "live"
+            if kept is not None and kept.head != head:
+                return "changed"
+            for each in (self._workflows, self._own_artifacts, self._ended):
+                each.pop(workflow, None)
+            newest = self._retired.get(feature)
+            if newest is None or keys.number_of(newest.workflow) <= number:
+                self._retired[feature] = Retired(workflow, how, self._now())
+            return "gone" if kept is None else "ok"
+
+    def retired(self, project: str, issue: int) -> Retired | None:
+        """See `Store`."""
+        return self._retired.get(keys.feature_of(keys.workflow_id(project, issue, 1)))
 
     def allocate_issue(self, project: str) -> int:
         """See `Store`."""
@@ -332,8 +391,10 @@ class MemoryStore:
         feature = keys.feature_of(commit.workflow)
         if commit.live:
             self._live[feature] = commit.workflow
-        elif commit.live is False and self._live.get(feature) == commit.workflow:
-            del self._live[feature]
+        elif commit.live is False:
+            if self._live.get(feature) == commit.workflow:
+                del self._live[feature]
+            self._ended.setdefault(commit.workflow, self._now())
 
     def _offer(self, ticket: Ticket, kept: KeptWorkflow) -> None:
         if ticket.id in kept.tickets:

@@ -6,6 +6,7 @@ made itself.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from fixloop.errors import ProtocolError
@@ -21,8 +22,12 @@ __all__ = [
     "Due",
     "Entry",
     "Held",
+    "Removal",
     "Renewal",
+    "Retired",
+    "Retirement",
     "Snapshot",
+    "Stored",
     "Swept",
     "check_claimant",
     "check_holder",
@@ -32,6 +37,8 @@ __all__ = [
 CommitStatus = Literal["ok", "dup", "stale", "gone", "conflict", "exists"]
 ClaimStatus = Literal["ok", "busy", "gone", "early"]
 Renewal = Literal["ok", "lost", "cancelled"]
+Retirement = Literal["archived", "purged"]
+Removal = Literal["ok", "gone", "live", "changed"]
 
 #: Fields of a workflow's hash that are the store's own; all others with a colon are, too.
 OWN_FIELDS: Final = frozenset({"version", "head", "snapshot", "done", "stale", "parked"})
@@ -159,6 +166,32 @@ class Snapshot:
     """Name → engine clock."""
     stale: int = 0
     """Late commits refused so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """All of a workflow as it is stored: what an archive has to keep so that it can be verified for ever."""
+
+    workflow: str
+    version: int
+    head: str
+    snapshot: bytes
+    """Stored form."""
+    entries: tuple[bytes, ...]
+    """Stored form, oldest first."""
+    artifacts: Mapping[str, bytes]
+    """Digest → data; also the shared ones that the entries name, without those that are missing."""
+    fields: Mapping[str, str]
+    stale: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """The newest workflow of a feature that is no longer in the store."""
+
+    workflow: str
+    how: Retirement
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Owns what is written; knows nothing of what a snapshot, an entry or a step means
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import redis
@@ -21,6 +22,7 @@ from fixloop.store.entries import (
     entry_of,
     excerpt,
     inflate,
+    named,
     opened,
     pack,
     problems,
@@ -32,8 +34,12 @@ from fixloop.store.records import (
     Commit,
     Committed,
     Entry,
+    Removal,
     Renewal,
+    Retired,
+    Retirement,
     Snapshot,
+    Stored,
     Swept,
     check_claimant,
     check_holder,
@@ -73,7 +79,8 @@ class RedisStore:
         entry = entry_of(commit, head, self.put_artifact)
         new_head = digest_of(entry)
         script = (replies.change_text(commit, head=head, new_head=new_head), pack(commit.snapshot), entry)
-        names = (*_keys(commit.workflow), keys.history_key(commit.workflow))
+        ended = keys.ended_key(keys.shard_of(commit.workflow))
+        names = (*_keys(commit.workflow), keys.history_key(commit.workflow), ended)
         sent = 0
 
         def send(_client: "redis.Redis") -> Any:
@@ -171,18 +178,25 @@ class RedisStore:
         raw = self._raw_history(workflow)
         return [] if raw is None else problems(raw, self._fetch(workflow))
 
-    def put_artifact(self, workflow: str, data: bytes) -> str:
+    def put_artifact(self, workflow: str, data: bytes, *, shared: bool = False) -> str:
         """See `Store`."""
         kept = excerpt(data)
-        digest = digest_of(kept)
-        name, value = keys.artifact_key(workflow, digest), pack(kept)
-        self._connection.call(lambda client: client.set(name, value))
+        digest, value = digest_of(kept), pack(kept)
+        own, name = keys.artifacts_key(workflow), keys.artifact_key(workflow, digest)
+        self._connection.call(
+            lambda client: client.set(name, value) if shared else client.hset(own, digest, value)
+        )
         return digest
 
     def get_artifact(self, workflow: str, digest: str) -> bytes | None:
         """See `Store`."""
-        name = keys.artifact_key(workflow, digest)
-        stored: bytes | None = self._connection.call(lambda client: _any(client).get(name))
+        own, shared = keys.artifacts_key(workflow), keys.artifact_key(workflow, digest)
+
+        def ask(client: "redis.Redis") -> bytes | None:
+            found: bytes | None = _any(client).hget(own, digest) or _any(client).get(shared)
+            return found
+
+        stored = self._connection.call(ask)
         return None if stored is None else inflate(stored)
 
     def live(self, project: str, issue: int) -> str | None:
@@ -206,8 +220,9 @@ class RedisStore:
 
     def next_number(self, project: str, issue: int) -> int:
         """See `Store`."""
-        latest = self.latest(project, issue)
-        return 1 if latest is None else keys.number_of(latest) + 1
+        retired = self.retired(project, issue)
+        used = (self.latest(project, issue), None if retired is None else retired.workflow)
+        return 1 + max((keys.number_of(workflow) for workflow in used if workflow), default=0)
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
         """See `Store`."""
@@ -215,6 +230,52 @@ class RedisStore:
             found = self._live_in(shard) if live_only else self._all_in(shard)
             for first in range(0, len(found), _PAGE):
                 yield from self._with_fields(shard, found[first : first + _PAGE])
+
+    def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
+        """See `Store`."""
+
+        def read(client: "redis.Redis") -> list[Any]:
+            with client.pipeline(transaction=False) as pipe:
+                for shard in range(keys.SHARDS):
+                    name, latest = keys.ended_key(shard), f"({before.timestamp():.6f}"
+                    pipe.zrangebyscore(name, "-inf", latest, start=0, num=most, withscores=True)
+                return pipe.execute()
+
+        found = (each for shard in self._connection.call(read) for each in shard)
+        return [(workflow.decode(), datetime.fromtimestamp(at, UTC)) for workflow, at in found]
+
+    def stored(self, workflow: str) -> Stored | None:
+        """See `Store`."""
+        found, raw = self.read(workflow), self._raw_history(workflow)
+        if found is None or raw is None:
+            return None
+        own = keys.artifacts_key(workflow)
+        digests = {
+            digest.decode() for digest in self._connection.call(lambda client: _any(client).hkeys(own))
+        }
+        kept = {
+            digest: self.get_artifact(workflow, digest)
+            for digest in sorted(digests | set(named(raw.entries)))
+        }
+        artifacts = {digest: data for digest, data in kept.items() if data is not None}
+        return Stored(workflow, *raw[:3], tuple(raw.entries), artifacts, found.fields, found.stale)
+
+    def remove(self, workflow: str, head: str, how: Retirement) -> Removal:
+        """See `Store`."""
+        shard = keys.shard_of(workflow)
+        own = (keys.history_key(workflow), keys.artifacts_key(workflow))
+        names = (*_keys(workflow), *own, keys.ended_key(shard), keys.retired_key(shard))
+        note = replies.retired_text(how, self.now(workflow).at)
+        told = (workflow, head, keys.feature_of(workflow), keys.number_of(workflow), note)
+        removal: Removal = self._connection.run("remove", names, told).decode()
+        return removal
+
+    def retired(self, project: str, issue: int) -> Retired | None:
+        """See `Store`."""
+        feature = keys.feature_of(keys.workflow_id(project, issue, 1))
+        name = keys.retired_key(keys.shard_of_feature(feature))
+        text: bytes | None = self._connection.call(lambda client: _any(client).hget(name, feature))
+        return None if text is None else replies.retired(text, project, issue)
 
     def allocate_issue(self, project: str) -> int:
         """See `Store`."""

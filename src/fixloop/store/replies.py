@@ -9,8 +9,8 @@ from fixloop.errors import ProtocolError
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.entries import digest_of, inflate
-from fixloop.store.keys import feature_of, issue_of
-from fixloop.store.records import Claim, Commit, Committed, Due, Held, Snapshot, Swept
+from fixloop.store.keys import feature_of, issue_of, workflow_id
+from fixloop.store.records import Claim, Commit, Committed, Due, Held, Retired, Retirement, Snapshot, Swept
 
 __all__ = [
     "change_text",
@@ -18,6 +18,8 @@ __all__ = [
     "committed",
     "fields",
     "moment",
+    "retired",
+    "retired_text",
     "snapshot",
     "snapshot_bytes",
     "swept",
@@ -154,6 +156,19 @@ def swept(reply: Sequence[Any]) -> Swept:
         tuple(map(ticket, ready)),
         tuple(map(ticket, unheard)),
         tuple(sorted({lane.decode().rpartition("|")[0] for lane in lanes})),
+    )
+
+
+def retired_text(how: Retirement, at: datetime) -> str:
+    """The stored form of how and when, behind the number."""
+    return f"{how} {at.isoformat()}"
+
+
+def retired(text: bytes, project: str, issue: int) -> Retired:
+    """What was stored of a feature's newest retired workflow."""
+    number, how, at = text.decode().split(" ")
+    return Retired(
+        workflow_id(project, issue, int(number)), cast(Retirement, how), datetime.fromisoformat(at)
     )
 
 

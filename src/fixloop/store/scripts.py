@@ -8,7 +8,7 @@ from fixloop.store.limits import SCRIPT_LIMITS
 
 __all__ = ["SCRIPTS", "source"]
 
-_OF_A_SHARD: Final = ("commit", "claim", "renew", "release", "sweep", "read", "list", "now")
+_OF_A_SHARD: Final = ("commit", "claim", "renew", "release", "sweep", "read", "list", "now", "remove")
 _ALONE: Final = ("number", "acquire", "keep")
 SCRIPTS: Final = _OF_A_SHARD + _ALONE
 

@@ -1,0 +1,18 @@
+-- Take an ended workflow out, all of it or nothing. Its feature keeps its number; what was shared stays.
+-- A repetition finds nothing, and writes the same again.
+
+local WORKFLOW, HISTORY, ARTIFACTS, ENDED, RETIRED = unpack(KEYS, 9)
+local workflow, head, feature, number, retired = unpack(ARGV)
+
+local found = redis.call('HGET', WORKFLOW, 'head')
+if found then
+  if not redis.call('ZSCORE', ENDED, workflow) then return 'live' end
+  if found ~= head then return 'changed' end
+end
+
+redis.call('DEL', WORKFLOW, HISTORY, ARTIFACTS)
+redis.call('ZREM', WORKFLOWS, workflow)
+redis.call('ZREM', ENDED, workflow)
+local newest = string.match(redis.call('HGET', RETIRED, feature) or '0', '^%d+')
+if tonumber(number) >= tonumber(newest) then redis.call('HSET', RETIRED, feature, number .. ' ' .. retired) end
+return found and 'ok' or 'gone'

@@ -1,0 +1,124 @@
+"""Ended workflows are found by when they ended and taken out as a whole; what they used stays known."""
+
+from datetime import timedelta
+
+import pytest
+
+from fixloop.store.contract import Store
+from fixloop.store.entries import RawHistory, problems
+from fixloop.store.records import Stored
+from tests.contract.making import FLOW, ME, change, claimed, created, ticket
+from tests.contract.world import World
+
+OTHER = "0a1b2c3d-42-2"
+ISSUE = ("0a1b2c3d", 42)
+
+
+def ended(store: Store, workflow: str = FLOW, **more: object) -> Stored:
+    """A workflow that began and ended, as it is stored."""
+    store.create(change(0, workflow=workflow, live=True))
+    answer = store.commit(change(1, workflow=workflow, live=False, **more))
+    assert answer.status == "ok"
+    found = store.stored(workflow)
+    assert found is not None
+    return found
+
+
+def names(store: Store, seconds: float = 60.0) -> list[str]:
+    """What ended before so many seconds from now."""
+    return [workflow for workflow, _ in store.ended(store.now(FLOW).at + timedelta(seconds=seconds))]
+
+
+@pytest.mark.proves("G26")
+def test_a_workflow_is_found_by_when_it_ended(store: Store) -> None:
+    store.create(change(0, live=True))
+    assert names(store) == []
+
+    store.commit(change(1, live=False))
+
+    assert names(store) == [FLOW]
+    assert names(store, seconds=-60.0) == []
+
+
+def test_what_is_said_of_it_later_does_not_change_when_it_ended(store: Store, world: World) -> None:
+    ended(store)
+    ((_, at),) = store.ended(store.now(FLOW).at + timedelta(seconds=60))
+
+    store.commit(change(2, live=False))
+
+    assert store.ended(store.now(FLOW).at + timedelta(seconds=60)) == [(FLOW, at)]
+
+
+@pytest.mark.proves("G26")
+def test_what_is_stored_can_be_verified_by_itself(store: Store) -> None:
+    own, shared = store.put_artifact(FLOW, b"a log"), store.put_artifact(FLOW, b"gates", shared=True)
+    unnamed = store.put_artifact(FLOW, b"of a step that was not committed")
+    body = {"at": "2026-03-01T09:00:00Z", "artifacts": [own, shared], "text": "x" * 100}
+
+    found = ended(store, entry=body, fields={"status": "ENDED"})
+
+    assert (
+        problems(RawHistory(found.version, found.head, found.snapshot, found.entries), found.artifacts.get)
+        == []
+    )
+    assert found.artifacts == {own: b"a log", shared: b"gates", unnamed: b"of a step that was not committed"}
+    assert found.fields == {"status": "ENDED"}
+    assert store.stored(OTHER) is None
+
+
+@pytest.mark.proves("G26")
+def test_taken_out_nothing_of_it_is_left_but_what_others_share(store: Store) -> None:
+    own, shared = store.put_artifact(FLOW, b"a log"), store.put_artifact(FLOW, b"gates", shared=True)
+    store.put_artifact(OTHER, b"a log")
+    found = ended(store)
+    created(store, workflow=OTHER)
+
+    assert store.remove(FLOW, found.head, "archived") == "ok"
+
+    assert (store.read(FLOW), store.history(FLOW), store.stored(FLOW)) == (None, [], None)
+    assert store.get_artifact(FLOW, own) is None
+    assert (store.get_artifact(OTHER, own), store.get_artifact(OTHER, shared)) == (b"a log", b"gates")
+    assert (names(store), [workflow for workflow, _ in store.workflows()]) == ([], [OTHER])
+    assert store.remove(FLOW, found.head, "archived") == "gone"
+
+
+@pytest.mark.proves("G26")
+def test_its_number_is_not_given_again(store: Store) -> None:
+    found = ended(store)
+
+    store.remove(FLOW, found.head, "archived")
+
+    assert (store.latest(*ISSUE), store.next_number(*ISSUE)) == (None, 2)
+    retired = store.retired(*ISSUE)
+    assert retired is not None
+    assert (retired.workflow, retired.how) == (FLOW, "archived")
+    assert store.retired("0a1b2c3d", 43) is None
+
+
+def test_of_several_that_were_taken_out_the_newest_is_remembered(store: Store) -> None:
+    first, second = ended(store), ended(store, OTHER)
+
+    store.remove(OTHER, second.head, "archived")
+    store.remove(FLOW, first.head, "purged")
+    retired = store.retired(*ISSUE)
+    assert retired is not None
+    assert (retired.workflow, retired.how) == (OTHER, "archived")
+
+    store.remove(OTHER, second.head, "purged")
+    retired = store.retired(*ISSUE)
+    assert retired is not None
+    assert (retired.workflow, retired.how) == (OTHER, "purged")
+    assert store.next_number(*ISSUE) == 3
+
+
+@pytest.mark.proves("G26")
+def test_one_that_is_live_or_was_changed_meanwhile_stays(store: Store) -> None:
+    live = created(store, ticket("a"), live=True)
+    assert store.remove(FLOW, live.head, "purged") == "live"
+    claim = claimed(store, "a")
+    store.commit(change(1, ticket=ticket("a").id, owner=ME, fence=claim.fence, live=False))
+
+    assert store.remove(FLOW, live.head, "archived") == "changed"
+
+    assert len(store.history(FLOW)) == 2
+    assert store.retired(*ISSUE) is None
