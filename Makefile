@@ -30,6 +30,7 @@ quick: setup
 
 chaos: setup
 	.venv/bin/python -m pytest -q -n auto --maxprocesses 8 --hypothesis-profile chaos tests/chaos
+	CRASH_ALL=1 .venv/bin/python -m pytest -q -n auto --maxprocesses 8 tests/crash/test_boundaries.py
 	for seed in 1 2 3; do .venv/bin/fixloop chaos --workflows 1000 --kills 100 --concurrency 4 --contrast --seed $$seed || exit; done
 
 mutants: setup

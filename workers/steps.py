@@ -66,9 +66,8 @@ class Step:
             specialist=ticket.specialist, iteration=ticket.iteration, by="fixer", sender=worker_of(ticket)
         )
         try:
-            self._here.engine.apply(
-                ticket.workflow, event, operation=f"{ticket.id}/{self.holding.fence}/started"
-            )
+            # Once for each attempt: whoever takes it over from a dead process receives nothing new.
+            self._here.engine.apply(ticket.workflow, event, operation=f"{ticket.id}/started")
         except Unexpected:
             self.lease.withdraw()
 

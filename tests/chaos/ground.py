@@ -85,7 +85,7 @@ class Ground:
         ticket = holding.ticket
         event = ev.FixAcknowledged(specialist=ticket.specialist, iteration=ticket.iteration, by="fixer")
         try:
-            self.engine.apply(self.workflow, event, operation=f"{ticket.id}/{holding.fence}/started")
+            self.engine.apply(self.workflow, event, operation=f"{ticket.id}/started")
         except Unexpected:
             self.working.remove(holding)
 

@@ -1,0 +1,301 @@
+"""One workflow on the real engine and the store in memory, whose workers die at named points; the clock is virtual.
+
+A worker does what `workers/steps.py` does: claim, work, commit, hint. Whoever dies is found dead by its supervisor, or
+its lease runs out; a hint that was never sent is sent by the sweeper; whoever said something from outside and heard no
+answer says it again.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Final, Literal, NamedTuple
+
+from fixloop.commands.replaying import audit
+from fixloop.engine import Engine, Holding, hold, load_state
+from fixloop.protocol import events as ev
+from fixloop.protocol.state import Limits, State
+from fixloop.protocol.ticket import Ticket
+from fixloop.store.keys import shard_of
+from fixloop.store.limits import LEASE_SECONDS, SEND_AGAIN
+from fixloop.store.memory_store import MemoryStore
+from fixloop.store.records import Snapshot
+from fixloop.testing import ScriptedCrew
+from tests.scenarios.stage import START
+
+__all__ = ["Boundary", "Ending", "Point", "Rerun", "Scene"]
+
+WORKFLOW: Final = "0f0f0f0f-101-1"
+LONGEST: Final = 1000
+SWEEP_SECONDS: Final = 0.5
+_STAMP: Final = re.compile(r"\d{8}T\d{6}Z|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?")
+_DURATION: Final = re.compile(r"\b\d\d:\d\d(:\d\d)?\b")
+_OF_A_RUN: Final = {"clock", "due", "fence", "owner", "timestamp"}
+_TIMES: Final = re.compile(r"(.*_)?(at|clock|seconds)")
+
+
+class Boundary(StrEnum):
+    """Where a step, or something said from outside, can be interrupted."""
+
+    BEFORE_CLAIM = "before claim"
+    AFTER_CLAIM = "after claim"
+    MID_WORK = "mid-work"
+    BEFORE_COMMIT = "before commit"
+    AFTER_COMMIT = "after commit"
+    BEFORE_HINT = "before hint"
+    AFTER_HINT = "after hint"
+
+
+class Point(NamedTuple):
+    """A boundary of a step, by the end of its ticket's id, or of what is said from outside, by its name."""
+
+    boundary: Boundary
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.boundary}/{self.what}"
+
+
+class Scene(NamedTuple):
+    """What is played."""
+
+    script: str
+    specialists: tuple[str, ...] = ("test-runner",)
+    fixer: Literal["command", "outside"] = "command"
+    decisions: tuple[ev.DecisionMade, ...] = ()
+    limits: Limits = Limits()
+
+
+class Ending(NamedTuple):
+    """What it came to, without times and without who did it: equal for equal ways through."""
+
+    state: dict[str, Any]
+    history: list[dict[str, Any]]
+    messages: list[dict[str, Any]]
+
+
+class _Died(Exception):
+    """This process is no more."""
+
+
+class Rerun:
+    """One way through a scene."""
+
+    def __init__(
+        self, scene: Scene, dies_at: Sequence[Point] = (), *, is_seen: bool = True, copies_at: str = ""
+    ) -> None:
+        """
+        Nothing is played yet.
+
+        Args:
+            dies_at: once at each.
+            is_seen: whether a supervisor lives to see a death; else the lease has to run out.
+            copies_at: the boundary at which a copy of the message reaches a second worker.
+        """
+        self.passed: dict[Point, None] = {}
+        """Every point that somebody came to, in order."""
+        self.executed: Counter[str] = Counter()
+        self.scene = scene
+        self._due = set(dies_at)
+        self._is_seen = is_seen
+        self._copies_at = copies_at
+        self._wall: datetime = START
+        self._broker: list[str] = []
+        self._dead: set[str] = set()
+        self._workers = 0
+        self._decisions = list(scene.decisions)
+        self._speaker = ""
+        self.store = MemoryStore(lambda: self._wall)
+        self._engine = Engine(self.store, self._hint)
+        self._crew = ScriptedCrew(pause=self._pause)
+
+    def play(self) -> Ending:
+        """From the beginning until everybody waits for a person, or it has ended."""
+        self._start()
+        for _ in range(LONGEST):
+            if not self._go_on():
+                assert not self._due, f"nobody came to {sorted(map(str, self._due))}"
+                assert audit(self.store, WORKFLOW).problems == ()
+                return self._ending()
+        raise AssertionError(f"no end: {self.store.read(WORKFLOW)}")
+
+    def _go_on(self) -> bool:
+        found, state = self._found(), self._state()
+        if self._broker:
+            self._work(self._broker.pop(0))
+        elif found.tickets:
+            self._wait(1.0)
+        elif state.paused and self._decisions:
+            self._decide(self._decisions[0])
+        elif found.deadlines:
+            ahead = min(found.deadlines.values()) - found.moment.clock
+            self._wait(SWEEP_SECONDS + (ahead if ahead > 0 else SEND_AGAIN))
+        else:
+            return False
+        return True
+
+    def _found(self) -> Snapshot:
+        found = self.store.read(WORKFLOW)
+        assert found is not None
+        return found
+
+    def _state(self) -> State:
+        return load_state(self._found().snapshot)
+
+    # A worker.
+
+    def _work(self, ticket_id: str) -> None:
+        self._workers += 1
+        owner = f"worker-{self._workers}"
+        try:
+            self._carry_out(ticket_id, owner)
+        except _Died:
+            self._dead.add(owner)
+
+    def _carry_out(self, ticket_id: str, owner: str) -> None:
+        self._at(Boundary.BEFORE_CLAIM, ticket_id)
+        claim = self.store.claim(ticket_id, owner, f"token-{owner}")
+        if claim.status != "ok" or claim.ticket is None:
+            return
+        self._at(Boundary.AFTER_CLAIM, ticket_id)
+        holding = hold(claim.ticket, claim, owner)
+        event = self._event(holding)
+        self._at(Boundary.BEFORE_COMMIT, ticket_id)
+        applied = self._engine.finish(holding, event, self.store.now(WORKFLOW))
+        self._at(Boundary.AFTER_COMMIT, ticket_id)
+        self._at(Boundary.BEFORE_HINT, ticket_id)
+        self._broker += [ticket.id for ticket in applied.steps]
+        self._at(Boundary.AFTER_HINT, ticket_id)
+
+    def _event(self, holding: Holding) -> ev.Event:
+        ticket = holding.ticket
+        self.executed[_end_of(ticket.id)] += 1
+        if ticket.step == "fix":
+            receipt = ev.FixAcknowledged(
+                specialist=ticket.specialist, iteration=ticket.iteration, by="scripted fixer"
+            )
+            self._engine.apply(WORKFLOW, receipt, operation=f"{ticket.id}/started")
+        self._at(Boundary.MID_WORK, ticket.id)
+        work = SimpleNamespace(holding=holding, store=self.store, cancelled=lambda: False)
+        event = self._scripted(ticket, work)
+        assert event is not None, "nobody cancels here"
+        return event
+
+    def _scripted(self, ticket: Ticket, work: Any) -> ev.Event | None:
+        if ticket.step == "report":
+            return ev.ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
+        if ticket.step == "notify":
+            return ev.PersonNotified(detail=self._crew.notify(work))
+        return self._crew.fix(work) if ticket.step == "fix" else self._crew.check(work)
+
+    # Whoever says something from outside, and the sweeper that fires a deadline.
+
+    def _start(self) -> None:
+        """Whoever hears no answer asks again: the same call twice is one workflow."""
+        for _ in Boundary:
+            with suppress(_Died):
+                self._speak("start", partial(self._engine.start, self._started()))
+                return
+        raise AssertionError("the caller died at more boundaries than there are")
+
+    def _decide(self, decision: ev.DecisionMade) -> None:
+        """A person who heard no answer looks first whether it still waits."""
+        with suppress(_Died):
+            self._speak("decision", partial(self._engine.apply, WORKFLOW, decision, operation="decision"))
+        if not self._state().paused:
+            self._decisions.remove(decision)
+
+    def _speak(self, name: str, act: Callable[[], object]) -> None:
+        self._speaker = name
+        self._at(Boundary.BEFORE_COMMIT, name)
+        act()
+        self._at(Boundary.AFTER_HINT, name)
+
+    def _hint(self, ticket: Ticket, _: State) -> None:
+        """What was said is committed."""
+        self._at(Boundary.AFTER_COMMIT, self._speaker)
+        self._at(Boundary.BEFORE_HINT, self._speaker)
+        self._broker.append(ticket.id)
+
+    # Death.
+
+    def _at(self, boundary: Boundary, what: str) -> None:
+        point = Point(boundary, _end_of(what))
+        self.passed.setdefault(point)
+        if point in self._due:
+            self._due.remove(point)
+            raise _Died
+        if boundary == self._copies_at and what.startswith(WORKFLOW):
+            self._copies_at = ""
+            self._work(what)
+            self._copies_at = boundary
+
+    # Time.
+
+    def _pause(self, seconds: float) -> None:
+        """A crew takes its time while the rest of the world goes on."""
+        self._wall += timedelta(seconds=seconds)
+        self.store.stay_awake()
+
+    def _wait(self, seconds: float) -> None:
+        """Nobody works: time passes, supervisors and sweepers do what they do."""
+        if self._dead and not self._is_seen:
+            seconds = LEASE_SECONDS + SWEEP_SECONDS
+        self._pause(seconds)
+        if self._is_seen:
+            released = self.store.release_dead(self._dead.__contains__, poison=True)
+            self._broker += [ticket.id for ticket in released]
+        self._dead.clear()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        queues = sorted({held.ticket.queue for held in self._found().tickets}) if not self._broker else []
+        swept = self.store.sweep(
+            shard_of(WORKFLOW), owner="sweeper", horizon_seconds=0.0, empty_queues=queues
+        )
+        self._broker += [ticket.id for ticket in swept.hints]
+        for due in swept.deadlines:
+            # Whoever dies over it acted on it or did not; in that case it is handed out once more.
+            with suppress(_Died):
+                self._speak(due.name, partial(self._engine.reach, WORKFLOW, due.name, due.clock))
+
+    # What is compared.
+
+    def _started(self) -> ev.WorkflowStarted:
+        return ev.WorkflowStarted(
+            workflow=WORKFLOW,
+            issue=101,
+            name=self.scene.script,
+            specialists=self.scene.specialists,
+            fixer=self.scene.fixer,
+            limits=self.scene.limits,
+            tip="commit-0",
+            tree="tree-0",
+        )
+
+    def _ending(self) -> Ending:
+        bodies = [entry.body for entry in self.store.history(WORKFLOW)]
+        return Ending(
+            state=_timeless(self._state().model_dump(mode="json")),
+            history=[_timeless(body) for body in bodies],
+            messages=[_timeless(message) for body in bodies for message in body.get("messages", ())],
+        )
+
+
+def _end_of(what: str) -> str:
+    """A ticket without its workflow; what is said from outside is its own name."""
+    return what.removeprefix(f"{WORKFLOW}.")
+
+
+def _timeless(value: Any) -> Any:
+    """`value` without times and without who did it."""
+    if isinstance(value, dict):
+        kept = {name for name in value if name not in _OF_A_RUN and not _TIMES.fullmatch(name)}
+        return {name: _timeless(value[name]) for name in kept}
+    if isinstance(value, list | tuple):
+        return [_timeless(inner) for inner in value]
+    return _DURATION.sub("#", _STAMP.sub("#", value)) if isinstance(value, str) else value
