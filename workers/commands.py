@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
+from fixloop.carrying import bring_work, snapshot_in
 from fixloop.configuration.model import Configuration
 from fixloop.enqueueing import frozen_configuration
-from fixloop.offering import snapshot_in
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.state import State
 from fixloop.repository.publish import publish
-from fixloop.repository.snapshot import bring
 from fixloop.settings import load_settings
 from workers import checking, fixers, notifying
 from workers.crew import Work
@@ -40,7 +39,7 @@ class Commands:
         """Write the branch, now that the commit has made it true; `resume` repairs what a crash leaves out."""
         if work.holding.ticket.step != "fix" or state.tip == work.holding.state.tip:
             return
-        mirror = bring(snapshot_in(state), issue=state.issue, cache=self._cache)
+        mirror = bring_work(work.store, state, self._cache)
         publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
 
 

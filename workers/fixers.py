@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from fixloop.carrying import TooLarge, keep_bundle
 from fixloop.configuration.model import Configuration, Fixer
 from fixloop.errors import ProtocolError
 from fixloop.history import Said, open_report
@@ -81,14 +82,7 @@ def _answer(work: Work, ground: Ground, result: GuardedResult) -> Done:
     state, ticket = work.holding.state, work.holding.ticket
     output = ground.redaction.text(result.output)
     if result.exit_code != 0:
-        return FixFailed(
-            specialist=ticket.specialist,
-            iteration=ticket.iteration,
-            attempt=ticket.attempt,
-            error=_why(result),
-            output_tail=output[-TAIL_CHARACTERS:],
-            undelivered=result.not_found,
-        )
+        return _failed(work, _why(result), output, undelivered=result.not_found)
     written = _written(ground.workspace.scratch / "answer")
     text = ground.redaction.text(written.decode("utf-8", "replace")) if written is not None else ""
     artifacts = tuple(
@@ -110,8 +104,29 @@ def _answer(work: Work, ground: Ground, result: GuardedResult) -> Done:
         return BlockerSignalled(by="fixer", text=said.blocker, artifacts=artifacts)
     message = f"fixloop: issue {state.issue}, {ticket.specialist}, answer to run {ticket.iteration}\n"
     change = ground.workspace.capture(state.tip, message)
+    try:
+        bundle = keep_bundle(work.store, state, ground.workspace.mirror, change.commit)
+    except TooLarge as error:
+        return _failed(work, str(error), output, fatal=True)
     completion = _completion(ticket.iteration, change, said)
-    return FixCompleted(specialist=ticket.specialist, completion=completion, artifacts=artifacts)
+    return FixCompleted(
+        specialist=ticket.specialist, completion=completion, bundle=bundle, artifacts=artifacts
+    )
+
+
+def _failed(
+    work: Work, error: str, output: str, *, undelivered: bool = False, fatal: bool = False
+) -> FixFailed:
+    ticket = work.holding.ticket
+    return FixFailed(
+        specialist=ticket.specialist,
+        iteration=ticket.iteration,
+        attempt=ticket.attempt,
+        error=error,
+        output_tail=output[-TAIL_CHARACTERS:],
+        undelivered=undelivered,
+        fatal=fatal,
+    )
 
 
 def _said(work: Work, ground: Ground, written: bytes) -> Answer:

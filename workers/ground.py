@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from fixloop.carrying import bring_work, snapshot_in
 from fixloop.configuration.model import Configuration
 from fixloop.errors import FixloopError
 from fixloop.interpreters import Interpreter, choose_interpreter
-from fixloop.offering import snapshot_in
-from fixloop.repository.snapshot import Snapshot, bring
+from fixloop.repository.snapshot import Snapshot
 from fixloop.settings import load_settings
 from workers.crew import Work
 from workers.environment import allowed_names, allowed_variables, environment_for
@@ -71,7 +71,7 @@ def open_ground(work: Work, configuration: Configuration, cache: Path) -> Iterat
     """A workspace of the ticket's own at the workflow's present tip, made ready; removed at the end."""
     state, ticket = work.holding.state, work.holding.ticket
     snapshot = snapshot_in(state)
-    mirror = bring(snapshot, issue=state.issue, cache=cache)
+    mirror = bring_work(work.store, state, cache)
     with open_workspace(
         cache,
         mirror,

@@ -27,6 +27,7 @@ from fixloop.protocol.outcome import Unexpected
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
+from fixloop.repository.snapshot import Unseen
 from fixloop.store.contract import Store
 from workers.crew import Injured, crew
 from workers.delivering import announce, deliver
@@ -154,7 +155,7 @@ def _event(step: Step, ticket: Ticket) -> Event | None:
     except InfrastructureError as error:
         if ticket.step in (*SPEAKING, "notify"):
             raise
-        return _failure(step, str(error), "")
+        return _failure(step, str(error), "", undelivered=isinstance(error, Unseen))
     except FixloopError as error:
         return _failure(step, str(error), "")
     except Exception as error:
@@ -163,7 +164,9 @@ def _event(step: Step, ticket: Ticket) -> Event | None:
         return _failure(step, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
-def _failure(step: Step, error: str, stack_trace: str, *, final: bool = False) -> Event:
+def _failure(
+    step: Step, error: str, stack_trace: str, *, final: bool = False, undelivered: bool = False
+) -> Event:
     ticket = step.holding.ticket
     if ticket.step == "fix":
         return FixFailed(
@@ -172,6 +175,7 @@ def _failure(step: Step, error: str, stack_trace: str, *, final: bool = False) -
             attempt=ticket.attempt,
             error=error,
             output_tail=stack_trace,
+            undelivered=undelivered,
             fatal=final,
         )
     if ticket.step == "notify":

@@ -360,5 +360,5 @@ def _entry(event: Event, outcome: Outcome, moment: Moment, held: Holding | None)
 
 def _artifacts(event: Event) -> list[str]:
     """What the event rests on and the history has to vouch for."""
-    configuration = getattr(event, "configuration", "")
-    return [*getattr(event, "artifacts", ()), *([configuration] if configuration else [])]
+    single = (getattr(event, name, "") for name in ("configuration", "bundle"))
+    return [*getattr(event, "artifacts", ()), *filter(None, single)]

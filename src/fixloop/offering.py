@@ -8,14 +8,13 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+from fixloop.carrying import bring_work, snapshot_in
 from fixloop.engine import Engine
 from fixloop.history import what_is_asked
 from fixloop.protocol.state import State
 from fixloop.repository.git import Git
-from fixloop.repository.mirror import Mirror
-from fixloop.repository.snapshot import Snapshot, bring
 
-__all__ = ["Offer", "mirror_for", "offer", "offered_at", "snapshot_in"]
+__all__ = ["Offer", "offer", "offered_at"]
 
 
 class Offer(NamedTuple):
@@ -25,16 +24,6 @@ class Offer(NamedTuple):
     directory: Path
     """Where commands run: below `top` if the feature lives in a subdirectory."""
     request: Path
-
-
-def snapshot_in(state: State) -> Snapshot:
-    """The snapshot a workflow began with."""
-    return Snapshot.model_validate_json(state.snapshot)
-
-
-def mirror_for(state: State, cache: Path) -> Mirror:
-    """The machine's mirror with the workflow's base in it."""
-    return bring(snapshot_in(state), issue=state.issue, cache=cache)
 
 
 def offered_at(state: State, cache: Path) -> Offer:
@@ -61,7 +50,7 @@ def offer(engine: Engine, state: State, cache: Path) -> Offer:
     request = what_is_asked(engine.store, state.workflow, found.version if found is not None else 0)
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
-    mirror = mirror_for(state, cache)
+    mirror = bring_work(engine.store, state, cache)
     mirror.git.run("clone", "--quiet", "--shared", "--no-checkout", mirror.path, beside / "work")
     Git(beside / "work").run("checkout", "--quiet", "--detach", state.tip)
     (beside / "request.md").write_text(request, encoding="utf-8")

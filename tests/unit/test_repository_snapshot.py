@@ -411,7 +411,7 @@ def test_what_is_no_url_is_refused(tmp_path: Path, url: str) -> None:
 
 
 def test_a_url_that_leads_nowhere_gives_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InfrastructureError, match="cannot fetch file:///nowhere/at/all: "):
+    with pytest.raises(InfrastructureError, match="cannot fetch file:///nowhere/at/all from "):
         take_snapshot_of_url("file:///nowhere/at/all", issue=1, cache=tmp_path / "cache")
 
 
@@ -428,19 +428,65 @@ def test_another_machine_brings_the_snapshot_into_its_own_mirror(tmp_path: Path)
 def test_a_machine_that_cannot_see_the_source_says_so(tmp_path: Path) -> None:
     snapshot = Snapshot(source=str(tmp_path / "absent"), commit="0" * 40, tree="0" * 40)
 
-    with pytest.raises(InfrastructureError, match="does not hold commit 000000000000"):
+    with pytest.raises(
+        InfrastructureError, match="does not hold commit 000000000000; a path has to be"
+    ) as told:
         bring(snapshot, issue=1, cache=tmp_path / "cache")
 
+    assert str(tmp_path / "absent") in str(told.value)
+    assert socket.gethostname() in str(told.value)
 
-def test_work_travels_between_mirrors_as_a_pack(tmp_path: Path) -> None:
+
+def test_a_commit_that_no_branch_has_any_more_is_fetched_by_its_id(tmp_path: Path) -> None:
+    original = make_repository(tmp_path / "original", {"a": "1"})
+    write(original, {"a": "2"})
+    git(original, "commit", "-q", "-a", "-m", "second")
+    lost = git(original, "rev-parse", "HEAD")
+    git(original, "reset", "-q", "--hard", "HEAD^")
+    git(original, "config", "uploadpack.allowAnySHA1InWant", "true")
+
+    taken = take_snapshot_of_url(f"file://{original}", lost, issue=1, cache=tmp_path / "cache")
+
+    assert taken.commit == lost
+    with pytest.raises(UsageError, match="no branch, tag or commit"):
+        take_snapshot_of_url(f"file://{original}", "0" * 40, issue=1, cache=tmp_path / "cache")
+
+
+def test_work_travels_between_mirrors_as_a_thin_bundle(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", {"a": "1"})
     base = take_snapshot(repository, issue=1, cache=tmp_path / "one")
     other = bring(base, issue=1, cache=tmp_path / "two")
     write(repository, {"a": "2"})
     tip = take_snapshot(repository, issue=1, cache=tmp_path / "one")
 
-    other.unpack(mirror_of(base, tmp_path / "one").pack(tip.commit, since=base.commit), tip.commit)
+    with mirror_of(base, tmp_path / "one").bundled(tip.commit, since=base.commit) as file:
+        bundle = file.read_bytes()
+    other.unbundle(bundle)
 
+    assert other.has(tip.commit)
+    assert bundle.startswith(b"# v2 git bundle\n-" + base.commit.encode())
+
+
+def test_a_damaged_bundle_leaves_the_mirror_as_it_was(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r", {"a": "1"})
+    base = take_snapshot(repository, issue=1, cache=tmp_path / "one")
+    other = bring(base, issue=1, cache=tmp_path / "two")
+    write(repository, {"a": "2"})
+    tip = take_snapshot(repository, issue=1, cache=tmp_path / "one")
+    with mirror_of(base, tmp_path / "one").bundled(tip.commit, since=base.commit) as file:
+        bundle = file.read_bytes()
+
+    for damaged in (
+        bundle[:-30],
+        b"",
+        b"no bundle at all",
+        bundle.replace(b"-" + base.commit[:9].encode(), b"-000000000"),
+    ):
+        with pytest.raises(InfrastructureError):
+            other.unbundle(damaged)
+
+    assert not other.has(tip.commit)
+    other.unbundle(bundle)
     assert other.has(tip.commit)
 
 

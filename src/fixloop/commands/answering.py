@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
+from fixloop.carrying import bring_work, keep_bundle, snapshot_in
 from fixloop.commands.answer_file import keep, read_answer, said
 from fixloop.commands.session import Issue, ProjectOption, Session, caller, open_session
 from fixloop.enqueueing import configuration_in, exported, frozen_configuration, limits_of
 from fixloop.errors import RefusedError, UsageError
-from fixloop.offering import mirror_for, offer, offered_at, snapshot_in
+from fixloop.offering import offer, offered_at
 from fixloop.protocol.answers import Answer
 from fixloop.protocol.claims import Differences, differences
 from fixloop.protocol.events import (
@@ -27,6 +28,7 @@ from fixloop.protocol.statuses import Status
 from fixloop.repository.change import Change
 from fixloop.repository.merge import commit_of_directory, merge_checkout, resolve_descendant
 from fixloop.repository.publish import publish
+from fixloop.repository.snapshot import mirror_of
 
 __all__ = ["register"]
 
@@ -159,7 +161,8 @@ def _hand_in(
         return None
     change = _taken(session, state, here=here, rev=rev)
     event = _completion(session, state, change, answer)
-    session.bring(workflow, event.model_copy(update={"artifacts": kept}))
+    bundle = _bundle(session, state, change)
+    session.bring(workflow, event.model_copy(update={"artifacts": kept, "bundle": bundle}))
     return change
 
 
@@ -180,7 +183,7 @@ def _refuse(session: Session, state: State, artifacts: tuple[str, ...]) -> None:
 
 def _taken(session: Session, state: State, *, here: bool, rev: str | None) -> Change:
     cache = session.settings.cache_dir
-    mirror = mirror_for(state, cache)
+    mirror = bring_work(session.store, state, cache)
     message = f"fixloop: fix {state.issue}, {state.active.name} run {state.active.iteration}\n"
     if rev is not None:
         return resolve_descendant(rev, path=session.directory, tip=state.tip, mirror=mirror)
@@ -194,6 +197,12 @@ def _taken(session: Session, state: State, *, here: bool, rev: str | None) -> Ch
             "or use --here for the current checkout"
         )
     return commit_of_directory(made.top, state.tip, mirror, message)
+
+
+def _bundle(session: Session, state: State, change: Change) -> str:
+    """What brings the change to the machine that checks it."""
+    mirror = mirror_of(snapshot_in(state), session.settings.cache_dir)
+    return keep_bundle(session.store, state, mirror, change.commit)
 
 
 def _completion(
@@ -253,6 +262,7 @@ def _reread_decision(session: Session, state: State, event: DecisionMade) -> Dec
         update={
             "tip": change.commit,
             "tree": change.tree,
+            "bundle": _bundle(session, state, change),
             "configuration": digest,
             "specialists": specialists,
             "limits": limits,
@@ -262,7 +272,7 @@ def _reread_decision(session: Session, state: State, event: DecisionMade) -> Dec
 
 def _publish(session: Session, workflow: str) -> None:
     state = session.engine.state(workflow)
-    mirror = mirror_for(state, session.settings.cache_dir)
+    mirror = bring_work(session.store, state, session.settings.cache_dir)
     published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
     if published.note:
         typer.echo(published.note, err=True)

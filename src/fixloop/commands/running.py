@@ -10,12 +10,13 @@ from typing import Annotated
 
 import typer
 
+from fixloop.carrying import bring_work, snapshot_in
 from fixloop.commands import outcome, progress
 from fixloop.commands.screen import say
 from fixloop.commands.session import Issue, OptionalIssue, ProjectOption, Session, open_session
 from fixloop.enqueueing import Enqueued, Feature, enqueue, project_at, refuse_unusable
 from fixloop.errors import FixloopError, InfrastructureError, RefusedError
-from fixloop.offering import mirror_for, offer, snapshot_in
+from fixloop.offering import offer
 from fixloop.protocol.events import DecisionMade
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import State, WorkflowOutcome
@@ -241,7 +242,7 @@ def _repair(session: Session, state: State) -> None:
     if state.tip == snapshot_in(state).commit:
         return
     try:
-        mirror = mirror_for(state, session.settings.cache_dir)
+        mirror = bring_work(session.store, state, session.settings.cache_dir)
         published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
     except FixloopError as error:
         typer.echo(f"the branch was not written: {error}", err=True)
@@ -260,7 +261,7 @@ def _apply(state: State, session: Session, path: Path) -> None:
         raise RefusedError(
             f"this folder is not project {state.project}; call `fixloop apply` in its checkout"
         )
-    mirror = mirror_for(state, session.settings.cache_dir)
+    mirror = bring_work(session.store, state, session.settings.cache_dir)
     files = apply_changes(path, base=snapshot.commit, tip=state.tip, mirror=mirror)
     for name in files:
         typer.echo(name)

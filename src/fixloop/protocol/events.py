@@ -140,6 +140,8 @@ class FixCompleted(_Event):
     kind: Literal["fix-completed"] = "fix-completed"
     specialist: str
     completion: Completion
+    bundle: str = ""
+    """Digest of the git bundle that brings its commit to other machines; empty: nothing was changed."""
     artifacts: tuple[str, ...] = ()
     """Digests of what the fixer printed and answered."""
 
@@ -207,6 +209,8 @@ class DecisionMade(_Event):
     specialists: tuple[str, ...] = ()
     """Re-read with a manual fix after a specialist error; empty where nothing was re-read."""
     limits: Limits | None = None
+    bundle: str = ""
+    """As in a fix completion."""
 
 
 class ManualFixDone(_Event):
@@ -222,6 +226,8 @@ class ManualFixDone(_Event):
     configuration: str = ""
     specialists: tuple[str, ...] = ()
     limits: Limits | None = None
+    bundle: str = ""
+    """As in a fix completion."""
     artifacts: tuple[str, ...] = ()
     """The digest of the person's own answer."""
 

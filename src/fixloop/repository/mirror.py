@@ -118,20 +118,35 @@ class Mirror:
             self._keep(git, commit, name)
 
     def pack(self, commit: str, *, since: str = "") -> bytes:
-        """What another machine's mirror needs to have `commit`, if it has `since`."""
+        """What another repository needs to have `commit`, if it has `since`."""
         wanted = f"{commit}\n" + (f"^{since}\n" if since else "")
         return self.git.output("pack-objects", "--revs", "--thin", "--stdout", "-q", stdin=wanted.encode())
 
-    def unpack(self, pack: bytes, commit: str) -> None:
+    @contextmanager
+    def bundled(self, commit: str, *, since: str) -> Iterator[Path]:
+        """A file with the thin bundle that brings a kept `commit` to a mirror that has `since`; gone at the end."""
+        with tempfile.TemporaryDirectory(prefix="bundle-", dir=self.path.parent) as folder:
+            file = Path(folder) / "bundle"
+            self.git.run("bundle", "create", "--quiet", file, _kept(commit), f"^{since}")
+            yield file
+
+    def unbundle(self, bundle: bytes) -> None:
         """
-        Take what `pack` gave on another machine, and keep its commit.
+        Take what `bundled` gave on another machine, and keep its commit.
 
         Raises:
-            InfrastructureError: the pack is damaged or needs a commit that is not here.
+            InfrastructureError: the bundle is damaged, or needs a commit that is not here.
         """
-        with self.locked() as git:
-            self.write(git, "unpack-objects", "-q", stdin=pack)
-            self._keep(git, commit, "")
+        with (
+            tempfile.TemporaryDirectory(prefix="bundle-", dir=self.path.parent) as folder,
+            self.locked() as git,
+        ):
+            file = Path(folder) / "bundle"
+            file.write_bytes(bundle)
+            commit = git.text("bundle", "list-heads", file).partition(" ")[0]
+            if not self.has(commit):
+                self.write(git, "bundle", "unbundle", file)
+                self._keep(git, commit, "")
 
     @contextmanager
     def locked(self) -> Iterator[Git]:

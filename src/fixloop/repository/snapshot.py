@@ -6,8 +6,10 @@ plain folder.
 
 import contextlib
 import re
+import socket
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
@@ -20,6 +22,7 @@ from fixloop.repository.tree import commit_tree, tracked_in_index, tree_id, writ
 
 __all__ = [
     "Snapshot",
+    "Unseen",
     "bring",
     "import_checkout",
     "is_url",
@@ -31,6 +34,12 @@ __all__ = [
 
 DATE = "2000-01-01T00:00:00+0000"
 """Of snapshots without a parent, so that the same tree is the same commit."""
+COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
+WHOLE_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+class Unseen(InfrastructureError):
+    """The repository, or the commit that is wanted of it, cannot be seen from this machine."""
 
 
 class Snapshot(BaseModel):
@@ -96,7 +105,7 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         _fetch(
             mirror, url, "+HEAD:refs/remote/HEAD", "+refs/heads/*:refs/remote/*", "+refs/tags/*:refs/tags/*"
         )
-        commit = _of_remote(git, url, ref)
+        commit = _of_remote(git, ref) or _fetch_commit(mirror, git, url, ref)
     mirror.keep(commit, f"{issue}/base")
     return Snapshot(source=url, commit=commit, tree=tree_id(mirror.git, commit), is_url=True)
 
@@ -106,24 +115,36 @@ def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
     The mirror of a snapshot, with its commit in it, on whatever machine this is.
 
     Raises:
-        InfrastructureError: the source does not have the commit any more.
+        Unseen: the repository is not there for this machine, or does not have the commit (any more).
     """
     mirror = mirror_of(snapshot, cache)
     if (mirror.path / "HEAD").is_file() and mirror.has(snapshot.commit):
         return mirror
-    with contextlib.suppress(UsageError, GitFailure):
-        if snapshot.is_url:
-            take_snapshot_of_url(snapshot.source, snapshot.commit, issue=issue, cache=cache)
-        elif snapshot.is_git:
-            mirror.receive(Git(Path(snapshot.source)), snapshot.commit, f"{issue}/base")
-        else:
-            take_snapshot(Path(snapshot.source), issue=issue, cache=cache)
+    why = ""
+    try:
+        _fetch_base(snapshot, mirror, issue, cache)
+    except (UsageError, GitFailure) as error:
+        why = f": {error}"
     if not mirror.has(snapshot.commit):
-        raise InfrastructureError(
-            f"{snapshot.source} as seen from this machine does not hold commit {snapshot.commit[:12]}; "
-            "start the worker where it does"
+        mend = (
+            ""
+            if snapshot.is_url
+            else "; a path has to be the same on every machine whose worker takes the work"
+        )
+        raise Unseen(
+            f"{snapshot.source} as seen from {socket.gethostname()} does not hold commit {snapshot.commit[:12]}"
+            f"{mend}{why}"
         )
     return mirror
+
+
+def _fetch_base(snapshot: Snapshot, mirror: Mirror, issue: int, cache: Path) -> None:
+    if snapshot.is_url:
+        take_snapshot_of_url(snapshot.source, snapshot.commit, issue=issue, cache=cache)
+    elif snapshot.is_git:
+        mirror.receive(Git(Path(snapshot.source)), snapshot.commit, f"{issue}/base")
+    else:
+        take_snapshot(Path(snapshot.source), issue=issue, cache=cache)
 
 
 def mirror_of(snapshot: Snapshot, cache: Path) -> Mirror:
@@ -217,13 +238,26 @@ def _fetch(mirror: Mirror, url: str, *specs: str) -> None:
             mirror.git, "fetch", "--quiet", "--no-tags", "--prune", "--no-write-fetch-head", "--", url, *specs
         )
     except GitFailure as error:
-        raise InfrastructureError(f"cannot fetch {url}: {str(error).partition(': ')[2]}") from error
+        raise Unseen(
+            f"cannot fetch {url} from {socket.gethostname()}: {str(error).partition(': ')[2]}"
+        ) from error
 
 
-def _of_remote(git: Git, url: str, ref: str | None) -> str:
-    wanted = [f"refs/remote/{ref}", f"refs/tags/{ref}", ref] if ref else ["refs/remote/HEAD"]
-    for name in wanted:
-        commit = git.found("rev-parse", "-q", "--verify", "--end-of-options", f"{name}^{{commit}}")
-        if commit:
-            return commit
+def _fetch_commit(mirror: Mirror, git: Git, url: str, ref: str | None) -> str:
+    """A commit that no branch or tag leads to (any more), where the server gives it out."""
+    if ref and WHOLE_COMMIT.fullmatch(ref):
+        with contextlib.suppress(Unseen):
+            _fetch(mirror, url, f"+{ref}:refs/remote-commits/{ref}")
+            return _of_remote(git, ref)
     raise UsageError(f"{url} has no branch, tag or commit {ref or 'HEAD'!r}")
+
+
+def _of_remote(git: Git, ref: str | None) -> str:
+    """The commit that a branch, a tag or (part of) a commit's id stands for; empty where nothing has that name."""
+    wanted = [f"refs/remote/{ref}", f"refs/tags/{ref}"] if ref else ["refs/remote/HEAD"]
+    if ref and COMMIT.fullmatch(ref):
+        wanted.append(ref)
+    found = (
+        git.found("rev-parse", "-q", "--verify", "--end-of-options", f"{name}^{{commit}}") for name in wanted
+    )
+    return next(filter(None, found), "")

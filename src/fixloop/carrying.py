@@ -1,0 +1,85 @@
+"""Carrying the work from machine to machine: the base from its repository, each fix as a git bundle from the store.
+
+A fix's commit lives in the mirror of the machine that made it. Before the workflow names it, a thin bundle of it is
+among the artifacts, so that neither a lost cache nor a lost machine loses it, and any other machine goes on.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from fixloop.errors import InfrastructureError, UsageError
+from fixloop.protocol.state import State
+from fixloop.repository.mirror import Mirror
+from fixloop.repository.snapshot import Snapshot, bring
+from fixloop.store.contract import Store
+from fixloop.store.entries import ARTIFACT_LIMIT_BYTES
+
+__all__ = ["TooLarge", "bring_work", "keep_bundle", "snapshot_in"]
+
+_MB = 1024 * 1024
+
+
+class TooLarge(UsageError):
+    """A fix that is larger than an artifact may be; its commit would be on one machine only."""
+
+
+def snapshot_in(state: State) -> Snapshot:
+    """The snapshot a workflow began with."""
+    return Snapshot.model_validate_json(state.snapshot)
+
+
+def keep_bundle(
+    store: Store, state: State, mirror: Mirror, commit: str, *, limit_bytes: int = ARTIFACT_LIMIT_BYTES
+) -> str:
+    """
+    Store what other machines need to have `commit`, if they have the work so far; before the commit that names it.
+
+    Returns:
+        The artifact's digest; empty where `commit` is the work so far.
+
+    Raises:
+        TooLarge: the bundle is larger than `limit_bytes`; nothing was stored.
+    """
+    if commit == state.tip:
+        return ""
+    with mirror.bundled(commit, since=state.tip) as file:
+        size = file.stat().st_size
+        if size > limit_bytes:
+            raise TooLarge(
+                f"the fix is {size / _MB:.3g} MB as a git bundle, the limit is {limit_bytes / _MB:g} MB: "
+                "large files do not belong into it; remove or ignore them"
+            )
+        return store.put_artifact(state.workflow, file.read_bytes())
+
+
+def bring_work(store: Store, state: State, cache: Path) -> Mirror:
+    """
+    The mirror of this machine, with the workflow's base and the work so far in it.
+
+    Raises:
+        InfrastructureError: the repository cannot be seen from here, or a bundle is missing from the store.
+    """
+    mirror = bring(snapshot_in(state), issue=state.issue, cache=cache)
+    if mirror.has(state.tip):
+        return mirror
+    for digest in _bundles(store, state.workflow):
+        found = store.get_artifact(state.workflow, digest)
+        if found is None:
+            raise InfrastructureError(
+                f"the bundle {digest[:12]} of {state.workflow} is missing from the store, and with it a fix"
+            )
+        mirror.unbundle(found)
+    if not mirror.has(state.tip):
+        raise InfrastructureError(
+            f"commit {state.tip[:12]} of {state.workflow} is neither in {mirror.path} nor among the bundles in the "
+            "store; an older version made it, on another machine"
+        )
+    return mirror
+
+
+def _bundles(store: Store, workflow: str) -> Iterator[str]:
+    """All that the history names, oldest first: each needs those before it."""
+    for entry in store.history(workflow):
+        digest = entry.body["event"].get("bundle", "")
+        if digest:
+            yield digest

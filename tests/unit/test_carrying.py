@@ -1,0 +1,147 @@
+"""The work of a workflow comes to any machine: the base from its repository, each fix as a bundle from the store."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from fixloop.carrying import TooLarge, bring_work, keep_bundle, snapshot_in
+from fixloop.engine import Engine
+from fixloop.errors import InfrastructureError
+from fixloop.protocol.events import FixCompleted, ReportDelivered, RunFinished, WorkflowStarted
+from fixloop.protocol.failures import Failure
+from fixloop.protocol.state import Completion, State
+from fixloop.repository.merge import commit_of_directory
+from fixloop.repository.mirror import Mirror
+from fixloop.repository.snapshot import mirror_of, take_snapshot
+from fixloop.store.memory_store import MemoryStore
+from tests.unit.repositories import make_repository, write
+from workers.workspaces import open_workspace, remove_folder
+
+WORKFLOW = "0a1b2c3d-47-1"
+
+
+class Loop:
+    """A workflow in memory whose fixes are made on machines with caches of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = MemoryStore(lambda: datetime.now(UTC))
+        self.engine = Engine(self.store)
+        repository = make_repository(folder / "shop", {"price": "wrong\n", "stock": "wrong\n"})
+        taken = take_snapshot(repository, issue=47, cache=folder / "first")
+        started = WorkflowStarted(
+            workflow=WORKFLOW,
+            issue=47,
+            name="shop",
+            specialists=("test-runner",),
+            snapshot=taken.model_dump_json(),
+            tip=taken.commit,
+            tree=taken.tree,
+        )
+        assert self.engine.start(started).status == "ok"
+
+    @property
+    def state(self) -> State:
+        return self.engine.state(WORKFLOW)
+
+    def mirror(self, machine: str) -> Mirror:
+        return mirror_of(snapshot_in(self.state), self.folder / machine)
+
+    def fix(self, machine: str, files: dict[str, str]) -> str:
+        """A run fails, and its fix is made on `machine`; returns the digest of its bundle."""
+        number = self.state.active.iteration
+        failed = RunFinished(
+            step="validate" if number == 1 else "recheck",
+            specialist="test-runner",
+            iteration=number,
+            outcome="failed",
+            tree=self.state.tree,
+            failures=(Failure(name=f"test {number}"),),
+        )
+        self.engine.apply(WORKFLOW, failed, operation=f"run-{number}")
+        reported = ReportDelivered(specialist="test-runner", iteration=number)
+        self.engine.apply(WORKFLOW, reported, operation=f"report-{number}")
+        state, cache = self.state, self.folder / machine
+        mirror = bring_work(self.store, state, cache)
+        with open_workspace(cache, mirror, state.tip, ticket=f"fix-{number}", fence=1) as workspace:
+            write(workspace.path, files)
+            change = commit_of_directory(workspace.path, state.tip, mirror, "fix\n")
+        bundle = keep_bundle(self.store, state, mirror, change.commit)
+        completion = Completion(iteration=number, by="x", tip=change.commit, tree=change.tree)
+        event = FixCompleted(specialist="test-runner", completion=completion, bundle=bundle)
+        self.engine.apply(WORKFLOW, event, operation=f"fix-{number}")
+        return bundle
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Loop:
+    return Loop(tmp_path)
+
+
+def test_fixes_made_on_several_machines_come_to_another_one(loop: Loop) -> None:
+    loop.fix("first", {"price": "right\n"})
+    loop.fix("second", {"stock": "right\n"})
+
+    mirror = bring_work(loop.store, loop.state, loop.folder / "third")
+
+    assert mirror.git.text("cat-file", "blob", f"{loop.state.tip}:price") == "right"
+    assert mirror.git.text("cat-file", "blob", f"{loop.state.tip}:stock") == "right"
+    assert mirror.git.text("rev-list", "--count", loop.state.tip) == "3"
+
+
+def test_a_lost_cache_loses_no_fix(loop: Loop) -> None:
+    loop.fix("first", {"price": "right\n"})
+    remove_folder(loop.folder / "first")
+
+    mirror = bring_work(loop.store, loop.state, loop.folder / "first")
+
+    assert mirror.has(loop.state.tip)
+
+
+def test_a_machine_takes_only_the_bundles_that_it_lacks(loop: Loop) -> None:
+    loop.fix("first", {"price": "right\n"})
+    second = loop.fix("first", {"stock": "right\n"})
+    mirror = loop.mirror("second")
+
+    bring_work(loop.store, loop.state, loop.folder / "second")
+    before = sorted(path.name for path in mirror.path.glob("objects/pack/*.pack"))
+    loop.fix("first", {"price": "dear\n"})
+    bring_work(loop.store, loop.state, loop.folder / "second")
+
+    assert second
+    assert len(before) == 2
+    assert len(list(mirror.path.glob("objects/pack/*.pack"))) == 3
+
+
+def test_the_history_vouches_for_the_bundles(loop: Loop) -> None:
+    bundle = loop.fix("first", {"price": "right\n"})
+
+    named = [entry.body.get("artifacts", []) for entry in loop.store.history(WORKFLOW)]
+
+    assert named[-1] == [bundle]
+    assert loop.store.verify(WORKFLOW) == []
+
+
+def test_a_fix_that_changed_nothing_needs_no_bundle(loop: Loop) -> None:
+    assert keep_bundle(loop.store, loop.state, loop.mirror("first"), loop.state.tip) == ""
+
+
+def test_a_fix_that_is_too_large_to_travel_is_refused(loop: Loop) -> None:
+    loop.fix("first", {"price": "right\n"})
+    state, mirror = loop.state, loop.mirror("first")
+    began = state.model_copy(update={"tip": snapshot_in(state).commit})
+
+    with pytest.raises(
+        TooLarge, match=r"the fix is 0\.000\d+ MB as a git bundle, the limit is 6\.\d+e-05 MB"
+    ):
+        keep_bundle(loop.store, began, mirror, state.tip, limit_bytes=64)
+
+
+def test_a_bundle_that_is_missing_from_the_store_is_named(loop: Loop) -> None:
+    bundle = loop.fix("first", {"price": "right\n"})
+    forgetful = MemoryStore(lambda: datetime.now(UTC))
+    forgetful.history = loop.store.history  # type: ignore[method-assign]
+
+    with pytest.raises(InfrastructureError, match=f"the bundle {bundle[:12]} of {WORKFLOW} is missing"):
+        bring_work(forgetful, loop.state, loop.folder / "second")
