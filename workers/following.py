@@ -7,11 +7,11 @@ from typing import Any
 from celery import Task
 from kombu.exceptions import OperationalError
 
-from fixloop.engine import load_state
 from fixloop.errors import ProtocolError
 from fixloop.hints import arguments
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
+from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from workers.app import app
 from workflows.validation import canvas

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict
 
 from fixloop.commands.session import open_session
 from fixloop.commands.status import status_document
-from fixloop.engine import load_state
 from fixloop.enqueueing import Feature, refuse_unusable
 from fixloop.enqueueing import enqueue as _enqueue
 from fixloop.repository.snapshot import is_url
+from fixloop.snapshots import load_state
 
 __all__ = ["FeatureStatus", "SpecialistStatus", "enqueue", "status"]
 

@@ -8,32 +8,65 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from fixloop import __version__
-from fixloop.commands import (
-    answering,
-    chaos,
-    examining,
-    log,
-    mailbox,
-    pausing,
-    reporting,
-    running,
-    serving,
-    showing,
-)
-from fixloop.commands.outcome import ExitCode
+from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import say
 from fixloop.errors import FixloopError
 
 __all__ = ["app", "main"]
 
+_MODULES: Final = {
+    **dict.fromkeys(("run", "resume", "enqueue", "apply"), "running"),
+    **dict.fromkeys(("status", "inbox", "watch"), "showing"),
+    "log": "log",
+    "report": "reporting",
+    **dict.fromkeys(("ack", "fixed", "decide", "cancel"), "answering"),
+    **dict.fromkeys(("pause", "continue"), "pausing"),
+    "mailbox": "mailbox",
+    **dict.fromkeys(("worker", "flower"), "serving"),
+    **dict.fromkeys(("read", "doctor", "init"), "examining"),
+    "chaos": "chaos",
+    "audit": "examining",
+}
+"""The module of `fixloop.commands` that has a command, in the order of the help page."""
+
+
+class _Commands(TyperGroup):
+    """Loads a module with the first of its commands: all of them take a second, and most calls need one."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_MODULES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        # Of an unknown word all names are needed, to find the nearest.
+        wanted = [_MODULES[cmd_name]] if cmd_name in _MODULES else dict.fromkeys(_MODULES.values())
+        if cmd_name not in self.commands:
+            for module in wanted:
+                self.commands.update(_commands_of(module))
+        return self.commands.get(cmd_name)
+
+
+def _commands_of(module: str) -> Mapping[str, Any]:
+    found = typer.Typer(rich_markup_mode=None)
+    found.callback()(_no_command)
+    import_module(f"fixloop.commands.{module}").register(found)
+    return typer.main.get_group(found).commands
+
+
+def _no_command() -> None:
+    """With it typer makes a group of a single command, too."""
+
+
 app = typer.Typer(
     name="fixloop",
+    cls=_Commands,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -57,10 +90,6 @@ def fixloop(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(ExitCode.USAGE)
-
-
-for _module in (running, showing, log, reporting, answering, pausing, mailbox, serving, examining, chaos):
-    _module.register(app)
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -20,10 +20,11 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OperationName, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import DECIDE_VERSION, decide
+from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from fixloop.store.records import Claim, Commit, Committed
 
-__all__ = ["Applied", "Engine", "Holding", "hold", "load_state", "plain_fields"]
+__all__ = ["Applied", "Engine", "Holding", "hold", "plain_fields"]
 
 MOST_OF_A_REASON: Final = 500
 DEADLINES: Final = frozenset(
@@ -241,19 +242,6 @@ class Engine:
 
 def _too_late(held: Holding) -> str:
     return f"ticket {held.ticket.id} was withdrawn or taken over from fence {held.fence}"
-
-
-def load_state(snapshot: bytes) -> State:
-    """
-    A snapshot as state.
-
-    Raises:
-        ProtocolError: it was written by a newer version; nothing was changed.
-    """
-    try:
-        return State.model_validate_json(snapshot)
-    except ValueError as error:
-        raise ProtocolError(f"this snapshot needs another version of fixloop: {error}") from None
 
 
 def hold(ticket: Ticket, claim: Claim, owner: str) -> Holding:

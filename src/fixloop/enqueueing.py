@@ -16,13 +16,14 @@ from pydantic import BaseModel, ConfigDict
 from fixloop.configuration.document import read_document
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
+from fixloop.configuration.project import project_at
 from fixloop.engine import Engine
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
 from fixloop.interpreters import Interpreter, choose_interpreter, importable_with
 from fixloop.protocol.events import Cancelled, WorkflowStarted
 from fixloop.protocol.state import Limits, State
 from fixloop.repository.git import Git
-from fixloop.repository.identity import Project, project_of, project_of_url, top_of
+from fixloop.repository.identity import Project, project_of_url, top_of
 from fixloop.repository.snapshot import (
     Snapshot,
     is_url,
@@ -42,7 +43,6 @@ __all__ = [
     "exported",
     "frozen_configuration",
     "limits_of",
-    "project_at",
     "refuse_unusable",
 ]
 
@@ -112,12 +112,6 @@ def enqueue(engine: Engine, feature: Feature, *, cache: Path) -> Enqueued:
         if joined is not None:
             return joined
     return _create(engine, prepared, feature)
-
-
-def project_at(path: Path) -> Project:
-    """The project of a folder, by its configuration or its repository."""
-    configured = read_document(path).table.get("project", "")
-    return project_of(path, configured if isinstance(configured, str) else "")
 
 
 def limits_of(configuration: Configuration) -> Limits:

@@ -6,7 +6,7 @@ The state is asked first, so a mailbox that lost everything costs nothing; a let
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fixloop.engine import Engine, load_state
+from fixloop.engine import Engine
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.history import Said, said
 from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
@@ -16,6 +16,7 @@ from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import State
 from fixloop.protocol.statuses import Status
+from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 
 if TYPE_CHECKING:  # kombu is loaded by whoever opens a mailbox

@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from fixloop.engine import Applied, Engine, Holding, hold, load_state
+from fixloop.engine import Applied, Engine, Holding, hold
 from fixloop.errors import UsageError
 from fixloop.protocol import events as ev
 from fixloop.protocol.outcome import NotDue, Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
+from fixloop.snapshots import load_state
 from fixloop.store.keys import shard_of
 from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Snapshot

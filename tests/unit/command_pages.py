@@ -55,7 +55,8 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def _below(group: Any, context: Any) -> Iterator[tuple[str, str]]:
-    for name, command in group.commands.items():
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         inner = command.make_context(name, [], parent=context, resilient_parsing=True)
         if hasattr(command, "commands"):
             yield from _below(command, inner)

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from fixloop.cli import app, main
-from fixloop.commands.outcome import ExitCode
+from fixloop.commands.exit_codes import ExitCode
 from tests.unit.command_stage import said
 
 COMMANDS = typer.main.get_command(app)

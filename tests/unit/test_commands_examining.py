@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.commands.outcome import ExitCode
+from fixloop.commands.exit_codes import ExitCode
 from fixloop.doctor import Finding
 from tests.unit.command_stage import said
 

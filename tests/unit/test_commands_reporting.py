@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from fixloop.commands.outcome import ExitCode
+from fixloop.commands.exit_codes import ExitCode
 from fixloop.store.redis_store import RedisStore
 from tests.unit.command_stage import Agents, said
 

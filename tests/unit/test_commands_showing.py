@@ -9,7 +9,8 @@ import pytest
 import redis
 from rich.console import Console
 
-from fixloop.commands.outcome import ExitCode, result_lines
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.outcome import result_lines
 from fixloop.commands.progress import follow
 from fixloop.commands.screen import console
 from fixloop.commands.session import open_session

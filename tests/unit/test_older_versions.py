@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import pytest
 
-from fixloop.engine import load_state
 from fixloop.protocol.events import DecisionMade, FixCompleted
 from fixloop.protocol.log import full_log
 from fixloop.protocol.messages import Decision, Message, RevalidationTrigger
@@ -15,6 +14,7 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.rendering import render_whole
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.validation import decide
+from fixloop.snapshots import load_state
 
 OLDER: Final[list[tuple[str, dict[str, Any]]]] = [
     (path.stem, json.loads(path.read_text(encoding="utf-8")))

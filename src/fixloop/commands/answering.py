@@ -1,19 +1,18 @@
-"""The main agent's and the person's side: `ack`, `fixed`, `decide`, `cancel`."""
+"""The main agent's and the person's side: `ack`, `fixed`, `decide`, `cancel`.
+
+The readers of answers and of configuration are loaded by the calls that have one to read.
+"""
 
 import getpass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fixloop.carrying import bring_work, keep_bundle, snapshot_in
-from fixloop.commands.answer_file import keep, read_answer, said
 from fixloop.commands.session import Issue, ProjectOption, Session, caller, open_session
-from fixloop.enqueueing import configuration_in, exported, frozen_configuration, limits_of
 from fixloop.errors import RefusedError, UsageError
 from fixloop.offering import offer, offered_at
-from fixloop.protocol.answers import Answer
-from fixloop.protocol.claims import Differences, differences
 from fixloop.protocol.events import (
     BlockerSignalled,
     Cancelled,
@@ -29,6 +28,9 @@ from fixloop.repository.change import Change
 from fixloop.repository.merge import commit_of_directory, merge_checkout, resolve_descendant
 from fixloop.repository.publish import publish
 from fixloop.repository.snapshot import mirror_of
+
+if TYPE_CHECKING:
+    from fixloop.protocol.answers import Answer
 
 __all__ = ["register"]
 
@@ -79,6 +81,8 @@ def fixed(
         if blocked is not None:
             _signal(session, workflow, blocked)
         else:
+            from fixloop.commands.answer_file import read_answer
+
             raw = read_answer(file) if file is not None else None
             change = _hand_in(session, workflow, raw, here=here, rev=rev)
         if session.engine.state(workflow).held is not None:
@@ -150,6 +154,8 @@ def _hand_in(
     session: Session, workflow: str, raw: bytes | None, *, here: bool, rev: str | None
 ) -> Change | None:
     """Bring the fix with its answer; None when the answer says that it is not ready (A33, G8)."""
+    from fixloop.commands.answer_file import keep, said
+
     state = session.engine.state(workflow)
     awaited = _is_awaited(state)
     answer = said(session, state, raw, awaited=awaited) if raw is not None else None
@@ -206,8 +212,10 @@ def _bundle(session: Session, state: State, change: Change) -> str:
 
 
 def _completion(
-    session: Session, state: State, change: Change, answer: Answer | None
+    session: Session, state: State, change: Change, answer: "Answer | None"
 ) -> FixCompleted | ManualFixDone:
+    from fixloop.protocol.claims import Differences, differences
+
     opened = state.escalation
     if opened is not None and opened.decision is Decision.MANUAL_FIX:
         digest, specialists, limits = _reread(session, state, change.commit)
@@ -243,6 +251,8 @@ def _completion(
 
 def _reread(session: Session, state: State, commit: str) -> Reread:
     """The configuration as the person left it: a manual fix may change the gates, and the log says so."""
+    from fixloop.enqueueing import configuration_in, exported, frozen_configuration, limits_of
+
     snapshot = snapshot_in(state)
     frozen = frozen_configuration(session.store, state)
     with exported(snapshot, commit, session.settings.cache_dir) as folder:

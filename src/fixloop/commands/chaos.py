@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fixloop.commands.outcome import ExitCode
+from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import console, print_json, print_lines, say
 from fixloop.commands.session import AsJson
 from fixloop.errors import UsageError

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from fixloop.commands.outcome import ExitCode
+from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.replaying import Audit, audit
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import AsJson, OptionalIssue, ProjectOption, here, open_session

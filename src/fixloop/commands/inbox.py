@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.commands.outcome import decision_commands, fix_commands, waits_for_agent
-from fixloop.engine import load_state
 from fixloop.offering import offered_at
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.ids import request_id
 from fixloop.protocol.messages import MAIN_AGENT, USER, Decision
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.state import Hold, OpenEscalation, State
+from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from fixloop.store.records import Snapshot
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fixloop.commands.outcome import ExitCode, decision_commands
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.outcome import decision_commands
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import (
     AsJson,

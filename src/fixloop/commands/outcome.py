@@ -1,9 +1,9 @@
 """How following a workflow ends: its exit code, and the lines that say what came of it."""
 
 from collections.abc import Iterator
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
+from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_lines, short
 from fixloop.protocol.durations import stamp
 from fixloop.protocol.messages import Decision
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from fixloop.commands.session import Session
 
 __all__ = [
-    "ExitCode",
     "decision_commands",
     "exit_code",
     "fix_commands",
@@ -36,23 +35,6 @@ _VERDICTS: Final = {
     "passed_with_known_issues": "passed with known issues",
     "not_passed": "not passed",
 }
-
-
-class ExitCode(IntEnum):
-    """What a command's end means."""
-
-    DONE = 0
-    """Every applicable specialist passed, or was skipped by a person; for other commands: done."""
-    WRONG = 1
-    """Aborted or cancelled; for a command that examines: something is wrong."""
-    USAGE = 2
-    WAITS = 3
-    """For a decision, or for an outside agent's fix with no terminal."""
-    AWAY = 4
-    """Infrastructure is away."""
-    INTERRUPTED = 130
-    PIPE_CLOSED = 141
-    """The reader of a pipe went away, as a shell reports it."""
 
 
 def exit_code(state: State) -> ExitCode:

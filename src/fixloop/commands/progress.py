@@ -18,11 +18,11 @@ from fixloop.commands.screen import console, short
 from fixloop.commands.session import Session
 from fixloop.commands.status import deadline_of, is_away, phases_table
 from fixloop.commands.timeline import Happening, happenings
-from fixloop.engine import load_state
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.protocol.durations import hours_minutes_seconds, minutes_seconds
 from fixloop.protocol.log import title
 from fixloop.protocol.state import State
+from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from fixloop.store.records import Entry, Snapshot
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from fixloop.engine import load_state, plain_fields
+from fixloop.engine import plain_fields
 from fixloop.errors import FixloopError
 from fixloop.history import recorded
 from fixloop.protocol.events import event_from_json
@@ -17,6 +17,7 @@ from fixloop.protocol.messages import Message
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.state import State
 from fixloop.protocol.validation import DECIDE_VERSION, decide
+from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from fixloop.store.entries import digest_of
 from fixloop.store.records import Entry

@@ -12,9 +12,9 @@ import typer
 from fixloop.commands.outcome import next_command
 from fixloop.commands.screen import print_lines, say
 from fixloop.commands.session import Issue, ProjectOption, Session, open_session
-from fixloop.engine import load_state
 from fixloop.errors import UsageError
 from fixloop.repository.identity import top_of
+from fixloop.snapshots import load_state
 from fixloop.summary import Summary, as_html, as_markdown, summarize
 
 __all__ = ["register"]

@@ -12,9 +12,11 @@ import typer
 
 from fixloop.carrying import bring_work, snapshot_in
 from fixloop.commands import outcome, progress
+from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import say
 from fixloop.commands.session import Issue, OptionalIssue, ProjectOption, Session, open_session
-from fixloop.enqueueing import Enqueued, Feature, enqueue, project_at, refuse_unusable
+from fixloop.configuration.project import project_at
+from fixloop.enqueueing import Enqueued, Feature, enqueue, refuse_unusable
 from fixloop.errors import FixloopError, InfrastructureError, RefusedError
 from fixloop.offering import offer
 from fixloop.protocol.events import DecisionMade
@@ -131,7 +133,7 @@ def _interruptible(state: State) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         typer.echo(f"interrupted; go on with `fixloop resume {state.issue}`", err=True)
-        raise typer.Exit(outcome.ExitCode.INTERRUPTED) from None
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 def _carry_on(session: Session, workflow: str, *, dry: bool, since: int | None) -> None:

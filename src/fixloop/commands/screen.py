@@ -1,16 +1,18 @@
 """How commands write: data to stdout, talk to stderr, and nothing a tool printed can move the cursor.
 
 Owns the console, JSON output and the cleaning of foreign text. Refuses to ask anything.
+rich is loaded with the first table: most calls of the program print none.
 """
 
 import json
 import sys
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import typer
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
 
 __all__ = ["console", "plain", "print_json", "print_lines", "row", "say", "short", "show", "table"]
 
@@ -20,14 +22,16 @@ _PIPE_COLUMNS: Final = 220
 _OBEYED: Final = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
-def console(file: IO[str] | None = None) -> Console:
+def console(file: IO[str] | None = None) -> "Console":
     """A console on `file` (stdout) that takes text as it is."""
+    from rich.console import Console
+
     target = file if file is not None else sys.stdout
     width = None if target.isatty() else _PIPE_COLUMNS
     return Console(file=target, width=width, highlight=False, markup=False, emoji=False)
 
 
-def show(what: RenderableType) -> None:
+def show(what: "RenderableType") -> None:
     """A table or the like on stdout; without the padding at the ends of lines where no terminal wants it."""
     target = console()
     if target.is_terminal:
@@ -38,16 +42,20 @@ def show(what: RenderableType) -> None:
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def table(*headings: str) -> Table:
+def table(*headings: str) -> "Table":
     """An empty table in fixloop's one look."""
+    from rich.table import Table
+
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading in headings:
         made.add_column(heading)
     return made
 
 
-def row(made: Table, *cells: object, style: str = "") -> None:
+def row(made: "Table", *cells: object, style: str = "") -> None:
     """Add `cells` to a table as plain text."""
+    from rich.text import Text
+
     made.add_row(*(Text(short(str(cell), 200), style=style) for cell in cells))
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import typer
 
 from fixloop.app_folder import app_folder
-from fixloop.commands.outcome import ExitCode
+from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import say
 from fixloop.commands.session import Session, open_session
 from fixloop.errors import InfrastructureError

@@ -10,26 +10,28 @@ import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fixloop.engine import Engine, load_state
-from fixloop.enqueueing import project_at
+from fixloop.configuration.project import project_at
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
-from fixloop.protocol.events import Event
-from fixloop.protocol.outcome import Outcome
-from fixloop.protocol.roles import handle_of
-from fixloop.protocol.state import State
-from fixloop.protocol.ticket import Ticket
 from fixloop.redis_place import Place
 from fixloop.repository.identity import Project, top_of
 from fixloop.settings import RedisUrls, Settings, load_settings, redis_urls
+from fixloop.snapshots import load_state
 from fixloop.store.keys import project_hash
 from fixloop.store.records import Snapshot
 from fixloop.store.redis_store import RedisStore
+
+if TYPE_CHECKING:
+    from fixloop.engine import Engine
+    from fixloop.protocol.events import Event
+    from fixloop.protocol.outcome import Outcome
+    from fixloop.protocol.state import State
+    from fixloop.protocol.ticket import Ticket
 
 __all__ = [
     "AsJson",
@@ -81,10 +83,16 @@ class Session:
     settings: Settings
     urls: RedisUrls
     store: RedisStore
-    engine: Engine
-    """Sends a hint for each new ticket; a broker that is away loses nothing but time."""
     directory: Path
     project: Project
+
+    @cached_property
+    def engine(self) -> "Engine":
+        """Sends a hint for each new ticket; a broker that is away loses nothing but time."""
+        # It knows every decision there is; a command that only looks needs none of them.
+        from fixloop.engine import Engine
+
+        return Engine(self.store, _Hints(self.urls.broker), partial(_announce, self.urls.broker))
 
     def workflow_of(self, issue: int | str | None, project: str | None = None) -> str:
         """
@@ -109,7 +117,7 @@ class Session:
             raise UsageError(f"project {project} has no issue {number}; `fixloop status` lists what there is")
         return self._elsewhere(number)
 
-    def bring(self, workflow: str, event: Event) -> None:
+    def bring(self, workflow: str, event: "Event") -> None:
         """
         Apply what somebody outside says; a refusal is in the history, too.
 
@@ -192,8 +200,7 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
         raise NothingYet(f"no workflow here yet: nothing was started in {home}; `fixloop run` starts one")
     with redis_urls(settings, top) as urls, closing(RedisStore(urls.state)) as store:
         store.ping()
-        engine = Engine(store, _Hints(urls.broker), partial(_announce, urls.broker))
-        yield Session(settings, urls, store, engine, place, project_at(place))
+        yield Session(settings, urls, store, place, project_at(place))
 
 
 def caller(otherwise: str) -> str:
@@ -202,6 +209,8 @@ def caller(otherwise: str) -> str:
 
     Nothing is proven by it; it keeps a check from answering for the main agent, and a fixer from deciding.
     """
+    from fixloop.protocol.roles import handle_of
+
     named = os.environ.get("FIXLOOP_ROLE", "").strip()
     return handle_of(named) if named else otherwise
 
@@ -226,14 +235,14 @@ class _Hints:
         self._broker_url = broker_url
         self._app: Any = None
 
-    def __call__(self, ticket: Ticket, state: State) -> None:
+    def __call__(self, ticket: "Ticket", state: "State") -> None:
         from fixloop.hints import producer, send_hint
 
         self._app = self._app or producer(self._broker_url)
         send_hint(self._app, ticket, state)
 
 
-def _announce(broker_url: str, outcome: Outcome) -> None:
+def _announce(broker_url: str, outcome: "Outcome") -> None:
     """Tell a declared agent what was said to it; one that misses it finds what is open in the state."""
     if outcome.state.agent:
         from fixloop.mailbox import Mailboxes, letters_of
@@ -267,7 +276,7 @@ def _listed(issues: list[str]) -> str:
     return ", ".join(dict.fromkeys(issues[:_SHOWN_ISSUES]))
 
 
-def read_workflow(session: Session, workflow: str) -> tuple[Snapshot, State]:
+def read_workflow(session: Session, workflow: str) -> tuple[Snapshot, "State"]:
     """
     A workflow as the store has it.
 

@@ -1,14 +1,15 @@
-"""Looking at workflows: `status`, `inbox`, `watch`. They change nothing."""
+"""Looking at workflows: `status`, `inbox`, `watch`. They change nothing.
+
+What only one of them needs is loaded by it, because `status` is asked for in prompts and loops.
+"""
 
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
 import typer
-from rich.console import Group
 
-from fixloop.commands import outcome, progress
-from fixloop.commands.inbox import item_text, waiting
+from fixloop.commands import outcome
 from fixloop.commands.screen import print_json, print_lines, row, say, show, table
 from fixloop.commands.session import (
     AsJson,
@@ -75,6 +76,8 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
 
     Escalations with the commands that answer them, and fixes that an outside agent or a person has to make.
     """
+    from fixloop.commands.inbox import item_text, waiting
+
     try:
         with open_session() as session:
             items = waiting(session.store, session.settings.cache_dir, prefix=prefix_of(project))
@@ -97,6 +100,8 @@ def watch(issue: Issue, project: ProjectOption = None) -> None:
     Waits, that is, for a person; the exit codes are those of `run`. On a terminal a view with phases,
     runs and clocks; on a pipe one line for each event.
     """
+    from fixloop.commands import progress
+
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         on_terminal = sys.stdout.isatty()
@@ -109,6 +114,8 @@ def _show_status(found: Snapshot, state: State, *, json: bool, away: bool) -> No
     if json:
         print_json(status_document(found, state))
         return
+    from rich.console import Group
+
     print_lines(f"#{state.issue} {state.name}")
     facts = table("", "")
     facts.show_header = False

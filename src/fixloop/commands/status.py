@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
-
-from rich.table import Table
+from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands.outcome import is_fixed, next_command, pause_of, reason_of, remarks
 from fixloop.commands.screen import row, short, table
@@ -15,6 +13,9 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, Hold, OperationName, Run, SpecialistState, State
 from fixloop.protocol.statuses import Status
 from fixloop.store.records import Snapshot
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = [
     "deadline_of",
@@ -160,7 +161,7 @@ def listed(found: Iterable[tuple[str, Mapping[str, str]]]) -> list[dict[str, Any
     return sorted(latest, key=lambda each: each["outcome"] is not None)
 
 
-def listing_table(summaries: Iterable[Mapping[str, Any]]) -> Table:
+def listing_table(summaries: Iterable[Mapping[str, Any]]) -> "Table":
     """The list of all for people."""
     made = table("issue", "status", "turn", "specialist", "run", "updated", "name", "project")
     for each in summaries:
@@ -179,7 +180,7 @@ def listing_table(summaries: Iterable[Mapping[str, Any]]) -> Table:
     return made
 
 
-def phases_table(state: State) -> Table:
+def phases_table(state: State) -> "Table":
     """The specialists in the order of the phases, with failures now and before."""
     made = table("", "phase", "specialist", "status", "run", "failures")
     for entry in state.specialists:

@@ -6,14 +6,16 @@ section and sections nobody asked for are passed over. Says where each one stand
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from textwrap import dedent
-from typing import Final, NamedTuple
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fixloop.protocol.markdown import NOTHING
 from fixloop.protocol.parsing.blocks import item_text
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 __all__ = [
     "FILES",
@@ -55,12 +57,17 @@ _FORMS: Final = (
 _UNDERLINE: Final = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
 _MESSAGE_ID: Final = re.compile(r"[-*\s]{0,8}Message[ -]?ID[*:\s]{1,8}`?([^\s`*]{1,200})", re.IGNORECASE)
 _END: Final = re.compile(r"[-*\s]{0,8}(From|To)\*{0,2}:\*{0,2}\s{0,4}`?(@?[\w-]{1,80})", re.IGNORECASE)
-# Setext headings would turn the line above a rule into one, references would vanish: neither is meant.
-# Deep nesting says nothing here and is what makes a hostile text slow.
-_MARKDOWN: Final = MarkdownIt("commonmark", {"maxNesting": 6}).disable(
-    ["lheading", "reference", "html_block"]
-)
-_MARKDOWN.core.ruler.enableOnly(["normalize", "block"])
+
+
+@cache
+def _markdown() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # slow to load, and only what reads answers needs it
+
+    # Setext headings would turn the line above a rule into one, references would vanish: neither is meant.
+    # Deep nesting says nothing here and is what makes a hostile text slow.
+    made = MarkdownIt("commonmark", {"maxNesting": 6}).disable(["lheading", "reference", "html_block"])
+    made.core.ruler.enableOnly(["normalize", "block"])
+    return made
 
 
 class Section(NamedTuple):
@@ -111,7 +118,7 @@ def entries(body: str, *, each_line: bool = False) -> tuple[str, ...] | None:
     rows = body.split("\n")
     items = [
         item_text(rows[slice(*_span(token))])
-        for token in _MARKDOWN.parse(body)
+        for token in _markdown().parse(body)
         if token.type == "list_item_open" and token.level == 1
     ]
     if not items:
@@ -126,13 +133,13 @@ def fences(text: str) -> tuple[tuple[int, str], ...]:
     """The fenced blocks of `text`, each with the line its content begins in (from 1)."""
     if "```" not in text and "~~~" not in text:
         return ()
-    found = (token for token in _MARKDOWN.parse(text) if token.type == "fence" and token.level == 0)
+    found = (token for token in _markdown().parse(text) if token.type == "fence" and token.level == 0)
     return tuple((_span(token)[0] + 2, token.content) for token in found)
 
 
 def _starts(document: list[str]) -> list[_Start]:
     """Every known section and every foreign boundary, in the order of the lines."""
-    tokens = _MARKDOWN.parse("\n".join(document))
+    tokens = _markdown().parse("\n".join(document))
     found = list(_block_starts(tokens))
     fenced = {number for token in tokens if token.type == "fence" for number in range(*_span(token))}
     open_lines = [(number, text) for number, text in enumerate(document) if number not in fenced]
@@ -144,7 +151,7 @@ def _starts(document: list[str]) -> list[_Start]:
     return sorted(start for start in found if start.level or start.line not in underlined)
 
 
-def _block_starts(tokens: list[Token]) -> Iterator[_Start]:
+def _block_starts(tokens: "list[Token]") -> Iterator[_Start]:
     for index, token in enumerate(tokens):
         if token.level == 0 and token.type == "hr":
             yield _Start(_span(token)[0], 0, "", "")
@@ -180,6 +187,6 @@ def _section(title: str) -> str:
     return _NAMES.get(_NOT_A_LETTER.sub(" ", title.lower()).strip(), "")
 
 
-def _span(token: Token) -> tuple[int, int]:
+def _span(token: "Token") -> tuple[int, int]:
     first, end = token.map or (0, 0)
     return first, end

@@ -1,16 +1,15 @@
 """Messages as Markdown, in the layout of the protocol's templates (A15-A48, A53, B19-B25, B47-B52).
 
-Owns the templates: one data file for each message type, compiled when this module is imported. Every
-expression in them is escaped unless it is `Verbatim`, so text of tools and agents cannot become layout.
+Owns the templates: one data file for each message type, compiled with its first use. Every expression in
+them is escaped unless it is `Verbatim`, so text of tools and agents cannot become layout.
 Refuses to decide anything: what is not in the message is not in the text.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from typing import TYPE_CHECKING, Final
 
 from fixloop.protocol import durations, markdown
 from fixloop.protocol.envelope import envelope_line
@@ -18,6 +17,9 @@ from fixloop.protocol.failures import Failure, Severity
 from fixloop.protocol.markdown import Verbatim
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, Message, RevalidationResult
 from fixloop.protocol.specialists import SPECIALISTS
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
 
 __all__ = [
     "fill",
@@ -31,6 +33,7 @@ __all__ = [
     "template_names",
 ]
 
+_ENDING: Final = ".md.j2"
 _RULE: Final = "\n---\n\n"
 _SIGNATURES: Final = MappingProxyType(
     {
@@ -86,12 +89,12 @@ def signature(agent: str) -> str:
 
 def template_names() -> tuple[str, ...]:
     """Every template of the set, by which `fill` takes it (B57, B58)."""
-    return tuple(_TEMPLATES)
+    return tuple(name.removesuffix(_ENDING) for name in _environment().list_templates(["j2"]))
 
 
 def fill(template: str, **facts: object) -> str:
     """The template called `template` with `facts`; an expression without a fact raises."""
-    return _TEMPLATES[template].render(facts)
+    return _template(template).render(facts)
 
 
 def _escaped(value: object) -> object:
@@ -125,7 +128,16 @@ def _history(counts: Sequence[int]) -> Verbatim:
     return Verbatim("\n".join(rows))
 
 
-def _compiled() -> dict[str, Template]:
+@cache
+def _template(name: str) -> "Template":
+    return _environment().get_template(f"{name}{_ENDING}")
+
+
+@cache
+def _environment() -> "Environment":
+    # Most commands and most steps write no message, and jinja2 takes a tenth of a second to load.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     # Escaping is `finalize`'s work: autoescape would write HTML entities into Markdown.
     environment = Environment(  # nosec B701
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -153,8 +165,4 @@ def _compiled() -> dict[str, Template]:
         "stamp": durations.stamp,
         "text": markdown.text,
     }
-    names = environment.list_templates(["j2"])
-    return {name.removesuffix(".md.j2"): environment.get_template(name) for name in names}
-
-
-_TEMPLATES: Final = _compiled()
+    return environment

@@ -6,12 +6,14 @@ escaped by our own rules and read back by them.
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fixloop.protocol.markdown import unitem
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 __all__ = [
     "Block",
@@ -75,10 +77,20 @@ class Items(NamedTuple):
 Block = Heading | Rule | Paragraph | Fence | Comment | Table | Items
 
 _MARKER: Final = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])(?:\s+|\Z)")
-# Our own messages are four levels deep; deeper nesting says nothing and is what makes a hostile text slow.
-_MARKDOWN: Final = MarkdownIt("commonmark", {"maxNesting": 12}).enable("table")
-_MARKDOWN.disable(["lheading", "reference", "code"])
-_MARKDOWN.core.ruler.enableOnly(["normalize", "block"])
+
+
+@cache
+def _markdown() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # slow to load, and only what reads messages needs it
+
+    # Our own messages are four levels deep; deeper nesting says nothing and is what makes a hostile text slow.
+    made = (
+        MarkdownIt("commonmark", {"maxNesting": 12})
+        .enable("table")
+        .disable(["lheading", "reference", "code"])
+    )
+    made.core.ruler.enableOnly(["normalize", "block"])
+    return made
 
 
 def read_blocks(text: str) -> tuple[Block, ...]:
@@ -88,14 +100,14 @@ def read_blocks(text: str) -> tuple[Block, ...]:
     Args:
         text: Markdown with `\\n` as its only line break.
     """
-    return tuple(_Reader(text).blocks(_MARKDOWN.parse(text)))
+    return tuple(_Reader(text).blocks(_markdown().parse(text)))
 
 
 class _Reader:
     def __init__(self, text: str) -> None:
         self._rows = text.split("\n")
 
-    def blocks(self, tokens: list[Token]) -> Iterator[Block]:
+    def blocks(self, tokens: "list[Token]") -> Iterator[Block]:
         index = 0
         while index < len(tokens):
             end = _end(tokens, index)
@@ -104,7 +116,7 @@ class _Reader:
                 yield block
             index = end + 1
 
-    def _block(self, token: Token, inner: list[Token]) -> Block | None:
+    def _block(self, token: "Token", inner: "list[Token]") -> Block | None:
         line = token.map[0] + 1 if token.map else 0
         match token.type:
             case "heading_open":
@@ -124,7 +136,7 @@ class _Reader:
             case _:
                 return None
 
-    def _items(self, tokens: list[Token]) -> Iterator[Item]:
+    def _items(self, tokens: "list[Token]") -> Iterator[Item]:
         index = 0
         while index < len(tokens):
             end = _end(tokens, index)
@@ -142,7 +154,7 @@ def item_text(rows: list[str]) -> str:
     return "\n".join([rows[0][width:] if rows else "", *rest]).rstrip("\n ")
 
 
-def _end(tokens: list[Token], index: int) -> int:
+def _end(tokens: "list[Token]", index: int) -> int:
     """The index of the token that closes the one at `index`."""
     depth = 0
     for number in range(index, len(tokens)):
@@ -152,7 +164,7 @@ def _end(tokens: list[Token], index: int) -> int:
     return len(tokens)
 
 
-def _table_rows(tokens: list[Token]) -> Iterator[tuple[str, ...]]:
+def _table_rows(tokens: "list[Token]") -> Iterator[tuple[str, ...]]:
     starts = [number for number, token in enumerate(tokens) if token.type == "tr_open"]
     for start in starts[1:]:
         row = tokens[start : _end(tokens, start)]

@@ -1,0 +1,22 @@
+"""What the program's exit codes mean."""
+
+from enum import IntEnum
+
+__all__ = ["ExitCode"]
+
+
+class ExitCode(IntEnum):
+    """What a command's end means."""
+
+    DONE = 0
+    """Every applicable specialist passed, or was skipped by a person; for other commands: done."""
+    WRONG = 1
+    """Aborted or cancelled; for a command that examines: something is wrong."""
+    USAGE = 2
+    WAITS = 3
+    """For a decision, or for an outside agent's fix with no terminal."""
+    AWAY = 4
+    """Infrastructure is away."""
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141
+    """The reader of a pipe went away, as a shell reports it."""

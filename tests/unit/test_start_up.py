@@ -1,0 +1,77 @@
+"""What a call of the program loads: a second of imports for a one-line answer is what nobody asks for twice."""
+
+import json
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import typer
+
+from fixloop import commands
+from fixloop.cli import app
+
+GROUP: Final[Any] = typer.main.get_command(app)
+CONTEXT: Final = GROUP.make_context("fixloop", [], resilient_parsing=True)
+
+LOADED: Final = """
+import contextlib, io, json, sys
+from fixloop.cli import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    main(sys.argv[1:])
+print(json.dumps(sorted(sys.modules)))
+"""
+NEVER: Final = {
+    "celery",
+    "kombu",
+    "flower",
+    "jinja2",
+    "markdown_it",
+    "sarif_pydantic",
+    "junitparser",
+    "asyncio",
+}
+"""What takes long to load, and no call that answers at once needs."""
+
+
+def loaded_by(words: list[str], directory: Path) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *words], cwd=directory, capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "not_needed"),
+    [
+        (["--version"], NEVER | {"redis", "rich", "fixloop.settings"}),
+        # redis-py loads asyncio itself.
+        (["status"], NEVER - {"asyncio"} | {"fixloop.engine", "fixloop.reports", "fixloop.enqueueing"}),
+        (["log", "47"], NEVER - {"asyncio"} | {"fixloop.engine", "fixloop.reports", "fixloop.enqueueing"}),
+        (["decide", "47", "skip"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.enqueueing"}),
+        (["fixed", "47"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.enqueueing"}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_call_loads_no_more_than_it_needs(words: list[str], not_needed: set[str], tmp_path: Path) -> None:
+    assert loaded_by(words, tmp_path) & not_needed == set()
+
+
+def test_every_module_of_commands_is_found_by_the_names_of_its_commands() -> None:
+    registered: list[str] = []
+    for path in sorted(Path(commands.__file__).parent.glob("*.py")):
+        module = import_module(f"fixloop.commands.{path.stem}")
+        if hasattr(module, "register"):
+            own = typer.Typer()
+            own.callback()(lambda: None)
+            module.register(own)
+            found: Any = typer.main.get_command(own)
+            registered += found.commands
+
+    names = GROUP.list_commands(CONTEXT)
+
+    assert sorted(names) == sorted(registered)
+    assert all(GROUP.get_command(CONTEXT, name).name == name for name in names)
