@@ -16,10 +16,11 @@ from types import SimpleNamespace
 from typing import Any, Final, Literal, NamedTuple
 
 from fixloop.commands.replaying import audit
-from fixloop.engine import Engine, Holding, hold, load_state
+from fixloop.engine import Engine, Holding, hold
 from fixloop.protocol import events as ev
 from fixloop.protocol.state import Limits, State
 from fixloop.protocol.ticket import Ticket
+from fixloop.snapshots import load_state
 from fixloop.store.keys import shard_of
 from fixloop.store.limits import LEASE_SECONDS, SEND_AGAIN
 from fixloop.store.memory_store import MemoryStore
