@@ -1,0 +1,91 @@
+"""What an issue of a PHASE_RESULT is about, and who can resolve it (C52-C57, G23). Pure text and tables."""
+
+import re
+from typing import Final
+
+from fixloop.protocol.cycle.records import ConflictKind, Severity
+
+__all__ = ["RESOLVERS", "categorised", "kind_of", "steps_of"]
+
+RESOLVERS: Final = {ConflictKind.UNCLEAR_REQUIREMENT: "ra", ConflictKind.PLAN_MISMATCH: "ep"}
+"""Who can fix it without a person (C57)."""
+
+_NAMED: Final = {
+    "unclear-requirement": ConflictKind.UNCLEAR_REQUIREMENT,
+    "unclear requirement": ConflictKind.UNCLEAR_REQUIREMENT,
+    "requirement": ConflictKind.UNCLEAR_REQUIREMENT,
+    "plan-mismatch": ConflictKind.PLAN_MISMATCH,
+    "plan mismatch": ConflictKind.PLAN_MISMATCH,
+    "plan": ConflictKind.PLAN_MISMATCH,
+    "user": ConflictKind.OTHER,
+    "decision": ConflictKind.OTHER,
+}
+_PREFIX: Final = re.compile(r"^\s*[\[(]?([A-Za-z][A-Za-z -]*?)[\])]?\s*:\s*(.*)$", re.DOTALL)
+_REQUIREMENT: Final = re.compile(
+    r"\b(?:N?FR|AC|EC)-\d+\b|\b(?:unclear|ambiguous)\b.*\brequirement", re.IGNORECASE
+)
+_PLAN: Final = re.compile(r"\bTASK-\d+\b|\bplan(?:\.json)?\b", re.IGNORECASE)
+_SEVERITY: Final = re.compile(
+    r"^\s*[\[(]?(blocker|critical|major|minor|low)[\])]?\s*:?\s+(.*)$", re.IGNORECASE | re.DOTALL
+)
+_LEVELS: Final = {
+    "blocker": Severity.BLOCKER,
+    "critical": Severity.BLOCKER,
+    "major": Severity.MAJOR,
+    "minor": Severity.MINOR,
+    "low": Severity.MINOR,
+}
+_STEPS: Final = {
+    ConflictKind.UNCLEAR_REQUIREMENT: (
+        "{reporter} reported the blocker",
+        "the orchestrator extracted it",
+        "the orchestrator sent it to {resolver}",
+        "{resolver} updated the requirements",
+        "{resolver} issued {document} v{version}",
+        "the orchestrator sent the clarification to {reporter}",
+        "{reporter} resumed",
+    ),
+    ConflictKind.PLAN_MISMATCH: (
+        "{reporter} reported that the plan is incomplete",
+        "the orchestrator extracted it",
+        "the orchestrator sent it to {resolver}",
+        "{resolver} updated {document} v{version}",
+        "{resolver} added tasks or dependencies",
+        "the orchestrator sent the updated plan to {reporter}",
+        "{reporter} went on with the remaining tasks",
+    ),
+    ConflictKind.TEST_FAILURE: (
+        "{reporter} reported the failures",
+        "{reporter} issued {document} v{version}",
+        "the orchestrator extracted them",
+        "the orchestrator categorised them",
+        "the orchestrator sent them to {resolver}",
+        "{resolver} fixed them and reported",
+        "the orchestrator asked for another validation",
+        "{reporter} validated again",
+    ),
+}
+
+
+def categorised(issue: str) -> tuple[Severity, str]:
+    """An issue's severity and its text without the word that names it; a blocker where it names none (G23)."""
+    found = _SEVERITY.match(issue)
+    if found is None:
+        return Severity.BLOCKER, issue.strip()
+    return _LEVELS[found[1].lower()], found[2].strip()
+
+
+def kind_of(issue: str) -> ConflictKind:
+    """Whether it is about a requirement or the plan: by the word before its colon, else by the ids it names."""
+    prefix = _PREFIX.match(issue)
+    named = _NAMED.get(prefix[1].lower()) if prefix else None
+    if named is not None:
+        return named
+    if _REQUIREMENT.search(issue):
+        return ConflictKind.UNCLEAR_REQUIREMENT
+    return ConflictKind.PLAN_MISMATCH if _PLAN.search(issue) else ConflictKind.OTHER
+
+
+def steps_of(kind: ConflictKind, count: int, **facts: str) -> tuple[str, ...]:
+    """The first `count` steps of a conflict's flow, with names filled in (C52-C54)."""
+    return tuple(step.format(**facts) for step in _STEPS[kind][:count])

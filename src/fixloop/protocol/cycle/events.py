@@ -1,0 +1,201 @@
+"""What can happen to a cycle. The only input of a decision; all of it is data (C6, C20, C35, C57)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fixloop.protocol.cycle.phase_result import PhaseResult
+from fixloop.protocol.cycle.plan import PlanTask
+from fixloop.protocol.cycle.records import InputKind
+from fixloop.protocol.cycle.state import Limits
+from fixloop.protocol.cycle.workers import ORCHESTRATOR, USER
+
+__all__ = [
+    "AgentFailed",
+    "AgentStarted",
+    "AnswerInvalid",
+    "Cancelled",
+    "Continued",
+    "CycleFinished",
+    "CycleStarted",
+    "DeadlineReached",
+    "DecisionMade",
+    "Event",
+    "EventRefused",
+    "InputRequested",
+    "Paused",
+    "PhaseReported",
+    "StateWritten",
+    "Written",
+]
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    sender: str = ORCHESTRATOR
+
+
+class Written(BaseModel):
+    """A file an agent left in its progress directory."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str
+    """Relative to that directory."""
+    digest: str
+    """Of the document, or of what a log grew by."""
+    intact: bool = True
+    """Of a log: all earlier bytes are as they were (C15)."""
+
+
+class CycleStarted(_Event):
+    """Somebody wants a cycle (C45)."""
+
+    kind: Literal["cycle-started"] = "cycle-started"
+    workflow: str
+    project: str = ""
+    issue: int
+    name: str
+    cycle_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    description: str = ""
+    graph: dict[str, tuple[str, ...]] = {}
+    """Empty: the default order (C38)."""
+    commands: dict[str, str] = {}
+    """What runs an agent, by key; one without is somebody outside."""
+    max_iterations: int = 5
+    limits: Limits = Limits()
+    queue: str = ""
+
+
+class AgentStarted(_Event):
+    """An agent began what was asked of it (C46)."""
+
+    kind: Literal["agent-started"] = "agent-started"
+    agent: str
+
+
+class PhaseReported(_Event):
+    """An agent reported, with what it wrote (C6, C33). `sender` is who reported."""
+
+    kind: Literal["phase-reported"] = "phase-reported"
+    result: PhaseResult
+    documents: tuple[Written, ...] = ()
+    logs: tuple[Written, ...] = ()
+    plan: tuple[PlanTask, ...] | None = None
+    """What `plan.json` says, where that was written."""
+
+    @property
+    def artifacts(self) -> tuple[str, ...]:
+        """The digests of all that it rests on."""
+        return tuple(written.digest for written in (*self.documents, *self.logs))
+
+
+class AnswerInvalid(_Event):
+    """An agent ended without one valid PHASE_RESULT (C35)."""
+
+    kind: Literal["answer-invalid"] = "answer-invalid"
+    agent: str
+    problem: str
+    artifacts: tuple[str, ...] = ()
+
+
+class AgentFailed(_Event):
+    """An agent's command could not be run, or ended in an error."""
+
+    kind: Literal["agent-failed"] = "agent-failed"
+    agent: str
+    reason: str
+    fatal: bool = False
+    artifacts: tuple[str, ...] = ()
+
+
+class InputRequested(_Event):
+    """Somebody wants to say something to an agent (C20, K15). Only the orchestrator may."""
+
+    kind: Literal["input-requested"] = "input-requested"
+    recipient: str
+    input: InputKind
+    summary: str
+    actions: tuple[str, ...]
+    criteria: tuple[str, ...] = ()
+    occasion: str = ""
+    """The blocker a clarification is about; the dependency of a `ready`."""
+
+
+class StateWritten(_Event):
+    """Somebody changed the named state file by hand (C5)."""
+
+    kind: Literal["state-written"] = "state-written"
+    field: str = ""
+
+
+class CycleFinished(_Event):
+    """The orchestrator completes the cycle (C50, C51)."""
+
+    kind: Literal["cycle-finished"] = "cycle-finished"
+
+
+class DeadlineReached(_Event):
+    """A deadline that the state set has passed."""
+
+    kind: Literal["deadline-reached"] = "deadline-reached"
+    name: str
+    due: float
+
+
+class DecisionMade(_Event):
+    """A person's answer to an escalation (C57, K20)."""
+
+    kind: Literal["decision-made"] = "decision-made"
+    sender: str = USER
+    decision: Literal["manual-fix", "skip", "abort", "extend"]
+    text: str = ""
+    """The guidance, or the reason."""
+    iterations: int = 3
+    minutes: float = 30.0
+
+
+class Cancelled(_Event):
+    kind: Literal["cancelled"] = "cancelled"
+    sender: str = USER
+    reason: str = ""
+
+
+class Paused(_Event):
+    kind: Literal["paused"] = "paused"
+    sender: str = USER
+    reason: str = ""
+
+
+class Continued(_Event):
+    kind: Literal["continued"] = "continued"
+    sender: str = USER
+
+
+class EventRefused(_Event):
+    """Something that was not allowed was tried; kept for the log and nothing else."""
+
+    kind: Literal["event-refused"] = "event-refused"
+    refused: str
+    reason: str
+    at: datetime | None = None
+
+
+Event = (
+    CycleStarted
+    | AgentStarted
+    | PhaseReported
+    | AnswerInvalid
+    | AgentFailed
+    | InputRequested
+    | StateWritten
+    | CycleFinished
+    | DeadlineReached
+    | DecisionMade
+    | Cancelled
+    | Paused
+    | Continued
+    | EventRefused
+)

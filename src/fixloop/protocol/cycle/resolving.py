@@ -1,0 +1,149 @@
+"""Agents that complete, and blockers on the way: sent to who can resolve them, cleared (C46-C49, C52, C54)."""
+
+from fixloop.protocol.cycle import blockers as text
+from fixloop.protocol.cycle import escalating
+from fixloop.protocol.cycle.messages import Input
+from fixloop.protocol.cycle.outcome import Draft
+from fixloop.protocol.cycle.phase_result import PhaseResult
+from fixloop.protocol.cycle.records import Blocker, Conflict, ConflictKind, InputKind
+from fixloop.protocol.cycle.sending import ask_anew, primary, send, send_ready, start_ready
+from fixloop.protocol.cycle.settling import record_decision, resolve
+from fixloop.protocol.cycle.state import Cycle
+from fixloop.protocol.cycle.statuses import AgentStatus
+from fixloop.protocol.cycle.workers import worker
+
+__all__ = ["blocked", "complete", "finish_when_complete"]
+
+
+def complete(draft: Draft, key: str, result: PhaseResult) -> None:
+    """An agent is done: what it resolves is cleared, who waited is told (C40, C46, C49)."""
+    agent = draft.state.agent(key)
+    iterations = tuple(sorted({*agent.completed_in, draft.state.iteration}))
+    draft.agent(key, status=AgentStatus.COMPLETED, completed_at=draft.at, completed_in=iterations)
+    version = primary(draft.state, key)[1]
+    draft.tell(worker(key).name, f"{result.summary or 'Completed'}, v{version}")
+    for blocker in _given_to(draft.state, key):
+        _clear(draft, blocker, key, result)
+    for other in draft.state.agents:
+        if key in other.waits_for:
+            left = tuple(name for name in other.waits_for if name != key)
+            draft.agent(other.key, waits_for=left)
+    for other in draft.state.agents:
+        waits = key in other.depends_on and other.status is not AgentStatus.COMPLETED
+        if waits and not other.asked and draft.state.can_start(other.key):
+            send_ready(draft, other.key, key)
+    start_ready(draft)
+    finish_when_complete(draft)
+
+
+def finish_when_complete(draft: Draft) -> None:
+    """The orchestrator ends the cycle when all are completed and nothing is open (C50, C51)."""
+    state = draft.state
+    open_ = state.open_blockers() or state.escalations
+    if not open_ and all(agent.status is AgentStatus.COMPLETED for agent in state.agents):
+        draft.ask_to_finish()
+
+
+def blocked(draft: Draft, key: str, result: PhaseResult) -> None:
+    """An agent could not go on: each issue becomes a blocker, and goes to who can clear it (C52, C54, C57, G27)."""
+    issues = result.issues or result.listed("blockers") or (result.summary or f"{key} ended {result.status}",)
+    draft.agent(key, status=AgentStatus.WAITING)
+    for issue in issues:
+        _block(draft, key, text.categorised(issue)[1])
+    start_ready(draft)
+
+
+def _block(draft: Draft, key: str, issue: str) -> None:
+    kind = text.kind_of(issue)
+    blocker = Blocker(
+        id=f"BLK-{len(draft.state.blockers) + 1:03}",
+        at=draft.at,
+        description=issue,
+        reported_by=key,
+        kind=kind,
+    )
+    resolver = _resolver(draft.state, blocker)
+    draft.append(blockers=blocker)
+    draft.tell(worker(key).name, f"found blocker {blocker.id}: {issue}")
+    if resolver is None:
+        escalating.escalate(draft, "blocker", f"{key}: {issue}", (key,), blockers=(blocker.id,))
+        return
+    draft.append(conflicts=Conflict(id=blocker.id, kind=kind, reporter=key, description=issue))
+    waits = (*draft.state.agent(key).waits_for, resolver)
+    draft.agent(key, waits_for=tuple(dict.fromkeys(waits)))
+    _ask_resolver(draft, blocker, resolver)
+
+
+def _resolver(state: Cycle, blocker: Blocker) -> str | None:
+    """Who can clear it. Nobody, where it was cleared before, the agent itself would have to, or too often already."""
+    resolver = text.RESOLVERS.get(blocker.kind)
+    earlier = [old for old in state.blockers if old.reported_by == blocker.reported_by]
+    again = any(old.description == blocker.description for old in earlier)
+    if resolver == blocker.reported_by or again or len(earlier) >= state.max_iterations:
+        return None
+    return resolver
+
+
+def _ask_resolver(draft: Draft, blocker: Blocker, resolver: str) -> None:
+    file, version = primary(draft.state, resolver)
+    _clarify(draft, resolver, blocker, file, version, (f"Resolve {blocker.id}: {blocker.description}",))
+    agent = draft.state.agent(resolver)
+    if not agent.asked:
+        ask_anew(draft, resolver)
+
+
+def _given_to(state: Cycle, key: str) -> tuple[Blocker, ...]:
+    """The open blockers that this agent was asked to clear."""
+    return tuple(
+        blocker
+        for blocker in state.open_blockers()
+        if text.RESOLVERS.get(blocker.kind) == key and key in state.agent(blocker.reported_by).waits_for
+    )
+
+
+def _clear(draft: Draft, blocker: Blocker, key: str, result: PhaseResult) -> None:
+    decision = result.field("decision") or result.summary
+    resolve(draft, blocker, decision, result.field("resolution") or decision)
+    reason = (
+        result.field("rationale")
+        or f"{worker(key).name} resolved {blocker.id} reported by {blocker.reported_by}"
+    )
+    impact = result.field("impact") or f"Affects what {worker(blocker.reported_by).name} does"
+    record_decision(draft, key, blocker.description, decision, reason, impact)
+    file, version = primary(draft.state, key)
+    filled = text.steps_of(
+        blocker.kind, 6, reporter=blocker.reported_by, resolver=key, document=file, version=version
+    )
+    _note_conflict(draft, blocker, filled, decision)
+    _clarify(
+        draft, blocker.reported_by, blocker, file, version, (f"Go on with {blocker.id} resolved: {decision}",)
+    )
+
+
+def _note_conflict(draft: Draft, blocker: Blocker, steps: tuple[str, ...], resolution: str) -> None:
+    draft.replace(
+        "conflicts",
+        [
+            conflict.model_copy(update={"steps": steps, "resolution": resolution})
+            for conflict in draft.state.conflicts
+            if conflict.id == blocker.id and conflict.kind is not ConflictKind.TEST_FAILURE
+        ],
+    )
+
+
+def _clarify(
+    draft: Draft, recipient: str, blocker: Blocker, file: str, version: str, actions: tuple[str, ...]
+) -> None:
+    body = Input(
+        input=InputKind.CLARIFICATION,
+        source=worker(blocker.reported_by).name,
+        summary=f"{blocker.id}: {blocker.description}",
+        file=file,
+        version=version,
+        actions=actions,
+        criteria=(f"{blocker.id} is resolved",),
+        next_step="Go on from where you are.\nOutput PHASE_RESULT when complete.",
+        previous_iteration=draft.state.iteration,
+        current_iteration=draft.state.iteration,
+    )
+    send(draft, recipient, body, blocker.id)
