@@ -7,6 +7,7 @@ from fixloop.configuration.model import Configuration
 from fixloop.enqueueing import frozen_configuration
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.state import State
+from fixloop.pushing import push_branch
 from fixloop.repository.publish import publish
 from fixloop.settings import load_settings
 from workers import checking, fixers, notifying
@@ -34,6 +35,10 @@ class Commands:
     def notify(self, work: Work) -> str:
         """Tell a person of the escalation."""
         return notifying.notify(work, configuration_of(work))
+
+    def push(self, work: Work) -> str:
+        """Push the verified branch with what this machine's git knows of credentials."""
+        return push_branch(work.store, work.holding.state, self._cache)
 
     def settle(self, work: Work, state: State) -> None:
         """Write the branch, now that the commit has made it true; `resume` repairs what a crash leaves out."""

@@ -47,6 +47,14 @@ class Crew(Protocol):
 
     def notify(self, work: Work) -> str: ...
 
+    def push(self, work: Work) -> str:
+        """
+        Push the verified branch to the repository's URL; its name, empty where there is nothing to push.
+
+        Raises:
+            UsageError: it was refused, and would be again.
+        """
+
     def settle(self, work: Work, state: State) -> None:
         """After the commit: what is written outside, such as the branch with the fix, now that it is true."""
 

@@ -14,8 +14,9 @@ from typing import Final, Literal, cast
 from celery import Task
 
 from fixloop.engine import Applied, Holding, hold
-from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.errors import FixloopError, InfrastructureError, UsageError
 from fixloop.protocol.events import (
+    BranchPushed,
     Event,
     FixAcknowledged,
     FixFailed,
@@ -180,6 +181,8 @@ def _failure(
         )
     if ticket.step == "notify":
         return PersonNotified(detail=error)
+    if ticket.step == "push":
+        return BranchPushed(attempt=ticket.attempt, error=error, fatal=final)
     return RunFinished(
         step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
         specialist=ticket.specialist,
@@ -211,6 +214,14 @@ def _notify(step: Step) -> Event | None:
     return PersonNotified(detail=crew().notify(step))
 
 
+def _push(step: Step) -> Event | None:
+    attempt = step.holding.ticket.attempt
+    try:
+        return BranchPushed(branch=crew().push(step), attempt=attempt)
+    except UsageError as refused:
+        return BranchPushed(attempt=attempt, error=str(refused), fatal=True)
+
+
 _WORK: Final[dict[str, Callable[[Step], Event | None]]] = {
     "validate": _check,
     "recheck": _check,
@@ -220,4 +231,5 @@ _WORK: Final[dict[str, Callable[[Step], Event | None]]] = {
     "escalate": deliver,
     "fix": _fix,
     "notify": _notify,
+    "push": _push,
 }

@@ -10,6 +10,7 @@ from fixloop.enqueueing import Feature, enqueue
 from fixloop.errors import FixloopError
 from fixloop.hints import START_TASK, task_name
 from fixloop.protocol.outcome import NotDue, Unexpected
+from fixloop.repository.git import without_userinfo
 from fixloop.settings import load_settings
 from workers.app import app
 from workers.process import process
@@ -29,6 +30,7 @@ MAX_RETRIES: Final = {
     "confirm": 1,
     "escalate": 2,
     "notify": 0,
+    "push": 2,
 }
 
 
@@ -77,5 +79,5 @@ def prepare(**feature: Any) -> str:
         refused = f"this is no feature: {wrong}"
     except FixloopError as error:
         refused = str(error)
-    log.error("%s was called with %s: %s", START_TASK, feature, refused)
+    log.error("%s was called with %s: %s", START_TASK, without_userinfo(str(feature)), refused)
     return refused

@@ -69,9 +69,15 @@ def enqueue(
     name: str = "",
     fixer: str | None = None,
     only: str | None = None,
+    push: bool = False,
 ) -> FeatureStatus:
     """
     Hand a feature to the workers; the same call twice is one workflow.
+
+    Args:
+        repo: a path that is the same on every machine whose worker takes it, or a git URL.
+        ref: a branch, tag or commit instead of the working tree or the URL's HEAD.
+        push: with a URL, push the verified branch `fixloop/{issue}` there when everything has passed.
 
     Raises:
         UsageError: the path, the configuration or the fixer cannot be used; nothing was created.
@@ -79,7 +85,7 @@ def enqueue(
     """
     text = str(repo)
     directory = Path.cwd() if is_url(text) else Path(text)
-    feature = Feature(issue=issue, repo=text, ref=ref, name=name, fixer=fixer, only=only)
+    feature = Feature(issue=issue, repo=text, ref=ref, name=name, fixer=fixer, only=only, push=push)
     refuse_unusable(feature)
     with open_session(directory, create=True) as session:
         handed_in = _enqueue(session.engine, feature, cache=session.settings.cache_dir)

@@ -23,7 +23,7 @@ from fixloop.errors import FixloopError
 __all__ = ["app", "main"]
 
 _MODULES: Final = {
-    **dict.fromkeys(("run", "resume", "enqueue", "apply"), "running"),
+    **dict.fromkeys(("run", "resume", "enqueue", "apply", "push"), "running"),
     **dict.fromkeys(("status", "inbox", "watch"), "showing"),
     "log": "log",
     "report": "reporting",

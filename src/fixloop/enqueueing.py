@@ -57,6 +57,9 @@ class Feature(BaseModel):
     repo: str = "."
     """A folder in a checkout, a plain folder, or a git URL."""
     ref: str | None = None
+    """A branch, a tag or a commit: what was committed there, instead of the working tree or the remote's HEAD."""
+    push: bool = False
+    """When everything has passed, push the branch with the fixes to the URL that `repo` is."""
     name: str = ""
     fixer: str | None = None
     only: str | None = None
@@ -92,6 +95,7 @@ def refuse_unusable(feature: Feature) -> None:
     Raises:
         UsageError: the path, the configuration or the fixer cannot be used.
     """
+    _refuse_push(feature)
     if not is_url(feature.repo) and not feature.ref:
         directory = _directory(feature)
         _check_fixer(_configuration(directory, feature, project_at(directory), directory), directory, feature)
@@ -188,6 +192,7 @@ def exported(snapshot: Snapshot, commit: str, cache: Path) -> Iterator[Path]:
 def _prepare(engine: Engine, feature: Feature, cache: Path) -> _Prepared:
     if feature.issue is not None and not 0 < feature.issue < 10**15:
         raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
+    _refuse_push(feature)
     if is_url(feature.repo):
         return _from_url(engine, feature, cache)
     directory = _directory(feature)
@@ -200,6 +205,14 @@ def _prepare(engine: Engine, feature: Feature, cache: Path) -> _Prepared:
     globs = configuration.workspace.copy_globs
     snapshot = take_snapshot(directory, issue=issue, cache=cache, copy_globs=globs)
     return _Prepared(project, issue, snapshot, configuration)
+
+
+def _refuse_push(feature: Feature) -> None:
+    if feature.push and not is_url(feature.repo):
+        raise UsageError(
+            f"{feature.repo} is a path, and --push needs a URL to push to; leave it out: the branch fixloop/ISSUE "
+            "is written into the repository itself"
+        )
 
 
 def _directory(feature: Feature) -> Path:
@@ -294,7 +307,10 @@ def _check_fixer(configuration: Configuration, directory: Path, feature: Feature
 
 def _is_installed(program: str, feature: Feature) -> bool:
     """Where a fixer is looked for: beside the project's interpreter, which is `python` by any name, and on the PATH."""
-    chosen = interpreter_at(Path(feature.repo))
+    if is_url(feature.repo):
+        chosen = choose_interpreter(made=None, source=None, subdirectory="", variables=os.environ)
+    else:
+        chosen = interpreter_at(Path(feature.repo))
     places = [str(Path(chosen.path).parent), os.environ.get("PATH", os.defpath)]
     return bool(chosen.path and program == "python") or bool(
         shutil.which(program, path=os.pathsep.join(places))
@@ -309,6 +325,8 @@ def _join(engine: Engine, live: str, prepared: _Prepared, feature: Feature) -> E
         return None
     began = Snapshot.model_validate_json(state.snapshot)
     how = _difference(engine, live, prepared) if began.tree == prepared.snapshot.tree else "on another tree"
+    if not how and state.push != feature.push:
+        how = "with --push" if state.push else "without --push"
     if how or not feature.may_join:
         if began.is_git and not began.is_url:
             # The refused call has taken its own snapshot; the live one's is what this ref stands for.
@@ -350,6 +368,7 @@ def _create(engine: Engine, prepared: _Prepared, feature: Feature) -> Enqueued:
         notify=bool(configuration.notify),
         bundle_fix_request=configuration.bundle_fix_request,
         queue=f"run-{workflow}" if feature.own_queue else "",
+        push=feature.push,
         configuration=engine.store.put_artifact(workflow, configuration.to_json().encode(), shared=True),
         snapshot=snapshot.model_dump_json(),
         tip=snapshot.commit,

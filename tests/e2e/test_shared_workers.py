@@ -169,6 +169,24 @@ def test_a_repository_is_taken_from_its_address_at_a_ref(farm: Host, tmp_path: P
     assert project.fixloop("watch", told.out.strip(), at=tmp_path).code == 0
 
 
+def test_the_verified_branch_is_pushed_to_the_address_and_a_later_command_repairs_it(
+    farm: Host, tmp_path: Path
+) -> None:
+    project = farm.project("pushing", toml=FIXER + TOML)
+    address = f"file://{project.folder}"
+
+    assert "--apply needs a checkout" in project.fixloop("run", address, "--apply", at=tmp_path).refusal
+    told = project.fixloop("enqueue", "--issue", "5", "--repo", address, "--push", at=tmp_path)
+    watched = project.fixloop("watch", told.out.strip(), at=tmp_path)
+
+    assert (watched.code, "pushed as fixloop/5" in watched.out) == (0, True), watched.out + watched.err
+    assert project.git("show", "fixloop/5:calc.py") == RIGHT
+    project.git("branch", "--delete", "--force", "fixloop/5")
+    assert project.fixloop("push", told.out.strip(), at=tmp_path).out == "fixloop/5\n"
+    assert project.git("show", "fixloop/5:calc.py") == RIGHT
+    assert project.git("show", "main:calc.py") == CALC
+
+
 @pytest.mark.proves("R12")
 def test_flower_shows_tasks_by_names_and_arguments_a_person_can_read(
     features: list[Project], flower: int

@@ -85,7 +85,7 @@ def result_lines(state: State) -> Iterator[str]:
 
 
 def remarks(state: State) -> Iterator[str]:
-    """What a PASS must not hide: marked fixes, known issues, checks that were skipped (K38)."""
+    """What a PASS must not hide: marked fixes, known issues, skipped checks (K38), and whether it was pushed."""
     if state.marks:
         yield f"fixes touched tests or gates: {_few(state.marks)}"
     for entry in state.specialists:
@@ -94,6 +94,10 @@ def remarks(state: State) -> Iterator[str]:
     for entry in state.specialists:
         if entry.skipped_checks:
             yield f"skipped checks of {entry.name}: {_few(entry.skipped_checks)}"
+    if state.pushed:
+        yield f"pushed as {state.pushed}"
+    elif state.push_error:
+        yield f"not pushed: {short(state.push_error, 400)}; `fixloop push {state.issue}` tries again"
 
 
 def reason_of(opened: OpenEscalation) -> str:
@@ -130,7 +134,9 @@ def next_command(state: State) -> str:
     if state.held is not None and not state.ended:
         return f"fixloop continue {issue}"
     if state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED):
-        return f"fixloop apply {issue}" if is_fixed(state) else f"fixloop log {issue}"
+        if state.push_error:
+            return f"fixloop push {issue}"
+        return f"fixloop apply {issue}" if is_fixed(state) and not state.push else f"fixloop log {issue}"
     if state.outcome is not None:
         return f"fixloop log {issue}"
     if state.escalation is not None:

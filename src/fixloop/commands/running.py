@@ -1,4 +1,4 @@
-"""Taking a feature through: `run`, `resume`, `enqueue`, `apply`."""
+"""Taking a feature through: `run`, `resume`, `enqueue`, `apply`, `push`."""
 
 import sys
 import time
@@ -14,14 +14,15 @@ from fixloop.carrying import bring_work, snapshot_in
 from fixloop.commands import outcome, progress
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import say
-from fixloop.commands.session import Issue, OptionalIssue, ProjectOption, Session, open_session
+from fixloop.commands.session import Issue, OptionalIssue, ProjectOption, Session, caller, open_session
 from fixloop.configuration.project import project_at
 from fixloop.enqueueing import Enqueued, Feature, enqueue, refuse_unusable
-from fixloop.errors import FixloopError, InfrastructureError, RefusedError
+from fixloop.errors import FixloopError, InfrastructureError, RefusedError, UsageError
 from fixloop.offering import offer
-from fixloop.protocol.events import DecisionMade
-from fixloop.protocol.messages import Decision
+from fixloop.protocol.events import BranchPushed, DecisionMade
+from fixloop.protocol.messages import USER, Decision
 from fixloop.protocol.state import State, WorkflowOutcome
+from fixloop.pushing import push_branch
 from fixloop.repository.apply import apply_changes
 from fixloop.repository.publish import publish
 from fixloop.repository.snapshot import is_url
@@ -36,10 +37,25 @@ def register(app: typer.Typer) -> None:
     app.command()(resume)
     app.command(name="enqueue")(enqueue_command)
     app.command(name="apply")(apply_command)
+    app.command(name="push")(push_command)
+
+
+Ref = Annotated[
+    str | None,
+    typer.Option(
+        "--ref", help="A branch, tag or commit instead of the working tree (a URL: instead of its HEAD)."
+    ),
+]
+Push = Annotated[
+    bool,
+    typer.Option("--push", help="When everything has passed, push the branch fixloop/ISSUE to the git URL."),
+]
 
 
 def run(
-    path: Annotated[Path, typer.Argument(help="The project, or a folder below its top.")] = Path("."),
+    repo: Annotated[
+        str, typer.Argument(metavar="PATH|URL", help="The project, a folder below its top, or a git URL.")
+    ] = ".",
     issue: Annotated[
         int | None, typer.Option("--issue", min=1, help="Its issue number; else the lowest one never used.")
     ] = None,
@@ -52,6 +68,8 @@ def run(
         bool, typer.Option("--dry", help="The first validation only: nobody is asked to fix.")
     ] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Put the verified fixes into the checkout.")] = False,
+    ref: Ref = None,
+    push: Push = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Cancel what is live of this issue first.")
     ] = False,
@@ -59,7 +77,9 @@ def run(
     """Validate a feature, have its failures fixed and checked again, until everything passes or a person decides."""
     feature = Feature(
         issue=issue,
-        repo=str(path),
+        repo=repo,
+        ref=ref,
+        push=push,
         name=name,
         fixer=fixer,
         only=only,
@@ -68,6 +88,11 @@ def run(
         may_join=not dry,
         own_queue=True,
     )
+    path = Path.cwd() if is_url(repo) else Path(repo)
+    if apply and is_url(repo):
+        raise UsageError(
+            "--apply needs a checkout to change; with a URL use --push, or apply in a checkout of it"
+        )
     refuse_unusable(feature)
     with open_session(path, create=True) as session:
         handed_in = enqueue(session.engine, feature, cache=session.settings.cache_dir)
@@ -96,9 +121,8 @@ def resume(
 def enqueue_command(
     issue: Annotated[int, typer.Option("--issue", min=1, help="Its issue number.")],
     repo: Annotated[str, typer.Option("--repo", help="A folder or a git URL.")] = ".",
-    ref: Annotated[
-        str | None, typer.Option("--ref", help="A branch, tag or commit instead of the working tree.")
-    ] = None,
+    ref: Ref = None,
+    push: Push = False,
     name: Annotated[str, typer.Option("--name", help="The feature's name.")] = "",
     fixer: Annotated[str | None, typer.Option("--fixer", help="The main agent's command.")] = None,
     only: Annotated[str | None, typer.Option("--only", help="One specialist.")] = None,
@@ -108,7 +132,9 @@ def enqueue_command(
 ) -> None:
     """Hand a feature to the workers; the same call twice is one workflow."""
     directory = Path.cwd() if is_url(repo) else Path(repo)
-    feature = Feature(issue=issue, repo=repo, ref=ref, name=name, fixer=fixer, only=only, restart=restart)
+    feature = Feature(
+        issue=issue, repo=repo, ref=ref, push=push, name=name, fixer=fixer, only=only, restart=restart
+    )
     refuse_unusable(feature)
     with open_session(directory, create=True) as session:
         handed_in = enqueue(session.engine, feature, cache=session.settings.cache_dir)
@@ -124,6 +150,22 @@ def apply_command(issue: Issue, project: ProjectOption = None) -> None:
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         _apply(session.engine.state(workflow), session, session.directory)
+
+
+def push_command(issue: Issue, project: ProjectOption = None) -> None:
+    """Push the verified branch to the URL the repository was given by; repairs a push that was refused."""
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        state = session.engine.state(workflow)
+        _refuse_unverified(state, "push")
+        branch = push_branch(session.store, state, session.settings.cache_dir)
+        if not branch:
+            typer.echo(f"nothing to push: issue {state.issue} passed without a fix", err=True)
+            return
+        if branch != state.pushed:
+            event = BranchPushed(branch=branch, sender=caller(USER))
+            session.engine.apply(workflow, event, operation=uuid.uuid4().hex)
+        typer.echo(branch)
 
 
 @contextmanager
@@ -231,12 +273,18 @@ def _close(
     passed = state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED)
     if passed and apply:
         _apply(state, session, path)
-    elif passed and state.tip != snapshot_in(state).commit:
-        typer.echo(f"put the fixes into your checkout: fixloop apply {state.issue}", err=True)
+    elif passed and state.tip != snapshot_in(state).commit and not state.push:
+        typer.echo(_way_out(state), err=True)
     if outcome.is_settled(state):
         typer.echo(f"look at it: fixloop report {state.issue} --open", err=True)
     code = outcome.exit_code(state)
     raise typer.Exit(1 if dry and state.outcome is WorkflowOutcome.SKIPPED else code)
+
+
+def _way_out(state: State) -> str:
+    if snapshot_in(state).is_url:
+        return f"push the fixes as fixloop/{state.issue}: fixloop push {state.issue}"
+    return f"put the fixes into your checkout: fixloop apply {state.issue}"
 
 
 def _repair(session: Session, state: State) -> None:
@@ -253,11 +301,15 @@ def _repair(session: Session, state: State) -> None:
         typer.echo(published.note, err=True)
 
 
-def _apply(state: State, session: Session, path: Path) -> None:
+def _refuse_unverified(state: State, verb: str) -> None:
     if state.outcome not in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED):
         raise RefusedError(
-            f"issue {state.issue} has no verified tree to apply: it is {state.outcome or state.status}"
+            f"issue {state.issue} has no verified tree to {verb}: it is {state.outcome or state.status}"
         )
+
+
+def _apply(state: State, session: Session, path: Path) -> None:
+    _refuse_unverified(state, "apply")
     snapshot = snapshot_in(state)
     if project_at(path).name != state.project:
         raise RefusedError(

@@ -12,6 +12,7 @@ from fixloop.protocol.state import Completion, Limits
 __all__ = [
     "AnswerRejected",
     "BlockerSignalled",
+    "BranchPushed",
     "Cancelled",
     "Continued",
     "DeadlineReached",
@@ -59,6 +60,7 @@ class WorkflowStarted(_Event):
     notify: bool = False
     bundle_fix_request: bool = True
     queue: str = ""
+    push: bool = False
     configuration: str = ""
     snapshot: str = ""
     tip: str = ""
@@ -232,6 +234,19 @@ class ManualFixDone(_Event):
     """The digest of the person's own answer."""
 
 
+class BranchPushed(_Event):
+    """The verified branch was pushed to the repository's URL, or was not."""
+
+    kind: Literal["branch-pushed"] = "branch-pushed"
+    branch: str = ""
+    """Its name there; empty: nothing was pushed."""
+    attempt: int = 1
+    error: str = ""
+    """Why not; empty with an empty branch: no fix was needed."""
+    fatal: bool = False
+    """Trying again cannot help: it was refused."""
+
+
 class PersonNotified(_Event):
     """The notify command was run, whatever came of it."""
 
@@ -290,6 +305,7 @@ Event = Annotated[
     | DecisionMade
     | ManualFixDone
     | PersonNotified
+    | BranchPushed
     | Cancelled
     | Paused
     | Continued

@@ -274,7 +274,7 @@ class Draft:
             return f"{own}.control" if own else "fixloop.control"
         if own:
             return own
-        name = "fix" if step in ("fix", "notify") else slot(self.state.current).name
+        name = "fix" if step in ("fix", "notify", "push") else slot(self.state.current).name
         return f"fixloop.{name}"
 
     def _priority(self, step: str) -> Priority:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from fixloop.protocol import analysis, deciding, diagnosis, ids
+from fixloop.protocol import analysis, deciding, diagnosis, ids, pushing
 from fixloop.protocol.events import RunFinished
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import (
@@ -26,7 +26,6 @@ from fixloop.protocol.state import (
     Run,
     SpecialistState,
     State,
-    WorkflowOutcome,
 )
 from fixloop.protocol.statuses import Role, Status
 
@@ -233,7 +232,7 @@ def go_on(draft: Draft) -> None:
             draft.note(f"confirming {slot(entry.name).phase} on the final tree")
             draft.ask("confirm", operation=OperationName.VALIDATION)
             return
-    _end(draft)
+    pushing.ask_or_end(draft)
 
 
 def _begin(draft: Draft, name: str) -> None:
@@ -241,12 +240,6 @@ def _begin(draft: Draft, name: str) -> None:
     draft.update_specialist(name, iteration=1, started_clock=draft.clock)
     draft.move(Status.IN_PROGRESS, Role.ORCHESTRATOR, f"{slot(name).phase} begins")
     draft.ask("validate", operation=OperationName.VALIDATION)
-
-
-def _end(draft: Draft) -> None:
-    applicable = [entry for entry in draft.state.specialists if entry.applicable]
-    skipped = any(entry.skipped for entry in applicable)
-    draft.end(WorkflowOutcome.SKIPPED if skipped else WorkflowOutcome.SUCCESS)
 
 
 def _could_not_run(draft: Draft, event: RunFinished, error: str) -> None:

@@ -43,6 +43,7 @@ MAY_BRING: Final[Mapping[str, frozenset[str]]] = {
     "decision-made": _ANSWERS,
     "manual-fix-done": frozenset({USER}),
     "person-notified": frozenset({ORCHESTRATOR}),
+    "branch-pushed": _PEOPLE,
     "cancelled": _PEOPLE,
     "paused": _PEOPLE,
     "continued": _PEOPLE,

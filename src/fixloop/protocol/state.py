@@ -336,6 +336,12 @@ class State(_Value):
     acks: bool = False
     """Whether that agent has to give receipts (G1)."""
     notify: bool = False
+    push: bool = False
+    """When everything has passed, the branch with the fixes goes to the repository's URL."""
+    pushed: str = ""
+    """The name of the branch there, once it is."""
+    push_error: str = ""
+    """Why it is not."""
     bundle_fix_request: bool = True
     """The fix request travels with the failure report; otherwise it has a line of its own (K9)."""
     # A plain default would be copied deeply with every snapshot that is read.

@@ -4,14 +4,14 @@
 
 Pure: no clock, no Redis, no Celery. Reading order: this file (the flow of results), `fixing.py` (the main
 agent's side), `delivering.py` (the way to its mailbox), `timers.py` (lateness), `deciding.py` (escalations and
-decisions), `pausing.py`.
+decisions), `pushing.py` (the way out), `pausing.py`.
 """
 
 from collections.abc import Callable
 from typing import Any, Final, cast
 
 from fixloop.errors import UsageError
-from fixloop.protocol import deciding, delivering, fixing, pausing, results, timers
+from fixloop.protocol import deciding, delivering, fixing, pausing, pushing, results, timers
 from fixloop.protocol import events as ev
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.outcome import Draft, Outcome, Unexpected
@@ -42,7 +42,7 @@ def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
         raise Unexpected(f"{event.kind} came before the workflow started")
     if isinstance(event, ev.EventRefused):
         return _refused(state, event, now)
-    if state.ended:
+    if state.ended and not isinstance(event, ev.BranchPushed):
         raise Unexpected(f"{event.kind} came after workflow {state.workflow} ended ({state.outcome})")
     check_party(event, event.sender)
     draft = Draft(state, now)
@@ -79,6 +79,7 @@ _HANDLERS: Final = cast(
         ev.DecisionMade: deciding.decision_made,
         ev.ManualFixDone: deciding.manual_fix_done,
         ev.PersonNotified: deciding.notified,
+        ev.BranchPushed: pushing.branch_pushed,
         ev.Cancelled: deciding.cancelled,
         ev.Paused: pausing.pause,
         ev.Continued: lambda draft, event: pausing.continue_(draft, event, _handle),

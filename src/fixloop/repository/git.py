@@ -15,7 +15,16 @@ from typing import Final
 
 from fixloop.errors import FixloopError, InfrastructureError, UsageError
 
-__all__ = ["Git", "GitFailure", "LockHeld", "clean_environment", "explained", "one_line", "shown"]
+__all__ = [
+    "Git",
+    "GitFailure",
+    "LockHeld",
+    "clean_environment",
+    "explained",
+    "one_line",
+    "shown",
+    "without_userinfo",
+]
 
 TIMEOUT_SECONDS: Final = 600.0
 
@@ -167,6 +176,11 @@ def one_line(text: str, limit: int = 300) -> str:
     return joined if len(joined) <= limit else joined[: limit - 1] + "…"
 
 
+def without_userinfo(text: str) -> str:
+    """The text without user and password in any URL in it: git names the address that a rewrite rule has made."""
+    return re.sub(r"(\b[a-z][a-z0-9+.-]*://)[^/@\s'\"]*@", r"\1", text, flags=re.IGNORECASE)
+
+
 def _dates(date: str) -> dict[str, str]:
     return {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
 
@@ -235,4 +249,4 @@ def _cause(said: str) -> str:
         line for line in said.splitlines() if line.strip() and not line.startswith(("hint:", "warning:"))
     ]
     telling = [line for line in lines if line.startswith(("error:", "fatal:", "remote: fatal:"))] or lines
-    return one_line("; ".join(telling[:2]))
+    return one_line(without_userinfo("; ".join(telling[:2])))

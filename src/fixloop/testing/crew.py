@@ -73,6 +73,11 @@ class ScriptedCrew:
         self._begin(work, Word("-"))
         return "scripted"
 
+    def push(self, work: Any) -> str:
+        """There is nothing to push."""
+        self._begin(work, Word("-"))
+        return ""
+
     def settle(self, work: Any, state: State) -> None:
         """Nothing lies outside."""
 

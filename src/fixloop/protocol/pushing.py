@@ -1,0 +1,53 @@
+"""The last step of a workflow that was asked to push: its verified branch goes to the repository's URL.
+
+A push decides nothing about the work: whatever comes of it, the verdict stands. A URL that is away is tried again as
+a delivery is; a refusal is final, and kept where `status` and the last lines show it.
+"""
+
+from fixloop.protocol.events import BranchPushed
+from fixloop.protocol.outcome import Draft, Unexpected
+from fixloop.protocol.state import State, WorkflowOutcome
+from fixloop.protocol.statuses import Status
+
+__all__ = ["ask_or_end", "branch_pushed"]
+
+
+def ask_or_end(draft: Draft) -> None:
+    """Everything has passed on the final tree: push first where that was asked for, then end."""
+    if draft.state.push:
+        draft.ask("push")
+    else:
+        _end(draft)
+
+
+def branch_pushed(draft: Draft, event: BranchPushed) -> None:
+    """
+    It is there, or it was refused; also long after the end, when a person has tried again.
+
+    Raises:
+        Unexpected: there is no verified branch to push.
+    """
+    state = draft.state
+    if not (state.ended or _is_pushing(state)) or state.verdict == "not_passed":
+        raise Unexpected(f"workflow {state.workflow} has no verified branch to push")
+    draft.note(
+        f"pushed as {event.branch}" if event.branch else f"not pushed: {event.error or 'no fix was needed'}"
+    )
+    if state.ended:
+        draft.update(pushed=event.branch or state.pushed, push_error=event.error)
+    elif event.error and not event.fatal and event.attempt < state.limits.delivery_attempts:
+        again = event.attempt + 1
+        draft.ask("push", attempt=again, delay_seconds=state.limits.backoff(again))
+    else:
+        draft.update(pushed=event.branch, push_error=event.error)
+        _end(draft)
+
+
+def _is_pushing(state: State) -> bool:
+    through = state.status is Status.COMPLETED and state.operation is None
+    return state.push and through and not state.paused
+
+
+def _end(draft: Draft) -> None:
+    skipped = any(entry.skipped for entry in draft.state.specialists if entry.applicable)
+    draft.end(WorkflowOutcome.SKIPPED if skipped else WorkflowOutcome.SUCCESS)

@@ -1,0 +1,44 @@
+"""Pushing the verified branch of a workflow to the URL its repository was given by."""
+
+from pathlib import Path
+
+from fixloop.carrying import bring_work, snapshot_in
+from fixloop.engine import load_state
+from fixloop.errors import RefusedError
+from fixloop.protocol.state import State
+from fixloop.repository.push import push
+from fixloop.store.contract import Store
+from fixloop.store.keys import number_of
+
+__all__ = ["push_branch"]
+
+
+def push_branch(store: Store, state: State, cache: Path) -> str:
+    """
+    Push `fixloop/{issue}`; the same call again changes nothing.
+
+    Returns:
+        The branch's name; empty where no fix was needed, so that there is nothing to push.
+
+    Raises:
+        RefusedError: the repository was given by path, the branch is somebody else's, or the server does not take it.
+        InfrastructureError: the server cannot be reached, or the work so far cannot be brought here.
+    """
+    snapshot = snapshot_in(state)
+    if not snapshot.is_url:
+        raise RefusedError(
+            f"issue {state.issue} was given by path; the branch fixloop/{state.issue} is in {snapshot.source}, "
+            "push it from there"
+        )
+    if state.tip == snapshot.commit:
+        return ""
+    mirror = bring_work(store, state, cache)
+    return push(mirror, issue=state.issue, tip=state.tip, ours=_earlier(store, state.workflow))
+
+
+def _earlier(store: Store, workflow: str) -> set[str]:
+    """What earlier workflows of the same issue may have pushed, as far as the store still knows them."""
+    feature = workflow.rpartition("-")[0]
+    found = (store.read(f"{feature}-{number}") for number in range(1, number_of(workflow)))
+    states = [load_state(each.snapshot) for each in found if each is not None]
+    return {state.tip for state in states if state.pushed}

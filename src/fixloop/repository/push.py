@@ -1,0 +1,82 @@
+"""The way out to a URL: the branch `fixloop/{issue}` there, without ever covering what somebody else has pushed.
+
+Credentials are git's business (a credential helper, an SSH agent); nothing here sees them.
+"""
+
+from collections.abc import Collection
+
+from fixloop.errors import InfrastructureError, RefusedError
+from fixloop.repository.git import Git, GitFailure, one_line, without_userinfo
+from fixloop.repository.mirror import Mirror
+
+__all__ = ["push"]
+
+NO_EXTRAS = ("--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no")
+
+
+def push(mirror: Mirror, *, issue: int, tip: str, ours: Collection[str]) -> str:
+    """
+    Make the branch of an issue at the mirror's URL show `tip`; the same call again changes nothing.
+
+    Args:
+        ours: commits that earlier workflows of the issue may have left there; only they are replaced.
+
+    Returns:
+        The branch's name.
+
+    Raises:
+        RefusedError: the branch has somebody else's commits, or the server does not take it.
+        InfrastructureError: the server cannot be reached or lets nobody in, or another push was faster.
+    """
+    url, branch = mirror.source, f"fixloop/{issue}"
+    now = _present(mirror.git, url, branch)
+    if now != tip:
+        if now and now not in ours and not _leads_to(mirror.git, now, tip):
+            raise RefusedError(
+                f"branch {branch} at {without_userinfo(url)} has commits that are not fixloop's and was left as it "
+                f"is ({now[:12]}); rename or remove it there, then `fixloop push {issue}`"
+            )
+        _push(mirror.git, url, branch, tip, now)
+    return branch
+
+
+def _present(git: Git, url: str, branch: str) -> str:
+    """The commit of a branch at `url`, empty where there is no such branch."""
+    try:
+        listed = git.text("ls-remote", "--", url, f"refs/heads/{branch}")
+    except GitFailure as error:
+        raise _away(url, error) from error
+    rows = (line.partition("\t") for line in listed.splitlines())
+    return next((commit for commit, _, name in rows if name == f"refs/heads/{branch}"), "")
+
+
+def _leads_to(git: Git, old: str, new: str) -> bool:
+    return git.run("merge-base", "--is-ancestor", old, new, accept=(0, 1, 128)).returncode == 0
+
+
+def _push(git: Git, url: str, branch: str, tip: str, now: str) -> None:
+    ref = f"refs/heads/{branch}"
+    # The lease: it is still what was looked at a moment ago, or nothing happens.
+    lease = f"--force-with-lease={ref}:{now}"
+    try:
+        done = git.run("push", "--porcelain", *NO_EXTRAS, lease, "--", url, f"{tip}:{ref}", accept=(0, 1))
+    except GitFailure as error:
+        raise _away(url, error) from error
+    if done.returncode == 0:
+        return
+    why = _reason(done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+    if "stale info" in why:
+        raise InfrastructureError(f"branch {branch} at {without_userinfo(url)} changed while it was pushed")
+    raise RefusedError(f"{without_userinfo(url)} refuses branch {branch}: {why}")
+
+
+def _reason(out: str, err: str) -> str:
+    """The server's own words: the refused ref's line, and what its hook printed."""
+    refused = [line.split("\t", 2)[-1] for line in out.splitlines() if line.startswith("!")]
+    said = [line.removeprefix("remote:").strip() for line in err.splitlines() if line.startswith("remote:")]
+    words = [*refused[:1], *filter(None, said[:5])] or err.splitlines()
+    return one_line(without_userinfo(": ".join(words)))
+
+
+def _away(url: str, error: GitFailure) -> InfrastructureError:
+    return InfrastructureError(f"cannot push to {without_userinfo(url)}: {str(error).partition(': ')[2]}")
