@@ -19,14 +19,13 @@ from typing import Any, Final
 
 from fixloop.errors import InfrastructureError
 from fixloop.owner import is_dead_here
-from fixloop.settings import load_settings
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from workers import lifeline
 from workers.following import hint_again
 from workers.process import process
 from workers.sweeper import SHARED_QUEUES
-from workers.workspaces import sweep_workspaces
+from workers.tidying import tidy, tidy_for_ever
 
 __all__ = ["Child", "queues_for", "release_dead", "supervise"]
 
@@ -40,7 +39,6 @@ DRAIN_SECONDS: Final = 6.0
 """A running step may take so long to finish; then it is killed, and offered again."""
 GONE_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.2
-TIDY_SECONDS: Final = 60.0
 
 
 class Child:
@@ -141,7 +139,7 @@ def supervise(options: Mapping[str, Any]) -> int:
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
-    for target, arguments in ((_release_for_ever, (stopped, children[-1])), (_tidy_for_ever, (stopped,))):
+    for target, arguments in ((_release_for_ever, (stopped, children[-1])), (tidy_for_ever, (stopped,))):
         threading.Thread(target=target, args=arguments, daemon=True).start()
     while not stopped.wait(POLL_SECONDS):
         for child in children:
@@ -172,21 +170,6 @@ def _release_for_ever(stopped: threading.Event, work: Child) -> None:
             log.exception("the steps of dead processes could not be offered again")
 
 
-def _tidy_for_ever(stopped: threading.Event) -> None:
-    _tidy()
-    while not stopped.wait(TIDY_SECONDS):
-        _tidy()
-
-
-def _tidy() -> None:
-    """Remove the workspaces of attempts that died, whichever worker of this machine they were of."""
-    try:
-        for name in sweep_workspaces(load_settings().cache_dir):
-            log.warning("the workspace of %s was left behind by a dead process and is removed", name)
-    except OSError as error:
-        log.warning("workspaces cannot be tidied: %s", error)
-
-
 def _drain(children: Sequence[Child], patience_seconds: float) -> None:
     for child in children:
         child.stop(signal.SIGTERM)
@@ -201,4 +184,4 @@ def _drain(children: Sequence[Child], patience_seconds: float) -> None:
         release_dead(RedisStore(os.environ["FIXLOOP_STATE_URL"]), poison=False)
     except InfrastructureError as error:
         log.warning("%s", error)
-    _tidy()
+    tidy()

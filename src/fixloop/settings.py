@@ -44,6 +44,10 @@ class Settings(BaseSettings):
     """Variables a shared worker may pass on to checks and fixers, separated by commas."""
     embedded: Path | None = None
     """The project whose embedded Redis to join; set for the processes a command starts."""
+    archive_dir: Path | None = None
+    """Where ended workflows are moved to; None: they stay in Redis."""
+    archive_after_days: float = Field(default=30.0, ge=0)
+    """How long after their end workers move them there."""
     redis_connect_seconds: float = Field(default=1.0, gt=0, le=60)
     """How long the first contact with Redis may take."""
     redis_timeout_seconds: float = Field(default=2.0, gt=0, le=60)
@@ -57,7 +61,7 @@ class Settings(BaseSettings):
         except UsageError as error:
             raise ValueError(str(error)) from None
 
-    @field_validator("cache_dir", "embedded")
+    @field_validator("cache_dir", "archive_dir", "embedded")
     @classmethod
     def _make_absolute(cls, value: Path | None) -> Path | None:
         return value and value.expanduser().absolute()

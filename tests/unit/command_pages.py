@@ -18,6 +18,8 @@ SETTINGS: Final = {
     "state_url": "Redis for state and locks; `FIXLOOP_BROKER_URL` if not given. Neither: the project's embedded one.",
     "broker_url": "Redis for Celery's messages; `FIXLOOP_STATE_URL` if not given.",
     "cache_dir": "Where mirrors and workspaces lie, outside any checkout; `~/.cache/fixloop` if not given.",
+    "archive_dir": "Where ended workflows are moved to and still read from; they stay in Redis if not given.",
+    "archive_after_days": "How many days after their end workers move them there; 30.",
     "allow_env": "Variables that a shared worker may pass on to checks and fixers, separated by commas; none.",
     "embedded": "The folder of the project whose embedded Redis to join; the current one's.",
     "redis_connect_seconds": "How long the first contact with Redis may take; 1.",

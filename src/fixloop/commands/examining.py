@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from fixloop.archive.files import archive_at
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.replaying import Audit, audit
 from fixloop.commands.screen import print_json, print_lines, say
@@ -137,10 +138,12 @@ def verify(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
     with open_session() as session:
         chosen = session.workflows_of(project) if issue is None else [session.workflow_of(issue, project)]
         audits = [audit(session.store, workflow) for workflow in chosen]
+        target = archive_at(session.settings.archive_dir)
+        damaged = list(target.damaged()) if target is not None and issue is None else []
     if json:
-        print_json({"workflows": [_audit_document(each) for each in audits]})
+        print_json({"workflows": [_audit_document(each) for each in audits], "damaged": damaged})
     else:
-        print_lines("\n".join(line for each in audits for line in _audit_lines(each)))
+        print_lines("\n".join([*(line for each in audits for line in _audit_lines(each)), *damaged]))
     if any(each.problems for each in audits):
         raise typer.Exit(ExitCode.WRONG)
 

@@ -18,10 +18,12 @@ import typer
 
 from fixloop.configuration.project import project_at
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
+from fixloop.protocol.durations import stamp
 from fixloop.redis_place import Place
 from fixloop.repository.identity import Project, top_of
 from fixloop.settings import RedisUrls, Settings, load_settings, redis_urls
 from fixloop.snapshots import load_state
+from fixloop.store.contract import Store
 from fixloop.store.keys import project_hash
 from fixloop.store.records import Snapshot
 from fixloop.store.redis_store import RedisStore
@@ -82,7 +84,8 @@ class Session:
 
     settings: Settings
     urls: RedisUrls
-    store: RedisStore
+    store: Store
+    """With what the archive has, where there is one."""
     directory: Path
     project: Project
 
@@ -107,12 +110,13 @@ class Session:
         """
         if isinstance(issue, str) and _WORKFLOW.fullmatch(issue):
             return self._existing(issue)
-        number = _number(issue)
+        number, hash8 = _number(issue), self.project.hash8 if project is None else _hash_of(project)
         if number is None:
-            return self._only_one(self.project.hash8 if project is None else _hash_of(project))
-        found = self.store.latest(self.project.hash8 if project is None else _hash_of(project), number)
+            return self._only_one(hash8)
+        found = self.store.latest(hash8, number)
         if found is not None:
             return found
+        self._refuse_retired(hash8, number)
         if project is not None:
             raise UsageError(f"project {project} has no issue {number}; `fixloop status` lists what there is")
         return self._elsewhere(number)
@@ -139,8 +143,23 @@ class Session:
         prefix = f"{self.project.hash8 if project is None else _hash_of(project)}-"
         return sorted((name for name, _ in self.store.workflows() if name.startswith(prefix)), key=_order)
 
+    def _refuse_retired(self, hash8: str, issue: int) -> None:
+        """Of a workflow that was there once, say where it is."""
+        retired = self.store.retired(hash8, issue)
+        if retired is None:
+            return
+        said = f"workflow {retired.workflow} was {retired.how} on {stamp(retired.at)} UTC"
+        if retired.how == "purged":
+            raise UsageError(f"{said}; nothing of it is left")
+        raise UsageError(
+            f"{said}, and is not in {self.settings.archive_dir or 'an archive that this call knows'}; "
+            "set FIXLOOP_ARCHIVE_DIR to where the workers keep it"
+        )
+
     def _existing(self, workflow: str) -> str:
         if self.store.read(workflow) is None:
+            hash8, issue, _ = workflow.split("-")
+            self._refuse_retired(hash8, int(issue))
             raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
         return workflow
 
@@ -198,9 +217,18 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
     home = settings.embedded or top
     if not create and settings.is_embedded and not Place(home).data.is_dir():
         raise NothingYet(f"no workflow here yet: nothing was started in {home}; `fixloop run` starts one")
-    with redis_urls(settings, top) as urls, closing(RedisStore(urls.state)) as store:
-        store.ping()
-        yield Session(settings, urls, store, place, project_at(place))
+    with redis_urls(settings, top) as urls, closing(RedisStore(urls.state)) as redis:
+        redis.ping()
+        yield Session(settings, urls, _with_archive(redis, settings), place, project_at(place))
+
+
+def _with_archive(redis: RedisStore, settings: Settings) -> Store:
+    if settings.archive_dir is None:
+        return redis
+    from fixloop.archive.files import Archive
+    from fixloop.archive.reading import with_archive
+
+    return with_archive(redis, Archive(settings.archive_dir))
 
 
 def caller(otherwise: str) -> str:

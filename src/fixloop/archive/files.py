@@ -1,0 +1,244 @@
+"""The archive's files: `{directory}/{project}/{day}.{host}.jsonl.gz`, by the day on which a workflow ended (UTC).
+
+Each host writes files of its own, so that the lock is needed between processes of one machine only: on a folder that
+machines share, not every file system locks for all of them. Nothing is ever written over, apart from what is purged.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from fixloop.archive.members import Member, erase, member, read, walk
+from fixloop.archive.record import line_of, stored_of
+from fixloop.errors import InfrastructureError, ProtocolError
+from fixloop.store.keys import feature_of, issue_of
+from fixloop.store.records import Stored
+
+__all__ = ["Archive", "Archived", "archive_at"]
+
+SUFFIX: Final = ".jsonl.gz"
+LOCK_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.05
+
+
+class Archived(NamedTuple):
+    """An archived workflow as its file's index has it."""
+
+    workflow: str
+    ended_at: datetime
+    version: int
+    fields: Mapping[str, str]
+    path: Path
+    place: Member
+
+
+@dataclass
+class _Known:
+    """What was seen of a file so far; it only grows."""
+
+    inode: int
+    end: int
+    found: list[Archived]
+
+
+class Archive:
+    """The archive in one directory."""
+
+    def __init__(self, directory: Path, *, host: str = "") -> None:
+        """Nothing is made yet; `host` is this machine's name, if it is not to be asked for."""
+        self.directory = directory
+        self._host = re.sub(r"[^\w-]", "_", host or socket.gethostname()) or "host"
+        self._known: dict[Path, _Known] = {}
+
+    def append(self, stored: Stored, ended_at: datetime) -> Path:
+        """
+        Write a workflow and wait until the disk has it; returns the file.
+
+        Raises:
+            InfrastructureError: the directory cannot be written, or cannot lock.
+        """
+        told = {"ended_at": ended_at.isoformat(), "version": stored.version, "fields": dict(stored.fields)}
+        data = member(f"{stored.workflow}.json", json.dumps(told), line_of(stored, ended_at))
+        folder = self.directory / stored.workflow.partition("-")[0]
+        try:
+            _make(folder)
+            for number in count(1):
+                more = f".{number}" if number > 1 else ""
+                path = folder / f"{ended_at:%Y-%m-%d}.{self._host}{more}{SUFFIX}"
+                if self._is_appended(path, data):
+                    return path
+        except OSError as error:
+            raise InfrastructureError(
+                f"cannot write to the archive {self.directory}: {error.strerror}; see FIXLOOP_ARCHIVE_DIR"
+            ) from error
+        raise AssertionError("count() ended")
+
+    def find(self, workflow: str, ended_at: datetime | None = None) -> Stored | None:
+        """
+        A workflow as it was archived last; quicker with its end.
+
+        Raises:
+            ProtocolError: its record is damaged, or of a newer version.
+        """
+        project, day = workflow.partition("-")[0], f"{ended_at:%Y-%m-%d}." if ended_at is not None else ""
+        found = [each for each in self.workflows(project, day) if each.workflow == workflow]
+        return self.load(max(found, key=lambda each: each.version)) if found else None
+
+    def load(self, archived: Archived) -> Stored:
+        """
+        All of an archived workflow.
+
+        Raises:
+            ProtocolError: its record is damaged, or of a newer version.
+        """
+        try:
+            with _opened(archived.path, os.O_RDONLY) as file:
+                return stored_of(read(file, archived.place))
+        except (ValueError, FileNotFoundError) as error:
+            raise ProtocolError(f"{archived.workflow} cannot be read from {archived.path}: {error}") from None
+
+    def newest(self, project: str, issue: int) -> str | None:
+        """The newest archived workflow of a feature."""
+        feature = feature_of(f"{project}-{issue}-1")
+        found = (each.workflow for each in self.workflows(project) if feature_of(each.workflow) == feature)
+        return max(found, key=lambda workflow: int(workflow.rpartition("-")[2]), default=None)
+
+    def of_issue(self, issue: int) -> Iterator[str]:
+        """The archived workflows of an issue number, in all projects."""
+        return (each.workflow for each in self.workflows() if issue_of(each.workflow) == issue)
+
+    def workflows(self, project: str = "", day: str = "") -> Iterator[Archived]:
+        """
+        All archived workflows; one that a crash made appear twice comes twice.
+
+        Args:
+            project: only those of this project.
+            day: only those in files whose names begin like this.
+        """
+        for path in sorted(self.directory.glob(f"{project or '*'}/{day}*{SUFFIX}")):
+            yield from self._in(path).found
+
+    def erase(self, archived: Archived) -> None:
+        """
+        Remove a workflow from its file, and the file when nothing is left in it.
+
+        Raises:
+            InfrastructureError: the file cannot be written.
+        """
+        try:
+            with _locked(archived.path, os.O_RDWR) as file:
+                erase(file, archived.place)
+                os.fsync(file)
+                self._known.pop(archived.path, None)
+                if not any(isinstance(each, Member) for each in walk(file)):
+                    archived.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise InfrastructureError(f"cannot change {archived.path}: {error.strerror}") from error
+
+    def damaged(self, project: str = "") -> Iterator[str]:
+        """A sentence for each file whose end is no whole record: a crash cut it short, or somebody changed it."""
+        for path in sorted(self.directory.glob(f"{project or '*'}/*{SUFFIX}")):
+            end, size = self._in(path).end, path.stat().st_size
+            if end < size:
+                yield f"{path} cannot be read from byte {end} of {size} on"
+
+    def _is_appended(self, path: Path, data: bytes) -> bool:
+        """False for a file whose last record was cut short: nothing that comes after could be found."""
+        with _locked(path, os.O_RDWR | os.O_CREAT) as file:
+            size = os.fstat(file).st_size
+            if self._in(path).end < size:
+                return False
+            try:
+                written = os.pwrite(file, data, size)
+                while written < len(data):
+                    written += os.pwrite(file, data[written:], size + written)
+                os.fsync(file)
+            except OSError:
+                os.ftruncate(file, size)
+                raise
+        if not size:
+            _flush(path.parent)
+        return True
+
+    def _in(self, path: Path) -> _Known:
+        with _opened(path, os.O_RDONLY) as file:
+            inode, known = os.fstat(file).st_ino, self._known.get(path)
+            if known is None or known.inode != inode:
+                known = self._known[path] = _Known(inode, 0, [])
+            for each in walk(file, known.end):
+                if isinstance(each, int):
+                    known.end = each
+                else:
+                    known.found.extend(_archived(path, each))
+            return known
+
+
+def archive_at(directory: Path | None) -> Archive | None:
+    """The archive in a directory, if there is to be one."""
+    return None if directory is None else Archive(directory)
+
+
+def _archived(path: Path, place: Member) -> Iterator[Archived]:
+    """What a record's header says; one that says something else is not ours."""
+    try:
+        told: dict[str, Any] = json.loads(place.comment)
+        workflow = place.name.removesuffix(".json")
+        feature_of(workflow)
+        ended_at = datetime.fromisoformat(told["ended_at"])
+        yield Archived(workflow, ended_at, int(told["version"]), dict(told["fields"]), path, place)
+    except (ValueError, KeyError, TypeError):
+        return
+
+
+def _make(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    _flush(folder.parent)
+    _flush(folder.parent.parent)
+
+
+def _flush(folder: Path) -> None:
+    """Names are on the disk when their folder is."""
+    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            # Some network file systems have nothing to flush here.
+            if error.errno != errno.EINVAL:
+                raise
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o640)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _locked(path: Path, flags: int) -> Iterator[int]:
+    until = time.monotonic() + LOCK_SECONDS
+    with _opened(path, flags) as descriptor:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise InfrastructureError(f"another process holds {path}; try again later") from None
+                time.sleep(POLL_SECONDS)
+        yield descriptor

@@ -1,0 +1,118 @@
+"""Ended workflows on their way out of Redis: into the archive, or away for good.
+
+An archived one is on the disk, was read back and verified before Redis forgets it. A crash in between leaves both, and
+doing it again is harmless. Purging is the only thing that ever deletes a workflow.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final, Literal, NamedTuple
+
+from fixloop.archive.files import Archive
+from fixloop.errors import FixloopError, InfrastructureError, ProtocolError
+from fixloop.store.contract import Store
+from fixloop.store.entries import RawHistory, problems
+from fixloop.store.records import Stored
+
+__all__ = ["Moved", "archive_ended", "purge_ended"]
+
+LEASE_SECONDS: Final = 120.0
+ALL: Final = 1_000_000_000
+
+
+class Moved(NamedTuple):
+    """What became of one workflow."""
+
+    workflow: str
+    ended_at: datetime
+    status: Literal["archived", "purged", "kept"]
+    detail: str
+    """The file it is in, or why it stays."""
+
+
+def archive_ended(
+    store: Store, archive: Archive, *, before: datetime, owner: str, project: str = "", most: int = ALL
+) -> Iterator[Moved]:
+    """
+    Move what ended before then, at most so many of each shard; what is somebody else's work just now is left to them.
+
+    Raises:
+        InfrastructureError: Redis or the archive cannot be used.
+    """
+    for workflow, at in store.ended(before, most=most):
+        if not workflow.startswith(project):
+            continue
+        lease = store.locks.acquire(workflow, "archive", owner, lease_seconds=LEASE_SECONDS)
+        if lease.is_held:
+            yield from _archived(store, archive, workflow, at)
+            store.locks.release(workflow, "archive", lease.token)
+
+
+def _archived(store: Store, archive: Archive, workflow: str, at: datetime) -> Iterator[Moved]:
+    stored, found = store.stored(workflow), store.read(workflow)
+    if stored is None or found is None:
+        return
+    if found.tickets:
+        yield Moved(workflow, at, "kept", f"step {found.tickets[0].ticket.step} is still to be done")
+        return
+    try:
+        path = _kept(archive, stored, at)
+    except InfrastructureError:
+        raise
+    except FixloopError as error:
+        yield Moved(workflow, at, "kept", str(error))
+        return
+    if store.remove(workflow, stored.head, "archived") in ("ok", "gone"):
+        yield Moved(workflow, at, "archived", str(path))
+
+
+def _kept(archive: Archive, stored: Stored, at: datetime) -> str:
+    """
+    Write it and read it back.
+
+    Raises:
+        ProtocolError: its history does not verify, here or there.
+    """
+    _verify(stored, "is not archived")
+    path = archive.append(stored, at)
+    back = archive.find(stored.workflow, at)
+    if back != stored:
+        raise ProtocolError(f"{path} does not hold what was written to it; {stored.workflow} stays in Redis")
+    _verify(back, f"cannot be verified in {path}")
+    return str(path)
+
+
+def _verify(stored: Stored, what: str) -> None:
+    raw = RawHistory(stored.version, stored.head, stored.snapshot, stored.entries)
+    wrong = problems(raw, stored.artifacts.get)
+    if wrong:
+        raise ProtocolError(
+            f"{stored.workflow} {what}: {wrong[0]}; see `fixloop audit verify {stored.workflow}`"
+        )
+
+
+def purge_ended(
+    store: Store, archive: Archive | None, *, before: datetime, project: str = "", dry: bool = False
+) -> Iterator[Moved]:
+    """
+    Delete what ended before then, from Redis and from the archive; with `dry` only tell what that would be.
+
+    Args:
+        project: What the ids of the workflows begin with: a project's hash, or a feature.
+
+    Raises:
+        InfrastructureError: Redis or the archive cannot be used.
+    """
+    for workflow, at in store.ended(before, most=ALL):
+        if workflow.startswith(project):
+            found = store.read(workflow)
+            if found is not None and (dry or store.remove(workflow, found.head, "purged") == "ok"):
+                yield Moved(workflow, at, "purged", "Redis")
+    if archive is None:
+        return
+    for each in list(archive.workflows(project.partition("-")[0])):
+        if each.ended_at < before and each.workflow.startswith(project):
+            if not dry:
+                archive.erase(each)
+                store.remove(each.workflow, "", "purged")
+            yield Moved(each.workflow, each.ended_at, "purged", str(each.path))

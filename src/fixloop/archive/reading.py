@@ -1,0 +1,96 @@
+"""A store that knows what the archive has: whoever only reads need not care where an ended workflow is."""
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any, cast
+
+from fixloop.archive.files import Archive
+from fixloop.store.contract import Store
+from fixloop.store.entries import RawHistory, opened, problems
+from fixloop.store.keys import latest_of, number_of
+from fixloop.store.records import Entry, Snapshot, Stored
+from fixloop.store.replies import snapshot_bytes
+
+__all__ = ["with_archive"]
+
+
+def with_archive(store: Store, archive: Archive | None) -> Store:
+    """`store`, whose reading calls fall back to the archive; all others are the store's own."""
+    return store if archive is None else cast(Store, _WithArchive(store, archive))
+
+
+class _WithArchive:
+    """See `Store`; what is not here goes straight to it."""
+
+    def __init__(self, store: Store, archive: Archive) -> None:
+        self._store = store
+        self._archive = archive
+        self._last: Stored | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def read(self, workflow: str) -> Snapshot | None:
+        found = self._store.read(workflow)
+        stored = self._archived(workflow) if found is None else None
+        if stored is None:
+            return found
+        return Snapshot(
+            workflow=workflow,
+            version=stored.version,
+            snapshot=snapshot_bytes(stored.snapshot, workflow),
+            head=stored.head,
+            fields=stored.fields,
+            moment=self._store.now(workflow),
+            away_seconds=0.0,
+            tickets=(),
+            deadlines={},
+            stale=stored.stale,
+        )
+
+    def history(self, workflow: str, start: int = 0) -> list[Entry]:
+        found = self._store.history(workflow, start)
+        stored = self._archived(workflow) if not found else None
+        if stored is None:
+            return found
+        return [opened(entry, stored.artifacts.get) for entry in stored.entries[start:]]
+
+    def verify(self, workflow: str) -> list[str]:
+        stored = self._archived(workflow) if self._store.read(workflow) is None else None
+        if stored is None:
+            return self._store.verify(workflow)
+        raw = RawHistory(stored.version, stored.head, stored.snapshot, stored.entries)
+        return problems(raw, stored.artifacts.get)
+
+    def get_artifact(self, workflow: str, digest: str) -> bytes | None:
+        found = self._store.get_artifact(workflow, digest)
+        stored = self._archived(workflow) if found is None else None
+        return found if stored is None else stored.artifacts.get(digest)
+
+    def latest(self, project: str, issue: int) -> str | None:
+        both = (self._store.latest(project, issue), self._archive.newest(project, issue))
+        return max(filter(None, both), key=number_of, default=None)
+
+    def search(self, issue: int) -> list[str]:
+        return sorted(latest_of(chain(self._store.search(issue), self._archive.of_issue(issue))).values())
+
+    def next_number(self, project: str, issue: int) -> int:
+        archived = self._archive.newest(project, issue)
+        there = number_of(archived) if archived is not None else 0
+        return max(self._store.next_number(project, issue), there + 1)
+
+    def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
+        seen = set()
+        for workflow, fields in self._store.workflows(live_only=live_only):
+            seen.add(workflow)
+            yield workflow, fields
+        for each in () if live_only else self._archive.workflows():
+            if each.workflow not in seen:
+                seen.add(each.workflow)
+                yield each.workflow, each.fields
+
+    def _archived(self, workflow: str) -> Stored | None:
+        """The last one is kept: a command asks several things of the same workflow."""
+        if self._last is None or self._last.workflow != workflow:
+            self._last = self._archive.find(workflow)
+        return self._last

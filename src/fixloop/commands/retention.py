@@ -1,0 +1,141 @@
+"""Where ended workflows go: `archive` moves them out of Redis, `purge` deletes them for good."""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Annotated, Final
+
+import typer
+
+from fixloop.archive.files import archive_at
+from fixloop.archive.moving import Moved, archive_ended, purge_ended
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.screen import print_json, print_lines, say
+from fixloop.commands.session import AsJson, OnlyProject, Session, open_session, prefix_of
+from fixloop.errors import RefusedError, UsageError
+from fixloop.owner import identity
+from fixloop.protocol.durations import iso_stamp, stamp
+from fixloop.store.keys import feature_of
+
+__all__ = ["register"]
+
+_UNITS: Final = {"d": "days", "h": "hours", "m": "minutes"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    app.command()(archive)
+    app.command()(purge)
+
+
+def _age(text: str) -> timedelta:
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([dhm]?)", text.strip())
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no age; write 90d, 12h or 30m")
+    return timedelta(**{_UNITS[found[2] or "d"]: float(found[1])})
+
+
+def archive(
+    older_than: Annotated[
+        timedelta | None,
+        typer.Option(
+            "--older-than",
+            metavar="AGE",
+            parser=_age,
+            help="Only what ended so long ago, such as 90d, 12h or 30m; 0 for all.",
+            show_default="FIXLOOP_ARCHIVE_AFTER_DAYS, which is 30",
+        ),
+    ] = None,
+    json: AsJson = False,
+    project: OnlyProject = None,
+) -> None:
+    """
+    Move ended workflows to the archive now.
+
+    Into FIXLOOP_ARCHIVE_DIR, where workers move them by themselves after FIXLOOP_ARCHIVE_AFTER_DAYS.
+    `log`, `status`, `report` and `audit verify` still read them. A line for each one on stdout; exit
+    code 1 when one has to stay, because its history does not verify.
+    """
+    with open_session() as session:
+        target = archive_at(session.settings.archive_dir)
+        if target is None:
+            raise UsageError("there is no archive; set FIXLOOP_ARCHIVE_DIR to a folder for it")
+        age = older_than if older_than is not None else timedelta(days=session.settings.archive_after_days)
+        moved = archive_ended(
+            session.store, target, before=_now(session) - age, owner=identity(), project=prefix_of(project)
+        )
+        kept = _tell(moved, json=json)
+    if kept:
+        raise typer.Exit(ExitCode.WRONG)
+
+
+def purge(
+    older_than: Annotated[
+        timedelta,
+        typer.Option(
+            "--older-than",
+            metavar="AGE",
+            parser=_age,
+            help="What ended so long ago, such as 90d, 12h or 30m; 0 for all.",
+        ),
+    ],
+    issue: Annotated[
+        str | None,
+        typer.Argument(metavar="ISSUE", help="Only the workflows of this issue.", show_default=False),
+    ] = None,
+    dry: Annotated[bool, typer.Option("--dry", help="Only tell what would be deleted.")] = False,
+    json: AsJson = False,
+    project: OnlyProject = None,
+) -> None:
+    """
+    Delete ended workflows for good, from Redis and from the archive.
+
+    Nothing else ever deletes one. A line for each on stdout. Live workflows are never deleted, whatever
+    their age; an ISSUE that is live is refused. Its number is not used again.
+    """
+    with open_session() as session:
+        prefix = prefix_of(project) if issue is None else _ended_feature(session, issue, project)
+        before = _now(session) - older_than
+        _tell(
+            purge_ended(
+                session.store,
+                archive_at(session.settings.archive_dir),
+                before=before,
+                project=prefix,
+                dry=dry,
+            ),
+            json=json,
+        )
+
+
+def _now(session: Session) -> datetime:
+    return session.store.now(0).at
+
+
+def _ended_feature(session: Session, issue: str, project: str | None) -> str:
+    """
+    What the ids of an issue's workflows begin with.
+
+    Raises:
+        RefusedError: one of them is live.
+    """
+    feature = feature_of(session.workflow_of(issue, project))
+    hash8, number = feature.split("-")
+    live = session.store.live(hash8, int(number))
+    if live is not None:
+        raise RefusedError(f"issue {number} is live (workflow {live}); `fixloop cancel {number}` it first")
+    return f"{feature}-"
+
+
+def _tell(moved: Iterable[Moved], *, json: bool) -> int:
+    """Each as it happens; how many had to stay."""
+    told = []
+    for each in moved:
+        told.append(each)
+        if not json:
+            print_lines(f"{each.workflow}  {each.status}  ended {stamp(each.ended_at)} UTC  {each.detail}")
+    if json:
+        print_json({"workflows": [each._asdict() | {"ended_at": iso_stamp(each.ended_at)} for each in told]})
+    elif not told:
+        say("no workflow ended that long ago")
+    return sum(each.status == "kept" for each in told)

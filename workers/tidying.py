@@ -1,0 +1,61 @@
+"""What a supervisor does beside its processes: workspaces of dead attempts go away, ended workflows to the archive."""
+
+import logging
+import threading
+from datetime import timedelta
+from typing import Final
+
+from fixloop.archive.files import Archive
+from fixloop.archive.moving import archive_ended
+from fixloop.errors import FixloopError
+from fixloop.owner import identity
+from fixloop.settings import Settings, load_settings
+from fixloop.store.contract import Store
+from workers.process import process
+from workers.workspaces import sweep_workspaces
+
+__all__ = ["archive_round", "tidy", "tidy_for_ever"]
+
+log = logging.getLogger("fixloop.tidying")
+
+TIDY_SECONDS: Final = 60.0
+MOST_PER_ROUND: Final = 50
+"""Of each shard: 800 workflows a minute are a million a day, and no round keeps the next from the workspaces."""
+
+
+def tidy_for_ever(stopped: threading.Event) -> None:
+    """Tidy at once and then every minute."""
+    tidy()
+    while not stopped.wait(TIDY_SECONDS):
+        tidy()
+        try:
+            archive_round(process().store, load_settings())
+        except FixloopError as error:
+            log.warning("%s", error)
+        except Exception:
+            log.exception("ended workflows could not be archived")
+
+
+def tidy() -> None:
+    """Remove the workspaces of attempts that died, whichever worker of this machine they were of."""
+    try:
+        for name in sweep_workspaces(load_settings().cache_dir):
+            log.warning("the workspace of %s was left behind by a dead process and is removed", name)
+    except OSError as error:
+        log.warning("workspaces cannot be tidied: %s", error)
+
+
+def archive_round(store: Store, settings: Settings) -> None:
+    """
+    Move what ended long enough ago to the archive, where there is one; of many workers each takes others.
+
+    Raises:
+        InfrastructureError: Redis or the archive cannot be used.
+    """
+    if settings.archive_dir is None:
+        return
+    before = store.now(0).at - timedelta(days=settings.archive_after_days)
+    archive = Archive(settings.archive_dir)
+    for each in archive_ended(store, archive, before=before, owner=identity(), most=MOST_PER_ROUND):
+        level = logging.WARNING if each.status == "kept" else logging.INFO
+        log.log(level, "%s is %s: %s", each.workflow, each.status, each.detail)
