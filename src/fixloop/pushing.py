@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from fixloop.carrying import bring_work, snapshot_in
-from fixloop.engine import load_state
 from fixloop.errors import RefusedError
 from fixloop.protocol.state import State
 from fixloop.repository.push import push
+from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from fixloop.store.keys import number_of
 
