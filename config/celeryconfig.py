@@ -5,6 +5,7 @@ to double as little as it can, and nothing rests on any of them.
 import os
 from datetime import timedelta
 
+from fixloop.hints import PRIORITY_STEPS
 from fixloop.settings import celery_url
 
 # `fixloop worker` gives both; for `celery -A workers.app` one of the two is enough, as everywhere.
@@ -19,7 +20,7 @@ broker_transport_options = {
     "socket_connect_timeout": 2.0,
     "socket_timeout": 10.0,
     "socket_keepalive": True,
-    "priority_steps": [0, 3, 6, 9],  # the same for producers, or messages are stranded
+    "priority_steps": list(PRIORITY_STEPS),
     "queue_order_strategy": "round_robin",
 }
 

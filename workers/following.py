@@ -13,6 +13,7 @@ from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
+from fixloop.store.limits import FIRST
 from workers.app import app
 from workflows.validation import canvas
 
@@ -45,9 +46,15 @@ def follow(task: Task, done: Ticket, state: State, steps: Sequence[Ticket]) -> N
         task.request.chain = [dict(entry) for entry in reversed(canvas(app, state, first))]
 
 
-def hint(ticket: Ticket, state: State) -> bool:
-    """Send the canvas that begins with `ticket`. False when the broker is away: the sweeper sends it again."""
+def hint(ticket: Ticket, state: State, *, again: bool = False) -> bool:
+    """
+    Send the canvas that begins with `ticket`; one that was offered before is served first.
+
+    False when the broker is away: the sweeper sends it again.
+    """
     first, *rest = canvas(app, state, ticket)
+    if again:
+        first.set(priority=FIRST)
     try:
         first.apply_async(
             chain=[dict(entry) for entry in reversed(rest)], countdown=ticket.delay_seconds or None
@@ -59,7 +66,7 @@ def hint(ticket: Ticket, state: State) -> bool:
 
 def hint_again(store: Store, ticket: Ticket) -> bool:
     """
-    Send the hint of a ticket that is offered again, with the canvas of the present state.
+    Send the hint of a ticket that is offered again, with the canvas of the present state, before all that waits.
 
     False, too, for a workflow that this version cannot read: it must not keep others from being hinted.
     """
@@ -67,7 +74,7 @@ def hint_again(store: Store, ticket: Ticket) -> bool:
         found = store.read(ticket.workflow)
         if found is None:
             return False
-        return hint(ticket.model_copy(update={"delay_seconds": 0.0}), load_state(found.snapshot))
+        return hint(ticket.model_copy(update={"delay_seconds": 0.0}), load_state(found.snapshot), again=True)
     except ProtocolError as error:
         log.warning("%s is not hinted: %s", ticket.id, error)
         return False

@@ -18,23 +18,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.errors import InfrastructureError
-from fixloop.owner import is_dead_here
-from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from workers import lifeline
-from workers.following import hint_again
 from workers.process import process
+from workers.reoffering import SETTLED_SECONDS, release_dead
 from workers.sweeper import SHARED_QUEUES
 from workers.tidying import tidy, tidy_for_ever
 
-__all__ = ["Child", "queues_for", "release_dead", "supervise"]
+__all__ = ["Child", "queues_for", "supervise"]
 
 log = logging.getLogger("fixloop.supervisor")
 
 BACKOFF_SECONDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 STEADY_SECONDS: Final = 30.0
 """Alive so long, its next death is a new story: the backoff begins anew."""
-SETTLED_SECONDS: Final = 3.0
 DRAIN_SECONDS: Final = 6.0
 """A running step may take so long to finish; then it is killed, and offered again."""
 GONE_SECONDS: Final = 2.0
@@ -149,20 +146,11 @@ def supervise(options: Mapping[str, Any]) -> int:
     return 0
 
 
-def release_dead(store: Store, *, poison: bool) -> list[str]:
-    """Offer the tickets of owners that no longer live on this machine again; returns their ids."""
-    released = store.release_dead(is_dead_here, poison=poison)
-    for ticket in released:
-        hint_again(store, ticket)
-    return [ticket.id for ticket in released]
-
-
 def _release_for_ever(stopped: threading.Event, work: Child) -> None:
     while not stopped.wait(1.0):
         try:
             # Only a death among living fellows may be the step's own fault (K40).
-            for ticket in release_dead(process().store, poison=work.is_steady()):
-                log.warning("%s is offered again: its process died", ticket)
+            release_dead(process().store, poison=work.is_steady())
         except InfrastructureError as error:
             log.warning("%s", error)
         except Exception:

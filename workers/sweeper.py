@@ -8,16 +8,17 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import redis
 from kombu.exceptions import OperationalError
 
-from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.errors import FixloopError
+from fixloop.hints import PRIORITY_STEPS
 from fixloop.owner import identity
 from fixloop.protocol.specialists import NAMES
 from fixloop.store.contract import Store
 from fixloop.store.keys import SHARDS, issue_of
-from fixloop.store.records import Due, Swept
+from fixloop.store.records import Due, Lane, Swept
 from workers.app import app
+from workers.broker import lengths
 from workers.following import hint_again
 
 __all__ = ["PERIOD_SECONDS", "SHARED_QUEUES", "Sweeper"]
@@ -47,15 +48,17 @@ class Sweeper:
         self._queues = tuple(queues)
         self._control = control
         self._owner = identity()
-        self._waiting_in: set[str] = set()
+        # Once all of them: what waits there is known from the second sweep on.
+        self._lanes = {Lane(queue, step) for queue in self._queues for step in PRIORITY_STEPS}
         self._handed_out: list[float] = []
 
     def sweep(self) -> int:
         """One round over all shards; returns how many messages were sent."""
-        sizes = _sizes({*self._queues, *self._waiting_in})
-        self._waiting_in.clear()
-        most = self._most_deadlines(sizes.get(self._control, 0))
-        empty = [name for name, size in sizes.items() if size == 0]
+        control = [Lane(self._control, step) for step in PRIORITY_STEPS]
+        sizes = lengths({*self._lanes, *control})
+        self._lanes.clear()
+        most = self._most_deadlines(sum(sizes[lane] for lane in control))
+        empty = sorted(lane for lane, size in sizes.items() if size == 0)
         swept = []
         for shard in range(SHARDS):
             swept.append(
@@ -64,7 +67,7 @@ class Sweeper:
                     owner=self._owner,
                     horizon_seconds=HORIZON_SECONDS,
                     most_deadlines=most,
-                    empty_queues=empty,
+                    empty_lanes=empty,
                 )
             )
         return self._pass_on(swept)
@@ -79,7 +82,7 @@ class Sweeper:
         sent, gap = 0, 0.0
         for shard in swept:
             gap = max(gap, shard.gap_seconds)
-            self._waiting_in.update(shard.queues)
+            self._lanes.update(shard.lanes)
             for due in shard.deadlines:
                 self._hand_out(due, max(0.0, due.clock - shard.moment.clock))
             # A ticket whose delay is over was hinted when it was made, with a countdown; if that hint was lost,
@@ -115,18 +118,3 @@ def sweep_for_ever(sweeper: Sweeper, stopped: Callable[[float], bool]) -> None:
             sweeper.sweep()
         except (FixloopError, OperationalError) as error:
             log.warning("sweep: %s", error)
-
-
-def _sizes(queues: Iterable[str]) -> dict[str, int]:
-    """
-    How many messages wait in each of `queues`.
-
-    Raises:
-        InfrastructureError: the broker is away.
-    """
-    try:
-        with app.pool.acquire(block=True) as connection:
-            channel = connection.default_channel
-            return {name: int(channel._size(name)) for name in queues}
-    except (redis.RedisError, OSError) as error:
-        raise InfrastructureError(f"the broker cannot be asked: {error}") from None

@@ -35,7 +35,12 @@ MAX_RETRIES: Final = {
 
 
 def _step_task(step: str, max_retries: int) -> Task:
-    @app.task(bind=True, name=task_name("validation", step), max_retries=max_retries)  # type: ignore[untyped-decorator]
+    @app.task(  # type: ignore[untyped-decorator]
+        bind=True,
+        name=task_name("validation", step),
+        max_retries=max_retries,
+        Request="workers.reoffering:StepRequest",
+    )
     def run(self: Task, *, ticket: str, issue: int, specialist: str, iteration: int) -> str:
         return carry_out(self, ticket)
 

@@ -1,6 +1,6 @@
 """Hints: Celery messages that say a ticket is there to be taken. Losing one loses nothing (DESIGN, the one rule)."""
 
-from typing import Any
+from typing import Any, Final
 
 from celery import Celery
 from kombu.exceptions import OperationalError
@@ -9,9 +9,11 @@ from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.settings import celery_url
 
-__all__ = ["arguments", "producer", "send_hint", "task_name"]
+__all__ = ["PRIORITY_STEPS", "arguments", "producer", "send_hint", "task_name"]
 
 START_TASK = "fixloop.validation.start"
+PRIORITY_STEPS: Final = (0, 3, 6, 9)
+"""What the broker tells apart, 0 served first: the same for all who send and take, or messages are stranded."""
 
 
 def producer(broker_url: str) -> Celery:
@@ -26,7 +28,7 @@ def producer(broker_url: str) -> Celery:
         broker_transport_options={
             "socket_timeout": 1.0,
             "socket_connect_timeout": 1.0,
-            "priority_steps": [0, 3, 6, 9],
+            "priority_steps": list(PRIORITY_STEPS),
         },
         task_publish_retry_policy={"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
     )

@@ -6,11 +6,12 @@ tell that an owner is gone; all others have to wait for the lease to run out.
 
 import os
 import socket
+import time
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["identity", "is_dead_here", "machine"]
+__all__ = ["age_seconds", "identity", "is_dead_here", "machine", "pid_of"]
 
 # PF_EXITING: it will do nothing any more. Its files are closed already when it is not a zombie yet, so whoever waited
 # for that would find it alive.
@@ -36,11 +37,30 @@ def identity(pid: int | None = None) -> str:
 
 def is_dead_here(owner: str) -> bool:
     """True when `owner` was a process of this machine and no longer runs; False when that cannot be told."""
-    where, _, rest = owner.rpartition("/")
-    where, _, pid = where.rpartition("/")
+    where, pid, rest = _parts(owner)
     if where != machine() or not pid.isdigit():
         return False
     return _started(int(pid)) != rest
+
+
+def age_seconds() -> float:
+    """How long ago this process was started; for ever where that cannot be told."""
+    started = _started(os.getpid())
+    if not started:
+        return float("inf")
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(started) / os.sysconf("SC_CLK_TCK")
+
+
+def pid_of(owner: str) -> int | None:
+    """The process id in an owner's name."""
+    pid = _parts(owner)[1]
+    return int(pid) if pid.isdigit() else None
+
+
+def _parts(owner: str) -> tuple[str, str, str]:
+    where, _, start = owner.rpartition("/")
+    machine_, _, pid = where.rpartition("/")
+    return machine_, pid, start
 
 
 def _started(pid: int) -> str:

@@ -17,7 +17,7 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.snapshots import load_state
 from fixloop.store.keys import shard_of
 from fixloop.store.memory_store import MemoryStore
-from fixloop.store.records import Snapshot
+from fixloop.store.records import Lane, Snapshot
 from tests.chaos.witness import Witness
 from tests.scenarios.stage import START
 
@@ -148,9 +148,10 @@ class Ground:
 
     def sweep(self) -> None:
         """One sweep: hints that were lost, leases that ran out, deadlines that are due."""
-        queues = {held.ticket.queue for held in self.found.tickets} if not self.broker else set()
+        waiting = {held.ticket.queue for held in self.found.tickets} if not self.broker else set()
+        empty = [Lane(queue, priority) for queue in sorted(waiting) for priority in (0, 3, 6, 9)]
         swept = self.store.sweep(
-            shard_of(self.workflow), owner="sweeper", horizon_seconds=0.0, empty_queues=sorted(queues)
+            shard_of(self.workflow), owner="sweeper", horizon_seconds=0.0, empty_lanes=empty
         )
         self.broker += [ticket.id for ticket in swept.hints]
         for due in swept.deadlines:

@@ -5,13 +5,15 @@ from typing import Any
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.store.keys import shard_of
-from fixloop.store.records import Claim, Commit, Committed, Swept
+from fixloop.store.records import Claim, Commit, Committed, Lane, Swept
 
-__all__ = ["FLOW", "ME", "QUEUE", "change", "claimed", "created", "sweep", "sweep_all", "ticket"]
+__all__ = ["FLOW", "LANES", "ME", "QUEUE", "change", "claimed", "created", "sweep", "sweep_all", "ticket"]
 
 FLOW = "0a1b2c3d-42-1"
 ME = "host boot 4026531836 17 99"
 QUEUE = "fixloop.test-runner"
+LANES = (Lane(QUEUE, 0), Lane(QUEUE, 3))
+"""Of tickets that were offered before, and of new ones."""
 
 
 def ticket(name: str, workflow: str = FLOW, **more: Any) -> Ticket:

@@ -6,7 +6,7 @@ import pytest
 
 from fixloop.store.contract import Store
 from fixloop.store.records import Committed
-from tests.contract.making import FLOW, ME, QUEUE, change, claimed, created, sweep, ticket
+from tests.contract.making import FLOW, LANES, ME, change, claimed, created, sweep, ticket
 from tests.contract.world import World
 
 
@@ -42,9 +42,9 @@ def test_a_held_ticket_is_neither_claimed_nor_hinted(store: Store, world: World)
     held(store)
 
     world.elapse(4.5)
-    assert sweep(store, empty_queues=[QUEUE]).hints == ()
+    assert sweep(store, empty_lanes=LANES).hints == ()
     world.elapse(4.5)
-    assert sweep(store, empty_queues=[QUEUE]).hints == ()
+    assert sweep(store, empty_lanes=LANES).hints == ()
 
     assert store.claim(ticket("a").id, ME, "t").status == "early"
     assert statuses(store) == {"a": "delayed", "b": "delayed"}
@@ -60,7 +60,7 @@ def test_what_was_held_is_offered_when_it_goes_on(store: Store, world: World) ->
     assert statuses(store) == {"a": "pending", "b": "pending"}
     sweep(store)
     world.elapse(1.5)
-    assert sorted(found.id for found in sweep(store, empty_queues=[QUEUE]).unheard) == [
+    assert sorted(found.id for found in sweep(store, empty_lanes=LANES).unheard) == [
         ticket("a").id,
         ticket("b").id,
     ]
@@ -157,7 +157,7 @@ def test_what_is_asked_for_while_held_waits_too(store: Store, world: World) -> N
     sweep(store)
     world.elapse(4)
 
-    swept = sweep(store, horizon_seconds=0, empty_queues=[QUEUE])
+    swept = sweep(store, horizon_seconds=0, empty_lanes=LANES)
     assert (swept.hints, swept.deadlines) == ((), ())
     assert store.claim(ticket("a").id, ME, "t").status == "early"
     let_go(store)

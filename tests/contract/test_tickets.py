@@ -4,7 +4,8 @@ import pytest
 
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.store.contract import Store
-from tests.contract.making import FLOW, ME, QUEUE, change, claimed, created, sweep, sweep_all, ticket
+from fixloop.store.records import Lane
+from tests.contract.making import FLOW, LANES, ME, QUEUE, change, claimed, created, sweep, sweep_all, ticket
 from tests.contract.world import World
 
 
@@ -93,7 +94,7 @@ def test_a_slow_holder_may_commit_after_its_lease_was_swept_if_nobody_claimed(
     sweep(store)
 
     assert store.commit(change(1, ticket=ticket("a").id, owner=ME, fence=claim.fence)).status == "ok"
-    assert sweep(store, empty_queues=[QUEUE]).hints == ()
+    assert sweep(store, empty_lanes=LANES).hints == ()
 
 
 @pytest.mark.proves("K40")
@@ -132,7 +133,7 @@ def test_a_delayed_ticket_is_neither_claimed_nor_hinted_early(store: Store, worl
 
     world.elapse(3)
     assert store.claim(ticket("a").id, ME, "t").status == "early"
-    assert sweep(store, empty_queues=[QUEUE]).hints == ()
+    assert sweep(store, empty_lanes=LANES).hints == ()
     world.elapse(2)
     swept = sweep(store)
 
@@ -196,13 +197,13 @@ def test_a_ticket_alone_in_an_empty_queue_is_hinted_again_after_a_second(store: 
     created(store, ticket("a"), ticket("b", queue="fixloop.fix"))
     sweep(store)
 
-    assert sweep(store, empty_queues=[QUEUE]).unheard == ()
+    assert sweep(store, empty_lanes=LANES).unheard == ()
     world.elapse(1.5)
-    assert sweep(store, empty_queues=["fixloop.f"]).unheard == ()
-    assert sweep(store, empty_queues=[QUEUE]).unheard == (ticket("a"),)
-    assert sweep(store, empty_queues=[QUEUE]).unheard == ()
+    assert sweep(store, empty_lanes=[Lane("fixloop.f", 3), Lane(QUEUE, 6)]).unheard == ()
+    assert sweep(store, empty_lanes=LANES).unheard == (ticket("a"),)
+    assert sweep(store, empty_lanes=LANES).unheard == ()
     world.elapse(1.5)
-    assert sweep(store, empty_queues=[QUEUE]).unheard == (ticket("a"),)
+    assert sweep(store, empty_lanes=LANES).unheard == (ticket("a"),)
 
 
 def test_age_alone_never_hints_again(store: Store, world: World) -> None:
@@ -268,11 +269,44 @@ def test_a_claim_or_renewal_that_cannot_be_told_from_another_is_refused(store: S
     assert [swept.hints for swept in sweep_all(store)] == [()] * 16
 
 
-def test_a_sweep_names_the_queues_where_tickets_wait(store: Store) -> None:
+def test_a_sweep_names_the_lanes_where_tickets_wait(store: Store) -> None:
     created(store, ticket("a"))
 
-    first, second = sweep(store).queues, sweep(store).queues
+    first, second = sweep(store).lanes, sweep(store).lanes
     claimed(store, "a")
 
-    assert (first, second) == ((QUEUE,), (QUEUE,))
-    assert sweep(store).queues == ()
+    assert (first, second) == ((Lane(QUEUE, 3),), (Lane(QUEUE, 3),))
+    assert sweep(store).lanes == ()
+
+
+@pytest.mark.proves("K40", "S30")
+@pytest.mark.parametrize("how", ["released", "lapsed", "overtaken"])
+def test_what_is_offered_again_is_not_behind_what_was_there_before(
+    store: Store, world: World, how: str
+) -> None:
+    created(store, *(ticket(f"t{number:02}") for number in range(30)))
+    if how == "overtaken":
+        for number in range(1, 11):
+            claimed(store, f"t{number:02}")
+    else:
+        claim = claimed(store, "t00")
+        if how == "released":
+            store.release(ticket("t00").id, ME, claim.fence)
+        world.elapse(9.5 if how == "lapsed" else 0.0)
+    sweep(store)
+    world.elapse(1.5)
+
+    assert sweep(store).lanes == (Lane(QUEUE, 0), Lane(QUEUE, 3))
+    assert sweep(store, empty_lanes=[Lane(QUEUE, 0)]).unheard == (ticket("t00"),)
+
+
+def test_what_was_delayed_is_offered_where_it_is_soon_heard(store: Store, world: World) -> None:
+    created(store, ticket("late", delay_seconds=1.0), *(ticket(f"t{number}") for number in range(9)))
+    sweep(store)
+    world.elapse(1.5)
+    assert len(sweep(store).ready) == 1
+    world.elapse(1.5)
+
+    found = sweep(store, empty_lanes=[Lane(QUEUE, 0)]).unheard
+
+    assert [each.id for each in found] == [ticket("late").id]

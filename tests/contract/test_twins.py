@@ -18,13 +18,14 @@ from hypothesis.stateful import (
 )
 
 from fixloop.store.contract import Store
-from fixloop.store.records import Claim, Committed, Retirement, Snapshot
+from fixloop.store.records import Claim, Committed, Lane, Retirement, Snapshot
 from tests.contract.making import QUEUE, change, sweep, ticket
 from tests.contract.world import MemoryWorld, RedisWorld, World
 
 # One feature, so that its workflows share a shard, one clock and one live entry.
 FLOWS = tuple(f"0a1b2c3d-42-{number}" for number in (1, 2))
 QUEUES = (QUEUE, "fixloop.fix")
+LANES = [Lane(queue, priority) for queue in QUEUES for priority in (0, 3)]
 
 # Real time passes between two calls of Redis, none in memory. So clocks go in steps of 4 s here, and what is waited for
 # is 1 to 3 s away from any of them: a second of drift changes no answer.
@@ -234,11 +235,11 @@ class Twins(RuleBasedStateMachine):
 
         self.both(ids)
 
-    @rule(seconds=STEPS, owner=owners, empty=st.lists(st.sampled_from(QUEUES), unique=True))
-    def pass_and_sweep(self, seconds: float, owner: str, empty: list[str]) -> None:
+    @rule(seconds=STEPS, owner=owners, empty=st.lists(st.sampled_from(LANES), unique=True))
+    def pass_and_sweep(self, seconds: float, owner: str, empty: list[Lane]) -> None:
         for world in self.worlds:
             world.elapse(seconds)
-        self.both(partial(swept, owner=owner, empty_queues=empty, horizon_seconds=HORIZON))
+        self.both(partial(swept, owner=owner, empty_lanes=empty, horizon_seconds=HORIZON))
 
     @rule()
     def be_away(self) -> None:

@@ -17,6 +17,7 @@ from fixloop.store.records import (
     Commit,
     Committed,
     Entry,
+    Lane,
     Removal,
     Renewal,
     Retired,
@@ -105,7 +106,7 @@ class Store(Protocol):
         owner: str,
         horizon_seconds: float = HORIZON_SECONDS,
         most_deadlines: int = MOST_PER_SWEEP,
-        empty_queues: Sequence[str] = (),
+        empty_lanes: Sequence[Lane] = (),
     ) -> Swept:
         """
         Keep one shard's clock running, and find what has to be done now (R6, K34).
@@ -113,7 +114,7 @@ class Store(Protocol):
         Args:
             horizon_seconds: deadlines due within it are handed out, each again 5 s after it was due.
             most_deadlines: so many at most, the earliest; the next sweep finds the others.
-            empty_queues: queues the broker has nothing in.
+            empty_lanes: those the broker has nothing in.
         """
         ...
 

@@ -5,6 +5,7 @@ from typing import Final
 __all__ = [
     "AWAY_AFTER",
     "DONE_KEPT",
+    "FIRST",
     "HORIZON_SECONDS",
     "LEASE_SECONDS",
     "MOST_PER_SWEEP",
@@ -30,7 +31,9 @@ SEND_AGAIN: Final = 5
 OVERTAKEN_BY: Final = 10
 """So many younger tickets of its queue were claimed: this one's hint was lost."""
 UNHEARD_AFTER: Final = 1
-"""Seconds a ticket may be pending although its queue is empty."""
+"""Seconds a ticket may be pending although its lane is empty."""
+FIRST: Final = 0
+"""The priority that is served before all others: of tickets that were offered before, whatever theirs is."""
 DONE_KEPT: Final = 16
 """Committed and withdrawn tickets a workflow remembers, for late and repeated answers."""
 
@@ -39,5 +42,6 @@ SCRIPT_LIMITS: Final = {
     "SEND_AGAIN": SEND_AGAIN,
     "OVERTAKEN_BY": OVERTAKEN_BY,
     "UNHEARD_AFTER": UNHEARD_AFTER,
+    "FIRST": FIRST,
     "DONE_KEPT": DONE_KEPT,
 }

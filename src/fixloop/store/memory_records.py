@@ -6,13 +6,14 @@ from typing import Final, Literal, NamedTuple
 
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
-from fixloop.store.limits import AWAY_AFTER, DONE_KEPT
-from fixloop.store.records import Held
+from fixloop.store.limits import AWAY_AFTER, DONE_KEPT, FIRST
+from fixloop.store.records import Held, Lane
 
 __all__ = ["Finished", "KeptShard", "KeptTicket", "KeptWorkflow"]
 
 
 FOR_EVER: Final = float("inf")
+NOWHERE: Final = Lane("", FIRST)
 
 
 @dataclass(slots=True)
@@ -23,6 +24,7 @@ class KeptTicket:
     kind: Literal["pending", "claimed", "delayed"]
     ready: float = 0.0
     """Not before, engine clock; for a delayed one."""
+    lane: Lane = NOWHERE
     number: int = 0
     """Its place in its lane, and since when it is there; for a pending one."""
     offered: float = 0.0
@@ -41,11 +43,6 @@ class KeptTicket:
     def hold_back(self) -> None:
         """Delayed for ever, until its workflow goes on."""
         self.kind, self.ready, self.token = "delayed", FOR_EVER, ""
-
-    @property
-    def lane(self) -> tuple[str, int]:
-        """Tickets of a lane are served in their order."""
-        return self.ticket.queue, self.ticket.priority
 
     def as_held(self) -> Held:
         """What a reader of the workflow sees."""
@@ -132,7 +129,7 @@ class KeptShard:
     sweeper: str = ""
     until: float = 0.0
     fence: int = 0
-    made: dict[tuple[str, int], int] = field(default_factory=dict)
+    made: dict[Lane, int] = field(default_factory=dict)
 
     def moment(self, at: datetime) -> Moment:
         """Both times, when the wall clock shows `at`."""
@@ -146,8 +143,9 @@ class KeptShard:
         self.fence += 1
         return self.fence
 
-    def offer(self, kept: KeptTicket, clock: float) -> None:
-        """Put a ticket at the end of its lane."""
+    def offer(self, kept: KeptTicket, clock: float, *, again: bool = False) -> None:
+        """Put a ticket at the end of its lane, or of the one that is served first."""
+        kept.lane = Lane(kept.ticket.queue, FIRST if again else kept.ticket.priority)
         self.made[kept.lane] = kept.number = self.made.get(kept.lane, 0) + 1
         kept.kind, kept.offered, kept.token, kept.ready = "pending", clock, "", 0.0
 

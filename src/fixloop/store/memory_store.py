@@ -31,6 +31,7 @@ from fixloop.store.records import (
     Commit,
     Committed,
     Entry,
+    Lane,
     Removal,
     Renewal,
     Retired,
@@ -166,7 +167,7 @@ class MemoryStore:
             if self._workflows[workflow].parked:
                 held.hold_back()
             else:
-                shard.offer(held, shard.moment(self._now()).clock)
+                shard.offer(held, shard.moment(self._now()).clock, again=True)
             held.fence, held.owner, held.limit = 0, "", ""
             held.deaths += poison
             return held.ticket
@@ -197,7 +198,7 @@ class MemoryStore:
         owner: str,
         horizon_seconds: float = HORIZON_SECONDS,
         most_deadlines: int = MOST_PER_SWEEP,
-        empty_queues: Sequence[str] = (),
+        empty_lanes: Sequence[Lane] = (),
     ) -> Swept:
         """See `Store`."""
         keys.shard_keys(shard)
@@ -208,12 +209,12 @@ class MemoryStore:
             if gap is None:
                 return Swept(False, now, kept.away)
             there = {name: flow for name, flow in self._workflows.items() if keys.shard_of(name) == shard}
-            lost = tuple(unheard(kept, there, now.clock, empty_queues))
-            queues = tuple(sorted({queue for queue, _ in kept.made}))
+            lost = tuple(unheard(kept, there, now.clock, empty_lanes))
+            lanes = tuple(sorted(kept.made))
             lapsed = tuple(lapsed_leases(kept, there, now.clock))
             ready = tuple(ended_delays(kept, there, now.clock))
             due = tuple(due_deadlines(there, now.clock, horizon_seconds, most_deadlines))
-            return Swept(True, now, kept.away, gap, due, lapsed, ready, lost, queues)
+            return Swept(True, now, kept.away, gap, due, lapsed, ready, lost, lanes)
 
     def history(self, workflow: str, start: int = 0) -> list[Entry]:
         """See `Store`."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.limits import MOST_PER_SWEEP, OVERTAKEN_BY, SEND_AGAIN, UNHEARD_AFTER
 from fixloop.store.memory_records import KeptShard, KeptTicket, KeptWorkflow
-from fixloop.store.records import Due
+from fixloop.store.records import Due, Lane
 
 __all__ = ["due_deadlines", "ended_delays", "lapsed_leases", "unheard"]
 
@@ -35,7 +35,7 @@ def lapsed_leases(shard: KeptShard, workflows: Workflows, clock: float) -> Itera
         if flow.parked:
             kept.hold_back()
             continue
-        shard.offer(kept, clock)
+        shard.offer(kept, clock, again=True)
         yield kept.ticket
 
 
@@ -43,25 +43,25 @@ def ended_delays(shard: KeptShard, workflows: Workflows, clock: float) -> Iterat
     """Delayed tickets that may be claimed now."""
     found = sorted(_of_kind(workflows, "delayed"), key=lambda kept: kept.ready)
     for kept in [kept for kept in found if kept.ready <= clock][:MOST_PER_SWEEP]:
-        shard.offer(kept, clock)
+        shard.offer(kept, clock, again=True)
         yield kept.ticket
 
 
 def unheard(
-    shard: KeptShard, workflows: Workflows, clock: float, empty_queues: Collection[str]
+    shard: KeptShard, workflows: Workflows, clock: float, empty_lanes: Collection[Lane]
 ) -> Iterator[Ticket]:
-    """Pending tickets that ten younger ones overtook, or that wait although their queue is empty."""
+    """Pending tickets that ten younger ones overtook, or that wait although their lane is empty."""
     pending = sorted(_of_kind(workflows, "pending"), key=lambda kept: (kept.lane, kept.number))
     lost: list[KeptTicket] = []
-    for lane, made in list(shard.made.items()):
+    for lane, made in sorted(shard.made.items(), key=lambda item: str(item[0])):
         waiting = [kept for kept in pending if kept.lane == lane]
         lost.extend(_overtaken(waiting, made))
         if not waiting:
             del shard.made[lane]
-    alone = (kept for kept in pending if kept.ticket.queue in empty_queues and kept not in lost)
+    alone = (kept for kept in pending if kept.lane in empty_lanes and kept not in lost)
     lost.extend(kept for kept in alone if kept.offered < clock - UNHEARD_AFTER)
     for kept in lost[:MOST_PER_SWEEP]:
-        shard.offer(kept, clock)
+        shard.offer(kept, clock, again=True)
         yield kept.ticket
 
 

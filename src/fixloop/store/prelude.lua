@@ -36,8 +36,9 @@ local function state_text(kind, fence, owner, limit, rest)
 end
 
 -- Lanes number their tickets, so that "ten younger ones are gone" can be told without looking at any but the oldest.
-local function offer(ticket, clock)
-  local lane = ticket.queue .. '|' .. ticket.priority
+-- What was offered before is in a lane that is served FIRST: at the end of its own it would wait for all the others.
+local function offer(ticket, clock, priority)
+  local lane = ticket.queue .. '|' .. (priority or ticket.priority)
   local number = redis.call('HINCRBY', SHARD, 'made:' .. lane, 1)
   local member = string.format('%s|%012d|%015d|%s', lane, number, clock * 1000, ticket.id)
   redis.call('ZADD', PENDING, 0, member)

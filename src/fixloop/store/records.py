@@ -7,7 +7,7 @@ made itself.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol.moment import Moment
@@ -22,6 +22,7 @@ __all__ = [
     "Due",
     "Entry",
     "Held",
+    "Lane",
     "Removal",
     "Renewal",
     "Retired",
@@ -210,6 +211,22 @@ class Entry:
     """Digest of its own stored bytes."""
 
 
+class Lane(NamedTuple):
+    """Where a ticket waits: its queue, and how urgent it is there (0 is served first)."""
+
+    queue: str
+    priority: int
+
+    def __str__(self) -> str:
+        return f"{self.queue}|{self.priority}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Lane":
+        """The lane that `str` wrote."""
+        queue, _, priority = text.rpartition("|")
+        return cls(queue, int(priority))
+
+
 @dataclass(frozen=True, slots=True)
 class Due:
     """A deadline that is due, or will be within the sweep's horizon."""
@@ -236,7 +253,7 @@ class Swept:
     """Their delay is over; nobody has hinted them before."""
     unheard: tuple[Ticket, ...] = ()
     """Their hint was probably lost."""
-    queues: tuple[str, ...] = ()
+    lanes: tuple[Lane, ...] = ()
     """Where tickets were waiting when it began: whether these are empty is worth knowing next time."""
 
     @property

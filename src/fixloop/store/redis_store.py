@@ -34,6 +34,7 @@ from fixloop.store.records import (
     Commit,
     Committed,
     Entry,
+    Lane,
     Removal,
     Renewal,
     Retired,
@@ -156,14 +157,19 @@ class RedisStore:
         owner: str,
         horizon_seconds: float = HORIZON_SECONDS,
         most_deadlines: int = MOST_PER_SWEEP,
-        empty_queues: Sequence[str] = (),
+        empty_lanes: Sequence[Lane] = (),
     ) -> Swept:
         """See `Store`."""
         limits = (SHARD_LEASE_SECONDS, horizon_seconds, MOST_PER_SWEEP, most_deadlines)
         reply = self._connection.run(
             "sweep",
             keys.shard_keys(shard),
-            (owner, *limits, keys.workflow_key_prefix(shard), json.dumps(list(empty_queues))),
+            (
+                owner,
+                *limits,
+                keys.workflow_key_prefix(shard),
+                json.dumps([str(lane) for lane in empty_lanes]),
+            ),
         )
         return replies.swept(reply)
 

@@ -20,7 +20,7 @@ end
 if found[3] then
   hold_back(WORKFLOW, id, {kind = 'c', fence = 0, owner = '', limit = ''})
 else
-  local member = offer(cjson.decode(found[2]), (read_clock()))
+  local member = offer(cjson.decode(found[2]), (read_clock()), FIRST)
   redis.call('HSET', WORKFLOW, 's:' .. id, state_text('p', 0, '', '', member))
 end
 if poison == '1' then redis.call('HINCRBY', WORKFLOW, 'n:' .. id, 1) end

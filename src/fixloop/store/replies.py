@@ -10,7 +10,18 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.entries import digest_of, inflate
 from fixloop.store.keys import feature_of, issue_of, workflow_id
-from fixloop.store.records import Claim, Commit, Committed, Due, Held, Retired, Retirement, Snapshot, Swept
+from fixloop.store.records import (
+    Claim,
+    Commit,
+    Committed,
+    Due,
+    Held,
+    Lane,
+    Retired,
+    Retirement,
+    Snapshot,
+    Swept,
+)
 
 __all__ = [
     "change_text",
@@ -155,7 +166,7 @@ def swept(reply: Sequence[Any]) -> Swept:
         tuple(map(ticket, lapsed)),
         tuple(map(ticket, ready)),
         tuple(map(ticket, unheard)),
-        tuple(sorted({lane.decode().rpartition("|")[0] for lane in lanes})),
+        tuple(sorted(Lane.parse(lane.decode()) for lane in lanes)),
     )
 
 

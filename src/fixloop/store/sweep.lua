@@ -2,7 +2,7 @@
 -- One sweeper at a time has a shard. At most `most` of each kind a call; the work is in proportion to what is found.
 
 local owner, lease, horizon, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local most_deadlines, prefix, empty_queues = tonumber(ARGV[5]), ARGV[6], cjson.decode(ARGV[7])
+local most_deadlines, prefix, empty_lanes = tonumber(ARGV[5]), ARGV[6], cjson.decode(ARGV[7])
 
 local clock, wall, away, turned, swept = read_clock()
 local shard = as_table(redis.call('HGETALL', SHARD))
@@ -47,7 +47,7 @@ local function offer_again(id, state, found)
     return
   end
   local text = redis.call('HGET', key, 't:' .. id)
-  local member = offer(cjson.decode(text), clock)
+  local member = offer(cjson.decode(text), clock, FIRST)
   redis.call('HSET', key, 's:' .. id, state_text('p', state.fence, state.owner, state.limit, member))
   found[#found + 1] = text
 end
@@ -83,16 +83,21 @@ local function ended_delays()
   return found
 end
 
-local function hint_again(member, id, found)
-  redis.call('ZREM', PENDING, member)
-  local state = state_of(id)
-  if state then offer_again(id, state, found) end
+-- In two steps: what is offered again changes the lane that is served first, which has to be judged as it was.
+local function hint_again(lost)
+  local found = {}
+  for _, each in ipairs(lost) do
+    redis.call('ZREM', PENDING, each.member)
+    local state = state_of(each.id)
+    if state then offer_again(each.id, state, found) end
+  end
+  return found
 end
 
 local lanes = {}
 
 -- Of the tickets made after this one, those that are no longer pending were claimed: numbers in a lane have no gaps.
-local function overtaken(lane, made, found)
+local function overtaken(lane, made, lost)
   local first, last = '[' .. lane .. '|', '[' .. lane .. '|~'
   local count = redis.call('ZLEXCOUNT', PENDING, first, last)
   if count == 0 then
@@ -100,29 +105,30 @@ local function overtaken(lane, made, found)
     return
   end
   lanes[#lanes + 1] = lane
-  for place, member in ipairs(redis.call('ZRANGEBYLEX', PENDING, first, last, 'LIMIT', 0, most - #found)) do
+  for place, member in ipairs(redis.call('ZRANGEBYLEX', PENDING, first, last, 'LIMIT', 0, most - #lost)) do
     local number, id = string.match(member, '^(%d+)|%d+|(.*)$', #lane + 2)
     if made - tonumber(number) - (count - place) < OVERTAKEN_BY then return end
-    hint_again(member, id, found)
+    lost[#lost + 1] = {member = member, id = id}
+    lost[id] = true
   end
 end
 
-local function alone_in_empty_queue(queue, found)
-  local first, last = '[' .. queue .. '|', '[' .. queue .. '|~'
+local function alone_in_empty_lane(lane, lost)
+  local first, last = '[' .. lane .. '|', '[' .. lane .. '|~'
   for _, member in ipairs(redis.call('ZRANGEBYLEX', PENDING, first, last, 'LIMIT', 0, most)) do
-    local at, id = string.match(member, '^%d|%d+|(%d+)|(.*)$', #queue + 2)
-    if #found < most and tonumber(at) < (clock - UNHEARD_AFTER) * 1000 then hint_again(member, id, found) end
+    local at, id = string.match(member, '^%d+|(%d+)|(.*)$', #lane + 2)
+    local is_old = tonumber(at) < (clock - UNHEARD_AFTER) * 1000
+    if #lost < most and is_old and not lost[id] then lost[#lost + 1] = {member = member, id = id} end
   end
 end
 
 local function unheard()
-  local found = {}
-  for name, made in pairs(shard) do
-    local lane = string.match(name, '^made:(.*)$')
-    if lane then overtaken(lane, tonumber(made), found) end
-  end
-  for _, queue in ipairs(empty_queues) do alone_in_empty_queue(queue, found) end
-  return found
+  local lost, names = {}, {}
+  for name in pairs(shard) do names[#names + 1] = string.match(name, '^made:(.*)$') end
+  table.sort(names)
+  for _, lane in ipairs(names) do overtaken(lane, tonumber(shard['made:' .. lane]), lost) end
+  for _, lane in ipairs(empty_lanes) do alone_in_empty_lane(lane, lost) end
+  return hint_again(lost)
 end
 
 -- Lanes first: their numbers were read before anything here became pending. Deadlines last: the limit of a ticket whose

@@ -1,0 +1,50 @@
+"""What the scripts here share: what began when, percentiles, and lines that say whether a limit is met."""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Begun", "Report", "begun", "percentile"]
+
+
+class Begun(NamedTuple):
+    """One time that a step was begun: as the scripted crew wrote it."""
+
+    ticket: str
+    fence: int
+    step: str
+    pid: int
+    at: float
+    """Of the clock that all processes of this machine share."""
+
+
+def begun(path: Path) -> Iterator[Begun]:
+    """Every time so far, in order."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    for ticket, fence, step, _tree, pid, at in map(str.split, lines):
+        yield Begun(ticket, int(fence), step, int(pid), float(at))
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest of `values` that so many of a hundred do not exceed."""
+    return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
+
+
+class Report:
+    """Figures with their limits; `code` is 1 when one was not met."""
+
+    def __init__(self) -> None:
+        self.code = 0
+
+    def at_most(self, what: str, value: float, limit: float, unit: str = " s") -> None:
+        """A figure that may not be larger."""
+        self._say(what, f"{value:.2f}{unit} (limit {limit:g}{unit})", value <= limit)
+
+    def exactly(self, what: str, value: object, wanted: object) -> None:
+        """A figure that has to be this one."""
+        self._say(what, f"{value} (has to be {wanted})", value == wanted)
+
+    def _say(self, what: str, figure: str, is_met: bool) -> None:
+        self.code = self.code if is_met else 1
+        print(f"{'ok  ' if is_met else 'MISS'} {what}: {figure}", flush=True)
