@@ -10,6 +10,7 @@ from uuid import UUID
 
 from fixloop.engine import Applied, Engine, Holding, hold
 from fixloop.errors import UsageError
+from fixloop.hints import PRIORITY_STEPS
 from fixloop.protocol import events as ev
 from fixloop.protocol.outcome import NotDue, Unexpected
 from fixloop.protocol.state import State
@@ -149,7 +150,7 @@ class Ground:
     def sweep(self) -> None:
         """One sweep: hints that were lost, leases that ran out, deadlines that are due."""
         waiting = {held.ticket.queue for held in self.found.tickets} if not self.broker else set()
-        empty = [Lane(queue, priority) for queue in sorted(waiting) for priority in (0, 3, 6, 9)]
+        empty = [Lane(queue, priority) for queue in sorted(waiting) for priority in PRIORITY_STEPS]
         swept = self.store.sweep(
             shard_of(self.workflow), owner="sweeper", horizon_seconds=0.0, empty_lanes=empty
         )

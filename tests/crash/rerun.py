@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from fixloop.commands.replaying import audit
 from fixloop.engine import Engine, Holding, hold
+from fixloop.hints import PRIORITY_STEPS
 from fixloop.protocol import events as ev
 from fixloop.protocol.state import Limits, State
 from fixloop.protocol.ticket import Ticket
@@ -24,7 +25,7 @@ from fixloop.snapshots import load_state
 from fixloop.store.keys import shard_of
 from fixloop.store.limits import LEASE_SECONDS, SEND_AGAIN
 from fixloop.store.memory_store import MemoryStore
-from fixloop.store.records import Snapshot
+from fixloop.store.records import Lane, Snapshot
 from fixloop.testing import ScriptedCrew
 from tests.scenarios.stage import START
 
@@ -254,10 +255,9 @@ class Rerun:
         self._sweep()
 
     def _sweep(self) -> None:
-        queues = sorted({held.ticket.queue for held in self._found().tickets}) if not self._broker else []
-        swept = self.store.sweep(
-            shard_of(WORKFLOW), owner="sweeper", horizon_seconds=0.0, empty_queues=queues
-        )
+        waiting = {held.ticket.queue for held in self._found().tickets} if not self._broker else set()
+        empty = [Lane(queue, step) for queue in sorted(waiting) for step in PRIORITY_STEPS]
+        swept = self.store.sweep(shard_of(WORKFLOW), owner="sweeper", horizon_seconds=0.0, empty_lanes=empty)
         self._broker += [ticket.id for ticket in swept.hints]
         for due in swept.deadlines:
             # Whoever dies over it acted on it or did not; in that case it is handed out once more.

@@ -60,6 +60,21 @@ def test_a_step_whose_process_is_killed_goes_on_within_three_seconds(deployment:
 
 
 @pytest.mark.proves("S30", "K40")
+def test_a_killed_step_is_not_behind_all_that_waits(deployment: Deployment) -> None:
+    others = [deployment.begin("-~0.05") for _ in range(30)]
+    started = deployment.begin("a~0.5 -")
+    more = [deployment.begin("-~0.05") for _ in range(30)]
+    pid = deployment.owner_pid(started.workflow)
+    before = len(deployment.executions())
+
+    os.kill(pid, signal.SIGKILL)
+
+    deployment.until(lambda: len(deployment.executions(f"{started.workflow}.")) == 2)
+    assert len(deployment.executions()) - before < 25, "it waited for the others"
+    unharmed(deployment, started, *others[::15], *more[::15])
+
+
+@pytest.mark.proves("S30", "K40")
 def test_work_processes_are_killed_again_and_again(deployment: Deployment) -> None:
     started = batch(deployment)
 

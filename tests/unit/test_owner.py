@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from fixloop.owner import identity, is_dead_here, machine
+from fixloop.owner import age_seconds, identity, is_dead_here, machine, pid_of
 
 
 def test_this_process_lives() -> None:
@@ -36,3 +36,14 @@ def test_of_an_owner_elsewhere_nothing_can_be_told(owner: str) -> None:
 
 def test_a_pid_that_came_back_is_another_process() -> None:
     assert is_dead_here(f"{machine()}/{os.getpid()}/1")
+
+
+def test_an_owner_names_its_process() -> None:
+    assert pid_of(identity()) == os.getpid()
+    assert (pid_of(""), pid_of("nobody"), pid_of(f"{machine()}/x/1")) == (None, None, None)
+
+
+def test_a_process_knows_its_age() -> None:
+    first = age_seconds()
+
+    assert 0.0 < first <= age_seconds() < 24 * 3600.0
