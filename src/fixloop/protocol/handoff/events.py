@@ -1,0 +1,230 @@
+"""What can happen to a handoff workflow. The only input of a decision; all of it is data."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fixloop.protocol.handoff.returns import Returned
+from fixloop.protocol.handoff.routes import ORCHESTRATOR, USER, Kind, Priority
+from fixloop.protocol.handoff.state import Limits
+
+__all__ = [
+    "AgentActivated",
+    "AgentEscalated",
+    "AgentFailed",
+    "AgentReturned",
+    "Answered",
+    "Cancelled",
+    "Continued",
+    "DeadlineReached",
+    "DecisionMade",
+    "Event",
+    "EventRefused",
+    "HandoffAccepted",
+    "HandoffRejected",
+    "HandoffSent",
+    "HandoffsStarted",
+    "Heartbeat",
+    "LockAcquired",
+    "LockExtended",
+    "LockReleased",
+    "Paused",
+    "StateWritten",
+]
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    sender: str = ORCHESTRATOR
+
+
+class HandoffsStarted(_Event):
+    """Somebody wants a workflow (D53)."""
+
+    kind: Literal["handoffs-started"] = "handoffs-started"
+    workflow: str
+    project: str = ""
+    issue: int
+    name: str
+    type: Kind = Kind.FEATURE
+    priority: Priority = Priority.HIGH
+    commands: dict[str, str] = {}
+    """What runs an agent, by name; one without is somebody outside."""
+    max_iterations: int = 5
+    limits: Limits = Limits()
+    queue: str = ""
+
+
+class AgentActivated(_Event):
+    """An agent begins: it reads the state and accepts what waits for it (D32, D33)."""
+
+    kind: Literal["agent-activated"] = "agent-activated"
+    agent: str
+
+
+class HandoffAccepted(_Event):
+    """An agent takes a handoff (D17, D18). `sender` is who."""
+
+    kind: Literal["handoff-accepted"] = "handoff-accepted"
+    message_id: str
+
+
+class HandoffRejected(_Event):
+    """An agent will not do what a handoff asks (G9)."""
+
+    kind: Literal["handoff-rejected"] = "handoff-rejected"
+    message_id: str
+    reason: Annotated[str, Field(min_length=1)]
+
+
+class HandoffSent(_Event):
+    """An agent passes something on by itself (D12)."""
+
+    kind: Literal["handoff-sent"] = "handoff-sent"
+    to: str
+    type: str
+    payload: dict[str, Any] = {}
+
+
+class AgentReturned(_Event):
+    """An agent's result (D54). `sender` is the agent."""
+
+    kind: Literal["agent-returned"] = "agent-returned"
+    result: Returned
+    artifacts: tuple[str, ...] = ()
+
+
+class AgentFailed(_Event):
+    """An agent ended in an error (D37, D38)."""
+
+    kind: Literal["agent-failed"] = "agent-failed"
+    agent: str
+    reason: str
+    fatal: bool = False
+    artifacts: tuple[str, ...] = ()
+
+
+class AgentEscalated(_Event):
+    """An agent needs a person (D41). `sender` is the agent."""
+
+    kind: Literal["agent-escalated"] = "agent-escalated"
+    reason: Annotated[str, Field(min_length=1)]
+    details: str
+    options: tuple[str, ...] = ()
+    context: str = ""
+    blocking: bool = True
+
+
+class Answered(_Event):
+    """A person's answer to a question (D43)."""
+
+    kind: Literal["answered"] = "answered"
+    sender: str = USER
+    question: str = ""
+    """Its id; empty: the one that is open longest."""
+    answer: str
+
+
+class DecisionMade(_Event):
+    """A person's decision on what retries or reviews could not settle (K20)."""
+
+    kind: Literal["decision-made"] = "decision-made"
+    sender: str = USER
+    decision: Literal["manual-fix", "skip", "abort", "extend"]
+    text: str = ""
+    iterations: int = 3
+
+
+class LockAcquired(_Event):
+    """An agent wants a resource for itself (D24, D26). `sender` is who."""
+
+    kind: Literal["lock-acquired"] = "lock-acquired"
+    resource: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class LockReleased(_Event):
+    """An agent gives a resource back (D27)."""
+
+    kind: Literal["lock-released"] = "lock-released"
+    resource: str
+    token: int | None = None
+
+
+class LockExtended(_Event):
+    """An agent needs a resource for longer (G18)."""
+
+    kind: Literal["lock-extended"] = "lock-extended"
+    resource: str
+    token: int | None = None
+
+
+class Heartbeat(_Event):
+    """An agent is still at it (D34, G18)."""
+
+    kind: Literal["heartbeat"] = "heartbeat"
+
+
+class StateWritten(_Event):
+    """An agent writes into the shared state (D19, D45, D46)."""
+
+    kind: Literal["state-written"] = "state-written"
+    field: Annotated[str, Field(min_length=1, max_length=200)]
+    value: Any
+    seen: int = 0
+    """How often the field had been written when the agent read it."""
+
+
+class DeadlineReached(_Event):
+    kind: Literal["deadline-reached"] = "deadline-reached"
+    name: str
+    due: float
+
+
+class Cancelled(_Event):
+    kind: Literal["cancelled"] = "cancelled"
+    sender: str = USER
+    reason: str = ""
+
+
+class Paused(_Event):
+    kind: Literal["paused"] = "paused"
+    sender: str = USER
+    reason: str = ""
+
+
+class Continued(_Event):
+    kind: Literal["continued"] = "continued"
+    sender: str = USER
+
+
+class EventRefused(_Event):
+    """Something that was not allowed was tried; kept for the log and nothing else."""
+
+    kind: Literal["event-refused"] = "event-refused"
+    refused: str
+    reason: str
+
+
+Event = (
+    HandoffsStarted
+    | AgentActivated
+    | HandoffAccepted
+    | HandoffRejected
+    | HandoffSent
+    | AgentReturned
+    | AgentFailed
+    | AgentEscalated
+    | Answered
+    | DecisionMade
+    | LockAcquired
+    | LockReleased
+    | LockExtended
+    | Heartbeat
+    | StateWritten
+    | DeadlineReached
+    | Cancelled
+    | Paused
+    | Continued
+    | EventRefused
+)

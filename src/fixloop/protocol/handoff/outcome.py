@@ -1,0 +1,218 @@
+"""What a decision about a handoff workflow comes to, and the draft it is written on."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.errors import RefusedError
+from fixloop.protocol.handoff import records as rec
+from fixloop.protocol.handoff.routes import HandoffStatus, check_move, check_route
+from fixloop.protocol.handoff.state import Agent, Handoffs
+from fixloop.protocol.ids import message_uid
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.ticket import Ticket
+
+__all__ = ["Draft", "NotDue", "Outcome", "Refused", "Repeated", "Said", "work_id"]
+
+
+class Refused(RefusedError):
+    """The event does not fit the state; nothing was changed."""
+
+
+class Repeated(Refused):
+    """It happened already; a repetition is nothing (R8)."""
+
+
+class NotDue(Refused):
+    """A timer came too early; it will come again."""
+
+
+class Said(BaseModel):
+    """One line of the log: a message, or a handoff's move."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    message: rec.Message
+
+
+class Outcome(BaseModel):
+    """The next state and what follows from it, committed in one piece."""
+
+    model_config = ConfigDict(frozen=True)
+
+    state: Handoffs
+    messages: tuple[Said, ...] = ()
+    steps: tuple[Ticket, ...] = ()
+    dropped: tuple[str, ...] = ()
+    deadlines: dict[str, float] = {}
+    cleared_deadlines: tuple[str, ...] = ()
+    withdraws_tickets: bool = False
+    notes: tuple[str, ...] = ()
+    """The audit log's part of what happened: takeovers, rejections, conflicts (G21)."""
+    holds: bool | None = None
+    stood_seconds: float = 0.0
+    answer: str = ""
+    """What the bringer of the event is told: `granted`, `forced`, `pending`, `lost` … (K10)."""
+
+
+class Draft:
+    """An outcome in the making: each method keeps state, messages and tickets in step."""
+
+    def __init__(self, state: Handoffs, now: Moment) -> None:
+        self.at = max(state.last_at, now.at)
+        self.clock = now.clock
+        self.state = state.with_(last_at=self.at)
+        self.answer = ""
+        self._messages: list[Said] = []
+        self._steps: list[Ticket] = []
+        self._dropped: list[str] = []
+        self._cleared: list[str] = []
+        self._notes: list[str] = []
+        self._deadlines: dict[str, float] = {}
+        self._withdraws = False
+        self._holds: bool | None = None
+        self._stood = 0.0
+
+    def outcome(self) -> Outcome:
+        """The finished outcome."""
+        return Outcome(
+            state=self.state,
+            messages=tuple(self._messages),
+            steps=tuple(self._steps),
+            dropped=tuple(self._dropped),
+            deadlines=self._deadlines,
+            cleared_deadlines=tuple(self._cleared),
+            withdraws_tickets=self._withdraws,
+            notes=tuple(self._notes),
+            holds=self._holds,
+            stood_seconds=self._stood,
+            answer=self.answer,
+        )
+
+    def update(self, **changes: Any) -> None:
+        """Change fields of the workflow."""
+        self.state = self.state.with_(**changes)
+
+    def agent(self, name: str, **changes: Any) -> Agent:
+        """Change an agent; returns it as it is now."""
+        after = self.state.agent(name).with_(**changes)
+        self.update(agents=tuple(after if agent.name == name else agent for agent in self.state.agents))
+        return after
+
+    def note(self, text: str) -> None:
+        """Something for the audit log that is none of the six events (G21)."""
+        self._notes.append(text)
+
+    def record(self, event: rec.EventName, agent: str, detail: str = "") -> None:
+        """One of the six events, once for each occurrence (D48, D49)."""
+        made = rec.EventRecord(
+            event=event,
+            agent=agent,
+            timestamp=self.at,
+            workflow=self.state.kind,
+            spec=self.state.spec,
+            detail=detail,
+        )
+        self.update(events=(*self.state.events, made))
+
+    def send(
+        self, kind: str, sender: str, recipient: str, payload: Mapping[str, Any] | None = None
+    ) -> rec.Message:
+        """
+        Say one message; a handoff is kept, pending (D4, G20).
+
+        Raises:
+            ForbiddenRoute: these two may not say this to each other (D12).
+        """
+        checked = check_route(kind, sender, recipient)
+        sequence = self.state.sequence + 1
+        message = rec.Message(
+            message_id=message_uid(self.state.workflow, sequence),
+            timestamp=self.at,
+            sender=sender,
+            recipient=recipient,
+            type=checked,
+            priority=self.state.priority,
+            payload=dict(payload or {}),
+            context=rec.Context(
+                workflow=self.state.kind, spec=self.state.spec, iteration=self.state.iteration
+            ),
+        )
+        self.update(sequence=sequence, lines=self.state.lines + 1)
+        self._messages.append(Said(number=self.state.lines, message=message))
+        if checked.is_handoff:
+            self.update(messages=(*self.state.messages, message))
+            self.record("handoff_created", sender, message.message_id)
+        return message
+
+    def move(self, message: rec.Message, after: HandoffStatus, reason: str = "") -> None:
+        """Give a handoff its next status, or refuse (D16)."""
+        check_move(message.status, after)
+        new = message.model_copy(update={"status": after, "reason": reason})
+        kept = tuple(new if m.message_id == message.message_id else m for m in self.state.messages)
+        self.update(messages=kept)
+
+    def ask(self, name: str, *, delay_seconds: float = 0.0) -> None:
+        """Ask an agent for one run: a ticket for its command, the task's clock for somebody outside (G15)."""
+        agent = self.agent(name, asked=True)
+        limit = self.state.limits.lease_seconds
+        if not agent.command:
+            self.set_deadline(f"run/{name}", self.clock + limit)
+            return
+        self._steps.append(
+            Ticket(
+                id=work_id(self.state, agent),
+                workflow=self.state.workflow,
+                step="work",
+                queue=self.state.queue or "fixloop.handoff",
+                priority=self.state.priority.broker,
+                specialist=name,
+                iteration=self.state.iteration,
+                attempt=agent.attempt,
+                delay_seconds=delay_seconds,
+                limit_name=f"run/{name}",
+                limit_seconds=limit,
+            )
+        )
+
+    def drop(self, name: str) -> None:
+        """What an agent was asked for is void."""
+        agent = self.state.agent(name)
+        if agent.asked and agent.command:
+            self._dropped.append(work_id(self.state, agent))
+        self.clear_deadline(f"run/{name}")
+        self.agent(name, asked=False)
+
+    def set_deadline(self, name: str, due: float) -> None:
+        """Have `DeadlineReached(name)` at `due` engine seconds."""
+        self._deadlines[name] = due
+
+    def clear_deadline(self, name: str) -> None:
+        """It no longer matters."""
+        self._deadlines.pop(name, None)
+        self._cleared.append(name)
+
+    def hold(self) -> None:
+        """Nothing begins from now on, and no deadline falls due."""
+        self._holds = True
+
+    def release(self, stood_seconds: float) -> None:
+        """What was held goes on; its deadlines are later by as much as they stood."""
+        self._holds, self._stood = False, stood_seconds
+
+    def end(self, status: str, outcome: str) -> None:
+        """The workflow is over: nothing is left to do or to wait for."""
+        self._withdraws = True
+        self._steps.clear()
+        self._deadlines.clear()
+        agents = tuple(agent.with_(asked=False) for agent in self.state.agents)
+        self.update(
+            status=status, outcome=outcome, ended_at=self.at, agents=agents, questions=(), current_agent=""
+        )
+
+
+def work_id(state: Handoffs, agent: Agent) -> str:
+    """The ticket of an agent's present activation and attempt."""
+    return f"{state.workflow}.{agent.name}.{agent.activations}.{agent.attempt}"

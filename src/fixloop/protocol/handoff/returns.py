@@ -1,0 +1,100 @@
+"""What an agent returns to the orchestrator: read and held against its contract (D54, D56, U15)."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.errors import RefusedError
+
+__all__ = ["STATUSES", "InvalidReturn", "Returned", "check_return", "read_return"]
+
+STATUSES: Final = {
+    "planner": ("completed",),
+    "builder": ("completed",),
+    "reviewer": ("needs_fixes", "approved"),
+    "fixer": ("fixes_applied",),
+}
+_NEEDED: Final = {("planner", "completed"): "spec", ("builder", "completed"): "commit"}
+MOST_CHARACTERS: Final = 256 * 1024
+MOST_BEGINNINGS: Final = 500
+_BEGIN: Final = re.compile(r"^[^{\n]{0,80}(\{)", re.MULTILINE)
+
+
+class InvalidReturn(RefusedError):
+    """An agent's result does not fit its contract."""
+
+
+class Returned(BaseModel):
+    """One agent's result."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    status: str
+    spec: str = ""
+    commit: str = ""
+    issues: int | tuple[Any, ...] = 0
+    """How many, or each with its facts."""
+
+    @property
+    def issue_count(self) -> int:
+        return self.issues if isinstance(self.issues, int) else len(self.issues)
+
+    @property
+    def further(self) -> dict[str, Any]:
+        """What else was returned: `files_changed`, `tests_added`, `issues_fixed`, `commits` … (U15)."""
+        return dict(self.model_extra or {})
+
+
+def check_return(agent: str, result: Returned) -> None:
+    """
+    Refuse a result that this agent cannot have (D56).
+
+    Raises:
+        InvalidReturn: naming status or what is missing.
+    """
+    allowed = STATUSES[agent]
+    if result.status not in allowed:
+        raise InvalidReturn(f"{agent} returned status {result.status!r}; it returns {' or '.join(allowed)}")
+    needed = _NEEDED.get((agent, result.status))
+    if needed and not getattr(result, needed).strip():
+        raise InvalidReturn(f"{agent} returned no {needed}; with status {result.status} that is needed")
+    if result.status == "needs_fixes" and result.issue_count < 1:
+        raise InvalidReturn("reviewer returned needs_fixes without an issue; name at least one, or approve")
+    if result.status == "approved" and result.issue_count:
+        raise InvalidReturn(
+            f"reviewer approved with {result.issue_count} issues; approve none or ask for fixes"
+        )
+    if needed == "spec" and (result.spec.startswith("/") or ".." in result.spec.split("/")):
+        raise InvalidReturn(f"planner returned spec {result.spec!r}, which lies outside the repository")
+
+
+def read_return(text: str) -> dict[str, Any]:
+    """
+    The last JSON object with a `status` that an agent printed.
+
+    Raises:
+        InvalidReturn: there is none.
+    """
+    found = [value for value in _objects(text[-MOST_CHARACTERS:]) if isinstance(value.get("status"), str)]
+    if not found:
+        raise InvalidReturn(
+            'the answer has no result; it ends with a JSON object such as {"status": "completed"}'
+        )
+    return found[-1]
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """The outermost objects that begin near the start of a line; few enough that no text makes this slow."""
+    decoder, end = json.JSONDecoder(), 0
+    for found in list(_BEGIN.finditer(text))[-MOST_BEGINNINGS:]:
+        if found.start(1) < end:
+            continue
+        try:
+            value, end = decoder.raw_decode(text, found.start(1))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            yield value

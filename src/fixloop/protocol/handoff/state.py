@@ -1,0 +1,134 @@
+"""The state of one handoff workflow: everything a decision may depend on (D20-D23, D36, K10)."""
+
+from datetime import datetime
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.errors import RefusedError
+from fixloop.protocol.handoff import records as rec
+from fixloop.protocol.handoff.routes import AGENTS, HandoffStatus, Kind, Priority
+
+__all__ = ["Agent", "Handoffs", "Limits"]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    def with_(self, **changes: Any) -> Self:
+        """The same with some fields changed."""
+        return self.model_copy(update=changes)
+
+
+class Limits(_Value):
+    """What may be set (D25, D37, G11, G15, G18, G19)."""
+
+    lease_seconds: float = 1800.0
+    """Of a lock, and of an agent's task."""
+    attempts: int = 3
+    base_seconds: float = 2.0
+    cap_seconds: float = 60.0
+
+    def backoff_seconds(self, attempt: int) -> float:
+        """How long to wait after `attempt` failed (D37)."""
+        return float(min(self.cap_seconds, self.base_seconds * 2 ** (attempt - 1)))
+
+
+class Agent(_Value):
+    """One agent (D20, D21)."""
+
+    name: str
+    command: str = ""
+    """What runs it; empty: somebody outside does."""
+    status: str = "idle"
+    """`idle`, `active`, `completed`."""
+    last_active: datetime | None = None
+    handoff: str = ""
+    """The handoff it has accepted and not completed (D36)."""
+    asked: bool = False
+    activations: int = 0
+    attempt: int = 1
+    started: bool = False
+    """Its start was told, for this activation (D49)."""
+    answer: str = ""
+    """What a person answered to its question, for its next run (D43)."""
+
+
+class Handoffs(_Value):
+    """One handoff workflow."""
+
+    profile: str = "handoff"
+    schema_version: int = 1
+    workflow: str
+    project: str = ""
+    issue: int
+    name: str
+    kind: Kind = Kind.FEATURE
+    spec: str = ""
+    priority: Priority = Priority.HIGH
+    status: str = "running"
+    """`running`, `paused`, `completed`, `failed`."""
+    started_at: datetime
+    last_at: datetime
+    ended_at: datetime | None = None
+    outcome: str = ""
+    iteration: int = 1
+    max_iterations: int = 5
+    current_agent: str = ""
+    agents: tuple[Agent, ...]
+    messages: tuple[rec.Message, ...] = ()
+    """Every handoff with its present status, in the order they were created (D14-D16)."""
+    locks: dict[str, rec.Lock] = {}
+    takeovers: tuple[rec.Takeover, ...] = ()
+    tokens: int = 0
+    events: tuple[rec.EventRecord, ...] = ()
+    questions: tuple[rec.Question, ...] = ()
+    held_writes: tuple[rec.HeldWrite, ...] = ()
+    metadata: dict[str, Any] = {}
+    """What agents wrote beside the fields of the protocol (D45)."""
+    written: dict[str, int] = {}
+    """How often each of these was written: what a writer has to have seen."""
+    commit: str = ""
+    remaining_issues: tuple[str, ...] = ()
+    paused_clock: float | None = None
+    limits: Limits = Limits()
+    queue: str = ""
+    lines: int = 0
+    sequence: int = 0
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ("completed", "failed")
+
+    def agent(self, name: str) -> Agent:
+        """
+        One agent.
+
+        Raises:
+            RefusedError: it takes no part.
+        """
+        for found in self.agents:
+            if found.name == name:
+                return found
+        raise RefusedError(f"{name!r} is no agent of a handoff workflow; there are {', '.join(AGENTS)}")
+
+    def message(self, message_id: str) -> rec.Message:
+        """
+        One handoff.
+
+        Raises:
+            RefusedError: there is none with this id.
+        """
+        for found in self.messages:
+            if found.message_id == message_id.removeprefix("handoff-"):
+                return found
+        raise RefusedError(f"there is no handoff {message_id} in workflow {self.workflow}")
+
+    def pending_for(self, name: str) -> rec.Message | None:
+        """The oldest handoff that waits for this agent (D32)."""
+        waiting = (m for m in self.messages if m.recipient == name and m.status is HandoffStatus.PENDING)
+        return next(waiting, None)
+
+    def blocking(self) -> rec.Question | None:
+        """The question that the whole workflow waits for (D42)."""
+        return next((question for question in self.questions if question.blocking), None)

@@ -1,0 +1,76 @@
+"""Agents' own writes into the shared state: the last wins, but for what the workflow rests on (D19, D44-D46, G10)."""
+
+from typing import Final
+
+from fixloop.protocol.handoff import events as ev
+from fixloop.protocol.handoff.outcome import Draft, Refused
+from fixloop.protocol.handoff.records import HeldWrite, Question
+from fixloop.protocol.handoff.routes import ORCHESTRATOR, HandoffType, check_agent
+
+__all__ = ["CRITICAL", "RESOURCE", "heartbeat", "write"]
+
+CRITICAL: Final = ("current_workflow", "iteration", "locks", "last_handoff")
+"""Held until a person has looked (G10)."""
+RESOURCE: Final = "state.json"
+"""What has to be locked before it is written (K10)."""
+_ENGINES: Final = ("schema_version", "current_agent", "agents")
+
+
+def write(draft: Draft, event: ev.StateWritten) -> None:
+    """
+    Answers `written`, or `held` for a critical field.
+
+    Raises:
+        Refused: the writer does not hold the state's lock, or the field is the engine's.
+    """
+    check_agent(event.sender)
+    lock = draft.state.locks.get(RESOURCE)
+    if lock is None or lock.agent != event.sender or lock.expires < draft.at:
+        raise Refused(f"{event.sender} writes {event.field} without the lock of {RESOURCE}; take it first")
+    top = event.field.split(".", 1)[0]
+    if top in CRITICAL:
+        _hold(draft, event)
+        return
+    if top in _ENGINES:
+        raise Refused(f"{event.field} is written by the orchestrator only")
+    times = draft.state.written.get(event.field, 0)
+    if event.seen < times:
+        draft.note(f"{event.sender} wrote {event.field} over a newer value; the last write wins")
+    draft.update(
+        metadata={**draft.state.metadata, event.field: event.value},
+        written={**draft.state.written, event.field: times + 1},
+    )
+    draft.agent(event.sender, last_active=draft.at)
+    draft.answer = "written"
+
+
+def _hold(draft: Draft, event: ev.StateWritten) -> None:
+    question = Question(
+        id=f"ESC-{draft.state.issue}-{draft.state.sequence + 1}",
+        agent=event.sender,
+        reason="state_conflict",
+        details=f"{event.sender} wants to write {event.field}",
+        options=("apply", "drop"),
+        blocking=False,
+        at=draft.at,
+        field=event.field,
+    )
+    held = HeldWrite(question=question.id, agent=event.sender, field=event.field, value=event.value)
+    payload = {
+        "reason": question.reason,
+        "details": question.details,
+        "options": ["apply", "drop"],
+        "blocking": False,
+    }
+    draft.send(HandoffType.ESCALATION, event.sender, ORCHESTRATOR, payload)
+    draft.record("escalation_triggered", event.sender, question.reason)
+    draft.update(questions=(*draft.state.questions, question), held_writes=(*draft.state.held_writes, held))
+    draft.answer = "held"
+
+
+def heartbeat(draft: Draft, event: ev.Heartbeat) -> None:
+    """An agent is still at it; no lock lasts longer for it (D34, G18)."""
+    agent = draft.state.agent(event.sender)
+    if agent.status != "active":
+        raise Refused(f"{event.sender} is {agent.status}; only who is active has a heartbeat")
+    draft.agent(event.sender, last_active=draft.at)
