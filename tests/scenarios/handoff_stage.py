@@ -105,7 +105,7 @@ class HandoffStage:
         return self.bring(AgentFailed(agent=name, reason="out of memory", fatal=fatal))
 
     def escalate(self, name: str, *options: str, blocking: bool = True) -> Outcome:
-        facts = {
+        facts: dict[str, Any] = {
             "reason": "spec_ambiguity",
             "details": "Cannot determine auth method",
             "context": "spec line 45",
