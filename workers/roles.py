@@ -16,6 +16,7 @@ from celery.exceptions import CPendingDeprecationWarning
 from celery.signals import worker_process_init, worker_ready
 
 from workers import lifeline
+from workers.beating import beat, beat_with
 
 __all__ = ["main"]
 
@@ -45,6 +46,7 @@ def main(role: str, options: Mapping[str, Any]) -> int:
 def _work(options: Mapping[str, Any]) -> int:
     worker_process_init.connect(_forked, weak=False)
     worker_ready.connect(_look_after_pool, weak=False)
+    worker_ready.connect(_beat_with_pool, weak=False)
     # The pool's memory is a file that is unlinked once it is open. For that it would make a folder of its own, and a
     # process that is killed could not remove it.
     here: Any = multiprocessing.current_process()
@@ -54,6 +56,7 @@ def _work(options: Mapping[str, Any]) -> int:
 
 
 def _control(options: Mapping[str, Any]) -> int:
+    worker_ready.connect(_beat_alone, weak=False)
     return _celery("control", options["queues"], ["--pool", "solo"])
 
 
@@ -85,6 +88,14 @@ def _look_after_pool(sender: Any, **_: Any) -> None:
     sender.hub.call_repeatedly(LOOK_SECONDS, sender.pool._pool.maintain_pool)
 
 
+def _beat_with_pool(sender: Any, **_: Any) -> None:
+    beat_with(sender, lambda: sum(each.exitcode is None for each in sender.pool._pool._pool))
+
+
+def _beat_alone(sender: Any, **_: Any) -> None:
+    beat_with(sender, lambda: 1)
+
+
 def _sweep(options: Mapping[str, Any]) -> int:
     from workers.process import process
     from workers.sweeper import Sweeper, sweep_for_ever
@@ -93,7 +104,7 @@ def _sweep(options: Mapping[str, Any]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     sweeper = Sweeper(process().store, options["queues"], options["control"])
-    sweep_for_ever(sweeper, stopped.wait)
+    sweep_for_ever(sweeper, stopped.wait, beat)
     return 0
 
 

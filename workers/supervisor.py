@@ -1,115 +1,41 @@
 """The supervisor: N processes for work, one for control, the sweeper; what dies is started again, with its reason.
 
-A second of Redis being away kills Celery workers with a task in flight (CELERY_FACTS, 4), so somebody has to.
-Every second it also gives back the tickets of owners that no longer live on this machine.
+A second of Redis being away kills Celery workers with a task in flight, so somebody has to.
+Every second it also gives back the tickets of owners that no longer live on this machine, and writes down how its
+processes are, for `fixloop worker --check`.
 """
 
-import json
 import logging
 import os
-import select
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from fixloop.errors import InfrastructureError
+from fixloop.health import Health, forget, note
+from fixloop.owner import identity
+from fixloop.redis_url import shown_url
+from fixloop.settings import load_settings
 from fixloop.store.redis_store import RedisStore
-from workers import lifeline
+from workers.child import Child
 from workers.process import process
-from workers.reoffering import SETTLED_SECONDS, release_dead
+from workers.reoffering import release_dead
 from workers.sweeper import SHARED_QUEUES
 from workers.tidying import tidy, tidy_for_ever
 
-__all__ = ["Child", "queues_for", "supervise"]
+__all__ = ["queues_for", "supervise"]
 
 log = logging.getLogger("fixloop.supervisor")
 
-BACKOFF_SECONDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
-STEADY_SECONDS: Final = 30.0
-"""Alive so long, its next death is a new story: the backoff begins anew."""
 DRAIN_SECONDS: Final = 6.0
 """A running step may take so long to finish; then it is killed, and offered again."""
-GONE_SECONDS: Final = 2.0
+SAME_SECONDS: Final = 1.0
+"""Signals so close together are one request: a terminal and a service manager tell all processes of a group."""
 POLL_SECONDS: Final = 0.2
-
-
-class Child:
-    """One supervised process."""
-
-    def __init__(self, role: str, options: Mapping[str, Any]) -> None:
-        self.role = role
-        self._options = json.dumps(options)
-        self._reading, self._writing = os.pipe()
-        # The other way round: held by the process and what it forked, so its end says that they are all gone.
-        self._present, self._presence = os.pipe()
-        self._deaths = 0
-        self._due = 0.0
-        self._started = 0.0
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def tend(self) -> bool:
-        """Start it if it does not run and its backoff is over; True when it has just died."""
-        now = time.monotonic()
-        if self.process is None:
-            if now >= self._due:
-                self._start(now)
-            return False
-        code = self.process.poll()
-        if code is None:
-            return False
-        self._deaths = 0 if now - self._started > STEADY_SECONDS else self._deaths
-        pause = BACKOFF_SECONDS[min(self._deaths, len(BACKOFF_SECONDS) - 1)]
-        log.warning("%s ended (%s); it is started again in %.1f s", self.role, reason(code), pause)
-        self._deaths += 1
-        self._due, self.process = now + pause, None
-        return True
-
-    def _start(self, now: float) -> None:
-        environment = os.environ | {lifeline.VARIABLE: str(self._reading)}
-        self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("launch.py")), self.role, self._options],
-            env=environment,
-            pass_fds=(self._reading, self._presence),
-            stdin=subprocess.DEVNULL,
-        )
-        self._started = now
-
-    def is_steady(self) -> bool:
-        """True when it runs and did not start only just now."""
-        # Asked by another thread than the one that tends it.
-        running = self.process
-        alive = running is not None and running.poll() is None
-        return alive and time.monotonic() - self._started > SETTLED_SECONDS
-
-    def stop(self, number: signal.Signals) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(number)
-
-    def ended(self) -> bool:
-        return self.process is None or self.process.poll() is not None
-
-    def cut(self) -> None:
-        """Close the lifeline: the process and its children end at once. Returns when they have."""
-        for descriptor in (self._writing, self._reading, self._presence):
-            os.close(descriptor)
-        if not select.select([self._present], [], [], GONE_SECONDS)[0]:
-            log.warning("%s still runs %.0f s after its end", self.role, GONE_SECONDS)
-        os.close(self._present)
-
-
-def reason(code: int) -> str:
-    """`exit code 1` or `killed by SIGKILL`."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return f"killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"killed by signal {-code}"
+NOTE_SECONDS: Final = 1.0
 
 
 def queues_for(own: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -133,17 +59,62 @@ def supervise(options: Mapping[str, Any]) -> int:
         Child("control", {"queues": control}),
         Child("work", {"queues": work, "concurrency": options.get("concurrency", 1)}),
     ]
-    stopped = threading.Event()
+    stopped, hastened = threading.Event(), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
+        signal.signal(number, _heeding(stopped, hastened))
     for target, arguments in ((_release_for_ever, (stopped, children[-1])), (tidy_for_ever, (stopped,))):
         threading.Thread(target=target, args=arguments, daemon=True).start()
+    noting = _Noting(own)
     while not stopped.wait(POLL_SECONDS):
         for child in children:
             child.tend()
+        noting.note(children)
+    noting.note(children, stopping=True)
     # A single workflow's worker is stopped when nothing is left to do, or by a person who does not want to wait.
-    _drain(children, 0.0 if own else DRAIN_SECONDS)
+    _drain(children, 0.0 if own else DRAIN_SECONDS, hastened)
+    noting.end()
     return 0
+
+
+def _heeding(stopped: threading.Event, hastened: threading.Event) -> Callable[..., None]:
+    """A signal handler: the first request sets `stopped`, a second one `hastened`."""
+    since = 0.0
+
+    def heed(*_: Any) -> None:
+        nonlocal since
+        if not stopped.is_set():
+            since = time.monotonic()
+            stopped.set()
+        elif time.monotonic() - since > SAME_SECONDS:
+            hastened.set()
+
+    return heed
+
+
+class _Noting:
+    """Writes down, once a second, how the processes are."""
+
+    def __init__(self, queue: str) -> None:
+        self._cache = load_settings().cache_dir
+        self._known = Health(identity(), shown_url(os.environ["FIXLOOP_STATE_URL"]), queue)
+        self._failed = False
+
+    def note(self, children: Sequence[Child], *, stopping: bool = False) -> None:
+        now = time.monotonic()
+        if now - self._known.at < NOTE_SECONDS and not stopping:
+            return
+        parts = tuple(child.part() for child in children)
+        self._known = replace(self._known, at=now, stopping=stopping, parts=parts)
+        try:
+            note(self._cache, self._known)
+            self._failed = False
+        except OSError as error:
+            if not self._failed:
+                log.warning("the health check will fail: %s cannot be written: %s", self._cache, error)
+            self._failed = True
+
+    def end(self) -> None:
+        forget(self._cache, self._known.owner)
 
 
 def _release_for_ever(stopped: threading.Event, work: Child) -> None:
@@ -158,12 +129,13 @@ def _release_for_ever(stopped: threading.Event, work: Child) -> None:
             log.exception("the steps of dead processes could not be offered again")
 
 
-def _drain(children: Sequence[Child], patience_seconds: float) -> None:
+def _drain(children: Sequence[Child], patience_seconds: float, hastened: threading.Event) -> None:
     for child in children:
         child.stop(signal.SIGTERM)
     deadline = time.monotonic() + patience_seconds
     while time.monotonic() < deadline and not all(child.ended() for child in children):
-        time.sleep(0.05)
+        if hastened.wait(0.05):
+            break
     for child in children:
         child.stop(signal.SIGKILL)
         child.cut()

@@ -111,10 +111,13 @@ class Sweeper:
         )
 
 
-def sweep_for_ever(sweeper: Sweeper, stopped: Callable[[float], bool]) -> None:
-    """Sweep every PERIOD_SECONDS until `stopped(seconds)`, which waits that long, says so."""
+def sweep_for_ever(
+    sweeper: Sweeper, stopped: Callable[[float], bool], swept: Callable[[], None] = lambda: None
+) -> None:
+    """Sweep every PERIOD_SECONDS until `stopped(seconds)`, which waits that long, says so; `swept()` after each."""
     while not stopped(PERIOD_SECONDS):
         try:
             sweeper.sweep()
+            swept()
         except (FixloopError, OperationalError) as error:
             log.warning("sweep: %s", error)

@@ -219,6 +219,27 @@ def test_a_worker_that_is_told_to_stop_finishes_a_short_step_and_gives_back_a_lo
 
 
 @pytest.mark.proves("K40")
+def test_a_worker_that_is_told_twice_to_stop_gives_back_at_once(own: Deployment) -> None:
+    long = own.start().begin("a~30 -")
+    own.owner_pid(long.workflow)
+    assert own.supervisor is not None
+
+    stopping = time.monotonic()
+    for after_seconds in (0.0, 0.5, 1.5):
+        # Those that come with the first are the same request, as a service manager makes it to a whole group.
+        time.sleep(max(0.0, stopping + after_seconds - time.monotonic()))
+        own.supervisor.send_signal(signal.SIGTERM)
+        assert own.supervisor.poll() is None
+    own.stop()
+
+    assert 1.5 < time.monotonic() - stopping < 4.0 + SLACK_SECONDS
+    assert own.processes() == []
+    assert own.store.owners() == {}
+    assert len(own.events(long.workflow)) == 1
+    own.engine.apply(long.workflow, Cancelled(), operation="enough")
+
+
+@pytest.mark.proves("K40")
 def test_a_step_that_kills_its_process_five_times_is_its_own_fault(deployment: Deployment) -> None:
     deployment.until(steady(deployment))
     checks = deployment.begin("#")

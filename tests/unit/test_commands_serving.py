@@ -34,6 +34,7 @@ def environment(redis_url: str, tmp_path: Path) -> dict[str, str]:
         "FIXLOOP_STATE_URL": redis_url,
         "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
         "FIXLOOP_FLOWER_AUTH": "me:secret",
+        "FIXLOOP_CACHE_DIR": str(tmp_path / "cache"),
         "MARK": str(tmp_path),
     }
 
@@ -81,6 +82,14 @@ def running(mark: str) -> list[int]:
     return found
 
 
+def child_of(environment: dict[str, str], role: str) -> int:
+    """The supervised process of that role."""
+    words = {
+        pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in running(environment["MARK"])
+    }
+    return next(pid for pid, told in words.items() if told[2:3] == [role.encode()])
+
+
 def check(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "fixloop.cli", "worker", "--check"]
     return subprocess.run(command, cwd=environment["MARK"], env=environment, capture_output=True, text=True)
@@ -94,12 +103,20 @@ def test_a_worker_does_what_is_handed_in_says_it_is_well_and_ends_in_order(
     workflow = agents.start(script="1 0")
     with program(environment, "worker", "-c", "1") as worker:
         until(lambda: agents.engine.state(workflow).ended, "the workflow did not end")
-        well = check(environment)
+        until(lambda: check(environment).returncode == ExitCode.DONE, "it is not well")
+        os.kill(child_of(environment, "control"), signal.SIGKILL)
+        until(
+            lambda: "control ended (killed by SIGKILL)" in said(environment).read_text(), "it was not noticed"
+        )
+        ill = check(environment)
+        until(lambda: check(environment).returncode == ExitCode.DONE, "it was not started again")
         worker.send_signal(signal.SIGTERM)
         worker.wait(PATIENCE_SECONDS)
 
     assert agents.engine.state(workflow).outcome is WorkflowOutcome.SUCCESS
-    assert (well.returncode, "answer" in well.stderr) == (ExitCode.DONE, True), well.stderr
+    assert ill.returncode == ExitCode.WRONG
+    assert "control has not begun to serve (it ended once, at last killed by SIGKILL)" in ill.stderr
+    assert ill.stderr.count("\n") == 1
     assert worker.returncode == ExitCode.DONE
     assert "fixloop enqueue --issue N" in said(environment).read_text()
     until(lambda: running(environment["MARK"]) == [], "processes were left behind")

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Annotated, Final
@@ -16,7 +17,8 @@ from fixloop.app_folder import app_folder
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import say
 from fixloop.commands.session import Session, open_session
-from fixloop.errors import InfrastructureError
+from fixloop.commands.status import is_away
+from fixloop.health import healths, problems, well
 from fixloop.redis_url import shown_url
 from fixloop.serving import STOP_SECONDS, environment_for, supervisor
 from fixloop.store.redis_store import RedisStore
@@ -24,7 +26,6 @@ from fixloop.store.redis_store import RedisStore
 __all__ = ["register"]
 
 POLL_SECONDS: Final = 0.2
-PING_SECONDS: Final = 2.0
 # Flower's own program, with the pipe that ends it when this process is gone (see workers/lifeline.py).
 _FLOWER: Final = "from workers.lifeline import attach; attach(); from celery.__main__ import main; main()"
 
@@ -57,10 +58,10 @@ def worker(
             return
         _ping_broker(session)
         options = {"concurrency": concurrency}
-        with _stoppable() as stopped, supervisor(session.urls, options) as process:
+        with _stoppable() as stopping, supervisor(session.urls, options) as process:
             say(f"working for {shown_url(session.urls.state)} with {concurrency} at once; Ctrl-C ends it")
             say("next: `fixloop enqueue --issue N` hands in work, `fixloop flower` shows the tasks")
-            _wait(process, stopped)
+            _wait(process, stopping)
 
 
 def flower(
@@ -77,9 +78,9 @@ def flower(
         address = os.environ.get("FIXLOOP_FLOWER_ADDRESS") or "127.0.0.1"
         user = os.environ.get("FIXLOOP_FLOWER_AUTH", "").partition(":")[0]
         login = f"as {user}, with the password in FIXLOOP_FLOWER_AUTH" if user else "as shown below"
-        with _stoppable() as stopped, _flower(session, port) as process:
+        with _stoppable() as stopping, _flower(session, port) as process:
             say(f"Flower at http://{address}:{port}, log in {login}; Ctrl-C ends it")
-            _wait(process, stopped)
+            _wait(process, stopping)
 
 
 @contextmanager
@@ -116,21 +117,36 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.wait()
 
 
+class _Stopping:
+    """What a signal does: the first ends what was started in order, each later one is passed on to it."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def heed(self, *_: object) -> None:
+        """The handler."""
+        if self.asked.is_set() and self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.asked.set()
+
+
 @contextmanager
-def _stoppable() -> Iterator[threading.Event]:
-    """SIGTERM, SIGINT and SIGHUP set the event, so that what was started is ended in order."""
-    stopped = threading.Event()
+def _stoppable() -> Iterator[_Stopping]:
+    """SIGTERM, SIGINT and SIGHUP ask for the end."""
+    stopping = _Stopping()
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in numbers}
+    before = {number: signal.signal(number, stopping.heed) for number in numbers}
     try:
-        yield stopped
+        yield stopping
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _wait(process: "subprocess.Popen[bytes]", stopped: threading.Event) -> None:
-    while not stopped.wait(POLL_SECONDS):
+def _wait(process: "subprocess.Popen[bytes]", stopping: _Stopping) -> None:
+    stopping.process = process
+    while not stopping.asked.wait(POLL_SECONDS):
         code = process.poll()
         if code is not None:
             reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
@@ -146,37 +162,25 @@ def _ping_broker(session: Session) -> None:
 
 def _check(session: Session) -> None:
     """
-    Whether Redis answers, somebody sweeps, and this host's workers answer.
+    Whether Redis answers, somebody sweeps, and every worker of this machine serves with all its parts.
 
     Raises:
         InfrastructureError: Redis is away.
     """
     _ping_broker(session)
-    before = session.store.now(0).clock
-    answering = _answering(session.urls.broker)
-    host = socket.gethostname()
-    here = [name for name in answering if name.partition("@")[2] == host]
-    wrong = []
-    # The engine's clock stands still from 5 s after the last sweep on (K34).
-    if session.store.now(0).clock <= before:
-        wrong.append("nobody has swept for 5 s")
+    cache = session.settings.cache_dir
+    here = [
+        known for known in healths(cache) if known.redis == shown_url(session.urls.state) and not known.queue
+    ]
+    wrong = [f"worker {known.pid}: {said}" for known in here for said in problems(known, time.monotonic())]
     if not here:
-        wrong.append(f"no worker on {host} answers ({len(answering)} elsewhere do)")
+        wrong.append(
+            f"no worker on {socket.gethostname()} with the cache {cache}; start one with `fixloop worker`"
+        )
+    # The engine's clock stands still from 5 s after the last sweep on (K34).
+    elif is_away(session.store.now(0), session.store.now(0)):
+        wrong.append("nobody has swept for 5 s")
     if wrong:
-        say(f"{' and '.join(wrong)}; start one with `fixloop worker`")
+        say("; ".join(wrong))
         raise typer.Exit(ExitCode.WRONG)
-    say(f"{len(here)} worker processes on {host} answer, {len(answering) - len(here)} elsewhere")
-
-
-def _answering(broker_url: str) -> list[str]:
-    # Celery takes a third of a second to load, and no other part of this module needs it.
-    from kombu.exceptions import OperationalError
-    from redis import RedisError
-
-    from fixloop.hints import producer
-
-    try:
-        replies = producer(broker_url).control.ping(timeout=PING_SECONDS)
-    except (OperationalError, RedisError) as error:  # a Redis that is full refuses in its own words
-        raise InfrastructureError(f"the broker at {shown_url(broker_url)} does not answer: {error}") from None
-    return [name for reply in replies for name in reply]
+    say("; ".join(well(known) for known in here))

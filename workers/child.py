@@ -1,0 +1,190 @@
+"""One supervised process: started, listened to, started again when it died, with the reason it died of."""
+
+import json
+import logging
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+
+from fixloop.health import Part
+from workers import beating, lifeline, memory
+from workers.reoffering import SETTLED_SECONDS
+
+__all__ = ["Child", "pause_after", "reason"]
+
+log = logging.getLogger("fixloop.supervisor")
+
+BACKOFF_SECONDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+STEADY_SECONDS: Final = 30.0
+"""Alive so long, its next death is a new story: the backoff begins anew."""
+GONE_SECONDS: Final = 2.0
+SHOWN_CHARACTERS: Final = 300
+
+
+class Child:
+    """One supervised process."""
+
+    def __init__(self, role: str, options: Mapping[str, Any]) -> None:
+        self.role = role
+        self._wanted = int(options.get("concurrency", 1))
+        self._options = json.dumps(options)
+        self._reading, self._writing = os.pipe()
+        # The other way round: held by the process and what it forked, so its end says that they are all gone.
+        self._present, self._presence = os.pipe()
+        os.set_blocking(self._present, False)
+        os.set_blocking(self._presence, False)
+        self._deaths_in_a_row = 0
+        self._deaths = 0
+        self._last_death = ""
+        self._due = 0.0
+        self._started = 0.0
+        self._serving = 0
+        self._heard_at: float | None = None
+        self._kills_before = memory.kills()
+        self._said: deque[bytes] = deque(maxlen=1)
+        self._passing: threading.Thread | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def tend(self) -> bool:
+        """Start it if it does not run and its backoff is over; True when it has just died."""
+        now = time.monotonic()
+        if self.process is None:
+            if now >= self._due:
+                self._start(now)
+            return False
+        code = self.process.poll()
+        if code is None:
+            self._listen(now)
+            return False
+        self._died(now, f"{reason(code, self._kills_before, memory.kills())}{self._last_words(code)}")
+        return True
+
+    def _last_words(self, code: int) -> str:
+        """Its last line, as a traceback's; whoever was killed had no time to say anything about it."""
+        if self._passing is not None and code > 0:
+            # What it forked may live on for a moment, and hold the pipe.
+            self._passing.join(0.2)
+        said = self._said[-1].decode(errors="replace").strip() if self._said and code > 0 else ""
+        return f": {said[:SHOWN_CHARACTERS]}" if said else ""
+
+    def _died(self, now: float, why: str) -> None:
+        self._last_death = why
+        self._deaths_in_a_row = 0 if now - self._started > STEADY_SECONDS else self._deaths_in_a_row
+        pause = pause_after(self._deaths_in_a_row)
+        log.warning("%s ended (%s); it is started again in %.1f s", self.role, self._last_death, pause)
+        self._deaths += 1
+        self._deaths_in_a_row += 1
+        self._due, self.process, self._heard_at = now + pause, None, None
+
+    def _start(self, now: float) -> None:
+        environment = os.environ | {
+            lifeline.VARIABLE: str(self._reading),
+            beating.VARIABLE: str(self._presence),
+        }
+        self._started, self._kills_before = now, memory.kills()
+        self._said.clear()
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, str(Path(__file__).with_name("launch.py")), self.role, self._options],
+                env=environment,
+                pass_fds=(self._reading, self._presence),
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+        except OSError as error:  # no memory, or no process left
+            self._died(now, f"it cannot be started: {error.strerror}")
+            return
+        assert self.process.stderr is not None, "a pipe was asked for"
+        self._passing = threading.Thread(
+            target=self._pass_on, args=(self.process.stderr, self._said), daemon=True
+        )
+        self._passing.start()
+
+    @staticmethod
+    def _pass_on(lines: IO[bytes], said: deque[bytes]) -> None:
+        """What it says on stderr goes on to ours; its last words are part of why it died."""
+        with lines:
+            for line in lines:
+                if line.strip():
+                    said.append(line)
+                sys.stderr.buffer.write(line)
+                sys.stderr.buffer.flush()
+
+    def _listen(self, now: float) -> None:
+        try:
+            lines = os.read(self._present, 65536).split()
+        except BlockingIOError:
+            return
+        if lines and lines[-1].isdigit():
+            self._serving, self._heard_at = int(lines[-1]), now
+
+    def part(self) -> Part:
+        """How it is, for the health check."""
+        return Part(
+            role=self.role,
+            wanted=self._wanted,
+            serving=self._serving,
+            heard_at=self._heard_at,
+            deaths=self._deaths,
+            last_death=self._last_death,
+        )
+
+    def is_steady(self) -> bool:
+        """True when it runs and did not start only just now."""
+        # Asked by another thread than the one that tends it.
+        running = self.process
+        alive = running is not None and running.poll() is None
+        return alive and time.monotonic() - self._started > SETTLED_SECONDS
+
+    def stop(self, number: signal.Signals) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
+
+    def cut(self) -> None:
+        """Close the lifeline: the process and its children end at once. Returns when they have."""
+        for descriptor in (self._writing, self._reading, self._presence):
+            os.close(descriptor)
+        if not self._all_gone(time.monotonic() + GONE_SECONDS):
+            log.warning("%s still runs %.0f s after its end", self.role, GONE_SECONDS)
+        os.close(self._present)
+        if self._passing is not None:
+            self._passing.join(GONE_SECONDS)
+
+    def _all_gone(self, deadline: float) -> bool:
+        while select.select([self._present], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not os.read(self._present, 65536):
+                return True
+        return False
+
+
+def pause_after(deaths: int) -> float:
+    """Seconds before the next start, after so many deaths in a row before this one."""
+    return BACKOFF_SECONDS[min(deaths, len(BACKOFF_SECONDS) - 1)]
+
+
+def reason(code: int, before: memory.Kills = memory.NONE, after: memory.Kills = memory.NONE) -> str:
+    """
+    `exit code 1` or `killed by SIGKILL`, and whether memory was short.
+
+    Args:
+        code: As `Popen.returncode`.
+        before, after: What the kernel had killed for want of memory when it started, and when it was dead.
+    """
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"killed by {name}{memory.blame(before, after) if -code == signal.SIGKILL else ''}"
