@@ -15,9 +15,9 @@ from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import SpecialistState, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.reports.judging import judge
-from workers.crew import Injured, Work
+from workers.crew import Work
 from workers.ground import Ground, open_ground
-from workers.guard import GuardedResult, run_guarded
+from workers.guard import GuardedResult
 
 __all__ = ["check"]
 
@@ -64,17 +64,14 @@ def _run(work: Work, entry: Check, ground: Ground, tree: str) -> _Ran | None:
     """One check on `tree`; None when the ticket was withdrawn meanwhile."""
     reports = {kind: ground.report_path(entry.name, kind) for kind in entry.report_kinds()}
     argv = [_filled(part, reports) for part in entry.command]
-    result = run_guarded(
+    result = work.run(
         argv,
         cwd=ground.workspace.directory,
         env=ground.environment(entry.env) | {"FIXLOOP_ROLE": worker_of(work.holding.ticket)},
         timeout_seconds=_limit_seconds(work),
-        cancelled=work.cancelled,
     )
-    if result.cancelled or work.cancelled():
+    if result is None:
         return None
-    if result.injured:
-        raise Injured(f"check {entry.name} was killed by signal {result.signal}")
     evidence = Evidence(
         check=entry.name,
         command=" ".join(entry.command),

@@ -6,14 +6,16 @@ the scripted agents of `fixloop.testing` do.
 
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Protocol, cast
 
 from fixloop.engine import Holding
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.state import State
 from fixloop.store.contract import Store
+from workers.guard import GuardedResult
 
 __all__ = ["Crew", "Injured", "Work", "crew"]
 
@@ -33,6 +35,22 @@ class Work(Protocol):
 
     def cancelled(self) -> bool:
         """True as soon as the ticket was withdrawn or lost: stop, the result would be refused."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        timeout_seconds: float,
+        stdin: bytes = b"",
+    ) -> GuardedResult | None:
+        """
+        Run a command under guard, see `run_guarded`; None when the ticket was withdrawn meanwhile.
+
+        Raises:
+            Injured: somebody else killed it; nothing is known of its result (K40).
+        """
 
 
 class Crew(Protocol):

@@ -21,9 +21,9 @@ from fixloop.protocol.request import request_json
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import Completion
 from fixloop.repository.change import Change
-from workers.crew import Injured, Work
+from workers.crew import Work
 from workers.ground import Ground, open_ground
-from workers.guard import GuardedResult, run_guarded
+from workers.guard import GuardedResult
 
 __all__ = ["fix"]
 
@@ -47,20 +47,16 @@ def fix(work: Work, configuration: Configuration, cache: Path) -> Done | None:
     report = open_report(work.store, work.holding.ticket.workflow, work.holding.version)
     with open_ground(work, configuration, cache) as ground:
         result = _run(work, configuration.fixer, ground, report)
-        if result.cancelled or work.cancelled():
-            return None
-        if result.injured:
-            raise Injured(f"the fixer was killed by signal {result.signal}")
-        return _answer(work, ground, result)
+        return _answer(work, ground, result) if result is not None else None
 
 
-def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResult:
+def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResult | None:
     ticket, patience = work.holding.ticket, work.holding.state.patience_seconds
     request, answer = ground.workspace.scratch / "request.json", ground.workspace.scratch / "answer"
     wanted = request_json(report.message)
     wanted |= {"workspace": str(ground.workspace.directory), "answer": str(answer)}
     request.write_text(json.dumps(wanted, indent=2))
-    return run_guarded(
+    return work.run(
         fixer.command,
         cwd=ground.workspace.directory,
         env=ground.environment(fixer.env)
@@ -74,7 +70,6 @@ def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResul
         },
         stdin=render_delivery(report.message).encode(),
         timeout_seconds=(patience if patience is not None else 24 * 3600.0) + GRACE_SECONDS,
-        cancelled=work.cancelled,
     )
 
 

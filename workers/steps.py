@@ -8,7 +8,8 @@ import logging
 import time
 import traceback
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final, Literal, cast
 
 from celery import Task
@@ -33,6 +34,7 @@ from fixloop.store.contract import Store
 from workers.crew import Injured, crew
 from workers.delivering import announce, deliver
 from workers.following import follow, hint_again, stop_chain
+from workers.guard import GuardedResult, run_guarded
 from workers.lease import Lease
 from workers.process import Process, process
 
@@ -60,6 +62,25 @@ class Step:
 
     def cancelled(self) -> bool:
         return self.lease.cancelled()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        timeout_seconds: float,
+        stdin: bytes = b"",
+    ) -> GuardedResult | None:
+        """See `Work`."""
+        result = run_guarded(
+            argv, cwd=cwd, env=env, stdin=stdin, timeout_seconds=timeout_seconds, cancelled=self.cancelled
+        )
+        if result.cancelled or self.cancelled():
+            return None
+        if result.injured:
+            raise Injured(f"{argv[0]} was killed by signal {result.signal}")
+        return result
 
     def acknowledge(self) -> None:
         """Say that the fixer has the report: it is about to start (G1)."""

@@ -18,7 +18,7 @@ from fixloop.protocol.events import RunFinished, WorkflowStarted
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.redis_store import RedisStore
 from fixloop.testing.relay import Cut, Link, Relay
-from fixloop.testing.wire import PUSHED, Request, answer_to
+from fixloop.testing.wire import NO_ROOM, PUSHED, Request, answer_to
 
 pytestmark = pytest.mark.slow
 
@@ -34,12 +34,17 @@ class Watching:
         self.pids: set[int] = set()
         self.loses = ""
         self.loses_hints = False
+        self.refusals = 0
+        """How many artifacts there is no room for."""
 
     def sent(self, link: Link, requests: list[Request], data: bytes) -> tuple[bytes, bytes]:
         self.pids.add(link.pid)
         self.seen += [("sent", one.kind, one.ticket) for one in requests]
         if self.loses_hints and requests[0].kind == "hint":
             return b"", PUSHED
+        if self.refusals and requests[0].kind == "artifact":
+            self.refusals -= 1
+            return b"", NO_ROOM
         link.unanswered += requests
         return data, b""
 
@@ -188,6 +193,17 @@ def test_a_lost_reply_is_made_up_for_by_asking_again(wire: Wire, watching: Watch
 
     assert [one for one in watching.seen if one[:2] == ("sent", lost) and one[2] == FIRST][1:]
     assert [entry.seq for entry in wire.store.history(WORKFLOW)] == [1, 2]
+
+
+@pytest.mark.proves("S30")
+def test_an_artifact_is_kept_as_soon_as_there_is_room_again(wire: Wire, watching: Watching) -> None:
+    begun(wire.store)
+    watching.refusals = 3
+
+    digest = wire.store.put_artifact(WORKFLOW, b"what a check said")
+
+    assert wire.store.get_artifact(WORKFLOW, digest) == b"what a check said"
+    assert [one[:2] for one in watching.seen].count(("sent", "artifact")) == 4
 
 
 @pytest.mark.proves("S30")

@@ -107,18 +107,17 @@ def _watch_ends(module: Any) -> None:
     module.follow = dying_follow
 
 
-def _watch_commands(lines: int) -> Callable[[Any], None]:
-    def watch(module: Any) -> None:
-        run_guarded = module.run_guarded
+def _watch_commands(module: Any) -> None:
+    run_guarded = module.run_guarded
 
-        def dying_run(*arguments: Any, **options: Any) -> Any:
-            if _is_due("amid work", _working_on):
-                threading.Thread(target=_die_amid, args=(lines, _working_on), daemon=True).start()
-            return run_guarded(*arguments, **options)
+    def dying_run(*arguments: Any, **options: Any) -> Any:
+        if _is_due("amid work", _working_on):
+            # A check writes one line as it begins; the fixer a second one when it has edited.
+            lines = 2 if ".fix." in _working_on else 1
+            threading.Thread(target=_die_amid, args=(lines, _working_on), daemon=True).start()
+        return run_guarded(*arguments, **options)
 
-        module.run_guarded = dying_run
-
-    return watch
+    module.run_guarded = dying_run
 
 
 def _watch_draining(module: Any) -> None:
@@ -165,10 +164,7 @@ _WATCHED: dict[str, list[Callable[[Any], None]]] = {
     "fixloop.commands.running": [_before("supervisor", "no worker yet"), _before("_repair", "before branch")],
     "workers.supervisor": [_watch_draining],
     "workers.following": [_watch_hints],
-    "workers.steps": [_watch_ends],
-    # A check writes one line as it begins; the fixer a second one when it has edited.
-    "workers.checking": [_watch_commands(1)],
-    "workers.fixers": [_watch_commands(2)],
+    "workers.steps": [_watch_ends, _watch_commands],
 }
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.errors import UsageError
-from fixloop.testing.plan import Boundary, Injury, is_place, plan
+from fixloop.testing.plan import COMMAND, Boundary, Injury, is_place, plan
 
-TICKETS = {"validate": 60, "report": 80, "fix": 90, "recheck": 80, "confirm": 20}
+TICKETS = {"validate": 60, "report": 80, "fix": 90, "recheck": 80, "confirm": 20, COMMAND: 12}
 
 
 def test_the_same_seed_makes_the_same_plan_and_another_seed_another() -> None:
@@ -30,6 +30,12 @@ def test_each_injury_has_an_occasion_of_its_own_where_it_makes_sense(seed: int, 
 @given(seed=st.integers())
 def test_no_kind_of_injury_is_left_out_of_a_long_enough_plan(seed: int) -> None:
     assert set(plan(seed, len(Injury), TICKETS).values()) == set(Injury)
+
+
+def test_what_no_step_offers_a_place_for_is_left_out() -> None:
+    without = {step: count for step, count in TICKETS.items() if step != COMMAND}
+
+    assert set(Injury) - set(plan(1, 60, without).values()) == {Injury.KILL_COMMAND, Injury.NO_ROOM}
 
 
 def test_work_processes_are_killed_at_every_boundary() -> None:

@@ -8,7 +8,7 @@ from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.contract import Store
 from fixloop.testing import Rehearsal, rehearse
 from fixloop.testing.plan import Boundary, Injury
-from fixloop.testing.verdict import Execution, executions_in, judged, resumptions, unexplained
+from fixloop.testing.verdict import Execution, executions_in, feel_clocks, judged, resumptions, unexplained
 from fixloop.testing.wounds import Takeover, Wound
 from tests.contract.world import MemoryWorld
 from tests.unit.command_stage import Agents
@@ -91,6 +91,12 @@ def wound(injury: Injury = Injury.KILL_WORKER, **more: Any) -> Wound:
     return Wound(injury, TICKET, Boundary.MID_WORK, **{**told, **more})
 
 
+def another_command() -> Wound:
+    found = wound(Injury.KILL_COMMAND, pids=frozenset({11}))
+    found.ticket = TICKET.replace("fix", "validate")
+    return found
+
+
 TWICE = [execution(10, 4.0, 1), execution(20, 7.0, 2)]
 
 
@@ -103,8 +109,14 @@ TWICE = [execution(10, 4.0, 1), execution(20, 7.0, 2)]
             [Takeover(TICKET, 10, alive=False)],
         ),
         ([wound(Injury.CUT_NETWORK, hosts=("host-1",), ended=16.0)], [Takeover(TICKET, 10, alive=True)]),
+        ([wound(Injury.KILL_COMMAND, pids=frozenset({11}))], []),
     ],
-    ids=["its process was killed", "it died over Redis", "it was cut off for longer than a lease"],
+    ids=[
+        "its process was killed",
+        "it died over Redis",
+        "it was cut off for longer than a lease",
+        "its command was killed",
+    ],
 )
 def test_a_second_execution_is_explained_by_an_injury_of_the_first(
     wounds: list[Wound], takeovers: list[Takeover]
@@ -122,6 +134,8 @@ def test_a_second_execution_is_explained_by_an_injury_of_the_first(
         ([wound(Injury.CUT_NETWORK, hosts=("host-2",), ended=16.0)], []),
         ([wound(Injury.BLIP_REDIS, hosts=("host-1",), ended=6.0)], [Takeover(TICKET, 10, alive=True)]),
         ([wound(Injury.LOSE_CLAIM_REPLY)], []),
+        ([another_command()], []),
+        ([wound(Injury.WRONG_CLOCK, skew_seconds=30.0), wound(Injury.NO_ROOM)], []),
     ],
     ids=[
         "nothing happened",
@@ -131,6 +145,8 @@ def test_a_second_execution_is_explained_by_an_injury_of_the_first(
         "another host was cut off",
         "it lived through a short loss",
         "only a reply was lost",
+        "the command of another step was killed",
+        "its clock was wrong, and there was no room",
     ],
 )
 def test_nothing_else_explains_one(wounds: list[Wound], takeovers: list[Takeover]) -> None:
@@ -145,9 +161,22 @@ def test_a_step_is_resumed_when_it_begins_next_after_the_kill() -> None:
     assert resumptions(runs, [wound(Injury.KILL_HOST)]) == []
 
 
+@pytest.mark.parametrize(
+    ("skew", "at", "is_felt"), [(30.0, 6.0, True), (0.0, 6.0, False), (30.0, 9.0, False)]
+)
+def test_a_wrong_clock_is_felt_by_an_agent_that_begins_meanwhile_and_sees_it(
+    skew: float, at: float, is_felt: bool
+) -> None:
+    found = wound(Injury.WRONG_CLOCK, skew_seconds=30.0, ended=8.0)
+
+    feel_clocks([found], [execution(10, at, 1)._replace(skew_seconds=skew)])
+
+    assert found.is_felt == is_felt
+
+
 def test_executions_are_read_as_the_crew_wrote_them(tmp_path: Any) -> None:
     path = tmp_path / "executions"
-    path.write_text(f"{TICKET} 7 fix tree-0 10 4.000\n")
+    path.write_text(f"{TICKET} 7 fix tree-0 10 4.000 30.0\n")
 
-    assert executions_in(path) == [execution(10, 4.0, 7)]
+    assert executions_in(path) == [execution(10, 4.0, 7)._replace(skew_seconds=30.0)]
     assert executions_in(tmp_path / "none") == []

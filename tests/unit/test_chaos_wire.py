@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fixloop.store.keys import artifact_key, artifacts_key, shard_keys, workflow_key
 from fixloop.store.scripts import source
 from fixloop.testing.wire import (
     BEGUN,
@@ -16,11 +17,13 @@ from fixloop.testing.wire import (
     Requests,
     answer_to,
     encoded,
+    has_swept,
     step_of,
     ticket_in,
     twice,
 )
 
+WORKFLOW = "d15a57e2-5-1"
 TICKET = "d15a57e2-5-1.security.recheck.2.1"
 MESSAGE = {"body": "W10=", "headers": {"id": TICKET}, "properties": {"delivery_tag": "one"}}
 PUSH = (b"LPUSH", b"fixloop.security", json.dumps(MESSAGE).encode())
@@ -65,6 +68,24 @@ def test_a_message_in_unacked_is_known_by_its_ticket() -> None:
     stored = json.dumps([MESSAGE, "", "fixloop.security"]).encode()
 
     assert Requests().read(encoded((b"HSET", b"unacked", b"tag", stored))) == [Request("unacked", TICKET)]
+
+
+def test_a_sweep_is_known_by_its_shard_and_by_whether_it_was_let() -> None:
+    digest, shard = sha1(source("sweep").encode()).hexdigest().encode(), shard_keys(3).shard
+
+    found = Requests().read(encoded((b"EVALSHA", digest, b"1", shard.encode(), b"me")))
+
+    assert found == [Request("sweep", shard)]
+    assert has_swept(b"*10\r\n:1\r\n$3\r\n")
+    assert not has_swept(b"*10\r\n:0\r\n$3\r\n")
+
+
+@pytest.mark.parametrize("name", [artifact_key(WORKFLOW, "d1"), artifacts_key(WORKFLOW)])
+def test_artifacts_are_known_by_their_keys(name: str) -> None:
+    words = (b"HSET", name.encode(), b"d1", b"bytes")
+
+    assert Requests().read(encoded(words)) == [Request("artifact", "", words)]
+    assert Requests().read(encoded((b"HSET", workflow_key(WORKFLOW).encode(), b"a", b"b"))) == []
 
 
 @pytest.mark.parametrize(("name", "kind"), [(BEGUN, "claim"), (EFFECTS, "commit")])

@@ -55,6 +55,13 @@ def test_a_run_in_which_nothing_went_wrong_ends_well() -> None:
         ({"unexplained": (AGAIN,)}, LAST.replace("0 unexplained", "1 unexplained")),
         ({"left_alone": (WELL._replace(stuck=True),)}, LAST),
         ({"done": Counter({"Redis frozen": 8})}, LAST),
+        (
+            {
+                "planned": Counter({"Redis frozen": 19, "network cut": 1}),
+                "done": Counter({"Redis frozen": 19}),
+            },
+            LAST,
+        ),
     ],
 )
 def test_each_wrong_is_said_and_ends_badly(wrong: dict[str, Any], last: str) -> None:
@@ -76,8 +83,18 @@ def test_bare_chains_are_shown_for_the_contrast_and_are_nobodys_fault() -> None:
     ) in list(report_lines(found))
 
 
+def test_a_run_in_which_no_message_came_twice_did_not_try_that() -> None:
+    order = Order(1, 10, 1, twice=True)
+
+    assert report(order=order, copies=30).is_well
+    assert not report(order=order).is_well
+    assert "30 messages delivered twice" in list(report_lines(report(order=order, copies=30)))
+
+
 def test_one_injury_in_ten_may_come_too_late() -> None:
     found = report(done=Counter({"Redis frozen": 9}))
 
     assert found.is_well
-    assert "  1 injuries were planned for tickets that came too late" in list(report_lines(found))
+    assert "  1 injuries had no effect, or were planned for tickets that came too late" in list(
+        report_lines(found)
+    )

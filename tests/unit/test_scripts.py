@@ -26,6 +26,7 @@ def work(
 ) -> Any:
     """A claimed step of a workflow called `name`."""
     ticket = SimpleNamespace(
+        workflow="t",
         id=f"t.{step}.{iteration}.{attempt}",
         step=step,
         specialist="test-runner",
@@ -97,6 +98,39 @@ def test_a_slow_step_passes_the_time_it_is_told_to_or_is_cancelled() -> None:
     assert sum(passed) == pytest.approx(2.0)
 
 
+def test_a_command_of_its_own_takes_the_time_and_what_it_left_is_kept() -> None:
+    kept: dict[str, bytes] = {}
+    claimed = work("$a~0.2 -; fix: $ok~3")
+    claimed.store = SimpleNamespace(
+        put_artifact=lambda workflow, data: kept.setdefault("digest", data) and "digest"
+    )
+    claimed.run = lambda argv, **_: SimpleNamespace(exit_code=0, output=" ".join(argv))
+    found = ScriptedCrew().check(claimed)
+
+    assert found is not None
+    assert (found.outcome, found.artifacts) == ("failed", ("digest",))
+    assert kept == {"digest": b"t.validate.1.1 ended with 0\nsleep 0.2"}
+
+
+def test_a_command_that_is_cancelled_has_no_result() -> None:
+    claimed = work("$a~0.2")
+    claimed.run = lambda argv, **_: None
+
+    assert ScriptedCrew().check(claimed) is None
+
+
+def test_steps_are_done_by_commands_where_every_word_says_so() -> None:
+    apart, mixed = script_of("$a $-; fix: $ok"), script_of("$a -; fix: ok")
+
+    assert [apart.runs_command(step) for step in ("validate", "recheck", "fix", "report")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert not any(mixed.runs_command(step) for step in ("validate", "fix"))
+
+
 def test_executions_are_written_down(tmp_path: Any) -> None:
     crew = ScriptedCrew(str(tmp_path / "executions"))
 
@@ -108,7 +142,7 @@ def test_executions_are_written_down(tmp_path: Any) -> None:
         ["t.validate.1.1", "7", "validate", "tree-0", str(os.getpid())],
         ["t.fix.1.1", "7", "fix", "tree-0", str(os.getpid())],
     ]
-    assert all(0 < float(line[5]) <= time.monotonic() for line in lines)
+    assert all(0 < float(line[5]) <= time.monotonic() and abs(float(line[6])) < 1 for line in lines)
 
 
 def test_a_fixer_that_is_blocked_says_so_and_a_silent_one_waits_for_ever() -> None:
@@ -121,6 +155,7 @@ def test_a_fixer_that_is_blocked_says_so_and_a_silent_one_waits_for_ever() -> No
 
 ENDS = {
     "good": "SUCCESS",
+    "apart": "SUCCESS",
     "lazy": "ESC",
     "silent": "ESC",
     "slow": "SUCCESS",

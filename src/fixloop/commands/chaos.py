@@ -40,6 +40,9 @@ def chaos(
     contrast: Annotated[
         bool, typer.Option("--contrast", help="Injure bare Celery chains by the same plan, too.")
     ] = False,
+    twice: Annotated[
+        bool, typer.Option("--twice", help="Deliver every message twice, from the first to the last.")
+    ] = False,
     keep: Annotated[
         Path | None,
         typer.Option("--keep", help="Leave logs, data and injuries in this new folder.", show_default="none"),
@@ -56,7 +59,7 @@ def chaos(
     # Celery takes a third of a second to load, and no other command needs the rest.
     from fixloop.testing import chaos as running
 
-    order = running.Order(workflows, kills, seed, concurrency, contrast)
+    order = running.Order(workflows, kills, seed, concurrency, contrast, twice)
     with _folder(keep) as folder, _progress() as tell:
         report = running.chaos(order, folder, tell)
     if json:
@@ -103,6 +106,8 @@ def report_lines(report: "Report") -> Iterator[str]:
     yield f"{order.workflows} workflows, injured in {report.injured_seconds:.1f} s"
     for injury, planned in sorted(report.planned.items()):
         yield f"  {report.done[injury]} of {planned} × {injury}"
+    if report.order.twice:
+        yield f"{report.copies} messages delivered twice"
     yield f"{report.executions} executions, {report.repeated} of a ticket that had begun before"
     if report.resumptions:
         yield _resumption_line(report.resumptions)
@@ -147,7 +152,7 @@ def _findings(report: "Report") -> Iterator[str]:
         yield f"  and {len(found) - SHOWN} more"
     if report.done.total() < report.planned.total():
         missing = report.planned.total() - report.done.total()
-        yield f"  {missing} injuries were planned for tickets that came too late"
+        yield f"  {missing} injuries had no effect, or were planned for tickets that came too late"
 
 
 def _document(report: "Report") -> dict[str, object]:
@@ -156,6 +161,7 @@ def _document(report: "Report") -> dict[str, object]:
         "seed": report.order.seed,
         "injuries": dict(report.done),
         "planned": dict(report.planned),
+        "messages_twice": report.copies,
         "lost": report.lost,
         "doubled": report.doubled,
         "executions": report.executions,

@@ -25,9 +25,12 @@ class Agent(NamedTuple):
 
 AGENTS: Final[Mapping[str, Agent]] = MappingProxyType(
     {
+        "apart": Agent(
+            "$a~0.2 $-~0.2; fix: $ok~0.2", "a check and a fixer that are commands of their own, under guard"
+        ),
         "good": Agent("abc~0.05 a~0.05 -; fix: ok~0.1", "mends two of three failures, then the last"),
         "lazy": Agent("a~0.05; fix: same", "says each time that nothing had to be changed"),
-        "silent": Agent("a~0.05; fix: silent", "takes the request and never answers", fix_seconds=2.0),
+        "silent": Agent("a~0.05; fix: silent", "takes the request and never answers", fix_seconds=1.0),
         "slow": Agent("a -~0.5; fix: ok~0.5", "takes its time, within every limit"),
         "lying": Agent(
             "unit-test: - b~0.05 -; security: a~0.05 -",

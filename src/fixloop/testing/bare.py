@@ -16,6 +16,7 @@ from celery import Celery, chain
 from celery.signals import worker_init
 
 from fixloop.settings import celery_url
+from fixloop.testing.clock import skew_seconds
 from fixloop.testing.wire import BEGUN, EFFECTS
 
 __all__ = ["QUEUE", "app", "send"]
@@ -79,6 +80,9 @@ def send(to: Celery, tickets: list[str]) -> None:
 def _write_down(ticket: str) -> None:
     descriptor = os.open(os.environ["FIXLOOP_EXECUTIONS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(descriptor, f"{ticket} 0 bare - {os.getpid()} {time.monotonic():.6f}\n".encode())
+        os.write(
+            descriptor,
+            f"{ticket} 0 bare - {os.getpid()} {time.monotonic():.6f} {skew_seconds():.1f}\n".encode(),
+        )
     finally:
         os.close(descriptor)

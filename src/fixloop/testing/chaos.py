@@ -19,8 +19,9 @@ from fixloop.store.keys import workflow_id
 from fixloop.testing.agents import AGENTS, Agent
 from fixloop.testing.caller import GIVEN_UP, calling
 from fixloop.testing.contrast import Contrast, contrast
-from fixloop.testing.plan import Plan, plan
+from fixloop.testing.plan import COMMAND, Plan, plan
 from fixloop.testing.processes import Host
+from fixloop.testing.script import script_of
 from fixloop.testing.site import EXECUTIONS, HostKind, Progress, Site, site
 from fixloop.testing.undisturbed import Answer, Rehearsal, rehearse
 from fixloop.testing.verdict import Execution, Verdict, judged, resumptions, unexplained
@@ -44,6 +45,8 @@ class Order(NamedTuple):
     """Work processes of each of the two workers."""
     contrast: bool = False
     """Whether bare Celery chains are injured by the same plan, too."""
+    twice: bool = False
+    """Whether every message is delivered twice, from the first to the last."""
 
 
 class Report(NamedTuple):
@@ -57,6 +60,7 @@ class Report(NamedTuple):
     planned: Counter[str]
     """Injuries by kind."""
     done: Counter[str]
+    """Those that took effect."""
     executions: int
     repeated: int
     """Executions of a ticket after its first."""
@@ -69,6 +73,8 @@ class Report(NamedTuple):
     injured_seconds: float
     contrast: Contrast | None = None
     """What came of the bare chains, if they were wanted."""
+    copies: int = 0
+    """Messages that were delivered twice."""
 
     @property
     def lost(self) -> int:
@@ -97,10 +103,16 @@ class Report(NamedTuple):
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing at all is wrong, and the plan was done, but for a few that came too late."""
+        """Whether nothing at all is wrong, and the plan took effect."""
         found = self.lost + self.doubled + self.stuck + len(self.unexplained) + self.astray
-        injured = self.done.total() >= ENOUGH * self.planned.total()
-        return not found and self.verified == len(self.verdicts) and injured
+        return not found and self.verified == len(self.verdicts) and self.is_injured
+
+    @property
+    def is_injured(self) -> bool:
+        """Whether injuries of every planned kind took effect, and of all but a few that came too late."""
+        every = all(self.done[kind] for kind in self.planned)
+        doubled = self.copies > 0 or not self.order.twice
+        return every and doubled and self.done.total() >= ENOUGH * self.planned.total()
 
 
 class _Play(NamedTuple):
@@ -117,12 +129,13 @@ def chaos(order: Order, folder: Path, tell: Callable[[Progress], object] = lambd
         InfrastructureError: there is no Redis server, or the workers do not start.
     """
     left_alone, injured = _plays(LEFT_ALONE, order), _plays(INJURED, order)
+    commands = {ticket for one in injured for ticket in _commands(one)}
     steps = Counter(ticket.step for one in injured for ticket in one.rehearsal.tickets)
-    planned = plan(order.seed, order.kills, steps)
+    planned = plan(order.seed, order.kills, {**steps, COMMAND: len(commands)})
     with site(folder, _host_kind(order, folder)) as place, calling(place.server.url) as caller:
         works = [caller.workflows([one.started for one in plays]) for plays in (left_alone, injured)]
         undisturbed_seconds = place.run("undisturbed", works[0], tell)
-        place.arm(planned)
+        place.arm(planned, commands, twice_over=order.twice)
         injured_seconds = place.run("injured", works[1], tell)
         place.heal()
         report = _report(order, planned, place)._replace(
@@ -172,6 +185,12 @@ def _play(project: str, issue: int, agent: Agent) -> _Play:
     return _Play(started, rehearsal)
 
 
+def _commands(play: _Play) -> list[str]:
+    """The tickets whose work is done by a command of its own."""
+    script = script_of(play.started.name)
+    return [ticket.id for ticket in play.rehearsal.tickets if script.runs_command(ticket.step)]
+
+
 def _judged(store: Store, plays: Sequence[_Play]) -> tuple[Verdict, ...]:
     return tuple(judged(store, one.started.workflow, one.rehearsal) for one in plays)
 
@@ -185,7 +204,8 @@ def _report(order: Order, planned: Plan, place: Site) -> Report:
         verdicts=(),
         left_alone=(),
         planned=Counter(injury.value for injury in planned.values()),
-        done=Counter(wound.injury.value for wound in injurer.wounds),
+        done=Counter(wound.injury.value for wound in injurer.wounds if wound.is_felt),
+        copies=injurer.doubled,
         executions=len(executions),
         repeated=len(executions) - len({execution.ticket for execution in executions}),
         unexplained=tuple(unexplained(executions, injurer.wounds, injurer.takeovers, injurer.host_of)),

@@ -122,7 +122,7 @@ def contrast(
             doubled=_more_than_one(client, EFFECTS),
             repeated=_more_than_one(client, BEGUN),
             seconds=seconds,
-            injuries=len(place.injurer.wounds),
+            injuries=sum(wound.is_felt for wound in place.injurer.wounds),
         )
 
 

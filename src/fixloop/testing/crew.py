@@ -4,12 +4,14 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.ticket import Ticket
+from fixloop.testing.clock import skew_seconds
 from fixloop.testing.script import Word, script_of
 
 __all__ = ["MESSAGE_BYTES", "Answered", "ScriptedCrew", "ScriptedError", "scripted_crew"]
@@ -18,6 +20,8 @@ MESSAGE_BYTES: Final = 1024
 """What the messages of a step come to, at least: with the words around it, a run's own text is the smaller part."""
 _TEXT_BYTES: Final = 256
 POLL_SECONDS: Final = 0.05
+COMMAND_SECONDS: Final = 3600.0
+"""Longer than any: the state ends what takes too long."""
 
 Answered = FixCompleted | FixFailed | AnswerRejected | BlockerSignalled
 
@@ -36,7 +40,7 @@ class ScriptedCrew:
         Nothing is done yet.
 
         Args:
-            executions: a file that gets a line as each step begins, the six fields of `Execution`.
+            executions: a file that gets a line as each step begins, the fields of `Execution`.
             pause: how seconds pass.
         """
         self._executions = executions
@@ -47,7 +51,8 @@ class ScriptedCrew:
         state, ticket = _of(work)
         number = ticket.iteration + (ticket.step == "confirm")
         word = script_of(state.name).run(ticket.specialist, number)
-        if not self._begin(work, word):
+        kept = self._begin(work, word)
+        if kept is None:
             return None
         failures = _failures(word.what)
         return RunFinished(
@@ -58,15 +63,18 @@ class ScriptedCrew:
             outcome="failed" if failures else "passed",
             tree=state.tree,
             failures=failures,
+            artifacts=kept,
         )
 
     def fix(self, work: Any) -> Answered | None:
         """Answer the open request as scripted; None when it was cancelled meanwhile."""
         state, ticket = _of(work)
         word = script_of(state.name).answer(ticket.attempt)
-        if not self._begin(work, word):
+        kept = self._begin(work, word)
+        if kept is None:
             return None
-        return _answered(word.what, state, ticket)
+        answer = _answered(word.what, state, ticket)
+        return answer.model_copy(update={"artifacts": kept}) if kept else answer
 
     def notify(self, work: Any) -> str:
         """Nobody is told."""
@@ -81,24 +89,36 @@ class ScriptedCrew:
     def settle(self, work: Any, state: State) -> None:
         """Nothing lies outside."""
 
-    def _begin(self, work: Any, word: Word) -> bool:
-        """All that comes before the result; False when it was cancelled."""
+    def _begin(self, work: Any, word: Word) -> tuple[str, ...] | None:
+        """All that comes before the result, and the artifacts it left; None when it was cancelled."""
         holding = work.holding
         self._record(holding)
         if holding.deaths < word.dies:
             os.kill(os.getpid(), signal.SIGKILL)
         if holding.ticket.attempt <= word.raises:
             raise ScriptedError(f"scripted to raise in attempt {holding.ticket.attempt}")
+        if word.is_command:
+            return self._command(work, word.seconds)
         left = float("inf") if word.what == "silent" else word.seconds
         while left > 0 and not work.cancelled():
             self._pause(min(left, POLL_SECONDS))
             left -= POLL_SECONDS
-        return left <= 0
+        return () if left <= 0 else None
+
+    def _command(self, work: Any, seconds: float) -> tuple[str, ...] | None:
+        """Have a command take the time, and keep what came of it."""
+        words, environment = ["sleep", f"{seconds:g}"], {"PATH": os.defpath}
+        ended = work.run(words, cwd=Path("/"), env=environment, timeout_seconds=COMMAND_SECONDS)
+        if ended is None:
+            return None
+        output = f"{work.holding.ticket.id} ended with {ended.exit_code}\n{ended.output}"
+        return (work.store.put_artifact(work.holding.ticket.workflow, output.encode()),)
 
     def _record(self, holding: Any) -> None:
         if self._executions:
             ticket, tree = holding.ticket, holding.state.tree or "-"
-            line = f"{ticket.id} {holding.fence} {ticket.step} {tree} {os.getpid()} {time.monotonic():.6f}\n"
+            told = ticket.id, holding.fence, ticket.step, tree, os.getpid()
+            line = f"{' '.join(map(str, told))} {time.monotonic():.6f} {skew_seconds():.1f}\n"
             # One write to an appending descriptor: lines of many processes do not mix.
             descriptor = os.open(self._executions, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:

@@ -7,20 +7,23 @@ import asyncio
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from fixloop.testing.plan import MOST_FOR_A_TICKET, Boundary, Injury, Occasion, Plan, is_place
-from fixloop.testing.processes import Host, RedisServer, is_running, kill
+from fixloop.testing.blows import Blows
+from fixloop.testing.plan import COMMAND, MOST_FOR_A_TICKET, Boundary, Injury, Occasion, Plan, is_place
+from fixloop.testing.processes import Host, RedisServer, below, is_running, kill
 from fixloop.testing.relay import Cut, Link, Relay
 from fixloop.testing.wire import (
+    NO_ROOM,
     NOTHING_TAKEN,
     PUSHED,
     Request,
     answer_to,
     encoded,
+    has_swept,
     step_of,
     ticket_in,
     twice,
@@ -29,20 +32,10 @@ from fixloop.testing.wounds import Takeover, Wound
 
 __all__ = ["Injurer"]
 
-STOPPED_SECONDS: Final = 11.0
-"""Two more than a lease."""
-SWEEPER_STOPPED_SECONDS: Final = 3.0
-"""One more than a sweeper has a shard to itself."""
-RESTART_SECONDS: Final = 0.2
-BLIP_SECONDS: Final = 1.0
-FROZEN_SECONDS: Final = 4.0
-"""Longer than any client waits for an answer."""
-CUT_SECONDS: Final = (3.0, 11.0)
-"""In turn: shorter and longer than a lease."""
-HOST_AWAY_SECONDS: Final = 0.5
 DOUBLED: Final = 20
 BEGUN_SECONDS: Final = 3.0
 """How long a crew may take from the claim to its first act; then the step has no midst."""
+POLL_SECONDS: Final = 0.005
 _BEFORE: Final = {
     "hint": Boundary.BEFORE_HINT,
     "claim": Boundary.BEFORE_CLAIM,
@@ -55,38 +48,49 @@ _OF_MESSAGES: Final = (Injury.LOSE_SENT, Injury.LOSE_TAKEN, Injury.LOSE_UNACKED)
 class Injurer:
     """Does the injuries of a plan, each when its ticket comes to its boundary."""
 
-    def __init__(self, plan: Plan, hosts: Mapping[str, Host], server: RedisServer, executions: Path) -> None:
+    def __init__(self, hosts: Mapping[str, Host], server: RedisServer, executions: Path) -> None:
+        """
+        Nothing is injured until it is armed.
+
+        Args:
+            executions: where agents write down what they begin.
+        """
         self.relay = Relay(server.socket, self)
+        self.blows = Blows(hosts, server, self.relay)
         self.wounds: list[Wound] = []
         self.takeovers: list[Takeover] = []
         self.answers: Counter[str] = Counter()
         """What claims were answered with."""
+        self.doubled = 0
+        """Messages that were delivered twice."""
         self.host_of: dict[int, str] = {}
-        self._plan = plan
         self._hosts = hosts
         self._server = server
         self._executions = executions
+        self._plan: Plan = {}
+        self._commands: Container[str] = ()
         self._came: Counter[tuple[str, Boundary]] = Counter()
         self._seen: set[tuple[str, Boundary]] = set()
         self._due: list[Injury] = []
         self._hurt: Counter[str] = Counter()
         self._holders: dict[str, int] = {}
-        self._doomed: dict[str, Injury] = {}
-        self._doubling = 0
-        self._redis_is_away = False
-        self._cuts = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._doomed: dict[str, Wound] = {}
+        self._doubling: list[Wound] = []
+        self._doubles_all = False
 
-    def arm(self, plan: Plan) -> None:
-        """From now on, go by `plan`; what came by before is not counted."""
+    def arm(self, plan: Plan, commands: Container[str] = (), *, twice_over: bool = False) -> None:
+        """
+        From now on, go by `plan`; what came by before is not counted.
+
+        Args:
+            commands: the tickets whose work is done by a command of its own.
+            twice_over: deliver every message twice.
+        """
         self._plan = plan
+        self._commands = commands
+        self._doubles_all = twice_over
         self._came.clear()
         self.answers.clear()
-
-    @property
-    def under_way(self) -> bool:
-        """Whether something that was injured is not whole again."""
-        return bool(self._tasks)
 
     # What passes by.
 
@@ -98,10 +102,12 @@ class Injurer:
             if boundary is not None and step_of(request.ticket):
                 self._come(request.ticket, boundary, link)
         link.pops = link.pops or any(request.kind == "pop" for request in requests)
-        if self._is_lost(requests, data):
-            return b"", PUSHED
-        if self._doubling:
-            self._double(requests)
+        answer = self._answered_here(link, requests, data)
+        if answer:
+            return b"", answer
+        for request in requests:
+            if request.kind == "hint" and (self._doubling or self._doubles_all):
+                self._double(request)
         link.unanswered += [request for request in requests if request.kind != "pop"]
         return data, b""
 
@@ -114,6 +120,8 @@ class Injurer:
                 self._claimed(request.ticket, status, link)
             elif request.kind == "unacked":
                 self._unacked(request.ticket, link)
+            elif request.kind == "sweep" and has_swept(data):
+                self.blows.swept.setdefault(request.ticket, {})[link.pid] = time.monotonic()
             if step_of(request.ticket) and (request.kind == "hint" or status == "ok"):
                 self._come(request.ticket, _AFTER[request.kind], link)
             if request.kind == "claim" and status == "ok":
@@ -136,47 +144,46 @@ class Injurer:
         if (ticket, boundary) in self._seen:
             return
         self._seen.add((ticket, boundary))
-        place = step_of(ticket), boundary
-        self._came[place] += 1
-        planned = self._plan.get(Occasion(*place, self._came[place]))
-        if planned is not None:
-            self._due.append(planned)
+        steps = (step_of(ticket), *([COMMAND] if ticket in self._commands else []))
+        for step in steps:
+            self._came[step, boundary] += 1
+            planned = self._plan.get(Occasion(step, boundary, self._came[step, boundary]))
+            if planned is not None:
+                self._due.append(planned)
         for injury in self._due:
-            if is_place(injury, *place) and self._may(injury, ticket, link):
+            fits = any(is_place(injury, step, boundary) for step in steps)
+            if fits and self._hurt[ticket] < MOST_FOR_A_TICKET and self.blows.may(injury, link):
                 self._due.remove(injury)
                 self._hurt[ticket] += 1
                 if boundary is Boundary.MID_WORK:
-                    self._do(self._amid(injury, ticket, link))
+                    self.blows.begin(self._amid(injury, ticket, link))
                 else:
                     self._injure(injury, ticket, boundary, link)
                 return
 
-    def _may(self, injury: Injury, ticket: str, link: Link) -> bool:
-        """Whether now; else it is put off to the next ticket at such a place."""
-        if self._hurt[ticket] >= MOST_FOR_A_TICKET:
-            return False
-        if injury in (Injury.RESTART_REDIS, Injury.FREEZE_REDIS, Injury.BLIP_REDIS):
-            return not self._redis_is_away
-        role = self._hosts[link.host].roles().get(link.pid)
-        if injury is Injury.KILL_CONTROL and "control" in self._hosts[link.host].wanted:
-            return role == "control"
-        if injury is Injury.KILL_CONTROL:
-            return role == "worker"
-        if injury in (Injury.KILL_WORKER, Injury.STOP_WORKER):
-            return role == "worker"
-        return role is not None
-
     async def _amid(self, injury: Injury, ticket: str, link: Link) -> None:
-        """Wait until the crew has begun."""
-        begun = f"{ticket} ".encode()
+        """Wait until the crew has begun; when it has ended before that was seen, it is another ticket's turn."""
         give_up = time.monotonic() + BEGUN_SECONDS
-        while time.monotonic() < give_up:
-            if self._executions.exists() and begun in self._executions.read_bytes():
+        while time.monotonic() < give_up and not self._has_ended(ticket):
+            if self._has_begun(injury, ticket, link):
+                await asyncio.sleep(POLL_SECONDS)
                 break
-            await asyncio.sleep(0.005)
-        await asyncio.sleep(0.01)
+            await asyncio.sleep(POLL_SECONDS)
+        is_amid = self._has_begun(injury, ticket, link) and not self._has_ended(ticket)
+        if not is_amid or not is_running(link.pid):
+            self._hurt[ticket] -= 1
+            self._due.append(injury)
+            return
         with suppress(Cut):
             self._injure(injury, ticket, Boundary.MID_WORK, link)
+
+    def _has_begun(self, injury: Injury, ticket: str, link: Link) -> bool:
+        if injury is Injury.KILL_COMMAND:
+            return bool(below(link.pid, 2))
+        return self._executions.exists() and f"{ticket} ".encode() in self._executions.read_bytes()
+
+    def _has_ended(self, ticket: str) -> bool:
+        return (ticket, Boundary.BEFORE_COMMIT) in self._seen
 
     # What is done.
 
@@ -190,142 +197,67 @@ class Injurer:
         wound = Wound(injury, ticket, boundary, (), frozenset(), time.monotonic(), time.monotonic())
         self.wounds.append(wound)
         if injury in _OF_MESSAGES:
-            self._doomed[ticket] = injury
+            self._doomed[ticket] = wound
         elif injury is Injury.DOUBLE_MESSAGES:
-            self._doubling += DOUBLED
+            self._doubling += [wound] * DOUBLED
         elif injury in (Injury.LOSE_CLAIM_REPLY, Injury.LOSE_COMMIT_REPLY):
+            # It is here, and goes no further.
+            wound.is_felt = True
             raise Cut
         else:
-            _DONE[injury](self, wound, link)
+            self.blows.strike(wound, link)
 
-    def _kill(self, wound: Wound, link: Link) -> None:
-        wound.pids = frozenset({link.pid})
-        kill(link.pid, signal.SIGKILL)
-        raise Cut
+    # Messages and artifacts.
 
-    def _stop(self, wound: Wound, link: Link) -> None:
-        self._pause_process(wound, link.pid, STOPPED_SECONDS)
-
-    def _kill_sweeper(self, wound: Wound, link: Link) -> None:
-        found = self._hosts[link.host].find("sweep")
-        wound.pids = frozenset(found)
-        for pid in found:
-            kill(pid, signal.SIGKILL)
-
-    def _stop_sweeper(self, wound: Wound, link: Link) -> None:
-        for pid in self._hosts[link.host].find("sweep"):
-            self._pause_process(wound, pid, SWEEPER_STOPPED_SECONDS)
-
-    def _kill_host(self, wound: Wound, link: Link) -> None:
-        host = self._hosts[link.host]
-        wound.pids = frozenset(host.kill())
-        self._later(wound, HOST_AWAY_SECONDS, host.start)
-        raise Cut
-
-    def _restart_redis(self, wound: Wound, link: Link) -> None:
-        self._away_with_redis(wound, RESTART_SECONDS)
-
-    def _blip(self, wound: Wound, link: Link) -> None:
-        self._away_with_redis(wound, BLIP_SECONDS)
-
-    def _freeze(self, wound: Wound, link: Link) -> None:
-        wound.hosts = tuple(self._hosts)
-        self._redis_is_away = True
-        self._server.signal(signal.SIGSTOP)
-        self._later(wound, FROZEN_SECONDS, self._thaw)
-
-    def _thaw(self) -> None:
-        self._server.signal(signal.SIGCONT)
-        self._redis_is_away = False
-
-    def _cut(self, wound: Wound, link: Link) -> None:
-        wound.hosts = (link.host,)
-        self.relay.cut(link.host)
-        seconds = CUT_SECONDS[self._cuts % len(CUT_SECONDS)]
-        self._cuts += 1
-        self._later(wound, seconds, lambda: self.relay.mend(link.host))
-        raise Cut
-
-    def _away_with_redis(self, wound: Wound, seconds: float) -> None:
-        wound.hosts = tuple(self._hosts)
-        self._redis_is_away = True
-        self._server.kill()
-        self._later(wound, seconds, self._redis_back)
-
-    def _redis_back(self) -> None:
-        self._server.start()
-        self._redis_is_away = False
-
-    def _pause_process(self, wound: Wound, pid: int, seconds: float) -> None:
-        wound.pids |= {pid}
-        kill(pid, signal.SIGSTOP)
-        self._later(wound, seconds, lambda: kill(pid, signal.SIGCONT))
-
-    def _later(self, wound: Wound, seconds: float, mend: Callable[[], object]) -> None:
-        async def wait() -> None:
-            await asyncio.sleep(seconds)
-            mend()
-            wound.ended = time.monotonic()
-
-        self._do(wait())
-
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    # Messages.
-
-    def _is_lost(self, requests: list[Request], data: bytes) -> bool:
-        if len(requests) != 1 or requests[0].kind != "hint":
-            return False
+    def _answered_here(self, link: Link, requests: list[Request], data: bytes) -> bytes:
+        """What the client is told instead of having it passed on; nothing for most."""
+        if len(requests) != 1 or data != encoded(requests[0].words):
+            return b""
         (request,) = requests
-        if self._doomed.get(request.ticket) is not Injury.LOSE_SENT or data != encoded(request.words):
-            return False
-        del self._doomed[request.ticket]
-        return True
+        if request.kind == "artifact" and link.host in self.blows.full:
+            self._felt(Injury.NO_ROOM)
+            return NO_ROOM
+        if request.kind == "hint" and self._is_doomed(request.ticket, Injury.LOSE_SENT):
+            self._doomed.pop(request.ticket).is_felt = True
+            return PUSHED
+        return b""
+
+    def _felt(self, injury: Injury) -> None:
+        """The last one of its kind was."""
+        next(wound for wound in reversed(self.wounds) if wound.injury is injury).is_felt = True
+
+    def _is_doomed(self, ticket: str, injury: Injury) -> bool:
+        wound = self._doomed.get(ticket)
+        return wound is not None and wound.injury is injury
 
     def _taken(self, data: bytes) -> bytes:
         """A message on its way to a worker that dies before it could write it down."""
         ticket = ticket_in(data, self._doomed)
-        if self._doomed.get(ticket) is not Injury.LOSE_TAKEN:
+        if not self._is_doomed(ticket, Injury.LOSE_TAKEN):
             return data
-        del self._doomed[ticket]
+        self._doomed.pop(ticket).is_felt = True
         return NOTHING_TAKEN
 
     def _unacked(self, ticket: str, link: Link) -> None:
         """A message that its worker has written down dies with it; what is in `unacked` comes back in hours."""
-        if self._doomed.get(ticket) is not Injury.LOSE_UNACKED:
+        if not self._is_doomed(ticket, Injury.LOSE_UNACKED):
             return
-        del self._doomed[ticket]
+        wound = self._doomed.pop(ticket)
         host = self._hosts[link.host]
         roles = host.roles()
         hit = {link.pid}
         if roles.get(link.pid) == "work":
             hit |= {pid for pid, role in roles.items() if role == "worker"}
-        for wound in self.wounds:
-            if wound.ticket == ticket and wound.injury is Injury.LOSE_UNACKED:
-                wound.pids, wound.ended = frozenset(hit), time.monotonic()
+        wound.pids, wound.ended = frozenset(hit), time.monotonic()
         for pid in hit:
             kill(pid, signal.SIGKILL)
+        wound.is_felt = True
         raise Cut
 
-    def _double(self, requests: list[Request]) -> None:
-        for request in requests:
-            if request.kind == "hint" and self._doubling:
-                self._doubling -= 1
-                self._server.tell(twice(request))
-
-
-_DONE: Final[Mapping[Injury, Callable[[Injurer, Wound, Link], None]]] = {
-    Injury.KILL_WORKER: Injurer._kill,
-    Injury.KILL_CONTROL: Injurer._kill,
-    Injury.KILL_SWEEPER: Injurer._kill_sweeper,
-    Injury.KILL_HOST: Injurer._kill_host,
-    Injury.STOP_WORKER: Injurer._stop,
-    Injury.STOP_SWEEPER: Injurer._stop_sweeper,
-    Injury.RESTART_REDIS: Injurer._restart_redis,
-    Injury.BLIP_REDIS: Injurer._blip,
-    Injury.FREEZE_REDIS: Injurer._freeze,
-    Injury.CUT_NETWORK: Injurer._cut,
-}
+    def _double(self, request: Request) -> None:
+        # Asking a frozen one would hold up everybody else.
+        if self.blows.redis_is_away or self._server.tell(twice(request)) is None:
+            return
+        self.doubled += 1
+        if self._doubling:
+            self._doubling.pop().is_felt = True

@@ -12,7 +12,10 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
 
-__all__ = ["MOST_FOR_A_TICKET", "Boundary", "Injury", "Occasion", "Plan", "is_place", "plan"]
+__all__ = ["COMMAND", "MOST_FOR_A_TICKET", "Boundary", "Injury", "Occasion", "Plan", "is_place", "plan"]
+
+COMMAND: Final = "command"
+"""What a step is called, too, when a command of its own does its work."""
 
 MOST_FOR_A_TICKET: Final = 4
 """A fifth death of its process is taken for the step's own fault (K40)."""
@@ -39,16 +42,20 @@ class Injury(StrEnum):
     KILL_WORKER = "work process killed"
     KILL_CONTROL = "control killed"
     KILL_SWEEPER = "sweeper killed"
+    KILL_COMMAND = "fixer or check killed"
     KILL_HOST = "supervisor and all its children killed"
     STOP_WORKER = "work process stopped for longer than a lease"
     RESTART_REDIS = "Redis killed and started again"
     FREEZE_REDIS = "Redis frozen"
     BLIP_REDIS = "Redis away for 1 s with a task in flight"
-    DOUBLE_MESSAGES = "20 messages delivered twice"
+    DOUBLE_MESSAGES = "next 20 messages delivered twice"
     LOSE_SENT = "message dropped when sent"
     LOSE_TAKEN = "message dropped when taken, before unacked"
     LOSE_UNACKED = "message dropped with its worker, after unacked"
-    STOP_SWEEPER = "two sweepers at once"
+    STOP_SWEEPER = "sweeper stopped until another has its work"
+    RIVAL_SWEEPERS = "two sweepers at once"
+    WRONG_CLOCK = "clock of a worker 30 s off"
+    NO_ROOM = "no room for artifacts"
     LOSE_CLAIM_REPLY = "reply to a claim lost"
     LOSE_COMMIT_REPLY = "reply to a commit lost"
     CUT_NETWORK = "network cut"
@@ -92,6 +99,8 @@ _PLACES: Final[Mapping[Injury, tuple[tuple[str, Boundary], ...]]] = {
     Injury.LOSE_SENT: _SENT,
     Injury.LOSE_TAKEN: _SENT,
     Injury.LOSE_UNACKED: _SENT,
+    Injury.KILL_COMMAND: ((COMMAND, _B.MID_WORK),),
+    Injury.NO_ROOM: ((COMMAND, _B.MID_WORK),),
     Injury.LOSE_CLAIM_REPLY: tuple((step, _B.AFTER_CLAIM) for step in _STEPS),
     Injury.LOSE_COMMIT_REPLY: tuple((step, _B.AFTER_COMMIT) for step in _STEPS),
 }
@@ -111,22 +120,24 @@ def plan(seed: int, injuries: int, tickets: Mapping[str, int]) -> Plan:
     So many injuries, each at another occasion.
 
     Args:
-        tickets: by step, how many the undisturbed workflows have in all.
+        tickets: by step, how many the undisturbed workflows have in all; `COMMAND` are those of any step that a
+            command does.
 
     Raises:
         UsageError: there are too few tickets for so many injuries.
     """
     dice = random.Random(seed)
     made: dict[Occasion, Injury] = {}
-    for injury in _drawn(dice, injuries):
-        places = [place for place in _PLACES.get(injury, _ANYWHERE) if tickets.get(place[0])]
+    for injury in islice(_drawn(dice, [one for one in Injury if _places(one, tickets)]), injuries):
+        places = _places(injury, tickets)
         tried = islice(_occasions(dice, places, tickets), TRIES)
         occasion = next((one for one in tried if one not in made), None)
         if occasion is None:
-            raise UsageError(
-                f"{sum(tickets.values())} steps are too few for {injuries} injuries; take more workflows"
-            )
+            break
         made[occasion] = injury
+    if len(made) < injuries:
+        steps = sum(tickets.values()) - tickets.get(COMMAND, 0)
+        raise UsageError(f"{steps} steps are too few for {injuries} injuries; take more workflows")
     return made
 
 
@@ -135,13 +146,18 @@ def is_place(injury: Injury, step: str, boundary: Boundary) -> bool:
     return (step, boundary) in _PLACES.get(injury, _ANYWHERE)
 
 
-def _drawn(dice: random.Random, injuries: int) -> Iterator[Injury]:
-    """One of each kind, then deck after deck, each shuffled."""
-    rest: list[Injury] = dice.sample([*Injury], len(Injury))
-    for _ in range(injuries):
-        if not rest:
-            rest = dice.sample(_DECK, len(_DECK))
-        yield rest.pop()
+def _places(injury: Injury, tickets: Mapping[str, int]) -> list[tuple[str, Boundary]]:
+    """Where it may be done in these tickets."""
+    return [place for place in _PLACES.get(injury, _ANYWHERE) if tickets.get(place[0])]
+
+
+def _drawn(dice: random.Random, kinds: list[Injury]) -> Iterator[Injury]:
+    """For ever: one of each kind, then deck after deck, each shuffled."""
+    rest = dice.sample(kinds, len(kinds))
+    while rest:
+        yield from reversed(rest)
+        deck = [one for one in _DECK if one in kinds]
+        rest = dice.sample(deck, len(deck))
 
 
 def _occasions(

@@ -5,6 +5,7 @@ above it, which kills it when its standard input closes.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -21,8 +22,10 @@ from fixloop.errors import InfrastructureError
 from fixloop.redis_binary import server_binary
 from fixloop.serving import supervisor
 from fixloop.settings import RedisUrls
+from fixloop.testing import clock
+from fixloop.testing.clock import set_clock
 
-__all__ = ["Host", "RedisServer", "is_running", "kill", "parents"]
+__all__ = ["Host", "RedisServer", "below", "is_running", "is_stopped", "kill", "parents"]
 
 START_SECONDS: Final = 10.0
 MEMORY: Final = "1gb"
@@ -37,7 +40,7 @@ class RedisServer:
         self.socket = sockets / "redis.sock"
         self._folder = folder
         self._guard: subprocess.Popen[bytes] | None = None
-        self._pid = 0
+        self.pid = 0
 
     @property
     def url(self) -> str:
@@ -54,7 +57,7 @@ class RedisServer:
             )
         if self._guard.stdout is None:
             raise InfrastructureError("redis-server has no output to read its process id from")
-        self._pid = int(self._guard.stdout.readline())
+        self.pid = int(self._guard.stdout.readline())
 
     def _command(self) -> list[str]:
         place = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self._folder)]
@@ -92,7 +95,7 @@ class RedisServer:
 
     def signal(self, number: signal.Signals) -> None:
         """Stop it or let it go on."""
-        os.kill(self._pid, number)
+        os.kill(self.pid, number)
 
     def kill(self) -> None:
         """`kill -9`; returns when it is gone."""
@@ -113,7 +116,10 @@ class Host:
         self.name = name
         self.socket = socket
         self._concurrency = concurrency
-        self._environment = environment
+        self.clock = folder / f"{name}.clock"
+        """By how much its wall clock is off; see `fixloop.testing.clock`."""
+        set_clock(self.clock, 0.0)
+        self._environment = {**environment, **_with_clock(self.clock)}
         self._log = folder / f"{name}.log"
         self._running = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
@@ -169,6 +175,15 @@ class Host:
         return sorted(pid for pid, named in self.roles().items() if named == role)
 
 
+def _with_clock(path: Path) -> dict[str, str]:
+    """The environment of processes whose clock `path` sets."""
+    place = path.with_name("clock")
+    place.mkdir(exist_ok=True)
+    shutil.copy(clock.__file__, place / "sitecustomize.py")
+    paths = filter(None, [str(place), os.environ.get("PYTHONPATH")])
+    return {"PYTHONPATH": os.pathsep.join(paths), clock.VARIABLE: str(path)}
+
+
 def kill(pid: int, number: signal.Signals) -> None:
     """Signal a process that may be gone."""
     with suppress(ProcessLookupError):
@@ -177,10 +192,20 @@ def kill(pid: int, number: signal.Signals) -> None:
 
 def is_running(pid: int) -> bool:
     """Whether a process is there and has not ended."""
+    return _state(pid) not in "ZX"
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process is there and a signal has stopped it."""
+    return _state(pid) == "T"
+
+
+def _state(pid: int) -> str:
+    """A letter, `X` when there is no such process."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return "X"
 
 
 def parents() -> dict[int, int]:
@@ -191,6 +216,14 @@ def parents() -> dict[int, int]:
             if entry.name.isdigit():
                 found[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
     return found
+
+
+def below(pid: int, levels: int) -> list[int]:
+    """The processes that are so many levels below one."""
+    above, found = parents(), {pid}
+    for _ in range(levels):
+        found = {child for child, parent in above.items() if parent in found}
+    return sorted(found)
 
 
 def _role(pid: int) -> str:

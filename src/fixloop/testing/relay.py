@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import socket
 import struct
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, Protocol
@@ -72,7 +73,9 @@ class Relay:
         self._witness = witness
         self._servers: list[asyncio.Server] = []
         self._open: dict[asyncio.StreamWriter, Link] = {}
-        self._refused: set[str] = set()
+        self._cut: set[str] = set()
+        self.refused: Counter[str] = Counter()
+        """By host, the connections that were turned away while it was cut off."""
 
     async def listen(self, host: str, path: Path) -> None:
         """Take connections of `host` at `path`."""
@@ -80,14 +83,14 @@ class Relay:
 
     def cut(self, host: str) -> None:
         """End all connections of `host`, and refuse new ones until it is mended."""
-        self._refused.add(host)
+        self._cut.add(host)
         for writer, link in list(self._open.items()):
             if link.host == host:
                 writer.transport.abort()
 
     def mend(self, host: str) -> None:
         """Take connections of `host` again."""
-        self._refused.discard(host)
+        self._cut.discard(host)
 
     async def close(self) -> None:
         """End everything."""
@@ -103,7 +106,9 @@ class Relay:
             link = Link(host, _peer(writer))
             self._open[writer] = link
             try:
-                if host not in self._refused:
+                if host in self._cut:
+                    self.refused[host] += 1
+                else:
                     await self._join(link, reader, writer)
             except (OSError, Cut):
                 pass

@@ -8,12 +8,13 @@ The last word goes on for ever:
     !a -                               the first attempt of run 1 raises, the second fails with a; `!` raises always
     #a -                               run 1 kills its own process once, then fails with a; `#` kills it always
     a~2 -                              run 1 takes 2 seconds, or until it is cancelled
+    $a~2 -                             the same, as a command of its own that runs under guard
     a b -; fix: fail gone ok           what the fixer does in each attempt to answer a request
 
 A confirmation of run n reads word n + 1: that is the run it becomes if it fails. The fixer's words: `ok` changes the
 tree, `same` says that it changed nothing, `lie` says that it mended all and changed nothing, `fail` ends without a
 fix, `gone` cannot be started, `bad` answers what does not fit, `blocked` cannot go on, `silent` never answers; `!`,
-`#` and `~2` as above.
+`#`, `~2` and `$` as above.
 """
 
 import re
@@ -26,7 +27,7 @@ from fixloop.protocol.specialists import specialist
 __all__ = ["Script", "Word", "script_of"]
 
 FIX: Final = "fix"
-_AFFIXED: Final = r"(?P<raises>!*)(?P<dies>#*)(?P<what>{})(?:~(?P<seconds>\d+(?:\.\d+)?))?"
+_AFFIXED: Final = r"(?P<raises>!*)(?P<dies>#*)(?P<command>\$?)(?P<what>{})(?:~(?P<seconds>\d+(?:\.\d+)?))?"
 _RUN: Final = re.compile(_AFFIXED.format(r"-|\d+|[A-Za-z]+|"))
 _ANSWER: Final = re.compile(_AFFIXED.format(r"ok|same|lie|fail|gone|bad|blocked|silent|"))
 
@@ -41,6 +42,8 @@ class Word(NamedTuple):
     dies: float = 0
     """So many deaths come before."""
     seconds: float = 0.0
+    is_command: bool = False
+    """Whether a command of its own takes these seconds."""
 
 
 class Script(NamedTuple):
@@ -55,6 +58,15 @@ class Script(NamedTuple):
     def answer(self, attempt: int) -> Word:
         """The word for the fixer's attempt `attempt` to answer a request."""
         return self._word(self.clauses.get(FIX), attempt, "ok")
+
+    def runs_command(self, step: str) -> bool:
+        """Whether a command of its own does the work of every `step`."""
+        if step not in (FIX, "validate", "recheck", "confirm"):
+            return False
+        words = [
+            word for key, words in self.clauses.items() if (key == FIX) == (step == FIX) for word in words
+        ]
+        return bool(words) and all(word.is_command for word in words)
 
     def _word(self, words: tuple[Word, ...] | None, number: int, otherwise: str) -> Word:
         return words[min(number, len(words)) - 1] if words else Word(otherwise)
@@ -90,4 +102,5 @@ def _word(text: str, target: str) -> Word:
         raises=len(match["raises"]) and (endless or len(match["raises"])),
         dies=len(match["dies"]) and (endless or len(match["dies"])),
         seconds=float(match["seconds"] or 0),
+        is_command=bool(match["command"]),
     )

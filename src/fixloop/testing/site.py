@@ -4,8 +4,9 @@ import asyncio
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -15,7 +16,7 @@ from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.testing.injuring import Injurer
 from fixloop.testing.plan import Plan
 from fixloop.testing.processes import Host, RedisServer
-from fixloop.testing.verdict import Execution, executions_in
+from fixloop.testing.verdict import Execution, executions_in, feel_clocks
 
 __all__ = ["EXECUTIONS", "HostKind", "Progress", "Site", "Work", "site"]
 
@@ -66,7 +67,7 @@ class Site:
         self._executions = folder / EXECUTIONS
         self.server = RedisServer(folder, sockets)
         self.hosts = {name: kind(name, folder, sockets / f"{name}.sock") for name in HOSTS}
-        self.injurer = Injurer({}, self.hosts, self.server, self._executions)
+        self.injurer = Injurer(self.hosts, self.server, self._executions)
         self._loop = asyncio.new_event_loop()
 
     # Its life.
@@ -103,15 +104,17 @@ class Site:
                 )
             time.sleep(POLL_SECONDS)
 
-    def arm(self, planned: Plan) -> None:
-        """From now on, injure."""
-        self._loop.call_soon_threadsafe(self.injurer.arm, planned)
+    def arm(self, planned: Plan, commands: Container[str] = (), *, twice_over: bool = False) -> None:
+        """From now on, injure; see `Injurer`."""
+        arm = partial(self.injurer.arm, planned, commands, twice_over=twice_over)
+        self._loop.call_soon_threadsafe(arm)
 
     def heal(self) -> None:
         """Return when everything that was stopped goes on again, and what it did has come in."""
-        while self.injurer.under_way:
+        while self.injurer.blows.under_way:
             time.sleep(POLL_SECONDS)
         time.sleep(SETTLING_SECONDS)
+        feel_clocks(self.injurer.wounds, self.executions())
         lines = "".join(f"{wound.line()}\n" for wound in self.injurer.wounds)
         (self._folder / "injuries").write_text(lines, encoding="utf-8")
 
@@ -142,7 +145,7 @@ class Site:
 
     def _moves(self, waiting: int) -> object:
         """Something that changes as long as anything goes on."""
-        healing = time.monotonic() if self.injurer.under_way else 0.0
+        healing = time.monotonic() if self.injurer.blows.under_way else 0.0
         return waiting, self.injurer.answers["ok"], healing
 
     def executions(self) -> list[Execution]:

@@ -27,6 +27,7 @@ from fixloop.protocol.outcome import Outcome, Transition
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import decide
+from fixloop.store.entries import digest_of
 from fixloop.testing.crew import ScriptedCrew
 
 __all__ = ["Answer", "Line", "Rehearsal", "Story", "rehearse", "told", "undisturbed"]
@@ -128,10 +129,20 @@ class _Work:
     """A claimed ticket, as the crew sees it."""
 
     holding: SimpleNamespace
-    run: "_Run"
+    rehearsed: "_Run"
 
     def cancelled(self) -> bool:
-        return self.holding.ticket.id not in self.run.held
+        return self.holding.ticket.id not in self.rehearsed.held
+
+    @property
+    def store(self) -> SimpleNamespace:
+        """Nothing is kept."""
+        return SimpleNamespace(put_artifact=lambda workflow, data: digest_of(data))
+
+    def run(self, argv: Sequence[str], **_: object) -> SimpleNamespace | None:
+        """No command runs, but the time that it would take passes."""
+        self.rehearsed.advance(float(argv[-1]))
+        return None if self.cancelled() else SimpleNamespace(exit_code=0, output="")
 
 
 class _Run:
@@ -147,7 +158,7 @@ class _Run:
         self.messages: list[Message] = []
         self.changes: list[Transition] = []
         self._state: State | None = None
-        self._crew = ScriptedCrew(pause=self._advance)
+        self._crew = ScriptedCrew(pause=self.advance)
 
     @property
     def state(self) -> State:
@@ -166,7 +177,7 @@ class _Run:
         self._keep(outcome)
 
     def carry_out(self, ticket: Ticket) -> None:
-        self._advance(ticket.delay_seconds)
+        self.advance(ticket.delay_seconds)
         self.carried_out.append(ticket)
         self.held.add(ticket.id)
         if ticket.limit_name and ticket.limit_seconds is not None:
@@ -192,7 +203,7 @@ class _Run:
         self.deadlines |= outcome.deadlines
         self.pending += outcome.steps
 
-    def _advance(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         target = self.clock + seconds
         while due := [name for name, at in self.deadlines.items() if at < target]:
             self.fire(min(due, key=lambda name: self.deadlines[name]))

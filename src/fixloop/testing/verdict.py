@@ -16,7 +16,7 @@ from fixloop.testing.plan import Injury
 from fixloop.testing.undisturbed import Rehearsal, told
 from fixloop.testing.wounds import Takeover, Wound
 
-__all__ = ["Execution", "Verdict", "executions_in", "judged", "resumptions", "unexplained"]
+__all__ = ["Execution", "Verdict", "executions_in", "feel_clocks", "judged", "resumptions", "unexplained"]
 
 AFTERMATH_SECONDS: Final = 15.0
 """So long after it lost Redis a worker may still die over it: Celery needs up to six seconds, twice."""
@@ -32,6 +32,8 @@ class Execution(NamedTuple):
     pid: int
     at: float
     """By `time.monotonic()`."""
+    skew_seconds: float = 0.0
+    """By how much the wall clock was off, as the agent saw it."""
 
 
 class Verdict(NamedTuple):
@@ -102,9 +104,17 @@ def executions_in(path: Path) -> list[Execution]:
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     found = []
     for line in lines:
-        ticket, fence, step, tree, pid, at = line.split()
-        found.append(Execution(ticket, int(fence), step, tree, int(pid), float(at)))
+        ticket, fence, step, tree, pid, at, skew = line.split()
+        found.append(Execution(ticket, int(fence), step, tree, int(pid), float(at), float(skew)))
     return found
+
+
+def feel_clocks(wounds: Iterable[Wound], executions: Sequence[Execution]) -> None:
+    """A wrong clock was felt by an agent that began meanwhile and saw it."""
+    for wound in wounds:
+        if wound.injury is Injury.WRONG_CLOCK:
+            seen = [one.skew_seconds for one in executions if wound.began <= one.at <= wound.ended]
+            wound.is_felt = any(abs(skew - wound.skew_seconds) < 1.0 for skew in seen)
 
 
 def resumptions(executions: Iterable[Execution], wounds: Iterable[Wound]) -> list[float]:
@@ -149,6 +159,8 @@ def _hit(
     """Whether an injury before `until` may have ended an execution."""
     if wound.began > until:
         return False
+    if wound.injury is Injury.KILL_COMMAND:
+        return wound.ticket == before.ticket and wound.began >= before.at
     if before.pid in wound.pids:
         return wound.ended >= before.at
     # Whoever lives through a loss of Redis that is shorter than its lease keeps its ticket.

@@ -9,7 +9,7 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator
 from hashlib import sha1
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import hiredis
 
@@ -17,11 +17,13 @@ from fixloop.store.scripts import source
 
 __all__ = [
     "NOTHING_TAKEN",
+    "NO_ROOM",
     "PUSHED",
     "Request",
     "Requests",
     "answer_to",
     "encoded",
+    "has_swept",
     "step_of",
     "ticket_in",
     "twice",
@@ -31,6 +33,8 @@ PUSHED: Final = b":1\r\n"
 """What Redis says when it has taken one message."""
 NOTHING_TAKEN: Final = b"*-1\r\n"
 """What Redis says to a client that waited for a message in vain."""
+NO_ROOM: Final = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+"""What a full Redis says to whoever writes."""
 
 BEGUN: Final = "bare:begun"
 EFFECTS: Final = "bare:effects"
@@ -40,10 +44,12 @@ _COUNTS: Final[dict[bytes, Literal["claim", "commit"]]] = {
     BEGUN.encode(): "claim",
     EFFECTS.encode(): "commit",
 }
-_SCRIPTS: Final[dict[bytes, Literal["claim", "commit"]]] = {
-    sha1(source("claim").encode(), usedforsecurity=False).hexdigest().encode(): "claim",
-    sha1(source("commit").encode(), usedforsecurity=False).hexdigest().encode(): "commit",
+_Scripted = Literal["claim", "commit", "sweep"]
+_SCRIPTS: Final[dict[bytes, _Scripted]] = {
+    sha1(source(name).encode(), usedforsecurity=False).hexdigest().encode(): name
+    for name in get_args(_Scripted)
 }
+_ARTIFACTS: Final = re.compile(rb"fixloop:\{?\w+\}?:artifacts?:")
 _STEP: Final = re.compile(r"[0-9a-f]{8}-\d+-\d+\.[a-z0-9-]+\.([a-z]+)\.\d+\.\d+(\.e\d+)?")
 _STATUS: Final = re.compile(rb"\*\d+\r\n\$\d+\r\n([a-z]+)\r\n")
 
@@ -51,8 +57,9 @@ _STATUS: Final = re.compile(rb"\*\d+\r\n\$\d+\r\n([a-z]+)\r\n")
 class Request(NamedTuple):
     """One command that matters."""
 
-    kind: Literal["claim", "commit", "hint", "pop", "unacked"]
+    kind: Literal["claim", "commit", "sweep", "hint", "pop", "unacked", "artifact"]
     ticket: str = ""
+    """The one it is about; for a sweep, the key of the shard."""
     words: tuple[bytes, ...] = ()
     """The command itself."""
 
@@ -87,6 +94,8 @@ def _request(words: Any) -> Request | None:
         return Request("pop")
     if name == b"HSET" and words[1] == b"unacked":
         return Request("unacked", _of_message(words[3]))
+    if name in (b"SET", b"HSET") and _ARTIFACTS.match(words[1]):
+        return Request("artifact", "", tuple(words))
     return None
 
 
@@ -94,6 +103,8 @@ def _of_script(words: list[Any]) -> Request | None:
     kind = _SCRIPTS.get(words[1])
     if kind is None:
         return None
+    if kind == "sweep":
+        return Request(kind, words[3].decode())
     first = words[3 + int(words[2])]
     return Request(kind, str(json.loads(first)["ticket"]) if kind == "commit" else first.decode())
 
@@ -113,6 +124,11 @@ def answer_to(reply: bytes) -> str:
         return "ok"
     found = _STATUS.match(reply)
     return found[1].decode() if found else ""
+
+
+def has_swept(reply: bytes) -> bool:
+    """Whether a sweep was answered with what it found: the shard is the sweeper's."""
+    return reply.startswith(b"*") and reply.partition(b"\r\n")[2].startswith(b":1\r\n")
 
 
 def step_of(ticket: str) -> str:

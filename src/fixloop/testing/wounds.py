@@ -9,7 +9,7 @@ from fixloop.testing.plan import Boundary, Injury
 __all__ = ["Takeover", "Wound"]
 
 
-@dataclass
+@dataclass(eq=False)
 class Wound:
     """One injury that was done."""
 
@@ -22,6 +22,10 @@ class Wound:
     began: float
     """By `time.monotonic()`, which all processes of a machine share."""
     ended: float
+    is_felt: bool = False
+    """Whether it took effect: what was killed is dead, what was to be lost was lost, and so on."""
+    skew_seconds: float = 0.0
+    """By how much it put the wall clock of its host off."""
 
     def line(self) -> str:
         """For the record, as JSON."""
@@ -33,6 +37,7 @@ class Wound:
             "hosts": self.hosts,
             "pids": sorted(self.pids),
             "seconds": round(self.ended - self.began, 3),
+            "felt": self.is_felt,
         }
         return json.dumps(told)
 
