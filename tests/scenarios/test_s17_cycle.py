@@ -67,7 +67,7 @@ def facts(stage: CycleStage) -> dict[str, Any]:
     }
 
 
-@pytest.mark.proves("C45", "C46", "C10", "K25")
+@pytest.mark.proves("S17", "C46", "C10", "K25")
 def test_the_state_follows_the_seeds_table_row_by_row() -> None:
     rows = {time: facts(stage) for time, stage in the_seeds_cycle()}
 
@@ -104,7 +104,7 @@ def test_blocker_clarification_and_feedback_stand_in_the_state_when_the_table_sa
     assert "1 blocking issue" in seen["10:45"]["agents"]["cd"]["message"]
 
 
-@pytest.mark.proves("C16", "C50", "C63", "K11")
+@pytest.mark.proves("C14", "C50", "C63", "K11")
 def test_the_cycle_ends_completed_with_all_documents_at_one_version_and_the_first_ones_archived() -> None:
     *_, (_, stage) = the_seeds_cycle()
 
@@ -171,7 +171,7 @@ def test_decision_and_blocker_are_recorded_with_their_reasons() -> None:
     ) in log_file.parts[0]
 
 
-@pytest.mark.proves("C4", "C8", "C11", "C12")
+@pytest.mark.proves("C4", "C8", "C11", "C60")
 def test_the_named_files_stand_where_the_protocol_says_and_their_times_are_utc_plus_8() -> None:
     *_, (_, stage) = the_seeds_cycle()
 
@@ -206,3 +206,48 @@ def test_nothing_is_ever_taken_out_of_the_state_and_logs_only_grow() -> None:
     assert (
         '"action": "version_sync"' in logs[f".workflow/.cycle/{stage.state.cycle_id}.progress/ep/changes.log"]
     )
+
+
+@pytest.mark.proves("C2", "C6", "C45", "C66")
+def test_agents_blockers_and_feedback_can_be_read_at_any_time() -> None:
+    for _, stage in the_seeds_cycle():
+        document = state_document(stage.state)
+        assert document["agents"].keys() == {"ra", "ep", "cd", "vas"}
+        assert {"blockers", "feedback_log", "decisions"} <= document["coordination"].keys()
+        paths = [file.path for file in named_files(stage.state)]
+        assert any(path.endswith("coordination/feedback.md") for path in paths)
+
+
+@pytest.mark.proves("C12", "C19", "C30", "C31")
+def test_an_agents_entry_looks_like_the_seeds_example() -> None:
+    stage = CycleStage("10:05")
+
+    stage.start("ra")
+    stage.at("10:15").report("ra", "success", "requirements.md", "edge-cases.md")
+
+    progress = f".workflow/.cycle/{stage.state.cycle_id}.progress/ra"
+    entry = state_document(stage.state)["agents"]["ra"]
+    assert {name: entry[name] for name in list(entry)[:5]} == {
+        "status": "completed",
+        "started_at": "2026-01-22T10:05:00+08:00",
+        "completed_at": "2026-01-22T10:15:00+08:00",
+        "output_files": [
+            f"{progress}/requirements.md",
+            f"{progress}/edge-cases.md",
+            f"{progress}/changes.log",
+        ],
+        "iterations_completed": 1,
+    }
+
+
+@pytest.mark.proves("C13", "C17", "C67")
+def test_a_log_is_plain_lines_each_with_its_time() -> None:
+    *_, (_, stage) = the_seeds_cycle()
+
+    logs = [file for file in named_files(stage.state) if file.path.endswith("changes.log")]
+
+    assert len(logs) == 4
+    for log in logs:
+        lines = [json.loads(line) for line in "".join(log.parts).splitlines()]
+        assert all(line["timestamp"].startswith("2026-01-22T") for line in lines)
+        assert lines[-1]["version"] == "1.1.0"

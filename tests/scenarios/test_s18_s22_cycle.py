@@ -47,7 +47,7 @@ def validating(**settings: Any) -> CycleStage:
     return stage
 
 
-@pytest.mark.proves("C52", "C55", "C3", "C23")
+@pytest.mark.proves("S18", "C52", "C3", "C23")
 def test_an_unclear_requirement_goes_to_its_author_and_the_clarification_comes_back() -> None:
     stage = developing()
 
@@ -121,7 +121,7 @@ def test_a_failure_that_lies_in_the_requirements_goes_to_their_author_and_then_t
     assert [agent.key for agent in stage.state.agents if agent.asked] == ["cd"]
 
 
-@pytest.mark.proves("C54", "C43")
+@pytest.mark.proves("S19", "C54", "C43")
 def test_a_revised_plan_keeps_what_is_done_and_development_gets_the_rest() -> None:
     stage = developing()
     done = '["TASK-001", "TASK-002"]'
@@ -156,7 +156,7 @@ def _feedback(**facts: Any) -> InputRequested:
     return InputRequested(**given | facts)
 
 
-@pytest.mark.proves("C22", "K15")
+@pytest.mark.proves("S20", "C22", "K15")
 def test_a_second_feedback_to_one_agent_in_one_iteration_is_refused() -> None:
     stage = developing()
     stage.bring(_feedback())
@@ -236,9 +236,10 @@ def test_a_cycle_is_not_completed_while_an_agent_is_not() -> None:
         stage.finish()
 
 
-@pytest.mark.proves("C41", "C42")
+@pytest.mark.proves("S21", "C41", "C42", "C40")
 def test_the_snapshot_says_who_is_ready_and_who_can_start() -> None:
-    agents = state_document(developing().state)["agents"]
+    stage = developing()
+    agents = state_document(stage.state)["agents"]
 
     seen = {
         key: (agents[key]["depends_on"], agents[key]["ready"], agents[key]["can_start"]) for key in agents
@@ -246,6 +247,7 @@ def test_the_snapshot_says_who_is_ready_and_who_can_start() -> None:
     assert seen["ep"] == (["ra"], True, True)
     assert seen["cd"] == (["ep"], True, True)
     assert seen["vas"] == (["cd"], False, False)
+    assert [(body.input, body.source) for body in stage.inputs("cd")] == [(InputKind.READY, "EP")]
 
 
 @pytest.mark.proves("C43", "C62", "K17")
@@ -261,7 +263,7 @@ def test_two_results_at_one_instant_are_both_applied() -> None:
     assert stage.agent("cd").asked
 
 
-@pytest.mark.proves("C57", "G11", "C22")
+@pytest.mark.proves("C57", "G11", "S22")
 def test_five_failing_rounds_give_four_feedbacks_and_one_escalation() -> None:
     stage = validating()
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 from uuid import UUID
 
@@ -56,7 +57,7 @@ def _refused(stage: HandoffStage, event: Event) -> str:
     return str(refused.value)
 
 
-@pytest.mark.proves("D53", "D54", "D6", "D7")
+@pytest.mark.proves("S23", "D53", "D6", "D7")
 def test_the_seeds_example_passes_its_four_handoffs_in_order() -> None:
     stage = the_seeds_example()
 
@@ -180,7 +181,7 @@ def test_a_message_has_the_seeds_envelope_and_another_is_refused() -> None:
             Message.model_validate(document | {name: wrong})
 
 
-@pytest.mark.proves("D37", "D38", "D39")
+@pytest.mark.proves("S24", "D37", "D38", "D39")
 def test_a_builder_that_fails_twice_succeeds_at_the_third_attempt() -> None:
     stage = HandoffStage().plan()
     stage.start("builder")
@@ -246,7 +247,18 @@ def test_a_lock_is_granted_once_and_others_wait_until_it_expires() -> None:
     }
 
 
-@pytest.mark.proves("D27", "D28", "D29", "K10")
+@pytest.mark.proves("D31", "K10")
+@pytest.mark.parametrize("order", list(permutations(("planner", "builder", "reviewer", "fixer"))))
+def test_of_all_who_want_a_free_resource_at_one_instant_the_first_wins(order: tuple[str, ...]) -> None:
+    stage = HandoffStage()
+
+    answers = [stage.lock(name, AUTH) for name in order]
+
+    assert answers == ["granted", "pending", "pending", "pending"]
+    assert stage.state.locks[AUTH].agent == order[0]
+
+
+@pytest.mark.proves("S25", "D27", "D28", "D29")
 def test_an_expired_lock_is_taken_over_visibly_and_its_late_release_is_lost() -> None:
     stage = HandoffStage()
     stage.lock("builder", AUTH)
@@ -280,7 +292,7 @@ def _release(name: str) -> Event:
     return LockReleased(sender=name, resource=AUTH)
 
 
-@pytest.mark.proves("D41", "D42", "D43", "D52")
+@pytest.mark.proves("S26", "D42", "D43", "D52")
 def test_a_blocking_question_pauses_the_workflow_until_one_of_its_options_is_chosen() -> None:
     stage = HandoffStage().plan()
     stage.start("builder")
@@ -298,7 +310,7 @@ def test_a_blocking_question_pauses_the_workflow_until_one_of_its_options_is_cho
     assert escalation_rate({"9": stage.state.events}) == 1.0
 
 
-@pytest.mark.proves("D42", "D11")
+@pytest.mark.proves("D41", "D11")
 def test_a_question_that_does_not_block_lets_the_workflow_go_on() -> None:
     stage = HandoffStage().plan()
     stage.start("builder")
@@ -359,7 +371,7 @@ def test_a_result_that_an_agent_cannot_have_is_refused(facts: dict[str, Any], wo
     assert stage.state == before
 
 
-@pytest.mark.proves("D17", "D18", "D16")
+@pytest.mark.proves("S27", "D17", "D18", "D16")
 def test_a_handoff_is_accepted_once_by_its_addressee_only() -> None:
     stage = HandoffStage(commands={}).plan()
     (message,) = stage.state.messages

@@ -72,13 +72,13 @@ def _requirements() -> Iterable[str]:
     yield (
         "## What is promised, and which tests show it\n\n"
         'The numbers are those that tests cite as `@pytest.mark.proves("A1")`.\n'
-        "One test proves at most four, and every A and B has one.\n"
+        "One test proves at most four, and every A, B, C and D has one.\n"
     )
     for title, told in statements().items():
         rows = [
             [number, sentence, _tests(number, proofs)]
             for number, sentence in told.items()
-            if number in cited or number[0] in "AB"
+            if number in cited or number[0] in "ABCD"
         ]
         if rows:
             yield f"### {title}\n\n{tables.table(['', 'what holds', 'tests'], rows)}"
