@@ -53,7 +53,7 @@ class Fixloop:
         self.store = RedisStore(url)
         self._client = Redis.from_url(url)
         app = producer(url)
-        self._engine = Engine(self.store, lambda ticket, state: send_hint(app, ticket, state))
+        self._engine = Engine(self.store, lambda ticket, state: send_hint(app, ticket, state.profile))
         self._issue = 0
         self._last: list[str] = []
 

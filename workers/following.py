@@ -7,8 +7,8 @@ from typing import Any
 from celery import Task
 from kombu.exceptions import OperationalError
 
-from fixloop.errors import ProtocolError
-from fixloop.hints import arguments
+from fixloop.errors import NewerVersion, ProtocolError
+from fixloop.hints import arguments, send_hint
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.snapshots import load_state
@@ -68,13 +68,18 @@ def hint_again(store: Store, ticket: Ticket) -> bool:
     """
     Send the hint of a ticket that is offered again, with the canvas of the present state, before all that waits.
 
-    False, too, for a workflow that this version cannot read: it must not keep others from being hinted.
+    A workflow that this version cannot read must not keep others from being hinted. One of a newer version is hinted
+    without what may follow: whoever can read it builds that anew.
     """
+    now = ticket.model_copy(update={"delay_seconds": 0.0})
     try:
         found = store.read(ticket.workflow)
         if found is None:
             return False
-        return hint(ticket.model_copy(update={"delay_seconds": 0.0}), load_state(found.snapshot), again=True)
+        try:
+            return hint(now, load_state(found.snapshot), again=True)
+        except NewerVersion:
+            return send_hint(app, now, found.fields.get("profile", ""))
     except ProtocolError as error:
         log.warning("%s is not hinted: %s", ticket.id, error)
         return False

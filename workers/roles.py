@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from celery.exceptions import CPendingDeprecationWarning
-from celery.signals import worker_process_init, worker_ready
+from celery.signals import task_unknown, worker_process_init, worker_ready
 
 from workers import lifeline
 from workers.beating import beat, beat_with
@@ -63,12 +63,20 @@ def _control(options: Mapping[str, Any]) -> int:
 def _celery(kind: str, queues: Sequence[str], further: Sequence[str]) -> int:
     from workers.app import app
 
+    task_unknown.connect(_unknown, weak=False)
     name = f"{kind}-{os.getpid()}@%h"
     arguments = ["worker", "--hostname", name, "--queues", ",".join(queues), *further]
     _spare_the_collector()
     # Neighbours are nobody's business: gossip and mingle cost start-up time and messages.
     app.worker_main([*arguments, "--without-gossip", "--without-mingle", "--loglevel", "WARNING"])
     return 0
+
+
+def _unknown(**message: Any) -> None:
+    from workers.leaving import leave_unknown
+    from workers.process import process
+
+    leave_unknown(process().store, process().owner, **message)
 
 
 def _forked(**_: Any) -> None:

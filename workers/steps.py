@@ -9,13 +9,14 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, Literal, cast
 
 from celery import Task
 
 from fixloop.engine import Applied, Holding, hold
-from fixloop.errors import FixloopError, InfrastructureError, UsageError
+from fixloop.errors import FixloopError, InfrastructureError, NewerVersion, UsageError
 from fixloop.protocol.events import (
     BranchPushed,
     Event,
@@ -36,6 +37,7 @@ from workers.delivering import announce, deliver
 from workers.following import follow, hint_again, stop_chain
 from workers.guard import GuardedResult, run_guarded
 from workers.lease import Lease
+from workers.leaving import leave
 from workers.process import Process, process
 
 __all__ = ["POISONED", "Step", "carry_out"]
@@ -82,6 +84,10 @@ class Step:
             raise Injured(f"{argv[0]} was killed by signal {result.signal}")
         return result
 
+    def beating(self) -> AbstractContextManager[Lease]:
+        """Renew the lease as long as the block runs."""
+        return self._here.heart.beating(self.lease)
+
     def acknowledge(self) -> None:
         """Say that the fixer has the report: it is about to start (G1)."""
         ticket = self.holding.ticket
@@ -111,7 +117,7 @@ def carry_out(task: Task, ticket_id: str) -> str:
     Do the step of `ticket_id`, once.
 
     Returns:
-        What became of it, for the log: `done`, `busy`, `gone`, `early`, `stale`, `cancelled` or `injured`.
+        What became of it, for the log: `done`, `busy`, `gone`, `early`, `stale`, `cancelled`, `injured` or `newer`.
     """
     status = _carry_out(task, ticket_id)
     log.info("%s is %s", ticket_id, status)
@@ -124,10 +130,17 @@ def _carry_out(task: Task, ticket_id: str) -> str:
     if claim.status != "ok" or claim.ticket is None:
         stop_chain(task)
         return claim.status
-    step = Step(here, hold(claim.ticket, claim, here.owner))
     try:
-        with here.heart.beating(step.lease):
-            event = _event(step, claim.ticket)
+        return _done(task, Step(here, hold(claim.ticket, claim, here.owner)))
+    except NewerVersion as newer:
+        stop_chain(task)
+        return leave(here.store, claim, here.owner, str(newer))
+
+
+def _done(task: Task, step: Step) -> str:
+    try:
+        with step.beating():
+            event = _event(step, step.holding.ticket)
     except Injured as injury:
         return _offer_again(task, step, str(injury))
     if event is None:
@@ -174,6 +187,8 @@ def _event(step: Step, ticket: Ticket) -> Event | None:
         return _failure(step, f"{step.holding.deaths} processes died over this step", "", final=True)
     try:
         return _WORK[ticket.step](step)
+    except (Injured, NewerVersion):
+        raise
     except InfrastructureError as error:
         if ticket.step in (*SPEAKING, "notify"):
             raise
@@ -181,8 +196,6 @@ def _event(step: Step, ticket: Ticket) -> Event | None:
     except FixloopError as error:
         return _failure(step, str(error), "")
     except Exception as error:
-        if isinstance(error, Injured):
-            raise
         return _failure(step, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 

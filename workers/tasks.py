@@ -7,7 +7,7 @@ from celery import Task
 from pydantic import ValidationError
 
 from fixloop.enqueueing import Feature, enqueue
-from fixloop.errors import FixloopError
+from fixloop.errors import FixloopError, NewerVersion
 from fixloop.hints import START_TASK, task_name
 from fixloop.protocol.outcome import NotDue, Unexpected
 from fixloop.repository.git import without_userinfo
@@ -60,6 +60,10 @@ def deadline(*, workflow: str, name: str, due: float, issue: int) -> str:
         return "early"
     except Unexpected:
         return "late"
+    except NewerVersion as newer:
+        # It is handed out again every few seconds, until a newer control process takes it.
+        log.info("%s: %s", name, newer)
+        return "newer"
 
 
 @app.task(name=START_TASK)  # type: ignore[untyped-decorator]

@@ -5,6 +5,7 @@
     │   └── RefusedError      the caller: right words, wrong moment or state     exit 2
     ├── InfrastructureError   the operator: Redis, git or a server is away       exit 4
     └── ProtocolError         the developers: two parts of fixloop disagree      exit 1
+        └── NewerVersion      the operator: upgrade this fixloop                 exit 2
 
 A message says what, with which value, and what to do, in one sentence and without a traceback.
 Arguments are positional and plain, so that an error survives pickling through Celery.
@@ -12,7 +13,14 @@ Arguments are positional and plain, so that an error survives pickling through C
 
 from typing import ClassVar
 
-__all__ = ["FixloopError", "InfrastructureError", "ProtocolError", "RefusedError", "UsageError"]
+__all__ = [
+    "FixloopError",
+    "InfrastructureError",
+    "NewerVersion",
+    "ProtocolError",
+    "RefusedError",
+    "UsageError",
+]
 
 
 class FixloopError(Exception):
@@ -39,3 +47,9 @@ class InfrastructureError(FixloopError):
 
 class ProtocolError(FixloopError):
     """Two parts of fixloop disagree; nothing was changed."""
+
+
+class NewerVersion(ProtocolError):
+    """A newer fixloop wrote it; it was left as it is."""
+
+    exit_code: ClassVar[int] = 2

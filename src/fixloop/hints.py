@@ -5,7 +5,6 @@ from typing import Any, Final
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.settings import celery_url
 
@@ -50,11 +49,11 @@ def arguments(ticket: Ticket) -> dict[str, Any]:
     }
 
 
-def send_hint(app: Celery, ticket: Ticket, state: State) -> bool:
-    """Send one hint. False when the broker is away: the sweeper will send it again."""
+def send_hint(app: Celery, ticket: Ticket, profile: str) -> bool:
+    """Send one hint, of a ticket alone. False when the broker is away: the sweeper will send it again."""
     try:
         app.send_task(
-            task_name(state.profile, ticket.step),
+            task_name(profile, ticket.step),
             kwargs=arguments(ticket),
             task_id=ticket.id,
             queue=ticket.queue,

@@ -1,7 +1,10 @@
 """A snapshot read back as state, for those who only look: apart from the engine, which loads every decision."""
 
-from fixloop.errors import ProtocolError
-from fixloop.protocol.state import State
+import json
+from typing import Any
+
+from fixloop.errors import NewerVersion, ProtocolError
+from fixloop.protocol.state import SCHEMA_VERSION, State
 
 __all__ = ["load_state"]
 
@@ -11,9 +14,31 @@ def load_state(snapshot: bytes) -> State:
     A snapshot as state.
 
     Raises:
-        ProtocolError: it was written by a newer version; nothing was changed.
+        NewerVersion: a newer fixloop wrote it; nothing was changed.
+        ProtocolError: it is no state.
     """
     try:
-        return State.model_validate_json(snapshot)
+        state = State.model_validate_json(snapshot)
     except ValueError as error:
-        raise ProtocolError(f"this snapshot needs another version of fixloop: {error}") from None
+        _refuse_newer(_parsed(snapshot))
+        raise ProtocolError(f"a snapshot cannot be read: {' '.join(str(error).split())[:300]}") from None
+    if state.schema_version > SCHEMA_VERSION:
+        _refuse_newer(state.__dict__)
+    return state
+
+
+def _refuse_newer(found: dict[str, Any]) -> None:
+    version = found.get("schema_version", 1)
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise NewerVersion(
+            f"workflow {found.get('workflow', '')} was written by a newer fixloop (schema {version}, this one reads "
+            f"up to {SCHEMA_VERSION}); it was left as it is: upgrade this one"
+        )
+
+
+def _parsed(snapshot: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(snapshot)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -164,21 +164,21 @@ def test_claim_and_commit_are_seen_with_their_ticket_and_process(wire: Wire, wat
 
 
 def test_a_hint_is_seen_with_the_ticket_it_offers(wire: Wire, watching: Watching) -> None:
-    engine = begun(wire.store)
+    begun(wire.store)
     ticket = offered(wire.store)
 
-    assert send_hint(wire.app, ticket, engine.state(WORKFLOW))
+    assert send_hint(wire.app, ticket, "validation")
 
     assert ("sent", "hint", FIRST) in watching.seen
     assert wire.waiting(ticket.queue) == 1
 
 
 def test_a_hint_that_is_dropped_is_believed_to_be_sent(wire: Wire, watching: Watching) -> None:
-    engine = begun(wire.store)
+    begun(wire.store)
     ticket = offered(wire.store)
     watching.loses_hints = True
 
-    assert send_hint(wire.app, ticket, engine.state(WORKFLOW))
+    assert send_hint(wire.app, ticket, "validation")
 
     assert wire.waiting(ticket.queue) == 0
 

@@ -223,10 +223,11 @@ class Twins(RuleBasedStateMachine):
         self.both(lambda store: store.renew(ticket_id, *self.held[ticket_id], lease_seconds=LEASE))
 
     @precondition(lambda self: self.held)
-    @rule(data=st.data(), poison=st.booleans())
-    def release(self, data: st.DataObject, poison: bool) -> None:
+    @rule(data=st.data(), poison=st.booleans(), delay=st.sampled_from([0.0, 0.0, 7.0]))
+    def release(self, data: st.DataObject, poison: bool, delay: float) -> None:
         ticket_id = data.draw(st.sampled_from(sorted(self.held)))
-        self.both(lambda store: store.release(ticket_id, *self.held[ticket_id], poison=poison))
+        held = self.held[ticket_id]
+        self.both(lambda store: store.release(ticket_id, *held, poison=poison, delay_seconds=delay))
 
     @rule(owner=owners)
     def release_dead(self, owner: str) -> None:

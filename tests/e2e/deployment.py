@@ -78,7 +78,9 @@ class Deployment:
             **environment,
         }
         self._producer = producer(url)
-        self._hinted = Engine(self.store, lambda ticket, state: send_hint(self._producer, ticket, state))
+        self._hinted = Engine(
+            self.store, lambda ticket, state: send_hint(self._producer, ticket, state.profile)
+        )
         self.engine = Engine(self.store)
         self._issues = itertools.count(101)
 

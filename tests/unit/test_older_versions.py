@@ -1,25 +1,42 @@
-"""Messages and states that older versions of `decide` wrote: they load, they are shown, and the loop goes on."""
+"""What older versions wrote: it loads, it is shown, and the loop goes on. What newer ones wrote is left alone."""
 
+import base64
 import json
-from datetime import timedelta
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from fixloop.protocol.events import DecisionMade, FixCompleted
+from fixloop.archive.files import Archive
+from fixloop.archive.reading import with_archive
+from fixloop.archive.record import stored_of
+from fixloop.errors import NewerVersion, ProtocolError
+from fixloop.hints import arguments
+from fixloop.history import said
+from fixloop.protocol.events import DecisionMade, FixCompleted, Paused, event_from_json
 from fixloop.protocol.log import full_log
 from fixloop.protocol.messages import Decision, Message, RevalidationTrigger
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.rendering import render_whole
-from fixloop.protocol.state import Completion, State
+from fixloop.protocol.state import SCHEMA_VERSION, Completion, State
+from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import decide
 from fixloop.snapshots import load_state
+from fixloop.store.memory_store import MemoryStore
+from tests.unit.golden_schema import FOLDER, PRESENT, event_kinds, schemas, text
+from tests.unit.message_samples import SAMPLES
+from workers.tasks import MAX_RETRIES
+
+if os.environ.get("UPDATE_GOLDEN"):
+    (FOLDER / f"{PRESENT}.json").write_text(text(), encoding="utf-8")
 
 OLDER: Final[list[tuple[str, dict[str, Any]]]] = [
-    (path.stem, json.loads(path.read_text(encoding="utf-8")))
-    for path in sorted((Path(__file__).parent / "older").glob("*.json"))
+    (path.stem, json.loads(path.read_text(encoding="utf-8"))) for path in sorted(FOLDER.glob("*.json"))
 ]
+WHOLE: Final = [version for version, kept in OLDER if "record" in kept]
+"""Version 1 kept neither events nor whole workflows."""
 MESSAGES: Final = [(version, name) for version, kept in OLDER for name in kept["messages"]]
 
 
@@ -76,3 +93,81 @@ def test_a_decision_on_an_older_escalation_is_carried_out(version: str, name: st
 
     assert not outcome.state.paused
     assert outcome.steps
+
+
+def test_the_present_schema_has_a_golden_file_that_later_versions_will_load() -> None:
+    """Change what is stored, and say so: see "Changing what is stored" in CONTRIBUTING.md."""
+    assert dict(OLDER)[PRESENT]["schemas"] == schemas(), (
+        "what is stored has changed: with the schema of a released version raise SCHEMA_VERSION first, "
+        "then UPDATE_GOLDEN=1 pytest tests/unit/test_older_versions.py"
+    )
+    assert set(dict(OLDER)[PRESENT]["events"]) == event_kinds()
+    assert set(dict(OLDER)[PRESENT]["messages"]) == set(SAMPLES)
+
+
+@pytest.mark.parametrize("version", WHOLE)
+def test_every_older_event_loads_as_it_was(version: str) -> None:
+    for kind, stored in kept(version)["events"].items():
+        event = event_from_json(json.dumps(stored))
+
+        assert (event.kind, event.model_dump(mode="json", exclude_defaults=True) | {"kind": kind}) == (
+            kind,
+            stored,
+        )
+
+
+@pytest.mark.parametrize("version", WHOLE)
+def test_every_older_ticket_can_be_carried_out(version: str) -> None:
+    tickets = [Ticket.model_validate(stored) for stored in kept(version)["tickets"]]
+
+    assert tickets
+    for ticket in tickets:
+        assert MAX_RETRIES[ticket.step] >= 0
+        assert set(arguments(ticket)) == {"ticket", "issue", "specialist", "iteration"}
+
+
+@pytest.mark.parametrize("version", WHOLE)
+def test_an_older_history_verifies_and_is_shown_in_full(version: str, tmp_path: Path) -> None:
+    stored = stored_of(base64.b64decode(kept(version)["record"]))
+    archive = Archive(tmp_path)
+    archive.append(stored, datetime(2026, 3, 1, tzinfo=UTC))
+    store = with_archive(MemoryStore(lambda: datetime(2026, 3, 2, tzinfo=UTC)), archive)
+
+    assert store.verify(stored.workflow) == []
+    entries = store.history(stored.workflow)
+    assert len(entries) == stored.version
+    assert all(event_from_json(json.dumps(entry.body["event"])) for entry in entries)
+    assert all(line.rendered.startswith("## ") for line in said(entries))
+    found = store.read(stored.workflow)
+    assert found is not None
+    assert load_state(found.snapshot).ended
+
+
+def test_a_snapshot_says_which_schema_it_is_of() -> None:
+    older = state("version-1", "awaiting-fix")
+    assert older.schema_version == 1
+
+    taken = decide(older, Paused(by="ann"), later(older)).state
+
+    assert json.loads(taken.model_dump_json(exclude_defaults=True))["schema_version"] == SCHEMA_VERSION
+
+
+@pytest.mark.parametrize("more", [{}, {"status": "of a kind that is not known yet", "specialists": {}}])
+def test_a_snapshot_of_a_newer_version_is_refused_in_one_sentence(more: dict[str, Any]) -> None:
+    snapshot = kept("version-1")["states"]["awaiting-fix"] | {"schema_version": SCHEMA_VERSION + 1} | more
+
+    with pytest.raises(NewerVersion) as refused:
+        load_state(json.dumps(snapshot).encode())
+
+    assert str(refused.value) == (
+        f"workflow 0f0f0f0f-101-1 was written by a newer fixloop (schema {SCHEMA_VERSION + 1}, this one reads "
+        f"up to {SCHEMA_VERSION}); it was left as it is: upgrade this one"
+    )
+
+
+@pytest.mark.parametrize("snapshot", [b"", b"[]", b"\xff", b'{"schema_version": "x"}', b'{"workflow": 1}'])
+def test_a_snapshot_that_is_none_is_no_newer_version(snapshot: bytes) -> None:
+    with pytest.raises(ProtocolError, match="a snapshot cannot be read") as refused:
+        load_state(snapshot)
+
+    assert not isinstance(refused.value, NewerVersion)

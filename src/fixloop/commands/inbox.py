@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.commands.outcome import decision_commands, fix_commands, waits_for_agent
+from fixloop.commands.screen import say
+from fixloop.errors import NewerVersion
 from fixloop.offering import offered_at
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.ids import request_id
@@ -46,7 +48,12 @@ def _item(store: Store, workflow: str, cache: Path) -> dict[str, Any] | None:
     found = store.read(workflow)
     if found is None:
         return None
-    state = load_state(found.snapshot)
+    try:
+        state = load_state(found.snapshot)
+    except NewerVersion as newer:
+        # What others wait for is shown all the same.
+        say(str(newer))
+        return None
     common = {
         "issue": state.issue,
         "name": state.name,

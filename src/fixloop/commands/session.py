@@ -267,7 +267,7 @@ class _Hints:
         from fixloop.hints import producer, send_hint
 
         self._app = self._app or producer(self._broker_url)
-        send_hint(self._app, ticket, state)
+        send_hint(self._app, ticket, state.profile)
 
 
 def _announce(broker_url: str, outcome: "Outcome") -> None:

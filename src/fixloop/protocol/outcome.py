@@ -15,7 +15,15 @@ from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, Priority, pri
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.routes import check_route
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import Operation, OperationName, SpecialistState, State, WorkflowOutcome, changed
+from fixloop.protocol.state import (
+    SCHEMA_VERSION,
+    Operation,
+    OperationName,
+    SpecialistState,
+    State,
+    WorkflowOutcome,
+    changed,
+)
 from fixloop.protocol.statuses import Role, Status, check_transition
 from fixloop.protocol.ticket import Ticket
 
@@ -80,7 +88,7 @@ class Draft:
         self.now = now
         self.at = max(state.last_at, now.at)
         self.clock = now.clock
-        self.state = changed(state, {"last_at": self.at})
+        self.state = changed(state, {"last_at": self.at, "schema_version": SCHEMA_VERSION})
         self._messages: list[Message] = []
         self._transitions: list[Transition] = []
         self._steps: list[Ticket] = []

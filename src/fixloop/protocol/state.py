@@ -18,6 +18,7 @@ from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.statuses import Status
 
 __all__ = [
+    "SCHEMA_VERSION",
     "Completion",
     "Delivery",
     "FailureRef",
@@ -34,6 +35,11 @@ __all__ = [
     "WorkflowOutcome",
     "changed",
 ]
+
+
+SCHEMA_VERSION: Final = 2
+"""Raised with the first change of state, events, messages or tickets after a release: an older fixloop would drop
+what it does not know, and so leaves workflows of a newer schema to newer ones (docs/decisions/0015)."""
 
 
 class _Value(BaseModel):
@@ -321,7 +327,8 @@ def changed(value: V, changes: Mapping[str, Any]) -> V:
 class State(_Value):
     """One validation workflow."""
 
-    schema_version: Literal[1] = 1
+    schema_version: int = 1
+    """The schema of whoever wrote it last; snapshots of version 1 do not say so."""
     protocol_version: str = "2.0.0"
     workflow: str
     profile: Literal["validation"] = "validation"

@@ -79,12 +79,15 @@ class Store(Protocol):
         """Keep a claim, also a run-out one that nobody else has claimed; `cancelled`: stop working."""
         ...
 
-    def release(self, ticket_id: str, owner: str, fence: int, *, poison: bool = False) -> Ticket | None:
+    def release(
+        self, ticket_id: str, owner: str, fence: int, *, poison: bool = False, delay_seconds: float = 0.0
+    ) -> Ticket | None:
         """
         Give a claim back: same attempt, next fence (K40).
 
         Args:
             poison: a process died over it while the rest of its worker lived.
+            delay_seconds: not claimed or hinted before, in engine time.
 
         Returns:
             The ticket, to be hinted; None when this fence does not hold it (any more).

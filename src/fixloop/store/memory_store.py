@@ -153,7 +153,9 @@ class MemoryStore:
             held.lease_until = self._shard(workflow).moment(self._now()).clock + lease_seconds
             return "ok"
 
-    def release(self, ticket_id: str, owner: str, fence: int, *, poison: bool = False) -> Ticket | None:
+    def release(
+        self, ticket_id: str, owner: str, fence: int, *, poison: bool = False, delay_seconds: float = 0.0
+    ) -> Ticket | None:
         """See `Store`."""
         workflow = keys.workflow_of(ticket_id)
         check_holder(ticket_id, owner, fence)
@@ -164,10 +166,13 @@ class MemoryStore:
             if held.limit:
                 self._workflows[workflow].clear_deadline(held.limit)
             shard = self._shard(workflow)
+            clock = shard.moment(self._now()).clock
             if self._workflows[workflow].parked:
                 held.hold_back()
+            elif delay_seconds > 0:
+                held.kind, held.ready, held.token = "delayed", clock + delay_seconds, ""
             else:
-                shard.offer(held, shard.moment(self._now()).clock, again=True)
+                shard.offer(held, clock, again=True)
             held.fence, held.owner, held.limit = 0, "", ""
             held.deaths += poison
             return held.ticket

@@ -121,12 +121,14 @@ class RedisStore:
         answer: Renewal = reply.decode()
         return answer
 
-    def release(self, ticket_id: str, owner: str, fence: int, *, poison: bool = False) -> Ticket | None:
+    def release(
+        self, ticket_id: str, owner: str, fence: int, *, poison: bool = False, delay_seconds: float = 0.0
+    ) -> Ticket | None:
         """See `Store`."""
         workflow = keys.workflow_of(ticket_id)
         check_holder(ticket_id, owner, fence)
         reply = self._connection.run(
-            "release", _keys(workflow), (ticket_id, owner, fence, int(poison), workflow)
+            "release", _keys(workflow), (ticket_id, owner, fence, int(poison), workflow, delay_seconds)
         )
         return replies.ticket(reply) if reply else None
 

@@ -1,7 +1,7 @@
 -- Give a claimed ticket back: same attempt, next fence, its limit not running (K40).
 
 local WORKFLOW = KEYS[9]
-local id, owner, fence, poison, workflow = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local id, owner, fence, poison, workflow, delay = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 
 local found = redis.call('HMGET', WORKFLOW, 's:' .. id, 't:' .. id, 'parked')
 local state = read_state(found[1])
@@ -19,6 +19,10 @@ if state.limit ~= '' then
 end
 if found[3] then
   hold_back(WORKFLOW, id, {kind = 'c', fence = 0, owner = '', limit = ''})
+elseif delay > 0 then
+  local ready = seconds(read_clock() + delay)
+  redis.call('ZADD', DELAYED, ready, id)
+  redis.call('HSET', WORKFLOW, 's:' .. id, state_text('d', 0, '', '', ready))
 else
   local member = offer(cjson.decode(found[2]), (read_clock()), FIRST)
   redis.call('HSET', WORKFLOW, 's:' .. id, state_text('p', 0, '', '', member))

@@ -68,4 +68,6 @@ def calling(url: str) -> Iterator[Caller]:
     app = producer(url)
     client: Any = redis.Redis.from_url(url, socket_timeout=2.0)
     with closing(RedisStore(url, patience_seconds=PATIENCE_SECONDS)) as store, closing(client), closing(app):
-        yield Caller(store, client, Engine(store, lambda ticket, state: send_hint(app, ticket, state)))
+        yield Caller(
+            store, client, Engine(store, lambda ticket, state: send_hint(app, ticket, state.profile))
+        )
