@@ -1,0 +1,46 @@
+"""A process that polls named files until it is told to stop, and prints what it must never see."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+FOLDERS = ("pending", "accepted", "completed")
+
+
+def look(root: Path) -> str:
+    """A sentence about what is wrong at this moment; empty when nothing is."""
+    state = json.loads((root / "state.json").read_text())
+    if state["first"] != state["last"]:
+        return f"half a state: {state['first']} and {state['last']}"
+    handoffs = os.open(root / "handoffs", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return _misplaced(handoffs)
+    except FileNotFoundError:
+        # This generation of the directory was removed meanwhile: it was replaced more than once while we looked.
+        return ""
+    finally:
+        os.close(handoffs)
+
+
+def _misplaced(handoffs: int) -> str:
+    places = []
+    for folder in FOLDERS:
+        opened = os.open(folder, os.O_RDONLY, dir_fd=handoffs)
+        for name in os.listdir(opened):
+            with open(os.open(name, os.O_RDONLY, dir_fd=opened)) as file:
+                places.append((folder, json.load(file)["status"]))
+        os.close(opened)
+    wrong = len(places) != 1 or places[0][0] != places[0][1]
+    return f"the handoff is in {places}" if wrong else ""
+
+
+if __name__ == "__main__":
+    folder, looks = Path(sys.argv[1]), 0
+    print("reading", flush=True)
+    while not (folder / "stop").exists():
+        problem = look(folder)
+        if problem:
+            sys.exit(problem)
+        looks += 1
+    print(looks)
