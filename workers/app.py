@@ -1,4 +1,4 @@
-"""The Celery app: settings from config/, tasks from workers.tasks. `celery -A workers.app` from the root works too."""
+"""The Celery app: settings from config/, tasks from beside it. `celery -A workers.app` from the root works too."""
 
 from celery import Celery
 
@@ -7,6 +7,6 @@ from workers import transport
 __all__ = ["app"]
 
 transport.register()
-app = Celery("fixloop", include=["workers.tasks"])
+app = Celery("fixloop", include=["workers.tasks", "workers.chats"])
 app.config_from_object("config.celeryconfig")
 app.conf.worker_consumer = "workers.consumer:Consumer"

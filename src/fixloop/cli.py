@@ -30,6 +30,7 @@ _MODULES: Final = {
     **dict.fromkeys(("ack", "fixed", "decide", "cancel"), "answering"),
     **dict.fromkeys(("pause", "continue"), "pausing"),
     "mailbox": "mailbox",
+    "chat": "chatting",
     **dict.fromkeys(("archive", "purge"), "retention"),
     **dict.fromkeys(("worker", "flower"), "serving"),
     **dict.fromkeys(("read", "doctor", "init"), "examining"),

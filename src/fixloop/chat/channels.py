@@ -1,0 +1,127 @@
+"""
+What agents print: every line goes through a channel, and a log of such lines can be judged (K32, E42 to E44).
+
+A line reads `{role}/{channel}: {text}`. Lines without that head are not an agent's: a worker's own, a runner's.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from fixloop.chat.findings import Finding, Level, shown
+from fixloop.chat.message import lines_of
+from fixloop.chat.roles import Role
+
+__all__ = ["TO_USER", "Channel", "Line", "log_findings", "tagged", "to_user"]
+
+TO_USER: Final = ("TO USER:", "STATUS:", "ACTION NEEDED:", "CONTEXT:")
+"""What the lines of a TO USER block begin with, in their order (E20)."""
+
+_HEAD: Final = re.compile(rf"\s*({'|'.join(Role)})/(\w+):(?: (.*)|$)", re.IGNORECASE)
+_CHAT_LINK: Final = re.compile(r"[0-9]{4}-[a-z]{2}-[a-z0-9-]+")
+
+
+class Channel(StrEnum):
+    """Where a line comes from."""
+
+    AGENT = "agent"
+    """The agent itself speaks."""
+    TOOL = "tool"
+    """A command that it ran."""
+    ERROR = "error"
+    """An operation that failed."""
+    TO_USER = "to_user"
+    """A block for a person."""
+
+
+class Line(NamedTuple):
+    """One tagged line of a log."""
+
+    number: int
+    """From 1."""
+    role: Role
+    channel: str
+    text: str
+
+
+def tagged(role: Role, channel: Channel, text: str) -> list[str]:
+    """`text` as lines of a log."""
+    return [f"{role}/{channel}: {line}".rstrip() for line in lines_of(text)]
+
+
+def to_user(status: str, action: str, chat: str) -> str:
+    """The architect's block for a person; `chat` is the path of the directory."""
+    values = ("", status, action, chat)
+    return "\n".join(f"{head} {value}".rstrip() for head, value in zip(TO_USER, values, strict=True))
+
+
+def log_findings(text: str, file: str) -> list[Finding]:
+    """What the agents in the log `text` may not have printed; `file` is its name in findings."""
+    lines = list(_lines(lines_of(text)))
+    if not lines:
+        told = "no line reads {role}/{channel}: {text}, so it shows nothing of what agents printed"
+        return [Finding("output", file, told, level=Level.WARNING)]
+    found: list[Finding] = []
+    for (role, channel), told_lines in groupby(lines, key=lambda line: (line.role, line.channel)):
+        found += _judged(role, channel, list(told_lines), file)
+    return found
+
+
+def _lines(lines: Sequence[str]) -> Iterator[Line]:
+    for number, line in enumerate(lines, 1):
+        hit = _HEAD.match(line)
+        if hit is not None:
+            yield Line(number, Role(hit[1].lower()), hit[2].lower(), hit[3] or "")
+
+
+def _judged(role: Role, channel: str, lines: Sequence[Line], file: str) -> Iterator[Finding]:
+    if channel in (Channel.TOOL, Channel.ERROR):
+        return
+    if channel == Channel.TO_USER and role is Role.ARCHITECT:
+        yield from _blocks(lines, file)
+        return
+    # One finding for each line: each is a violation of its own.
+    for line in lines:
+        if line.text.strip():
+            known = channel if channel in tuple(Channel) else f"{channel}, which is none,"
+            told = f"{role} printed on channel {known} {shown(line.text)}; messages go into files"
+            yield Finding("output", file, told, line.number, value=line.text)
+
+
+def _blocks(lines: Sequence[Line], file: str) -> Iterator[Finding]:
+    """Each `TO USER:` line begins a block; what stands before the first belongs to none."""
+    starts = [at for at, line in enumerate(lines) if line.text.strip().startswith(TO_USER[0])]
+    for line in lines[: starts[0] if starts else len(lines)]:
+        if line.text.strip():
+            told = f"{shown(line.text)} stands outside a TO USER block"
+            yield Finding("output", file, told, line.number, value=line.text)
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        yield from _block(lines[start:end], file)
+
+
+def _block(lines: Sequence[Line], file: str) -> Iterator[Finding]:
+    heads = [next((head for head in TO_USER if line.text.strip().startswith(head)), "") for line in lines]
+    present = [head for head in heads if head]
+    for absent in (head for head in TO_USER if head not in present):
+        yield Finding(
+            "output", file, f"the TO USER block has no line {absent}", lines[0].number, field=absent
+        )
+    if len(present) == len(TO_USER) and tuple(present) != TO_USER:
+        told = f"the lines of a TO USER block are {', '.join(TO_USER)}, in this order"
+        yield Finding("output", file, told, lines[0].number)
+    yield from _values(lines, heads, file)
+
+
+def _values(lines: Sequence[Line], heads: Iterable[str], file: str) -> Iterator[Finding]:
+    for line, head in zip(lines, heads, strict=True):
+        value = line.text.strip().removeprefix(head).strip()
+        if not head and value:
+            told = f"{shown(value)} is no line of a TO USER block"
+            yield Finding("output", file, told, line.number, value=value)
+        elif head in TO_USER[1:] and not value:
+            yield Finding("output", file, f"{head} says nothing", line.number, field=head)
+        elif head == "CONTEXT:" and not _CHAT_LINK.search(value):
+            told = f"CONTEXT is {shown(value)}; it has to be the path of the chat's directory"
+            yield Finding("output", file, told, line.number, field=head, value=value)

@@ -1,0 +1,89 @@
+"""The two documents of a chat's end, and the front matter that old messages get then (E47, E48, K22, U8)."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from fixloop.chat.acceptance import proofs
+from fixloop.chat.conversation import Conversation, Posted, digest
+from fixloop.chat.events import Prepended
+from fixloop.chat.message import Front, front_text, header, lines_of, stamp
+from fixloop.chat.roles import Role
+
+__all__ = ["STATUSES", "decision_text", "migrated", "summary_text", "with_migrations"]
+
+STATUSES: Final = ("Completed", "Deferred", "Rejected")
+MIGRATIONS: Final = "## Migrated messages"
+MIGRATED_PURPOSE: Final = "Written before the protocol; migrated when the chat was closed"
+
+
+def summary_text(chat: Conversation, given: str) -> str:
+    """A new SUMMARY.md: what was given, and how the acceptance criteria went."""
+    title = chat.meta.title if chat.meta is not None else chat.name
+    text = given.strip() if given.lstrip().startswith("#") else f"# Summary: {title}\n\n{given.strip()}"
+    return "\n".join([text, "", "## Acceptance", "", *_acceptance(chat), ""])
+
+
+def with_migrations(chat: Conversation, summary: str) -> str:
+    """SUMMARY.md with the list of the files that are migrated at this end, if there are any (K22)."""
+    files = [f"- {posted.file}" for posted in chat.messages if chat.is_grandfathered(posted)]
+    if not files or MIGRATIONS in summary:
+        return summary
+    return "\n".join([summary.rstrip(), "", MIGRATIONS, "", *files, ""])
+
+
+def decision_text(status: str, by: Role, at: datetime, given: str) -> str:
+    """DECISION.md: status, date, who decided, and what was given."""
+    head = [
+        "# Decision",
+        "",
+        f"- **Status**: {status}",
+        f"- **Date**: {stamp(at)[:10]}",
+        f"- **Decided by**: {by}",
+    ]
+    return "\n".join([*head, "", given.strip(), ""])
+
+
+def migrated(chat: Conversation) -> Iterator[Prepended]:
+    """What the adopted messages that have no front matter yet get before their own bytes."""
+    last_role = Role.ARCHITECT
+    latest: datetime | None = None
+    for posted in chat.messages:
+        front = posted.message.front if posted.message is not None else None
+        if chat.is_grandfathered(posted) and posted.is_old and posted.source.content is not None:
+            at = min(posted.source.modified, _next_time(chat, posted) or posted.source.modified)
+            at = max(at, latest or at)
+            front = Front(
+                _sender(posted, last_role), posted.name.role, chat.name, posted.name.seq, at, MIGRATED_PURPOSE
+            )
+            head = front_text(front) + ("" if _is_headed(posted) else f"\n{header(posted.name.role)}\n\n")
+            yield Prepended(posted.file, head, digest(posted.source.content or b""))
+        last_role = posted.name.role
+        latest = front.ts if front is not None else latest
+
+
+def _acceptance(chat: Conversation) -> Iterator[str]:
+    found = proofs(chat)
+    for criterion in chat.meta.acceptance if chat.meta is not None else ():
+        result = found.get(criterion)
+        yield f"- [{result.verdict}] {result.text}" if result is not None else f"- [not run] {criterion}"
+
+
+def _sender(posted: Posted, last: Role) -> Role:
+    """Whose turn it was, unless that is whom it is for."""
+    if last is not posted.name.role:
+        return last
+    return Role.ENGINEER if posted.name.role is Role.ARCHITECT else Role.ARCHITECT
+
+
+def _next_time(chat: Conversation, old: Posted) -> datetime | None:
+    """When the next message that tells was written."""
+    later = (one for one in chat.messages if one.name.seq > old.name.seq and one.message is not None)
+    return next((one.message.front.ts for one in later if one.message and one.message.front), None)
+
+
+def _is_headed(posted: Posted) -> bool:
+    # The bytes stay as they are, whatever they mean; the header is ASCII in every encoding of old.
+    text = (posted.source.content or b"").decode("utf-8-sig", "replace")
+    first = next((line.strip() for line in lines_of(text) if line.strip()), "")
+    return first.lstrip("\ufeff") == header(posted.name.role)

@@ -1,0 +1,98 @@
+"""A chat as its directory holds it: the contract, the messages in order, the closing documents, the journal."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import NamedTuple
+
+from fixloop.chat.findings import Finding
+from fixloop.chat.journal import Journal
+from fixloop.chat.message import FileName, Message
+from fixloop.chat.meta import Contract, Meta
+from fixloop.chat.roles import ChatState
+
+__all__ = ["Conversation", "Posted", "Source", "digest"]
+
+
+def digest(content: bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+class Source(NamedTuple):
+    """A file as it was read."""
+
+    name: str
+    content: bytes | None
+    """None when it could not be read."""
+    text: str | None
+    """None when it could not be read or is no text."""
+    modified: datetime
+    findings: tuple[Finding, ...] = ()
+    """Why not."""
+
+
+class Posted(NamedTuple):
+    """A message's file with what was made of it."""
+
+    name: FileName
+    source: Source
+    message: Message | None
+    """None when the file is no text."""
+
+    @property
+    def file(self) -> str:
+        return self.source.name
+
+    @property
+    def is_old(self) -> bool:
+        """It has no front matter: from before the protocol, or wrong."""
+        return self.message is None or not self.message.has_front
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Everything a directory says; a decision and a check see nothing else."""
+
+    name: str
+    """The directory's."""
+    path: str
+    """The directory's, as findings show it."""
+    contract: Contract | None
+    """None without a meta.yaml that is a text."""
+    messages: Sequence[Posted]
+    """By number, then by name."""
+    documents: dict[str, str]
+    """SUMMARY.md and DECISION.md, as far as they are there and not empty."""
+    strangers: Sequence[str]
+    """Names of the other files."""
+    journal: Journal
+    findings: Sequence[Finding]
+    """What was wrong with reading."""
+
+    @property
+    def meta(self) -> Meta | None:
+        return self.contract.meta if self.contract is not None else None
+
+    @property
+    def is_closed(self) -> bool:
+        return self.contract is not None and self.contract.value("state") == ChatState.CLOSED
+
+    @cached_property
+    def last(self) -> Posted | None:
+        """The message with the highest number."""
+        return self.messages[-1] if self.messages else None
+
+    @property
+    def next_seq(self) -> int:
+        return self.last.name.seq + 1 if self.last is not None else 1
+
+    def place(self, name: str) -> str:
+        """The path of a file in the directory, as findings show it."""
+        return f"{self.path}/{name}"
+
+    def is_grandfathered(self, posted: Posted) -> bool:
+        """Whether it is from before the protocol (E45)."""
+        return posted.file in self.journal.adopted

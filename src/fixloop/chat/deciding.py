@@ -1,0 +1,327 @@
+"""
+What follows from an event in a chat: a pure function of the chat, the event and the time.
+
+Every refusal is an exception that names file, field and value, and leaves everything as it was.
+"""
+
+from datetime import datetime
+from functools import singledispatch
+from typing import Final
+
+from fixloop.chat.acceptance import unproven
+from fixloop.chat.closing import STATUSES, decision_text, migrated, summary_text, with_migrations
+from fixloop.chat.conversation import Conversation, Posted, digest
+from fixloop.chat.events import (
+    Adopted,
+    ChatClosed,
+    ChatEvent,
+    ChatRead,
+    Created,
+    MessageWritten,
+    Outcome,
+    Replaced,
+)
+from fixloop.chat.findings import shown
+from fixloop.chat.journal import entry
+from fixloop.chat.message import MAX_SEQ, Front, file_name, header, lines_of, rendered, stamp
+from fixloop.chat.meta import META, Contract, Meta, with_values
+from fixloop.chat.roles import CLOSERS, TEMPLATES, ChatState, Role
+from fixloop.chat.sections import is_misplaced, missing, sections, with_results
+from fixloop.errors import RefusedError, UsageError
+
+__all__ = ["decide", "settle"]
+
+MAX_PURPOSE_CHARACTERS: Final = 200
+
+
+def decide(chat: Conversation, event: ChatEvent, now: datetime) -> Outcome:
+    """
+    What to write because of `event`.
+
+    Raises:
+        RefusedError: the chat does not allow it now.
+        UsageError: the event itself, or a file of the chat, is wrong.
+    """
+    return _decide(event, chat, now)
+
+
+def settle(chat: Conversation, outcome: Outcome, now: datetime) -> Outcome:
+    """
+    `outcome` with what an earlier event did not come to write before its process died.
+
+    A message is posted with its file; the journal's line and the owner's turn follow, here if need be.
+    """
+    lines = (
+        _posted_entry(posted, now)
+        for posted in chat.messages
+        if posted.file not in chat.journal.posted and _is_sound(posted)
+    )
+    contract = outcome.contract if outcome.contract is not None else _handed_over(chat)
+    return outcome._replace(journal=(*lines, *outcome.journal), contract=contract)
+
+
+@singledispatch
+def _decide(event: object, chat: Conversation, now: datetime) -> Outcome:
+    raise TypeError(f"{type(event).__name__} is no event of a chat")
+
+
+@_decide.register
+def _read(event: ChatRead, chat: Conversation, now: datetime) -> Outcome:
+    _contract_of(chat)
+    seq = chat.next_seq - 1
+    if chat.journal.read.get(event.by, -1) >= seq:
+        return Outcome(seq=seq)
+    return Outcome(journal=(entry("read", now, by=event.by, seq=seq),), seq=seq)
+
+
+@_decide.register
+def _adopt(event: Adopted, chat: Conversation, now: datetime) -> Outcome:
+    _refuse_closed(chat)
+    old = [posted for posted in chat.messages if posted.is_old and posted.source.content is not None]
+    files = {
+        posted.file: {
+            "sha256": digest(posted.source.content or b""),
+            "size": len(posted.source.content or b""),
+        }
+        for posted in old
+        if not chat.is_grandfathered(posted)
+    }
+    if chat.journal.is_adopted and files:
+        names = ", ".join(files)
+        raise RefusedError(
+            f"{chat.path} was adopted already, and {names} came later; messages have to follow the protocol now"
+        )
+    if chat.journal.is_adopted:
+        return Outcome()
+    return Outcome(journal=(entry("adopted", now, files=files),), seq=len(files))
+
+
+@_decide.register
+def _post(event: MessageWritten, chat: Conversation, now: datetime) -> Outcome:
+    contract, meta = _contract_of(chat)
+    _refuse_closed(chat)
+    body = _body(event)
+    again = _repeated(event, chat, body)
+    if again is not None:
+        return Outcome(seq=again.name.seq, file=again.file)
+    _check_turn(event, chat)
+    _check_read(event, chat)
+    _check_branch(event, meta)
+    seq = _number(event, chat)
+    front = Front(event.by, event.to, chat.name, seq, _not_before_last(chat, now), event.purpose.strip())
+    file, text = file_name(seq, event.to), rendered(front, body)
+    facts = {"by": event.by, "seq": seq, "file": file, "sha256": digest(text.encode())}
+    branch = {"branch": event.branch} if event.branch is not None else {}
+    return Outcome(
+        files=(Created(file, text),),
+        journal=(entry("posted", now, **facts, **branch),),
+        contract=with_values(contract, {"owner": event.to}),
+        seq=seq,
+        file=file,
+    )
+
+
+@_decide.register
+def _close(event: ChatClosed, chat: Conversation, now: datetime) -> Outcome:
+    contract, meta = _contract_of(chat)
+    _refuse_closed(chat)
+    if event.by not in CLOSERS:
+        raise RefusedError(f"{event.by} cannot close {chat.path}; {' or '.join(CLOSERS)} can")
+    if event.status not in STATUSES:
+        raise UsageError(
+            f"the status of a decision is {shown(event.status)}; it has to be one of {', '.join(STATUSES)}"
+        )
+    _check_complete(event, chat)
+    old = list(migrated(chat))
+    summary = _document(chat, "SUMMARY.md", event.summary, summary_text(chat, event.summary))
+    decision = _document(
+        chat, "DECISION.md", event.decision, decision_text(event.status, event.by, now, event.decision)
+    )
+    documents = {"SUMMARY.md": with_migrations(chat, summary), "DECISION.md": decision}
+    written = [
+        _written(chat, name, text) for name, text in documents.items() if chat.documents.get(name) != text
+    ]
+    values = {"owner": _owner(chat, meta), "state": ChatState.CLOSED, "closed": stamp(now)}
+    return Outcome(
+        files=(*old, *written),
+        journal=(entry("closed", now, by=event.by, status=event.status, migrated=[one.file for one in old]),),
+        contract=with_values(contract, values),
+    )
+
+
+def _contract_of(chat: Conversation) -> tuple[Contract, Meta]:
+    if chat.contract is None:
+        first = next((str(one) for one in chat.findings if one.file == chat.place(META)), "")
+        raise RefusedError(first or f"{chat.path} has no {META}; the twin writes it before any message")
+    if chat.contract.meta is None:
+        raise UsageError(str(chat.contract.findings[0]))
+    return chat.contract, chat.contract.meta
+
+
+def _refuse_closed(chat: Conversation) -> None:
+    if chat.is_closed:
+        raise RefusedError(f"{chat.path} is closed; open a new chat with `fixloop chat new`")
+
+
+def _body(event: MessageWritten) -> str:
+    """The body as it will stand below the header line, complete and in order."""
+    _check_words(event)
+    lines = lines_of(event.body.removeprefix("\ufeff"))
+    while lines and not lines[0].strip():
+        del lines[0]
+    if lines and lines[0].strip() == header(event.to):
+        del lines[0]
+    if lines and lines[0].rstrip() == "---":
+        raise UsageError(
+            "the body begins with ---; front matter and header line are written by fixloop, leave them out"
+        )
+    found = sections(lines)
+    if absent := missing(found, event.by):
+        template = ", ".join(TEMPLATES[event.by])
+        raise UsageError(
+            f"the body lacks {', '.join(absent)}; the sections of a message of {event.by} are {template}"
+        )
+    if pair := is_misplaced(found, event.by):
+        told = f"section {pair[1].title} (line {pair[1].line + 1}) has to come before {pair[0].title}"
+        raise UsageError(f"{told}; the order is {', '.join(TEMPLATES[event.by])}")
+    return "\n".join(with_results(lines, event.results)).strip("\n")
+
+
+def _check_words(event: MessageWritten) -> None:
+    if event.by is event.to:
+        raise UsageError(f"from and to are both {event.by}; a message goes to somebody else")
+    purpose = event.purpose.strip()
+    if not purpose or len(purpose) > MAX_PURPOSE_CHARACTERS or not purpose.isprintable():
+        told = f"purpose is {shown(event.purpose)}; it has to be one line of 1 to {MAX_PURPOSE_CHARACTERS} characters"
+        raise UsageError(told)
+    odd = next((sign for sign in event.body if ord(sign) < 32 and sign not in "\n\r\t"), None)
+    if odd is not None:
+        raise UsageError(f"the body holds the control character {odd!r}; a message is plain text")
+
+
+def _repeated(event: MessageWritten, chat: Conversation, body: str) -> Posted | None:
+    """The message that `event` asks for, if it is there already: the sender did not hear that it was posted."""
+    there = [posted for posted in chat.messages if posted.name.seq == event.seq]
+    for posted in there:
+        front = posted.message.front if posted.message is not None else None
+        if front is None or posted.message is None:
+            continue
+        said = (front.sender, front.recipient, front.purpose, "\n".join(posted.message.body).strip("\n"))
+        if said == (event.by, event.to, event.purpose.strip(), body):
+            return posted
+    return None
+
+
+def _check_turn(event: MessageWritten, chat: Conversation) -> None:
+    unmarked = next((posted for posted in chat.messages if _is_unmarked(chat, posted)), None)
+    if unmarked is not None:
+        raise RefusedError(
+            f"{chat.place(unmarked.file)} has no front matter;"
+            f" if it is older than the protocol, `fixloop chat adopt {chat.name}` says so"
+        )
+    if not chat.messages and (event.by, event.to) != (Role.ARCHITECT, Role.ENGINEER):
+        told = f"the first message of {chat.path} has to be {file_name(1, Role.ENGINEER)} from the architect"
+        raise RefusedError(f"{told}, not from {event.by} to {event.to}")
+
+
+def _is_unmarked(chat: Conversation, posted: Posted) -> bool:
+    return posted.is_old and not chat.is_grandfathered(posted)
+
+
+def _check_read(event: MessageWritten, chat: Conversation) -> None:
+    """The architect has read the contract, the engineer that and the latest message to it (E17, E22)."""
+    read = chat.journal.read.get(event.by)
+    command = f"`fixloop chat read {chat.name} --as {event.by}`"
+    if event.by is not Role.TWIN and read is None:
+        raise RefusedError(f"{event.by} has not read {chat.place(META)} yet; {command} shows and records it")
+    own = [posted.name.seq for posted in chat.messages if posted.name.role is event.by]
+    if event.by is Role.ENGINEER and read is not None and own and read < own[-1]:
+        raise RefusedError(
+            f"engineer has not read {chat.place(file_name(own[-1], event.by))} yet; {command} does"
+        )
+
+
+def _check_branch(event: MessageWritten, meta: Meta) -> None:
+    if event.by is not Role.TWIN and event.branch is not None and event.branch != meta.branch:
+        raise RefusedError(
+            f"the branch is {shown(event.branch)}, but {META} names {shown(meta.branch)}: `git switch {meta.branch}`"
+            " (with -c where it is new), or name the one you work on with --branch"
+        )
+
+
+def _number(event: MessageWritten, chat: Conversation) -> int:
+    following = chat.next_seq
+    if event.seq is not None and event.seq < following:
+        there = next((posted.file for posted in chat.messages if posted.name.seq == event.seq), "")
+        raise RefusedError(
+            f"number {event.seq:03} is taken by {chat.place(there)}; the next is {following:03}"
+        )
+    if event.seq is not None and event.seq > following:
+        raise RefusedError(f"number {event.seq:03} would skip {following:03}, the next one of {chat.path}")
+    if following > MAX_SEQ:
+        raise RefusedError(
+            f"{chat.path} has {MAX_SEQ} messages, and no more fit; close it and open a new chat"
+        )
+    return following
+
+
+def _not_before_last(chat: Conversation, now: datetime) -> datetime:
+    """Times in a chat never decrease, whatever a clock does (K34)."""
+    front = chat.last.message.front if chat.last is not None and chat.last.message is not None else None
+    return max(now, front.ts) if front is not None else now
+
+
+def _is_sound(posted: Posted) -> bool:
+    return (
+        posted.message is not None and posted.message.front is not None and posted.source.content is not None
+    )
+
+
+def _posted_entry(posted: Posted, now: datetime) -> str:
+    front = posted.message.front if posted.message is not None else None
+    assert front is not None, "only sound messages are seen"
+    sha256 = digest(posted.source.content or b"")
+    return entry("posted", now, by=front.sender, seq=front.seq, file=posted.file, sha256=sha256)
+
+
+def _handed_over(chat: Conversation) -> str | None:
+    """meta.yaml with the right owner; None if it has that, or is closed or wrong."""
+    contract = chat.contract
+    if contract is None or contract.meta is None or chat.is_closed:
+        return None
+    owner = _owner(chat, contract.meta)
+    return None if contract.meta.owner is owner else with_values(contract, {"owner": owner})
+
+
+def _owner(chat: Conversation, meta: Meta) -> Role:
+    """Whose turn it is: whom the last message is for (E31, G12)."""
+    front = chat.last.message.front if chat.last is not None and chat.last.message is not None else None
+    return front.recipient if front is not None else meta.owner
+
+
+def _check_complete(event: ChatClosed, chat: Conversation) -> None:
+    for name, given in (("SUMMARY.md", event.summary), ("DECISION.md", event.decision)):
+        if not given.strip() and name not in chat.documents:
+            option = f"--{name.partition('.')[0].lower()}"
+            raise RefusedError(f"{chat.path} has no {name}; write it, or give its text with {option}")
+    if event.status == STATUSES[0] and (absent := unproven(chat)):
+        raise RefusedError(
+            f"no message of the engineer says whether {shown(absent[0])} holds (acceptance in {chat.place(META)});"
+            " a line `- [pass] …` or `- [fail] …` under GATES does, or close it as Deferred or Rejected"
+        )
+
+
+def _document(chat: Conversation, name: str, given: str, fresh: str) -> str:
+    """The document that is there, or the fresh one."""
+    there = chat.documents.get(name)
+    if there is None:
+        return fresh
+    if given.strip() not in there:
+        raise RefusedError(
+            f"{chat.place(name)} is there already with another text; leave out its option, or remove it"
+        )
+    return there
+
+
+def _written(chat: Conversation, name: str, text: str) -> Created | Replaced:
+    return Replaced(name, text) if name in chat.documents else Created(name, text)

@@ -1,0 +1,276 @@
+"""
+A chat's directory: reading all of it at once, and writing what a decision says, one writer at a time.
+
+A writer holds an flock on the directory while it reads, decides and writes, so two that race for a number get two
+numbers (E32). A message's file appears whole or not at all, and never in the place of another (O_EXCL): it is written
+under another name, synced, and linked to its own.
+"""
+
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from fixloop.chat.conversation import Conversation, Posted, Source, digest
+from fixloop.chat.deciding import decide, settle
+from fixloop.chat.events import ChatEvent, Created, Outcome, Prepended, Replaced
+from fixloop.chat.journal import JOURNAL, read_journal
+from fixloop.chat.message import read_message, read_name
+from fixloop.chat.meta import META, Contract, read_meta
+from fixloop.chat.rules import CLOSING_DOCUMENTS
+from fixloop.chat.sources import printable, read_source
+from fixloop.errors import InfrastructureError, RefusedError, UsageError
+
+__all__ = ["apply", "create", "read_chat"]
+
+LOCK_SECONDS: Final = 10.0
+_SHORTEST_POLL_SECONDS: Final = 0.001
+_LONGEST_POLL_SECONDS: Final = 0.02
+_HIDDEN: Final = ".writing-"
+
+
+def read_chat(directory: Path, shown: str | None = None) -> Conversation:
+    """
+    Everything in `directory`; findings call it `shown` (the path as given).
+
+    Raises:
+        UsageError: it is no directory that can be listed.
+    """
+    path = printable(str(directory)) if shown is None else shown
+    names = _names(directory)
+    sources = {
+        name: read_source(directory / name, f"{path}/{printable(name)}") for name in names if _is_ours(name)
+    }
+    chat = printable(directory.name) if directory.name else printable(directory.resolve().name)
+    journal = sources.pop(JOURNAL, None)
+    return Conversation(
+        name=chat,
+        path=path,
+        contract=_contract(sources.get(META), path),
+        messages=sorted(_messages(sources, chat, path), key=lambda posted: (posted.name.seq, posted.file)),
+        documents={name: text for name in CLOSING_DOCUMENTS if (text := _text(sources.get(name))).strip()},
+        strangers=[printable(name) for name in names if not _is_ours(name) and not name.startswith(".")],
+        journal=read_journal(_text(journal)),
+        findings=[
+            finding
+            for name in (META, *CLOSING_DOCUMENTS)
+            if name in sources
+            for finding in sources[name].findings
+        ],
+    )
+
+
+def apply(directory: Path, event: ChatEvent, now: datetime) -> Outcome:
+    """
+    Let `event` happen at `now`: read, decide, write, with the directory locked.
+
+    Raises:
+        RefusedError, UsageError: as `decide`; nothing was changed.
+        InfrastructureError: another process holds the directory, or it cannot be written.
+    """
+    with _locked(directory):
+        _sweep(directory)
+        chat = read_chat(directory)
+        outcome = decide(chat, event, now)
+        _write(directory, settle(chat, outcome, now))
+    return outcome
+
+
+def create(parent: Path, choose: Callable[[Sequence[str]], tuple[str, Mapping[str, str]]]) -> Path:
+    """
+    A new directory below `parent`, which appears with all its files or not at all.
+
+    `choose` says its name and its files, given the names that are there; nobody else chooses meanwhile.
+
+    Raises:
+        RefusedError: it is there already.
+        InfrastructureError: it cannot be written, or another process holds `parent`.
+    """
+    with _explained(parent):
+        parent.mkdir(parents=True, exist_ok=True)
+    with _locked(parent), _explained(parent):
+        name, files = choose(_names(parent))
+        target = parent / name
+        if os.path.lexists(target):
+            raise RefusedError(f"{target} is there already")
+        hidden = parent / f"{_HIDDEN}{secrets.token_hex(8)}"
+        hidden.mkdir()
+        try:
+            for file, text in files.items():
+                _synced(hidden / file, text.encode())
+            hidden.rename(target)
+        except BaseException:
+            shutil.rmtree(hidden, ignore_errors=True)
+            raise
+        _sync_directory(parent)
+    return target
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError(f"{directory} is no chat: {(error.strerror or str(error)).lower()}") from None
+    try:
+        _acquire(descriptor, directory)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _acquire(descriptor: int, directory: Path) -> None:
+    until, pause = time.monotonic() + LOCK_SECONDS, _SHORTEST_POLL_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                told = f"another process has held {directory} for {LOCK_SECONDS:.0f} s; end it and try again"
+                raise InfrastructureError(told) from None
+            time.sleep(pause * (0.5 + secrets.randbelow(1000) / 1000))
+            pause = min(2 * pause, _LONGEST_POLL_SECONDS)
+        except OSError as error:
+            raise InfrastructureError(f"{directory} cannot be locked: {error.strerror}") from None
+        else:
+            return
+
+
+def _sweep(directory: Path) -> None:
+    """Remove what a writer that died left half-written; nobody writes now."""
+    for left in directory.glob(f"{_HIDDEN}*"):
+        with suppress(OSError):
+            left.unlink()
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except OSError as error:
+        raise UsageError(f"{directory} cannot be listed: {(error.strerror or str(error)).lower()}") from None
+
+
+def _is_ours(name: str) -> bool:
+    return name in (META, JOURNAL, *CLOSING_DOCUMENTS) or read_name(name) is not None
+
+
+def _text(source: Source | None) -> str:
+    return (source.text or "") if source is not None else ""
+
+
+def _contract(source: Source | None, path: str) -> Contract | None:
+    return (
+        read_meta(source.text, f"{path}/{META}") if source is not None and source.text is not None else None
+    )
+
+
+def _messages(sources: dict[str, Source], chat: str, path: str) -> Iterator[Posted]:
+    for file, source in sources.items():
+        name = read_name(file)
+        if name is not None:
+            message = (
+                read_message(source.text, name, chat, f"{path}/{file}") if source.text is not None else None
+            )
+            yield Posted(name, source, message)
+
+
+def _write(directory: Path, outcome: Outcome) -> None:
+    with _explained(directory):
+        for change in outcome.files:
+            match change:
+                case Created(file, text):
+                    _create(directory, file, text.encode())
+                case Replaced(file, text):
+                    _replace(directory, file, text.encode())
+                case Prepended():
+                    _prepend(directory, change)
+        if outcome.journal:
+            _append(directory / JOURNAL, "".join(outcome.journal))
+        if outcome.contract is not None:
+            _replace(directory, META, outcome.contract.encode())
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError as error:
+        raise RefusedError(f"{error.filename2 or error.filename} is there already; try again") from None
+    except OSError as error:
+        name = error.filename or path
+        raise InfrastructureError(
+            f"{name} cannot be written: {(error.strerror or str(error)).lower()}"
+        ) from None
+
+
+def _create(directory: Path, file: str, content: bytes) -> None:
+    hidden = _hidden(directory, content)
+    try:
+        os.link(hidden, directory / file)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+            raise
+        # A file system without links: not whole from the first moment on, but exclusive all the same.
+        _synced(directory / file, content)
+    finally:
+        hidden.unlink()
+    _sync_directory(directory)
+
+
+def _replace(directory: Path, file: str, content: bytes) -> None:
+    hidden = _hidden(directory, content)
+    with suppress(OSError):
+        os.chmod(hidden, os.stat(directory / file).st_mode & 0o7777)
+    os.replace(hidden, directory / file)
+    _sync_directory(directory)
+
+
+def _prepend(directory: Path, change: Prepended) -> None:
+    path = directory / change.file
+    content = path.read_bytes()
+    if digest(content) != change.sha256:
+        raise RefusedError(f"{path} was edited meanwhile; try again")
+    _replace(directory, change.file, change.text.encode() + content)
+
+
+def _append(path: Path, lines: str) -> None:
+    """A line that a crash cut short is ended first, so that it spoils no other."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    with os.fdopen(descriptor, "r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(size - 1)
+            lines = lines if file.read(1) == b"\n" else f"\n{lines}"
+        file.write(lines.encode())
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _hidden(directory: Path, content: bytes) -> Path:
+    path = directory / f"{_HIDDEN}{secrets.token_hex(8)}"
+    _synced(path, content)
+    return path
+
+
+def _synced(path: Path, content: bytes) -> None:
+    """A new file with `content`, on the disk when this returns."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

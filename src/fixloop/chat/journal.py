@@ -1,0 +1,81 @@
+"""
+What a chat's directory remembers beside its messages: `.journal.jsonl`, one JSON object a line, appended only.
+
+Who read what (E17, E22), on which branch a message was written (E19, E23), the digest that each message had when it
+was posted (E29), and which files are older than the protocol (E45). Nothing here is needed to understand a chat:
+without it the messages are the same, only what can be checked about them is less.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from fixloop.chat.message import stamp
+from fixloop.chat.roles import Role
+
+__all__ = ["JOURNAL", "Adopted", "Journal", "entry", "read_journal"]
+
+JOURNAL: Final = ".journal.jsonl"
+
+
+class Adopted(NamedTuple):
+    """A file from before the protocol, as it was when the chat was adopted."""
+
+    sha256: str
+    size: int
+    """In bytes; the migrated file ends with them."""
+
+
+class Journal(NamedTuple):
+    """What the entries come to."""
+
+    read: Mapping[Role, int]
+    """By role: the highest message it has read, 0 for the contract alone."""
+    posted: Mapping[str, str]
+    """By file: the digest it had when it was posted or first seen."""
+    adopted: Mapping[str, Adopted]
+    is_adopted: bool
+    """Whether somebody said what is old here, even if nothing was."""
+
+
+def read_journal(text: str) -> Journal:
+    """The journal in `text`; lines that are none, such as one that a crash cut short, say nothing."""
+    found = [document for line in text.split("\n") if (document := _document(line)) is not None]
+    read: dict[Role, int] = {}
+    posted: dict[str, str] = {}
+    adopted: dict[str, Adopted] = {}
+    for document in found:
+        match document:
+            case {"did": "read", "by": str(by), "seq": int(seq)} if by in tuple(Role):
+                read[Role(by)] = max(seq, read.get(Role(by), 0))
+            case {"did": "posted", "file": str(file), "sha256": str(sha256)}:
+                posted.setdefault(file, sha256)
+            case {"did": "adopted", "files": dict(files)}:
+                adopted = _adopted(files) | adopted
+    is_adopted = any(document.get("did") == "adopted" for document in found)
+    return Journal(read, posted, adopted, is_adopted)
+
+
+def entry(did: str, at: datetime, **facts: Any) -> str:
+    """One line of a journal."""
+    return json.dumps({"at": stamp(at), "did": did, **facts}, ensure_ascii=False) + "\n"
+
+
+def _document(line: str) -> dict[str, Any] | None:
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _adopted(files: Mapping[str, Any]) -> dict[str, Adopted]:
+    pairs: Iterable[tuple[str, Any]] = files.items()
+    return {
+        name: Adopted(facts["sha256"], facts["size"])
+        for name, facts in pairs
+        if isinstance(facts, dict)
+        and isinstance(facts.get("sha256"), str)
+        and isinstance(facts.get("size"), int)
+    }

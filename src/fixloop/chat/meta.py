@@ -1,0 +1,181 @@
+"""
+A chat's contract, meta.yaml: its schema (U5), reading it with everything that is wrong, and changing one value in it.
+
+A change replaces the value's own characters and nothing else: comments, order and line ends stay the author's.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from fixloop.chat import string_yaml
+from fixloop.chat.findings import Finding, shown
+from fixloop.chat.roles import AREAS, ChatState, Role
+
+__all__ = ["META", "Contract", "GitHub", "Meta", "new_text", "read_meta", "with_values"]
+
+META: Final = "meta.yaml"
+
+# Without [0-9] the engine takes the digits of every script.
+Words: TypeAlias = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+WordList: TypeAlias = Annotated[tuple[Words, ...], Field(min_length=1)]
+Date: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T.*$")]
+
+_EXPECTED: Final = {
+    "id": "four digits, such as '0005'",
+    "slug": "lower-case letters, digits and hyphens",
+    "area": f"one of {', '.join(AREAS)}",
+    "title": "a text of at least three characters",
+    "owner": f"one of {', '.join(Role)}",
+    "state": f"one of {', '.join(ChatState)}",
+    "branch": "feat, fix or chore and {area}-{slug}-{id}, such as 'feat/dx-gh-sync-0005'",
+    "created": "a date and time, such as '2025-09-06T00:00:00Z'",
+    "closed": "a date and time, such as '2025-09-06T00:00:00Z'",
+    "sync_mode": "one of none, issue-dryrun, issue-live",
+    "issue_body_source": "SUMMARY.md or META",
+    "notes": "a text",
+    "title_pattern": "a text",
+    "gh": "a mapping with sync_mode, title_pattern, labels and issue_body_source",
+}
+_LIST: Final = "a list of texts, none of them empty"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class GitHub(_Strict):
+    """What happens with a chat on a hosting site; recorded, never acted upon."""
+
+    sync_mode: Literal["none", "issue-dryrun", "issue-live"] = "none"
+    title_pattern: str | None = None
+    labels: tuple[Words, ...] = ()
+    issue_body_source: Literal["SUMMARY.md", "META"] | None = None
+
+
+class Meta(_Strict):
+    """The twin's contract for one chat (E4, U5)."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9]{4}$")]
+    slug: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$")]
+    area: Literal["rt", "ld", "st", "ui", "dx", "ad", "dc"]
+    title: Annotated[str, StringConstraints(min_length=3)]
+    owner: Role
+    """Whose turn it is: whom the last message is for."""
+    state: ChatState
+    branch: Annotated[str, StringConstraints(pattern=r"^(feat|fix|chore)/[a-z]{2}-[a-z0-9-]+-[0-9]{4}$")]
+    created: Date
+    scope: WordList
+    acceptance: WordList
+    """What has to hold in the end; the engineer runs each and says how it went."""
+    outputs: WordList
+    closed: Date | None = None
+    non_goals: tuple[Words, ...] = ()
+    gh: GitHub | None = None
+    ci_gates: tuple[Words, ...] = ()
+    notes: str | None = None
+
+    @property
+    def directory(self) -> str:
+        """The name of the chat's directory (E2)."""
+        return f"{self.id}-{self.area}-{self.slug}"
+
+    @property
+    def pull_request(self) -> str:
+        """The title of its pull request (E40)."""
+        return f"{self.id} [{self.area}] {self.slug}"
+
+
+class Contract(NamedTuple):
+    """A meta.yaml as it was read."""
+
+    text: str
+    meta: Meta | None
+    """None when something is wrong with it."""
+    entries: string_yaml.Mapping
+    findings: tuple[Finding, ...]
+
+    def value(self, field: str) -> str:
+        """The text of a field, even where another one is wrong; empty when there is none."""
+        entry = self.entries.get(field)
+        return entry.value if entry is not None and isinstance(entry.value, str) else ""
+
+    def line(self, field: str) -> int:
+        """Where it stands; 1 when it does not."""
+        entry = self.entries.get(field)
+        return entry.line if entry is not None else 1
+
+
+def read_meta(text: str, file: str = META) -> Contract:
+    """The contract in `text`, with every finding; `file` is its name in them."""
+    try:
+        entries = string_yaml.load(text)
+    except string_yaml.YamlError as error:
+        return Contract(text, None, {}, (Finding("contract", file, f"{META}: {error}", error.line),))
+    try:
+        meta = Meta.model_validate(string_yaml.plain(entries))
+    except ValidationError as error:
+        return Contract(text, None, entries, tuple(_findings(error, entries, file)))
+    return Contract(text, meta, entries, ())
+
+
+def with_values(contract: Contract, values: Mapping[str, str]) -> str:
+    """The contract's text with other values; a field that it has not is added below `state`."""
+    text = contract.text
+    known = {name: contract.entries[name] for name in values if name in contract.entries}
+    added = "".join(_added(text, name, value) for name, value in values.items() if name not in known)
+    edits = [(entry.start, entry.end, _scalar(name, values[name])) for name, entry in known.items()]
+    edits.append((contract.entries["state"].end, contract.entries["state"].end, added))
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def new_text(values: Mapping[str, str | Iterable[str]]) -> str:
+    """A new meta.yaml; texts as given, lists with one item a line."""
+    return "".join(_line(name, value) for name, value in values.items())
+
+
+def _line(name: str, value: str | Iterable[str]) -> str:
+    if isinstance(value, str):
+        return f"{name}: {_scalar(name, value)}\n"
+    return f"{name}:\n" + "".join(f"  - {string_yaml.quoted(item)}\n" for item in value)
+
+
+def _scalar(name: str, value: str) -> str:
+    return value if name in {"owner", "state", "area", "slug", "branch"} else string_yaml.quoted(value)
+
+
+def _added(text: str, name: str, value: str) -> str:
+    is_flow = text.lstrip("\ufeff").lstrip().startswith("{")
+    newline = "\r\n" if "\r\n" in text else "\n"
+    return f"{', ' if is_flow else newline}{name}: {_scalar(name, value)}"
+
+
+def _findings(error: ValidationError, entries: string_yaml.Mapping, file: str) -> Iterator[Finding]:
+    for wrong in error.errors():
+        path = [str(part) for part in wrong["loc"]]
+        name = ".".join(path)
+        line = _place(entries, path)
+        if wrong["type"] == "missing":
+            yield Finding("contract", file, f"{name} is missing", line, field=name)
+        elif wrong["type"] == "extra_forbidden":
+            yield Finding("contract", file, f"{name} is no field of {META}; remove it", line, field=name)
+        else:
+            value = str(wrong["input"])
+            expected = _EXPECTED.get(path[-1], _LIST)
+            told = f"{name} is {shown(value)}; it has to be {expected}"
+            yield Finding("contract", file, told, line, field=name, value=value)
+
+
+def _place(entries: Any, path: list[str]) -> int:
+    """The line of the innermost part of `path` that there is."""
+    line = 1
+    for part in path:
+        try:
+            entry = entries[int(part)] if isinstance(entries, list) else entries[part]
+        except (KeyError, IndexError, TypeError, ValueError):
+            break
+        line, entries = entry.line, entry.value
+    return line

@@ -1,0 +1,175 @@
+"""What is wrong with a chat, whoever wrote it: every finding, not only the first (E34 to E38, E45, E46)."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from fixloop.chat.acceptance import unproven
+from fixloop.chat.conversation import Conversation, Posted, digest
+from fixloop.chat.findings import Finding, Level, in_order, shown
+from fixloop.chat.message import CHAT_NAME, MAX_SEQ, loose_number
+from fixloop.chat.meta import META
+from fixloop.chat.roles import Role
+
+__all__ = ["CLOSING_DOCUMENTS", "GRANDFATHER_NONE", "examine"]
+
+CLOSING_DOCUMENTS: Final = ("SUMMARY.md", "DECISION.md")
+GRANDFATHER_NONE: Final = 0
+
+
+def examine(chat: Conversation, legacy_until: int = GRANDFATHER_NONE) -> list[Finding]:
+    """
+    Every finding, by file and line.
+
+    `legacy_until`: messages up to this number may be without front matter, as if they had been adopted.
+    """
+    findings = [*chat.findings, *_directory(chat), *_contract(chat), *_sequence(chat)]
+    for posted in chat.messages:
+        findings += _message(chat, posted, legacy_until)
+    findings += [*_first(chat), *_owner(chat), *_ending(chat), *_strangers(chat), *_vanished(chat)]
+    return in_order(findings)
+
+
+def _is_from(posted: Posted, role: Role) -> bool:
+    front = posted.message.front if posted.message is not None else None
+    return front is not None and front.sender is role
+
+
+def _directory(chat: Conversation) -> Iterator[Finding]:
+    if not CHAT_NAME.fullmatch(chat.name):
+        told = f"the directory is {shown(chat.name)}; it has to be {{id}}-{{area}}-{{slug}}, such as 0005-dx-gh-sync"
+        yield Finding("directory", chat.path, told, value=chat.name)
+    elif chat.meta is not None and chat.meta.directory != chat.name:
+        told = f"the directory is {shown(chat.name)}, but {META} says {shown(chat.meta.directory)}"
+        yield Finding("directory", chat.path, told, value=chat.name)
+
+
+def _contract(chat: Conversation) -> Iterator[Finding]:
+    if chat.contract is None:
+        if not any(finding.file == chat.place(META) for finding in chat.findings):
+            yield Finding("contract", chat.path, f"there is no {META}; the twin writes it before any message")
+        return
+    yield from chat.contract.findings
+    meta = chat.meta
+    if meta is not None and not meta.branch.endswith(f"/{meta.area}-{meta.slug}-{meta.id}"):
+        told = f"branch is {shown(meta.branch)}; the usual one is {{kind}}/{meta.area}-{meta.slug}-{meta.id}"
+        line = chat.contract.line("branch")
+        yield Finding("contract", chat.place(META), told, line, Level.WARNING, "branch", meta.branch)
+
+
+def _sequence(chat: Conversation) -> Iterator[Finding]:
+    misnamed = [number for name in chat.strangers if (number := loose_number(name)) is not None]
+    names = sorted(chat.messages, key=lambda posted: posted.name.seq)
+    if names and names[0].name.seq == 0:
+        yield Finding("sequence", chat.place(names[0].file), "numbers begin at 001")
+    files = {posted.name.seq: posted.file for posted in names}
+    for before, after in pairwise(sorted({0, *misnamed, *files})):
+        # Before a misnamed file nothing is said: one mistake, one finding.
+        if after - before > 1 and after in files:
+            absent = f"{before + 1:03}" if after - before == 2 else f"{before + 1:03} to {after - 1:03}"
+            yield Finding("sequence", chat.place(files[after]), f"there is no message {absent}")
+    for one, other in pairwise(names):
+        if one.name.seq == other.name.seq:
+            told = f"number {one.name.seq:03} is used twice, by {one.file} too"
+            yield Finding("sequence", chat.place(other.file), told)
+    if names and names[-1].name.seq > MAX_SEQ:
+        yield Finding("sequence", chat.place(names[-1].file), f"a chat has at most {MAX_SEQ} messages")
+
+
+def _message(chat: Conversation, posted: Posted, legacy_until: int) -> Iterator[Finding]:
+    if chat.is_grandfathered(posted):
+        yield from _grandfathered(chat, posted)
+        return
+    if posted.source.findings:
+        yield from posted.source.findings
+        return
+    if posted.is_old and posted.name.seq <= legacy_until:
+        yield _legacy(chat, posted)
+        return
+    yield from posted.message.findings if posted.message is not None else ()
+    known = chat.journal.posted.get(posted.file)
+    if known is not None and known != digest(posted.source.content or b""):
+        yield Finding(
+            "edited", chat.place(posted.file), "it was edited after it was posted; write a new message"
+        )
+
+
+def _grandfathered(chat: Conversation, posted: Posted) -> Iterator[Finding]:
+    """An old file: a warning while it is as it was, and nothing once it is migrated around the same body."""
+    adopted = chat.journal.adopted[posted.file]
+    content = posted.source.content
+    if content is None:
+        yield from posted.source.findings
+    elif digest(content[max(0, len(content) - adopted.size) :]) != adopted.sha256:
+        told = "it was edited after the chat was adopted; only closing the chat adds front matter to it"
+        yield Finding("edited", chat.place(posted.file), told)
+    elif posted.is_old:
+        yield _legacy(chat, posted)
+    elif posted.message is not None:
+        # An old body never had to follow a template, and its header may stand anywhere.
+        yield from (one for one in posted.message.findings if one.rule in ("front-matter", "timestamp"))
+
+
+def _legacy(chat: Conversation, posted: Posted) -> Finding:
+    told = "it is older than the protocol and has no front matter; it is migrated when the chat is closed"
+    return Finding("legacy", chat.place(posted.file), told, level=Level.WARNING)
+
+
+def _first(chat: Conversation) -> Iterator[Finding]:
+    first = next((posted for posted in chat.messages if posted.name.seq == 1), None)
+    if first is None or chat.is_grandfathered(first) or first.is_old:
+        return
+    if first.name.role is not Role.ENGINEER:
+        told = f"the first message has to be 001-to-engineer.md from the architect, not {first.file}"
+        yield Finding("first-message", chat.place(first.file), told)
+    elif (
+        not _is_from(first, Role.ARCHITECT) and first.message is not None and first.message.front is not None
+    ):
+        sender = first.message.front.sender
+        told = f"the first message has to be from the architect, not from the {sender}"
+        yield Finding("first-message", chat.place(first.file), told, field="from", value=sender)
+
+
+def _owner(chat: Conversation) -> Iterator[Finding]:
+    """Only where all of it is right in itself: an error is reported once."""
+    last, meta, contract = chat.last, chat.meta, chat.contract
+    if last is None or meta is None or contract is None or chat.is_closed or last.message is None:
+        return
+    front = last.message.front
+    if front is not None and front.recipient is not meta.owner:
+        told = f"owner is {meta.owner}, but {last.file} made it the turn of {front.recipient}"
+        line = contract.line("owner")
+        yield Finding("owner", chat.place(META), told, line, field="owner", value=meta.owner)
+
+
+def _ending(chat: Conversation) -> Iterator[Finding]:
+    absent = [name for name in CLOSING_DOCUMENTS if name not in chat.documents]
+    if not chat.is_closed:
+        return
+    for name in absent:
+        yield Finding("ending", chat.path, f"the chat is closed without {name}")
+    contract = chat.contract
+    if contract is not None and chat.meta is not None and chat.meta.closed is None:
+        told = "the chat is closed, but closed, its time, is missing"
+        yield Finding("ending", chat.place(META), told, contract.line("state"), Level.WARNING, "closed")
+    if contract is not None:
+        for each in unproven(chat):
+            told = f"no message of the engineer says whether {shown(each)} holds"
+            line = contract.line("acceptance")
+            yield Finding("ending", chat.place(META), told, line, Level.WARNING, "acceptance", each)
+
+
+def _strangers(chat: Conversation) -> Iterator[Finding]:
+    for name in chat.strangers:
+        if loose_number(name) is not None:
+            told = f"{shown(name)} is no name of a message; it has to be such as 004-to-engineer.md"
+            yield Finding("file-name", chat.place(name), told, value=name)
+        elif name.endswith(".md"):
+            told = f"{shown(name)} is no part of a chat: messages, SUMMARY.md and DECISION.md are"
+            yield Finding("file-name", chat.place(name), told, level=Level.WARNING, value=name)
+
+
+def _vanished(chat: Conversation) -> Iterator[Finding]:
+    there = {posted.file for posted in chat.messages}
+    for name in sorted({*chat.journal.posted, *chat.journal.adopted} - there):
+        yield Finding("edited", chat.place(name), "it was posted, and is gone")

@@ -1,0 +1,106 @@
+"""The sections of a message's body: plain, bold or heading lines (U7), and the results under GATES (E24)."""
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from fixloop.chat.roles import OPTIONAL_SECTIONS, TEMPLATES, Role
+
+__all__ = ["Result", "Section", "Verdict", "is_misplaced", "missing", "results", "sections", "with_results"]
+
+_TITLES: Final = "|".join(sorted({title for template in TEMPLATES.values() for title in template}))
+_PLAIN: Final = re.compile(rf"({_TITLES})\s*(?:$|[:–—-](?:\s|$))")
+_MARKED: Final = re.compile(rf"(?:\#{{1,6}}\s+(?:\*\*|__)?|\*\*|__)({_TITLES})(?![\w-])", re.IGNORECASE)
+_FENCE: Final = re.compile(r"\s{0,3}(`{3,}|~{3,})")
+_RESULT: Final = re.compile(r"\s*[-*+]\s+\[(pass|fail)\]\s+(\S.*?)\s*$", re.IGNORECASE)
+
+
+class Verdict(StrEnum):
+    """How running one acceptance criterion went."""
+
+    PASS = "pass"
+    FAIL = "fail"
+
+
+class Section(NamedTuple):
+    """Where a section begins."""
+
+    title: str
+    """In upper case, as in the template."""
+    line: int
+    """From 0, within the body."""
+
+
+class Result(NamedTuple):
+    """What a message says of an acceptance criterion."""
+
+    verdict: Verdict
+    text: str
+    """The criterion, and whatever the sender adds after it."""
+
+
+def sections(body: Sequence[str]) -> list[Section]:
+    """The first place of each section in the body's lines, in the order of their places."""
+    found: dict[str, Section] = {}
+    for number, line in _outside_fences(body):
+        hit = _PLAIN.match(line) or _MARKED.match(line)
+        if hit is not None:
+            title = hit[1].upper()
+            found.setdefault(title, Section(title, number))
+    return list(found.values())
+
+
+def missing(found: Sequence[Section], role: Role) -> list[str]:
+    """The sections of the sender's template that are not there and may not be left out."""
+    titles = {section.title for section in found}
+    return [title for title in TEMPLATES[role] if title not in titles and title not in OPTIONAL_SECTIONS]
+
+
+def is_misplaced(found: Sequence[Section], role: Role) -> tuple[Section, Section] | None:
+    """The first two neighbours that stand in the wrong order; None when all stand as in the template."""
+    template = TEMPLATES[role]
+    own = [section for section in found if section.title in template]
+    return next(
+        (pair for pair in pairwise(own) if template.index(pair[0].title) > template.index(pair[1].title)),
+        None,
+    )
+
+
+def results(body: Sequence[str]) -> Iterator[Result]:
+    """The `- [pass] criterion` lines of the section GATES."""
+    found = sections(body)
+    for at, section in enumerate(found):
+        if section.title == "GATES":
+            end = found[at + 1].line if at + 1 < len(found) else len(body)
+            for line in body[section.line : end]:
+                if hit := _RESULT.match(line):
+                    yield Result(Verdict(hit[1].lower()), hit[2])
+
+
+def with_results(body: Sequence[str], told: Sequence[Result]) -> list[str]:
+    """The body with further results at the end of its section GATES."""
+    found = sections(body)
+    at = next((number for number, section in enumerate(found) if section.title == "GATES"), None)
+    if at is None or not told:
+        return list(body)
+    end = found[at + 1].line if at + 1 < len(found) else len(body)
+    while end > 0 and not body[end - 1].strip():
+        end -= 1
+    rest = list(body[end:])
+    return [*body[:end], *(f"- [{result.verdict}] {result.text}" for result in told), *rest]
+
+
+def _outside_fences(body: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """The lines that are not inside a code block, with their numbers."""
+    fence = ""
+    for number, line in enumerate(body):
+        hit = _FENCE.match(line)
+        if hit is None:
+            if not fence:
+                yield number, line
+        elif not fence:
+            fence = hit[1]
+        elif hit[1].startswith(fence) and not line.strip().strip(fence[0]):
+            fence = ""

@@ -1,0 +1,75 @@
+"""
+Reading files that others wrote: whatever lies there, the answer is a text or a finding, and never a wait.
+
+Symbolic links are not followed, pipes and devices not opened, and no more is read than a person would write.
+"""
+
+import os
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from fixloop.chat.conversation import Source
+from fixloop.chat.findings import Finding
+
+__all__ = ["MAX_BYTES", "printable", "read_source"]
+
+MAX_BYTES: Final = 1024 * 1024
+
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_BOMS: Final = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+
+def printable(name: str) -> str:
+    """A file's name as text, also where it is none."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def read_source(path: Path, shown: str) -> Source:
+    """The file `path`, called `shown` in findings; its name is that of `path`."""
+    name = printable(path.name)
+    try:
+        found = os.lstat(path)
+        if not stat.S_ISREG(found.st_mode):
+            return _unread(name, shown, f"it is {_kind(found.st_mode)}, not a file of its own")
+        content = _content(path)
+    except OSError as error:
+        return _unread(name, shown, f"it cannot be read: {(error.strerror or str(error)).lower()}")
+    modified = datetime.fromtimestamp(found.st_mtime, UTC)
+    if len(content) > MAX_BYTES:
+        return _unread(
+            name, shown, f"it is larger than {MAX_BYTES // 1024} KiB, the limit for a file of a chat"
+        )
+    return _decoded(Source(name, content, None, modified), shown)
+
+
+def _unread(name: str, shown: str, told: str) -> Source:
+    return Source(name, None, None, _EPOCH, (Finding("file", shown, told),))
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe"}
+    return kinds.get(stat.S_IFMT(mode), "a device or socket")
+
+
+def _content(path: Path) -> bytes:
+    # Between lstat and here somebody may have put a link or a pipe in its place.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
+def _decoded(source: Source, shown: str) -> Source:
+    content = source.content or b""
+    wide = _BOMS.get(content[:2])
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        told = f"it is {wide}, not UTF-8" if wide else f"byte 0x{content[error.start]:02x} is not UTF-8"
+        return source._replace(findings=(Finding("encoding", shown, f"{told}; save it as UTF-8", line),))
+    if "\0" in text:
+        line = content.count(b"\n", 0, content.index(b"\0")) + 1
+        return source._replace(findings=(Finding("encoding", shown, "it holds NUL; it is no text", line),))
+    return source._replace(text=text)

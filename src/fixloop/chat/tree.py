@@ -1,0 +1,98 @@
+"""Finding chats: in a tree of any kind, and one of them by its name or number."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from fixloop.chat.findings import Finding
+from fixloop.chat.message import CHAT_NAME, read_name
+from fixloop.chat.meta import META
+from fixloop.chat.sources import printable
+from fixloop.errors import UsageError
+
+__all__ = ["CHATS", "chats_below", "default_chats", "find_chat"]
+
+CHATS: Final = "theory_api/agents/chats"
+"""Where chats lie in a project (E2)."""
+
+_SKIPPED: Final = frozenset({".git", ".hg", ".venv", "node_modules", "__pycache__", ".fixloop"})
+
+
+def chats_below(path: Path) -> Iterator[Path | Finding]:
+    """
+    The directories at or below `path` that are chats or were meant as one, in order; links are not followed.
+
+    A part that cannot be listed is a finding: what was not looked at has not passed.
+
+    Raises:
+        UsageError: `path` is no directory.
+    """
+    if not path.is_dir():
+        raise UsageError(f"{path} is no directory; name a chat, or a directory with chats")
+    refused: list[OSError] = []
+    for top, folders, files in os.walk(path, onerror=refused.append):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        here = Path(top)
+        if _is_chat(here, files, folders):
+            folders[:] = []
+            yield here
+        yield from (_unlisted(error) for error in refused)
+        refused.clear()
+    yield from (_unlisted(error) for error in refused)
+
+
+def default_chats(here: Path) -> Path:
+    """`CHATS` in `here`, or in the nearest directory above it that has them or is the top of a checkout."""
+    for folder in (here, *here.parents):
+        if (folder / CHATS).is_dir() or (folder / ".git").exists():
+            return Path(os.path.relpath(folder / CHATS, here))
+    return Path(CHATS)
+
+
+def find_chat(chats: Path, word: str) -> Path:
+    """
+    The chat that `word` names: a directory, a name below `chats`, or a number such as 5 or 0005.
+
+    Raises:
+        UsageError: there is none, or several.
+    """
+    if os.sep in word or word in (".", ".."):
+        return Path(word)
+    names = sorted(os.listdir(chats)) if chats.is_dir() else []
+    found = [name for name in names if name == word or (word.isdecimal() and _number(name) == int(word))]
+    if len(found) == 1:
+        return chats / found[0]
+    if found:
+        raise UsageError(f"{word} is the number of {', '.join(found)}; name one of them")
+    if Path(word).is_dir():
+        return Path(word)
+    known = f"there are {', '.join(names[-5:])}" if names else "`fixloop chat new` makes one"
+    raise UsageError(f"there is no chat {word} in {chats}; {known}")
+
+
+def _is_chat(here: Path, files: list[str], folders: list[str]) -> bool:
+    name = here.resolve().name if here.name in ("", "..") else here.name
+    if re.fullmatch(CHAT_NAME, printable(name)):
+        return True
+    return any(read_name(file) for file in (*files, *folders)) or (META in files and _holds_contract(here))
+
+
+def _holds_contract(here: Path) -> bool:
+    """Other programs have a meta.yaml, too; a chat's names its branch and what has to be accepted."""
+    try:
+        text = (here / META).read_bytes()[:4096]
+    except OSError:
+        return False
+    return b"acceptance" in text or b"branch" in text
+
+
+def _number(name: str) -> int | None:
+    return int(name[:4]) if CHAT_NAME.fullmatch(name) else None
+
+
+def _unlisted(error: OSError) -> Finding:
+    return Finding(
+        "file", printable(str(error.filename)), f"it cannot be listed: {(error.strerror or '').lower()}"
+    )
