@@ -18,12 +18,12 @@ from fixloop.errors import InfrastructureError
 from fixloop.health import Health, forget, note
 from fixloop.owner import identity
 from fixloop.redis_url import shown_url
+from fixloop.serving import WORK_QUEUES
 from fixloop.settings import load_settings
 from fixloop.store.redis_store import RedisStore
 from workers.child import Child
 from workers.process import process
 from workers.reoffering import release_dead
-from workers.sweeper import SHARED_QUEUES
 from workers.tidying import tidy, tidy_for_ever
 
 __all__ = ["queues_for", "supervise"]
@@ -38,22 +38,23 @@ POLL_SECONDS: Final = 0.2
 NOTE_SECONDS: Final = 1.0
 
 
-def queues_for(own: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Queues of work and of control: the shared ones, or a single workflow's own."""
+def queues_for(own: str, chosen: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Queues of work and of control: the shared ones, those of work that were chosen, or a single workflow's own."""
     if own:
         return (own,), (f"{own}.control",)
-    work = tuple(name for name in SHARED_QUEUES if name != "fixloop.control")
-    return (*work, "fixloop.prepare"), ("fixloop.control", "celery")
+    work = tuple(f"fixloop.{name}" for name in chosen or WORK_QUEUES)
+    return work, ("fixloop.control", "celery")
 
 
 def supervise(options: Mapping[str, Any]) -> int:
     """
     Keep the processes of one worker alive until SIGTERM or SIGINT, then drain.
 
-    Options: `concurrency` (processes for work), `queue` (a single workflow's own; empty for the shared ones).
+    Options: `concurrency` (processes for work), `queue` (a single workflow's own; empty for the shared ones), `queues`
+    (of `WORK_QUEUES`, the only ones that are served; empty for all).
     """
     own = str(options.get("queue", ""))
-    work, control = queues_for(own)
+    work, control = queues_for(own, options.get("queues", ()))
     children = [
         Child("sweep", {"queues": [*work, *control], "control": control[0]}),
         Child("control", {"queues": control}),

@@ -13,7 +13,6 @@ from kombu.exceptions import OperationalError
 from fixloop.errors import FixloopError
 from fixloop.hints import PRIORITY_STEPS
 from fixloop.owner import identity
-from fixloop.protocol.specialists import NAMES
 from fixloop.store.contract import Store
 from fixloop.store.keys import SHARDS, issue_of
 from fixloop.store.records import Due, Lane, Swept
@@ -21,7 +20,7 @@ from workers.app import app
 from workers.broker import lengths
 from workers.following import hint_again
 
-__all__ = ["PERIOD_SECONDS", "SHARED_QUEUES", "Sweeper"]
+__all__ = ["PERIOD_SECONDS", "Sweeper"]
 
 log = logging.getLogger("fixloop.sweeper")
 
@@ -29,7 +28,6 @@ PERIOD_SECONDS: Final = 0.5
 HORIZON_SECONDS: Final = 30.0
 OUTSTANDING: Final = 200
 """Deadlines handed out and not due yet, at once; more would only wait in a worker's memory."""
-SHARED_QUEUES: Final = ("fixloop.control", "fixloop.fix", *(f"fixloop.{name}" for name in NAMES))
 
 
 class Sweeper:

@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.app_folder import app_folder
+from fixloop.protocol.specialists import NAMES
 from fixloop.settings import RedisUrls
 
-__all__ = ["STOP_SECONDS", "environment_for", "supervisor"]
+__all__ = ["STOP_SECONDS", "WORK_QUEUES", "environment_for", "supervisor"]
 
+WORK_QUEUES: Final = ("fix", *NAMES, "prepare")
+"""What a shared worker's processes for work serve, each as `fixloop.{name}`."""
 STOP_SECONDS: Final = 12.0
 """How long a supervisor may take to drain before it is killed."""
 

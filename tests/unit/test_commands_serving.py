@@ -178,3 +178,16 @@ def status(port: int) -> int:
             return error.code
     except OSError:
         return 0
+
+
+def test_a_worker_for_work_that_does_not_exist_is_refused(environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "fixloop.cli", "worker", "-Q", "fixes"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert "there is no queue 'fixes'; use one of fix, unit-test, " in done.stderr

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Annotated, Final
 
@@ -18,9 +18,10 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import say
 from fixloop.commands.session import Session, open_session
 from fixloop.commands.status import is_away
+from fixloop.errors import UsageError
 from fixloop.health import healths, problems, well
 from fixloop.redis_url import shown_url
-from fixloop.serving import STOP_SECONDS, environment_for, supervisor
+from fixloop.serving import STOP_SECONDS, WORK_QUEUES, environment_for, supervisor
 from fixloop.store.redis_store import RedisStore
 
 __all__ = ["register"]
@@ -40,6 +41,15 @@ def worker(
     concurrency: Annotated[
         int, typer.Option("--concurrency", "-c", min=1, help="How many checks and fixes at once.")
     ] = 2,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--queue",
+            "-Q",
+            metavar="NAME",
+            help="Serve only this kind of work: fix, prepare or a specialist's name. May be given several times.",
+        ),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only tell whether the workers on this host are well.")
     ] = False,
@@ -52,12 +62,13 @@ def worker(
     workspaces lie, FIXLOOP_ALLOW_ENV the variables that checks and fixers may see, FIXLOOP_LOG_LEVEL how
     much is logged (WARNING).
     """
+    queues = _known(queue or [])
     with open_session(create=not check) as session:
         if check:
             _check(session)
             return
         _ping_broker(session)
-        options = {"concurrency": concurrency}
+        options = {"concurrency": concurrency, "queues": queues}
         with _stoppable() as stopping, supervisor(session.urls, options) as process:
             say(f"working for {shown_url(session.urls.state)} with {concurrency} at once; Ctrl-C ends it")
             say("next: `fixloop enqueue --issue N` hands in work, `fixloop flower` shows the tasks")
@@ -81,6 +92,13 @@ def flower(
         with _stoppable() as stopping, _flower(session, port) as process:
             say(f"Flower at http://{address}:{port}, log in {login}; Ctrl-C ends it")
             _wait(process, stopping)
+
+
+def _known(queues: Sequence[str]) -> list[str]:
+    for name in queues:
+        if name not in WORK_QUEUES:
+            raise UsageError(f"there is no queue {name!r}; use one of {', '.join(WORK_QUEUES)}")
+    return list(queues)
 
 
 @contextmanager
