@@ -156,6 +156,8 @@ def test_a_fixer_that_is_blocked_says_so_and_a_silent_one_waits_for_ever() -> No
 ENDS = {
     "good": "SUCCESS",
     "apart": "SUCCESS",
+    "thorough": "SUCCESS",
+    "late": "ESC",
     "lazy": "ESC",
     "silent": "ESC",
     "slow": "SUCCESS",

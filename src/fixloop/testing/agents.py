@@ -21,6 +21,8 @@ class Agent(NamedTuple):
     """Those that its workflow needs."""
     fix_seconds: float = 1800.0
     """How long its answer is waited for."""
+    is_extended: bool = False
+    """Whether a person gives it more runs when it has none left; what escalates otherwise is given up."""
 
 
 AGENTS: Final[Mapping[str, Agent]] = MappingProxyType(
@@ -36,6 +38,14 @@ AGENTS: Final[Mapping[str, Agent]] = MappingProxyType(
             "unit-test: - b~0.05 -; security: a~0.05 -",
             "says that it mended security, and broke a unit test",
             ("unit-test", "security"),
+        ),
+        "thorough": Agent(
+            "test-runner: abc~0.05 b -; security: a~0.05 -",
+            "mends what two of five specialists find",
+            ("unit-test", "integration-test", "test-runner", "code-quality", "security"),
+        ),
+        "late": Agent(
+            "abcde~0.05 abcd abc ab a f -", "needs two runs more than it has, and gets them", is_extended=True
         ),
         "garbled": Agent("a -~0.05; fix: bad ok~0.05", "answers what does not fit, then what does"),
         "oscillating": Agent("ab~0.05 cd ab cd ab", "mends one thing and breaks another, to and fro"),

@@ -44,7 +44,19 @@ POLL_SECONDS: Final = 0.01
 class Blows:
     """Hurts whoever is at the other end of a link, or what it needs."""
 
-    def __init__(self, hosts: Mapping[str, Host], server: RedisServer, relay: Relay) -> None:
+    def __init__(
+        self,
+        hosts: Mapping[str, Host],
+        server: RedisServer,
+        relay: Relay,
+        missed: Callable[[Wound], object],
+    ) -> None:
+        """
+        Nobody is hurt yet.
+
+        Args:
+            missed: called with a wound that nobody felt, because another injury came in between.
+        """
         self.full: set[str] = set()
         """Hosts for which there is no room for artifacts."""
         self.redis_is_away = False
@@ -53,6 +65,7 @@ class Blows:
         self._hosts = hosts
         self._server = server
         self._relay = relay
+        self._missed = missed
         self._wrong: set[str] = set()
         self._cuts = cycle(CUT_SECONDS)
         self._offsets = cycle(CLOCK_OFF_SECONDS)
@@ -165,7 +178,7 @@ class Blows:
             await asyncio.sleep(DISOWNED_EVERY_SECONDS)
             both = [[pid for pid, at in shard.items() if at > began] for shard in self.swept.values()]
             wound.is_felt = any(len(pids) > 1 for pids in both)
-        wound.ended = time.monotonic()
+        self._over(wound)
 
     def _shift_clock(self, wound: Wound, link: Link) -> None:
         """Whether it is felt shows in what agents write down of their clock, see `verdict`."""
@@ -230,13 +243,26 @@ class Blows:
         self.full.add(link.host)
         self._later(wound, FULL_SECONDS, lambda: self.full.discard(link.host))
 
+    def _fill_redis(self, wound: Wound, link: Link) -> None:
+        """Nobody may write anything."""
+        wound.hosts = tuple(self._hosts)
+        self.redis_is_away = True
+        self._server.fill()
+
+        def empty() -> None:
+            wound.is_felt = self._server.tell([b"SET", b"chaos", b"full"]) is None
+            self._server.room()
+            self.redis_is_away = False
+
+        self._later(wound, FULL_SECONDS, empty)
+
     # In time.
 
     def _later(self, wound: Wound, seconds: float, mend: Callable[[], object]) -> None:
         async def wait() -> None:
             await asyncio.sleep(seconds)
             mend()
-            wound.ended = time.monotonic()
+            self._over(wound)
 
         self.begin(wait())
 
@@ -246,15 +272,23 @@ class Blows:
             while not is_felt() and time.monotonic() < give_up:
                 await asyncio.sleep(POLL_SECONDS)
             wound.is_felt = is_felt()
+            if not wound.is_felt:
+                self._missed(wound)
 
         self.begin(wait())
+
+    def _over(self, wound: Wound) -> None:
+        wound.ended = time.monotonic()
+        # What agents saw of their clock is read at the end.
+        if not wound.is_felt and wound.injury not in (Injury.WRONG_CLOCK, Injury.KILL_HOST):
+            self._missed(wound)
 
 
 def _are_gone(pids: frozenset[int]) -> bool:
     return bool(pids) and not any(map(is_running, pids))
 
 
-_OF_REDIS: Final = (Injury.RESTART_REDIS, Injury.FREEZE_REDIS, Injury.BLIP_REDIS)
+_OF_REDIS: Final = (Injury.RESTART_REDIS, Injury.FREEZE_REDIS, Injury.BLIP_REDIS, Injury.FULL_REDIS)
 _OF_WORK: Final = (
     Injury.KILL_WORKER,
     Injury.KILL_CONTROL,
@@ -278,4 +312,5 @@ _BLOWS: Final[Mapping[Injury, Callable[[Blows, Wound, Link], None]]] = {
     Injury.FREEZE_REDIS: Blows._freeze,
     Injury.CUT_NETWORK: Blows._cut,
     Injury.NO_ROOM: Blows._fill,
+    Injury.FULL_REDIS: Blows._fill_redis,
 }

@@ -1,6 +1,7 @@
-"""The caller of a chaos run: starts workflows, and answers every escalation by giving up."""
+"""The caller of a chaos run: starts workflows, and answers their escalations."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
@@ -14,21 +15,29 @@ from fixloop.protocol.outcome import Unexpected
 from fixloop.store.keys import workflow_key
 from fixloop.store.redis_store import RedisStore
 
-__all__ = ["GIVEN_UP", "Caller", "Workflows", "calling"]
+__all__ = ["EXTENDED", "GIVEN_UP", "Caller", "Workflows", "calling"]
 
 # Whoever hands work in is not injured, and waits for a Redis that is.
 PATIENCE_SECONDS: Final = 30.0
 GIVEN_UP: Final = DecisionMade(decision=Decision.ABORT, by="chaos")
-"""What the person says to every escalation."""
+EXTENDED: Final = DecisionMade(decision=Decision.EXTEND, by="chaos")
 
 
 class Workflows:
     """Some workflows, handed in at once."""
 
-    def __init__(self, engine: Engine, client: Any, started: Sequence[WorkflowStarted]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        client: Any,
+        started: Sequence[WorkflowStarted],
+        decisions: Mapping[str, Sequence[DecisionMade]],
+    ) -> None:
         self._engine = engine
         self._client = client
         self._started = started
+        self._decisions = decisions
+        self._decided: Counter[str] = Counter()
 
     def begin(self) -> list[str]:
         """See `Work`."""
@@ -38,16 +47,23 @@ class Workflows:
         return [one.workflow for one in self._started]
 
     def unended(self, names: Sequence[str]) -> list[str]:
-        """See `Work`; one that waits for a person is told to give up."""
+        """See `Work`; one that waits for a person is decided on."""
         pipe = self._client.pipeline(transaction=False)
         for workflow in names:
             pipe.hmget(workflow_key(workflow), "outcome", "paused")
         found = dict(zip(names, pipe.execute(), strict=True))
         for workflow, (outcome, paused) in found.items():
             if paused and not outcome:
-                with suppress(Unexpected):
-                    self._engine.apply(workflow, GIVEN_UP, operation="given-up")
+                self._decide(workflow)
         return [workflow for workflow, (outcome, _) in found.items() if not outcome]
+
+    def _decide(self, workflow: str) -> None:
+        """The next of its decisions; one that escalates more often than it should is given up."""
+        number = self._decided[workflow]
+        decisions = [*self._decisions.get(workflow, ()), *[GIVEN_UP] * (number + 1)]
+        with suppress(Unexpected):
+            self._engine.apply(workflow, decisions[number], operation=f"decision-{number}")
+            self._decided[workflow] += 1
 
 
 class Caller(NamedTuple):
@@ -57,9 +73,11 @@ class Caller(NamedTuple):
     client: Any
     engine: Engine
 
-    def workflows(self, started: Sequence[WorkflowStarted]) -> Workflows:
-        """Work to be handed in."""
-        return Workflows(self.engine, self.client, started)
+    def workflows(
+        self, started: Sequence[WorkflowStarted], decisions: Mapping[str, Sequence[DecisionMade]]
+    ) -> Workflows:
+        """Work to be handed in, and what a person decides on each when it escalates."""
+        return Workflows(self.engine, self.client, started, decisions)
 
 
 @contextmanager

@@ -12,12 +12,12 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fixloop.protocol.events import WorkflowStarted
+from fixloop.protocol.events import DecisionMade, WorkflowStarted
 from fixloop.protocol.state import Limits
 from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_id
 from fixloop.testing.agents import AGENTS, Agent
-from fixloop.testing.caller import GIVEN_UP, calling
+from fixloop.testing.caller import EXTENDED, GIVEN_UP, Caller, Workflows, calling
 from fixloop.testing.contrast import Contrast, contrast
 from fixloop.testing.plan import COMMAND, Plan, plan
 from fixloop.testing.processes import Host
@@ -118,6 +118,8 @@ class Report(NamedTuple):
 class _Play(NamedTuple):
     started: WorkflowStarted
     rehearsal: Rehearsal
+    decisions: tuple[DecisionMade, ...] = ()
+    """What a person says to its escalations."""
 
 
 def chaos(order: Order, folder: Path, tell: Callable[[Progress], object] = lambda _: None) -> Report:
@@ -133,7 +135,7 @@ def chaos(order: Order, folder: Path, tell: Callable[[Progress], object] = lambd
     steps = Counter(ticket.step for one in injured for ticket in one.rehearsal.tickets)
     planned = plan(order.seed, order.kills, {**steps, COMMAND: len(commands)})
     with site(folder, _host_kind(order, folder)) as place, calling(place.server.url) as caller:
-        works = [caller.workflows([one.started for one in plays]) for plays in (left_alone, injured)]
+        works = [_work(caller, plays) for plays in (left_alone, injured)]
         undisturbed_seconds = place.run("undisturbed", works[0], tell)
         place.arm(planned, commands, twice_over=order.twice)
         injured_seconds = place.run("injured", works[1], tell)
@@ -179,10 +181,21 @@ def _play(project: str, issue: int, agent: Agent) -> _Play:
         tree="tree-0",
         limits=Limits(backoff_seconds=0.1, fix_seconds=agent.fix_seconds, reminder_window_seconds=1.0),
     )
-    rehearsal = rehearse(started)
-    if rehearsal.story.paused:
-        rehearsal = rehearse(started, [Answer("ESC", GIVEN_UP)])
-    return _Play(started, rehearsal)
+    return _played(started, (EXTENDED, GIVEN_UP) if agent.is_extended else (GIVEN_UP,))
+
+
+def _played(started: WorkflowStarted, decisions: tuple[DecisionMade, ...]) -> _Play:
+    """As many of the decisions are made as it waits for."""
+    rehearsal, made = rehearse(started), 0
+    while rehearsal.story.paused:
+        made += 1
+        rehearsal = rehearse(started, [Answer("ESC", decision) for decision in decisions[:made]])
+    return _Play(started, rehearsal, decisions[:made])
+
+
+def _work(caller: Caller, plays: Sequence[_Play]) -> Workflows:
+    decisions = {one.started.workflow: one.decisions for one in plays}
+    return caller.workflows([one.started for one in plays], decisions)
 
 
 def _commands(play: _Play) -> list[str]:

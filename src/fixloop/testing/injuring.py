@@ -56,7 +56,7 @@ class Injurer:
             executions: where agents write down what they begin.
         """
         self.relay = Relay(server.socket, self)
-        self.blows = Blows(hosts, server, self.relay)
+        self.blows = Blows(hosts, server, self.relay, lambda wound: self._due.append(wound.injury))
         self.wounds: list[Wound] = []
         self.takeovers: list[Takeover] = []
         self.answers: Counter[str] = Counter()

@@ -56,6 +56,7 @@ class Injury(StrEnum):
     RIVAL_SWEEPERS = "two sweepers at once"
     WRONG_CLOCK = "clock of a worker 30 s off"
     NO_ROOM = "no room for artifacts"
+    FULL_REDIS = "Redis full for 2 s"
     LOSE_CLAIM_REPLY = "reply to a claim lost"
     LOSE_COMMIT_REPLY = "reply to a commit lost"
     CUT_NETWORK = "network cut"

@@ -93,6 +93,14 @@ class RedisServer:
                 )
             time.sleep(0.02)
 
+    def fill(self) -> None:
+        """From now on it refuses to write, until there is `room`."""
+        self.tell([b"CONFIG", b"SET", b"maxmemory", b"1"])
+
+    def room(self) -> None:
+        """It may write again."""
+        self.tell([b"CONFIG", b"SET", b"maxmemory", MEMORY.encode()])
+
     def signal(self, number: signal.Signals) -> None:
         """Stop it or let it go on."""
         os.kill(self.pid, number)
