@@ -3,26 +3,20 @@ to double as little as it can, and nothing rests on any of them.
 """
 
 import os
-from datetime import timedelta
 
-from fixloop.hints import PRIORITY_STEPS
-from fixloop.settings import celery_url
+from fixloop.broker_url import celery_settings, is_rabbitmq
+from fixloop.settings import load_settings
 
 # `fixloop worker` gives both; for `celery -A workers.app` one of the two is enough, as everywhere.
-broker_url = celery_url(
-    os.environ.get("FIXLOOP_BROKER_URL") or os.environ.get("FIXLOOP_STATE_URL") or "redis://localhost:6379/0"
-)
+_named = load_settings().urls()
+broker = _named.broker if _named is not None else "redis://localhost:6379/0"
+globals().update(celery_settings(broker, connect_seconds=2.0, answer_seconds=10.0))
 broker_connection_retry_on_startup = True
 broker_connection_max_retries = None
-broker_transport_options = {
-    # Longer than any step: a step's lease is what brings it back, not this (R7).
-    "visibility_timeout": int(timedelta(hours=6).total_seconds()),
-    "socket_connect_timeout": 2.0,
-    "socket_timeout": 10.0,
-    "socket_keepalive": True,
-    "priority_steps": list(PRIORITY_STEPS),
-    "queue_order_strategy": "round_robin",
-}
+# RabbitMQ: a peer that is gone without a word is known within twice this, and a channel that it closes (a step took
+# longer than its `consumer_timeout`) is opened again instead of ending the process and with it the step.
+broker_heartbeat = 10
+broker_channel_error_retry = is_rabbitmq(broker)
 
 task_acks_late = True
 task_reject_on_worker_lost = True

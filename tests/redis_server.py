@@ -27,7 +27,7 @@ def server_binary() -> str:
         found = str(beside)
     if found is not None:
         return found
-    if os.environ.get("CI") == "true":
+    if os.environ.get("CI"):
         pytest.fail("no redis-server here, and CI has to have one")
     pytest.skip("no redis-server on the PATH or beside this Python")
 

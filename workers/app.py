@@ -2,11 +2,13 @@
 
 from celery import Celery
 
+from config import celeryconfig
+from fixloop.broker import amqp_class
 from workers import transport
 
 __all__ = ["app"]
 
 transport.register()
-app = Celery("fixloop", include=["workers.tasks", "workers.chats"])
+app = Celery("fixloop", include=["workers.tasks", "workers.chats"], amqp=amqp_class(celeryconfig.broker))
 app.config_from_object("config.celeryconfig")
 app.conf.worker_consumer = "workers.consumer:Consumer"

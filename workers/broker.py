@@ -1,30 +1,54 @@
 """What the broker is asked: how many messages wait where."""
 
 from collections.abc import Collection
+from typing import Any, Final
 
-import redis
+from kombu.exceptions import OperationalError
 
-from fixloop.errors import InfrastructureError
+from fixloop.broker import SHORTLY, errors_of
 from fixloop.store.records import Lane
 from workers.app import app
 
 __all__ = ["lengths"]
 
+NOT_FOUND: Final = 404
+
 
 def lengths(lanes: Collection[Lane]) -> dict[Lane, int]:
     """
-    How many messages wait in each lane, in one round trip.
+    How many messages wait in each lane.
+
+    A RabbitMQ tells it of a queue as a whole: a lane counts there as long as its queue.
 
     Raises:
-        InfrastructureError: the broker is away.
+        OperationalError: the broker is away.
     """
-    asked = list(lanes)
     try:
         with app.pool.acquire(block=True) as connection:
-            channel = connection.default_channel
-            with channel.conn_or_acquire() as client, client.pipeline(transaction=False) as pipe:
-                for lane in asked:
-                    pipe.llen(channel._q_for_pri(lane.queue, lane.priority))
-                return dict(zip(asked, map(int, pipe.execute()), strict=True))
-    except (redis.RedisError, OSError) as error:
-        raise InfrastructureError(f"the broker cannot be asked: {error}") from None
+            # One that was cut has no channels, and kombu does not see that by itself.
+            connection.ensure_connection(**SHORTLY)
+            if connection.transport.driver_type == "amqp":
+                queues = {name: _length(connection, name) for name in {lane.queue for lane in lanes}}
+                return {lane: queues[lane.queue] for lane in lanes}
+            return _of_lists(connection.default_channel, list(lanes))
+    except errors_of(app.connection_for_write()) as error:
+        raise OperationalError(f"the broker cannot be asked: {error}") from error
+
+
+def _of_lists(channel: Any, lanes: list[Lane]) -> dict[Lane, int]:
+    """In one round trip."""
+    with channel.conn_or_acquire() as client, client.pipeline(transaction=False) as pipe:
+        for lane in lanes:
+            pipe.llen(channel._q_for_pri(lane.queue, lane.priority))
+        return dict(zip(lanes, map(int, pipe.execute()), strict=True))
+
+
+def _length(connection: Any, name: str) -> int:
+    # A channel of its own: asking for a queue that is not there closes it.
+    with connection.channel() as channel:
+        try:
+            return int(channel.queue_declare(name, passive=True).message_count)
+        except connection.channel_errors as error:
+            if getattr(error, "code", 0) != NOT_FOUND:
+                raise
+            return 0

@@ -5,16 +5,18 @@ from functools import lru_cache
 from typing import Final
 
 from fixloop.engine import Engine
+from fixloop.errors import UsageError
 from fixloop.mailbox import Mailboxes
 from fixloop.owner import identity
 from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
+from fixloop.settings import RedisUrls, load_settings
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from workers.lease import Heart
 
-__all__ = ["Process", "process"]
+__all__ = ["Process", "named_urls", "process"]
 
 # A Redis that restarts with an append-only file is back within seconds; a step's work is worth the wait.
 PATIENCE_SECONDS: Final = 30.0
@@ -24,11 +26,25 @@ class Process:
     """Connections and identity of this process."""
 
     def __init__(self) -> None:
-        self.store: Store = RedisStore(os.environ["FIXLOOP_STATE_URL"], patience_seconds=PATIENCE_SECONDS)
+        urls = named_urls()
+        self.store: Store = RedisStore(urls.state, patience_seconds=PATIENCE_SECONDS)
         self.engine = Engine(self.store, _hint, _announce)
-        self.mailboxes = Mailboxes(os.environ.get("FIXLOOP_BROKER_URL") or os.environ["FIXLOOP_STATE_URL"])
+        self.mailboxes = Mailboxes(urls.broker)
         self.heart = Heart(self.store)
         self.owner = identity()
+
+
+def named_urls() -> RedisUrls:
+    """
+    Broker and state as this process' environment names them.
+
+    Raises:
+        UsageError: it names none.
+    """
+    urls = load_settings().urls()
+    if urls is None:
+        raise UsageError("no Redis is named; set FIXLOOP_STATE_URL")
+    return urls
 
 
 def process() -> Process:

@@ -5,7 +5,6 @@ the ticket.
 """
 
 import logging
-import os
 from typing import Any, Final
 
 from celery.worker import request
@@ -15,6 +14,7 @@ from fixloop.owner import age_seconds, is_dead_here, pid_of
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from workers.following import hint_again
+from workers.process import named_urls
 
 __all__ = ["SETTLED_SECONDS", "StepRequest", "release_dead"]
 
@@ -52,7 +52,7 @@ class StepRequest(request.Request):  # type: ignore[misc]
         if pid is None:
             return False
         # Without the patience of a step: the messages of all processes go through this one.
-        store = RedisStore(os.environ["FIXLOOP_STATE_URL"])
+        store = RedisStore(named_urls().state)
         try:
             return self.id in release_dead(store, poison=age_seconds() > SETTLED_SECONDS, pid=pid)
         except InfrastructureError as error:

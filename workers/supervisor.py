@@ -6,7 +6,6 @@ processes are, for `fixloop worker --check`.
 """
 
 import logging
-import os
 import signal
 import threading
 import time
@@ -22,7 +21,7 @@ from fixloop.serving import WORK_QUEUES
 from fixloop.settings import load_settings
 from fixloop.store.redis_store import RedisStore
 from workers.child import Child
-from workers.process import process
+from workers.process import named_urls, process
 from workers.reoffering import release_dead
 from workers.tidying import tidy, tidy_for_ever
 
@@ -97,7 +96,7 @@ class _Noting:
 
     def __init__(self, queue: str) -> None:
         self._cache = load_settings().cache_dir
-        self._known = Health(identity(), shown_url(os.environ["FIXLOOP_STATE_URL"]), queue)
+        self._known = Health(identity(), shown_url(named_urls().state), queue)
         self._failed = False
 
     def note(self, children: Sequence[Child], *, stopping: bool = False) -> None:
@@ -142,7 +141,7 @@ def _drain(children: Sequence[Child], patience_seconds: float, hastened: threadi
         child.cut()
     try:
         # Without the patience of a worker: whoever stops us waits.
-        release_dead(RedisStore(os.environ["FIXLOOP_STATE_URL"]), poison=False)
+        release_dead(RedisStore(named_urls().state), poison=False)
     except InfrastructureError as error:
         log.warning("%s", error)
     tidy()

@@ -12,18 +12,28 @@ from kombu.transport import TRANSPORT_ALIASES, redis
 __all__ = ["Transport", "register"]
 
 
-class Channel(redis.Channel):
+class SharedClient:
     """A channel that keeps its client for as long as its pool."""
 
     _shared: Any = None
 
     def _create_client(self, asynchronous: bool = False) -> Any:
+        kombus: Any = super()
         if asynchronous:
             # This one owns the connection that waits for messages.
-            return super()._create_client(asynchronous=True)  # type: ignore[no-untyped-call]
-        if self._shared is None or self._shared.connection_pool is not self.pool:
-            self._shared = super()._create_client()  # type: ignore[no-untyped-call]
+            return kombus._create_client(asynchronous=True)
+        pool = self.pool  # type: ignore[attr-defined]
+        if self._shared is None or self._shared.connection_pool is not pool:
+            self._shared = kombus._create_client()
         return self._shared
+
+
+class Channel(SharedClient, redis.Channel):
+    """On a Redis whose address is known."""
+
+
+class SentinelChannel(SharedClient, redis.SentinelChannel):
+    """On a Redis that sentinels know."""
 
 
 class Transport(redis.Transport):
@@ -32,7 +42,16 @@ class Transport(redis.Transport):
     Channel = Channel
 
 
+class SentinelTransport(redis.SentinelTransport):
+    """What `sentinel://` means."""
+
+    Channel = SentinelChannel
+
+
 def register() -> None:
-    """Have kombu use it."""
+    """Have kombu use them, and ours for RabbitMQ."""
     for scheme in ("redis", "rediss"):
         TRANSPORT_ALIASES[scheme] = f"{__name__}:Transport"
+    TRANSPORT_ALIASES["amqp"] = "fixloop.rabbitmq:Transport"
+    TRANSPORT_ALIASES["amqps"] = "fixloop.rabbitmq:TLSTransport"
+    TRANSPORT_ALIASES["sentinel"] = f"{__name__}:SentinelTransport"

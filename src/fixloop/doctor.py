@@ -18,11 +18,14 @@ from typing import Any, Final, NamedTuple
 
 import redis
 
+from fixloop.broker_url import is_rabbitmq
 from fixloop.errors import FixloopError
+from fixloop.reaching import reason_of
 from fixloop.redis_binary import server_for
 from fixloop.redis_place import Place
-from fixloop.redis_url import shown_url
+from fixloop.redis_url import RedisPlace, place_of, shown_url
 from fixloop.settings import Settings, redis_urls
+from fixloop.store.connection import client_for
 
 __all__ = ["Finding", "examine", "redis_findings"]
 
@@ -30,6 +33,8 @@ OLDEST_PYTHON: Final = (3, 11)
 OLDEST_GIT: Final = (2, 38)
 """The first with `git merge-tree --write-tree`."""
 OLDEST_REDIS: Final = (6, 2)
+KNOWS_QUEUES_TIMEOUT: Final = (3, 12)
+"""Of RabbitMQ, the first that lets a queue have a timeout of its own."""
 FULL: Final = 0.9
 """Of its memory: the rest is soon gone, and nothing is ever evicted."""
 MODULES: Final = ("pytest", "pytest_cov", "ruff", "mypy", "bandit")
@@ -70,7 +75,7 @@ def examine(settings: Settings, directory: Path) -> list[Finding]:
         found.append(_server(project))
         if not (found[-1].ok and _project(project).ok):
             return found
-    return [*found, *_redis(settings, directory)]
+    return [*found, *_servers(settings, directory)]
 
 
 def _python() -> Finding:
@@ -175,39 +180,97 @@ def _server(project: Path) -> Finding:
     return Finding("server", True, f"{version} for the embedded mode ({path})")
 
 
-def _redis(settings: Settings, directory: Path) -> Iterator[Finding]:
+def _servers(settings: Settings, directory: Path) -> Iterator[Finding]:
     try:
         with redis_urls(settings, directory) as urls:
             parted = urls.broker != urls.state
             yield from redis_findings("state" if parted else "redis", urls.state, settings)
-            if parted:
+            if is_rabbitmq(urls.broker):
+                yield from _rabbitmq(urls.broker)
+            elif parted:
                 yield from redis_findings("broker", urls.broker, settings)
     except FixloopError as error:
         yield Finding("redis", False, str(error))
 
 
-def redis_findings(name: str, url: str, settings: Settings) -> list[Finding]:
-    """Whether the Redis at `url` answers, how old it is, and whether it keeps what it is told."""
+def _rabbitmq(url: str) -> Iterator[Finding]:
+    # It loads Celery, and no other check needs it.
+    from fixloop.broker import ping
+
     try:
-        with closing(_client(url, settings)) as client:
+        told = ping(url)
+    except FixloopError as error:
+        yield Finding("broker", False, str(error), "start it, or set FIXLOOP_BROKER_URL")
+        return
+    product, version = str(told.get("product", "unknown")), str(told.get("version", ""))
+    yield Finding("broker", product == "RabbitMQ", f"{product} {version} at {shown_url(url)}", "use RabbitMQ")
+    if _numbers(version) < KNOWS_QUEUES_TIMEOUT:
+        yield Finding(
+            "broker timeout",
+            None,
+            "it closes the channel of a worker whose step takes more than its consumer_timeout (30 minutes); the "
+            "worker opens it again",
+            "set `consumer_timeout` in rabbitmq.conf above your longest step",
+        )
+
+
+def redis_findings(name: str, url: str, settings: Settings) -> list[Finding]:
+    """Whether the Redis at `url` answers, how old it is, whether it keeps what it is told, and who has a copy."""
+    place = place_of(url)
+    try:
+        with closing(_client(place, settings)) as client:
             state: dict[str, Any] = {
                 key: value
-                for section in ("server", "persistence", "memory")
+                for section in ("server", "persistence", "memory", "replication")
                 for key, value in client.info(section).items()
             }
     except (redis.RedisError, OSError, ValueError) as error:
-        reason = str(error).replace("\n", " ").rstrip(".")
-        return [Finding(name, False, f"cannot reach {shown_url(url)}: {reason}", _COMPOSE_REMEDY)]
-    return [_answers(name, url, state), *_keeps(name, state)]
+        reason = reason_of(error)
+        return [
+            Finding(
+                name,
+                False,
+                f"cannot reach {shown_url(url)}: {reason.text}",
+                reason.remedy or _COMPOSE_REMEDY,
+            )
+        ]
+    return [_answers(name, url, state), *_keeps(name, state), *_copied(name, place, state, settings)]
 
 
-def _client(url: str, settings: Settings) -> redis.Redis:
-    return redis.Redis.from_url(
-        url,
-        socket_connect_timeout=settings.redis_connect_seconds,
-        socket_timeout=settings.redis_timeout_seconds,
-        retry=None,
+def _client(place: RedisPlace, settings: Settings) -> redis.Redis:
+    return client_for(
+        place,
+        connect_seconds=settings.redis_connect_seconds,
+        answer_seconds=settings.redis_timeout_seconds,
     )
+
+
+def _copied(name: str, place: RedisPlace, state: dict[str, Any], settings: Settings) -> Iterator[Finding]:
+    """Its replicas, where somebody counts on them, and the sentinels that would choose one."""
+    if place.replicas:
+        found = int(state.get("connected_slaves", 0))
+        yield Finding(
+            f"{name} replicas",
+            found >= place.replicas,
+            f"{found} connected, {place.replicas} to confirm each commit",
+            "start them, or set FIXLOOP_REPLICAS",
+        )
+    if place.sentinels:
+        answers = [_knows_master(place, sentinel, settings) for sentinel in place.sentinels]
+        yield Finding(
+            f"{name} sentinels",
+            all(answers),
+            f"{sum(answers)} of {len(answers)} answer and know {place.service!r}",
+            "start the others: the majority of them has to agree on a failover",
+        )
+
+
+def _knows_master(place: RedisPlace, sentinel: tuple[str, int], settings: Settings) -> bool:
+    try:
+        with closing(_client(place._replace(sentinels=(sentinel,)), settings)) as client:
+            return bool(client.ping())
+    except (redis.RedisError, OSError):
+        return False
 
 
 def _answers(name: str, url: str, state: dict[str, Any]) -> Finding:

@@ -1,34 +1,26 @@
 """Hints: Celery messages that say a ticket is there to be taken. Losing one loses nothing (DESIGN, the one rule)."""
 
-from typing import Any, Final
+from typing import Any
 
 from celery import Celery
 from kombu.exceptions import OperationalError
 
+from fixloop.broker import app_for
+from fixloop.broker_url import PRIORITY_STEPS
 from fixloop.protocol.ticket import Ticket
-from fixloop.settings import celery_url
 
 __all__ = ["PRIORITY_STEPS", "arguments", "producer", "send_hint", "task_name"]
 
 START_TASK = "fixloop.validation.start"
-PRIORITY_STEPS: Final = (0, 3, 6, 9)
-"""What the broker tells apart, 0 served first: the same for all who send and take, or messages are stranded."""
 
 
 def producer(broker_url: str) -> Celery:
     """A Celery app that only sends: JSON, and a bounded wait for a broker that is away."""
-    app = Celery("fixloop", set_as_current=False)
+    app = app_for(broker_url)
     app.conf.update(
-        broker_url=celery_url(broker_url),
         task_serializer="json",
         accept_content=["json"],
         task_ignore_result=True,
-        broker_connection_timeout=1.0,
-        broker_transport_options={
-            "socket_timeout": 1.0,
-            "socket_connect_timeout": 1.0,
-            "priority_steps": list(PRIORITY_STEPS),
-        },
         task_publish_retry_policy={"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
     )
     return app

@@ -5,37 +5,26 @@ One topic exchange, `fixloop.messages`; one durable queue for each agent of a pr
 agents of one name in two projects do not mix. A letter that is lost costs nothing but time.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
-import redis
-from kombu.connection import Connection
 from kombu.entity import Exchange, Queue
 from kombu.exceptions import KombuError
 from kombu.messaging import Producer
+from kombu.transport.virtual import Channel as VirtualChannel
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from fixloop.errors import InfrastructureError
+from fixloop.broker import SHORTLY, connection_to, errors_of, explained
 from fixloop.protocol.messages import MAIN_AGENT, Message
 from fixloop.protocol.outcome import Outcome
-from fixloop.settings import celery_url
 from fixloop.store.keys import feature_of
 
 __all__ = ["EXCHANGE", "Letter", "Mailboxes", "Received", "letters_of", "queue_name"]
 
 EXCHANGE: Final = Exchange("fixloop.messages", type="topic", durable=True)
-_BOUNDED: Final = {
-    "socket_timeout": 1.0,
-    "socket_connect_timeout": 1.0,
-    # The same as the workers': what is not acknowledged lies in one place for all queues of a broker.
-    "visibility_timeout": 6 * 3600,
-    "priority_steps": [0, 3, 6, 9],
-}
-_PATIENCE: Final = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0.0, "interval_max": 0.1}
 MOST_LETTERS: Final = 1000
 """Older ones make room: whatever is open is found in the state, and a mailbox that nobody reads has to end."""
-_AWAY: Final = (redis.RedisError, KombuError, OSError)
 _BY_STEPS: Final = frozenset({"failure-report", "fix-request", "escalation"})
 """Delivered by a step of their own, with attempts, a request with its report; the others are told as they are said."""
 
@@ -66,14 +55,17 @@ class Letter(BaseModel):
 class Received:
     """A letter that was taken out; it comes back to its queue unless it is acknowledged."""
 
-    def __init__(self, letter: Letter | None, message: Any) -> None:
+    def __init__(
+        self, letter: Letter | None, message: Any, explain: Callable[[], AbstractContextManager[None]]
+    ) -> None:
         self.letter = letter
         """None: what lay there is no letter of fixloop's."""
         self._message = message
+        self._explain = explain
 
     def acknowledge(self) -> None:
         """It was read: take it away for good."""
-        with _answering():
+        with self._explain():
             self._message.ack()
 
 
@@ -88,7 +80,8 @@ class Mailboxes:
             most_letters: so many a mailbox holds.
         """
         self._most = most_letters
-        self._connection = Connection(celery_url(broker_url), transport_options=_BOUNDED)
+        self._url = broker_url
+        self._connection: Any = connection_to(broker_url)
         self._channel: Any = None
 
     def put(self, agent: str, letter: Letter, priority: int) -> None:
@@ -124,24 +117,27 @@ class Mailboxes:
         if found is None:
             return None
         try:
-            return Received(Letter.model_validate(found.payload), found)
+            return Received(Letter.model_validate(found.payload), found, self._explained)
         except (ValidationError, KombuError):
-            return Received(None, found)
+            return Received(None, found, self._explained)
 
     def close(self) -> None:
         """What was taken and not acknowledged goes back."""
-        with _answering():
+        with self._explained():
             self._connection.release()
+
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained(self._connection, self._url)
 
     @contextmanager
     def _used(self) -> Iterator[Any]:
-        with _answering():
+        with self._explained():
             try:
                 if self._channel is None:
-                    self._connection.ensure_connection(**_PATIENCE)
+                    self._connection.ensure_connection(**SHORTLY)
                     self._channel = self._connection.channel()
                 yield self._channel
-            except _AWAY:
+            except errors_of(self._connection):
                 self._channel = None
                 self._connection.collect()
                 raise
@@ -166,18 +162,35 @@ def letters_of(outcome: Outcome) -> list[tuple[Letter, int]]:
 def _declared(channel: Any, project: str, agent: str) -> tuple[Queue, int]:
     """The queue, and how many letters wait in it."""
     name = queue_name(project, agent)
-    queue = Queue(name, EXCHANGE(channel), routing_key=f"{project}.{agent}.#", durable=True)(channel)
-    queue.exchange.declare()
-    if not any(row[-1] == name for row in channel.get_table(EXCHANGE.name)):
-        # kombu remembers what it has bound; a broker that was emptied since would drop every letter.
-        channel.state.queue_bindings_delete(name)
+    queue = Queue(
+        name,
+        EXCHANGE(channel),
+        routing_key=f"{project}.{agent}.#",
+        durable=True,
+        queue_arguments=_arguments(channel, name),
+    )(channel)
+    if not _is_bound(channel, name):
         queue.declare()
-    return queue, int(channel.queue_declare(name).message_count)
+    return queue, int(
+        channel.queue_declare(name, passive=not isinstance(channel, VirtualChannel)).message_count
+    )
 
 
-@contextmanager
-def _answering() -> Iterator[None]:
-    try:
-        yield
-    except _AWAY as error:
-        raise InfrastructureError(f"the broker did not take part: {' '.join(str(error).split())}") from None
+def _arguments(channel: Any, name: str) -> dict[str, Any] | None:
+    if isinstance(channel, VirtualChannel):
+        return None
+    from fixloop.rabbitmq import queue_arguments
+
+    return queue_arguments(name)
+
+
+def _is_bound(channel: Any, name: str) -> bool:
+    """Whether nothing has to be declared, as far as the broker can tell."""
+    if not isinstance(channel, VirtualChannel):
+        return False
+    EXCHANGE(channel).declare()
+    if any(row[-1] == name for row in channel.get_table(EXCHANGE.name)):
+        return True
+    # kombu remembers what it has bound; a broker that was emptied since would drop every letter.
+    channel.state.queue_bindings_delete(name)
+    return False

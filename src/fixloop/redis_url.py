@@ -1,24 +1,68 @@
-"""Redis URLs: checking what a person wrote, showing it without its password, saying it in Celery's words.
+"""Redis URLs: checking what a person wrote, showing it without its password, taking it apart.
 
-Owns the accepted forms: `redis://`, `rediss://`, `unix://` and Celery's `redis+socket://`. Refuses what a
-client would silently misread, like a database that is no number.
+Owns the accepted forms: `redis://`, `rediss://`, `unix://`, Celery's `redis+socket://`, and for a Redis that is found
+through sentinels `sentinel://` (`sentinels://` with TLS). Refuses what a client would silently misread, like a
+database that is no number.
 """
 
-from typing import Final
-from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from fixloop.errors import UsageError
 
-__all__ = ["celery_url", "checked_url", "shown_url"]
+__all__ = [
+    "SENTINEL_SCHEMES",
+    "RedisPlace",
+    "UrlParts",
+    "checked_url",
+    "completed",
+    "hosts_of",
+    "place_of",
+    "shown_place",
+    "shown_url",
+    "tls_options",
+]
 
-SCHEMES: Final = ("redis", "rediss", "unix", "redis+socket")
-# Celery, unlike redis-py, checks no certificate unless it is told to.
-_TLS_CHECK: Final = ("ssl_cert_reqs", "required")
+SCHEMES: Final = ("redis", "rediss", "unix", "redis+socket", "sentinel", "sentinels")
+SENTINEL_SCHEMES: Final = ("sentinel", "sentinels")
+_SENTINEL_PORT: Final = 26379
+_OURS: Final = ("replicas", "replica_seconds", "sentinel_username", "sentinel_password")
+"""What a URL may say to fixloop alone."""
+MOST_REPLICA_SECONDS: Final = 2.0
+"""An answer of Redis may take a little longer."""
+
+
+class UrlParts(NamedTuple):
+    """Login, hosts and path of a URL that may name several hosts."""
+
+    login: str
+    """As it is written, `user:password@` or empty."""
+    hosts: tuple[tuple[str, int], ...]
+    path: tuple[str, ...]
+    query: dict[str, str]
+
+
+class RedisPlace(NamedTuple):
+    """Where a Redis is and how its writes are confirmed, for a client."""
+
+    url: str
+    """In redis-py's words; empty where sentinels know the address."""
+    sentinels: tuple[tuple[str, int], ...]
+    sentinel_login: dict[str, str]
+    service: str
+    """The name under which the sentinels know it."""
+    options: dict[str, Any]
+    """Keyword arguments of a connection that is found through sentinels: database, login, TLS."""
+    replicas: int
+    """So many replicas confirm a commit before it counts."""
+    replica_seconds: float
+    """How long they may take."""
 
 
 def checked_url(url: str) -> str:
     """
-    `url` in the form redis-py takes.
+    `url` in the form `place_of` takes.
 
     Raises:
         UsageError: an unknown scheme, or a part that a client would misread.
@@ -36,53 +80,121 @@ def checked_url(url: str) -> str:
     return url
 
 
-def celery_url(url: str) -> str:
+def completed(url: str, defaults: Mapping[str, Any]) -> str:
+    """`url` with those of `defaults` in its query that it does not say itself; None is no default."""
+    parts = urlsplit(url)
+    query = parse_qsl(parts.query)
+    told = {key for key, _ in query}
+    query += [(key, str(value)) for key, value in defaults.items() if value is not None and key not in told]
+    return _joined(parts, parts.scheme, query)
+
+
+def place_of(url: str) -> RedisPlace:
     """
-    `url` in the form Celery takes as a broker.
+    What a client has to know to use `url`.
 
     Raises:
         UsageError: as `checked_url`.
     """
     url = checked_url(url)
     parts = urlsplit(url)
-    query = parse_qsl(parts.query)
-    if parts.scheme == "unix":
-        query = [("virtual_host" if key == "db" else key, value) for key, value in query]
-        return _joined(parts, "redis+socket", query)
-    if parts.scheme == "rediss" and "ssl_cert_reqs" not in dict(query):
-        return _joined(parts, "rediss", [*query, _TLS_CHECK])
-    return url
+    query = dict(parse_qsl(parts.query))
+    ours = {key: query.pop(key) for key in _OURS if key in query}
+    confirmation = (int(ours.get("replicas", 0)), float(ours.get("replica_seconds", 1)))
+    if parts.scheme not in SENTINEL_SCHEMES:
+        return RedisPlace(_joined(parts, parts.scheme, [*query.items()]), (), {}, "", {}, *confirmation)
+    named = hosts_of(url, _SENTINEL_PORT)
+    user, _, password = named.login.removesuffix("@").partition(":")
+    login = {"username": unquote(user) or None, "password": unquote(password) or None}
+    tls = {"ssl": True, **tls_options(query)} if parts.scheme == "sentinels" else {}
+    own = {key.removeprefix("sentinel_"): value for key, value in ours.items() if key.startswith("sentinel_")}
+    options = {"db": int(named.path[1]) if len(named.path) > 1 else 0, **login, **tls}
+    return RedisPlace("", named.hosts, own, named.path[0], options, *confirmation)
+
+
+def hosts_of(url: str, default_port: int) -> UrlParts:
+    """
+    The parts of a URL that may name several hosts: `scheme://user:password@one:1,two:2/path`.
+
+    Raises:
+        ValueError: a port is none.
+    """
+    parts = urlsplit(url)
+    login, at, hosts = parts.netloc.rpartition("@")
+    each = [urlsplit(f"//{host}") for host in hosts.split(",") if host]
+    named = tuple((host.hostname or "", host.port or default_port) for host in each)
+    path = tuple(unquote(part) for part in parts.path.split("/") if part)
+    return UrlParts(f"{login}{at}", named, path, dict(parse_qsl(parts.query)))
+
+
+def tls_options(query: Mapping[str, str]) -> dict[str, Any]:
+    """The `ssl_…` of a query as redis-py takes them; certificates are checked unless it says otherwise."""
+    told: dict[str, Any] = {key: value for key, value in query.items() if key.startswith("ssl_")}
+    if "ssl_check_hostname" in told:
+        told["ssl_check_hostname"] = told["ssl_check_hostname"].lower() not in ("false", "0", "no")
+    return {"ssl_cert_reqs": "required"} | told
 
 
 def shown_url(url: str) -> str:
-    """`url` fit for a message: its password is three stars."""
+    """`url` fit for a message: its password is three stars; behind a question mark only the database is left."""
     head, at, tail = url.rpartition("@")
     scheme, slashes, user = head.partition("://")
     if not at or ":" not in user:
-        return url
-    return f"{scheme}{slashes}{user.partition(':')[0]}:***@{tail}"
+        return _shortened(url)
+    return f"{scheme}{slashes}{user.partition(':')[0]}:***@{_shortened(tail)}"
+
+
+def shown_place(url: str) -> str:
+    """Where `url` leads, without any login."""
+    scheme, _, rest = url.rpartition("@")[2].rpartition("://")
+    return f"{scheme or url.partition('://')[0]}://{_shortened(rest)}"
+
+
+def _shortened(text: str) -> str:
+    place, _, query = text.partition("?")
+    kept = [(key, value) for key, value in parse_qsl(query) if key in ("db", "virtual_host")]
+    return f"{place}?{urlencode(kept)}" if kept else place
 
 
 def _objection(parts: SplitResult) -> str:
     if parts.scheme not in SCHEMES:
         return f"its scheme is {parts.scheme!r}; use one of {', '.join(f'{name}://' for name in SCHEMES)}"
+    query = dict(parse_qsl(parts.query))
     if parts.scheme in ("unix", "redis+socket"):
         remote = parts.netloc.rpartition("@")[2]
         return "" if parts.path.strip("/") and not remote else "write the socket as unix:///path/to/socket"
+    if parts.scheme in SENTINEL_SCHEMES:
+        return _sentinel_objection(parts) or _replica_objection(query)
     if not parts.hostname:
         return "it names no host"
     if parts.port == 0:  # reading it raises ValueError where it is no port
         return "its port is 0"
-    return _database_objection(parts)
+    return _database_objection(query.get("db", parts.path.strip("/"))) or _replica_objection(query)
 
 
-def _database_objection(parts: SplitResult) -> str:
-    database = dict(parse_qsl(parts.query)).get("db", parts.path.strip("/"))
+def _sentinel_objection(parts: SplitResult) -> str:
+    named = hosts_of(parts.geturl(), _SENTINEL_PORT)
+    if not named.hosts or not all(host for host, _ in named.hosts) or not 1 <= len(named.path) <= 2:
+        return "write it as sentinel://user:password@host:port,host:port/service/database"
+    return _database_objection(named.path[1] if len(named.path) > 1 else "0")
+
+
+def _database_objection(database: str) -> str:
     if database and not (database.isascii() and database.isdigit()):
         return f"its database {database!r} is not a number"
     return ""
 
 
+def _replica_objection(query: Mapping[str, str]) -> str:
+    replicas, seconds = query.get("replicas", "0"), query.get("replica_seconds", "1")
+    if not (replicas.isascii() and replicas.isdigit()):
+        return f"replicas={replicas!r} is not a number"
+    if not 0 < float(seconds) <= MOST_REPLICA_SECONDS:
+        return f"replica_seconds={seconds} is not above 0 and at most {MOST_REPLICA_SECONDS:g}"
+    return ""
+
+
 def _joined(parts: SplitResult, scheme: str, query: list[tuple[str, str]]) -> str:
-    tail = f"?{urlencode(query)}" if query else ""
+    # Spaces as %20: a client that reads a plus as a plus would look for another file.
+    tail = f"?{urlencode(query, quote_via=quote)}" if query else ""
     return f"{scheme}://{parts.netloc}{parts.path}{tail}"

@@ -10,12 +10,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from fixloop.broker_url import celery_url, checked_broker_url, is_rabbitmq
 from fixloop.embedded import embedded_redis
 from fixloop.errors import UsageError
-from fixloop.redis_url import celery_url, checked_url, shown_url
+from fixloop.redis_url import MOST_REPLICA_SECONDS, SENTINEL_SCHEMES, checked_url, completed, shown_url
 
 __all__ = ["RedisUrls", "Settings", "celery_url", "load_settings", "redis_urls"]
 
@@ -35,9 +36,23 @@ class Settings(BaseSettings):
     )
 
     broker_url: str | None = None
-    """Redis for Celery's messages; `state_url` if not given."""
+    """RabbitMQ or Redis for Celery's messages; `state_url` if not given."""
     state_url: str | None = None
     """Redis for state and locks; `broker_url` if not given. Neither: the embedded one."""
+    tls_ca: Path | None = None
+    """Certificates of the authorities that servers are checked against; the system's if not given."""
+    tls_cert: Path | None = None
+    """Our own certificate, for servers that ask for one."""
+    tls_key: Path | None = None
+    """Its key, where that is not in the same file."""
+    sentinel_username: str | None = None
+    """The login at the sentinels themselves."""
+    sentinel_password: str | None = None
+    """The password at the sentinels themselves."""
+    replicas: int | None = Field(default=None, ge=0, le=100)
+    """How many replicas confirm a commit: one with sentinels, none without, if not given."""
+    replica_seconds: float = Field(default=1.0, gt=0, le=MOST_REPLICA_SECONDS)
+    """How long they may take."""
     cache_dir: Path = Field(default_factory=_default_cache)
     """Where mirrors and workspaces lie; outside any checkout."""
     allow_env: Annotated[tuple[str, ...], NoDecode] = ()
@@ -55,11 +70,19 @@ class Settings(BaseSettings):
 
     @field_validator("broker_url", "state_url")
     @classmethod
-    def _check_url(cls, value: str | None) -> str | None:
+    def _check_url(cls, value: str | None, info: ValidationInfo) -> str | None:
+        check = checked_broker_url if info.field_name == "broker_url" else checked_url
         try:
-            return value and checked_url(value.strip())
+            return value and check(value.strip())
         except UsageError as error:
             raise ValueError(str(error)) from None
+
+    @field_validator("tls_ca", "tls_cert", "tls_key")
+    @classmethod
+    def _check_file(cls, value: Path | None) -> Path | None:
+        if value is not None and not os.access(value.expanduser(), os.R_OK):
+            raise ValueError("there is no such file, or it cannot be read")
+        return value and value.expanduser().absolute()
 
     @field_validator("cache_dir", "archive_dir", "embedded")
     @classmethod
@@ -82,9 +105,37 @@ class Settings(BaseSettings):
         """Whether neither URL is given."""
         return self.broker_url is None and self.state_url is None
 
+    def urls(self) -> "RedisUrls | None":
+        """
+        Broker and state as they are named, each with all that has to be known to use it; None for the embedded ones.
+
+        Raises:
+            UsageError: the state would have to be where it cannot be.
+        """
+        state = self.state_url or self.broker_url
+        if state is None:
+            return None
+        if is_rabbitmq(state):
+            raise UsageError(
+                "FIXLOOP_BROKER_URL is a RabbitMQ; set FIXLOOP_STATE_URL to a Redis for the state"
+            )
+        return RedisUrls(self._complete(self.broker_url or state), self._complete(state))
+
+    def _complete(self, url: str) -> str:
+        scheme = url.partition("://")[0]
+        told: dict[str, object] = {}
+        if scheme in ("rediss", "amqps", "sentinels"):
+            told = {"ssl_ca_certs": self.tls_ca, "ssl_certfile": self.tls_cert, "ssl_keyfile": self.tls_key}
+        if scheme in SENTINEL_SCHEMES:
+            told |= {name: getattr(self, name) for name in ("sentinel_username", "sentinel_password")}
+        replicas = self.replicas if self.replicas is not None else int(scheme in SENTINEL_SCHEMES)
+        if replicas and not is_rabbitmq(url):
+            told |= {"replicas": replicas, "replica_seconds": self.replica_seconds}
+        return completed(url, told) if told else url
+
 
 class RedisUrls(NamedTuple):
-    """Where broker and state are, both in redis-py's form; `celery_url` converts the first for Celery."""
+    """Where broker and state are; `fixloop.broker_url` says the first in Celery's words."""
 
     broker: str
     state: str
@@ -120,7 +171,8 @@ def redis_urls(settings: Settings, project_directory: Path) -> Iterator[RedisUrl
         UsageError, InfrastructureError: as `embedded_redis`.
     """
     with ExitStack() as held:
-        state = settings.state_url or settings.broker_url
-        if state is None:
-            state = held.enter_context(embedded_redis(settings.embedded or project_directory))
-        yield RedisUrls(broker=settings.broker_url or state, state=state)
+        named = settings.urls()
+        if named is None:
+            embedded = held.enter_context(embedded_redis(settings.embedded or project_directory))
+            named = RedisUrls(embedded, embedded)
+        yield named

@@ -60,15 +60,24 @@ class Deployment:
     """What a host runs, and a caller of it."""
 
     def __init__(
-        self, url: str, folder: Path, *, concurrency: int = 2, queue: str = "", **environment: str
+        self,
+        url: str,
+        folder: Path,
+        *,
+        concurrency: int = 2,
+        queue: str = "",
+        broker: str = "",
+        **environment: str,
     ) -> None:
+        """`broker`: where messages are, if not in the Redis of the state."""
         self.url = url
+        self.broker = broker or url
         self.folder = folder
         self.store = RedisStore(url, patience_seconds=20.0)
         self.supervisor: subprocess.Popen[bytes] | None = None
         self._options = json.dumps({"concurrency": concurrency, "queue": queue})
         self._environment = {
-            "FIXLOOP_BROKER_URL": url,
+            "FIXLOOP_BROKER_URL": self.broker,
             "FIXLOOP_STATE_URL": url,
             "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
             "FIXLOOP_EXECUTIONS": str(folder / "executions"),
@@ -77,7 +86,7 @@ class Deployment:
             "FIXLOOP_TASK_EVENTS": "0",
             **environment,
         }
-        self._producer = producer(url)
+        self._producer = producer(self.broker)
         self._hinted = Engine(
             self.store, lambda ticket, state: send_hint(self._producer, ticket, state.profile)
         )

@@ -16,7 +16,14 @@ WIDTH: Final = 100
 
 SETTINGS: Final = {
     "state_url": "Redis for state and locks; `FIXLOOP_BROKER_URL` if not given. Neither: the project's embedded one.",
-    "broker_url": "Redis for Celery's messages; `FIXLOOP_STATE_URL` if not given.",
+    "broker_url": "RabbitMQ or Redis for Celery's messages; `FIXLOOP_STATE_URL` if not given.",
+    "tls_ca": "The authorities' certificates that those of servers are checked against; the system's if not given.",
+    "tls_cert": "Our own certificate, for servers that ask for one; none.",
+    "tls_key": "Its key, where that is not in the same file.",
+    "sentinel_username": "The user at the sentinels themselves; none.",
+    "sentinel_password": "The password at the sentinels themselves; none.",
+    "replicas": "How many replicas confirm a commit; 1 with `sentinel://`, 0 without.",
+    "replica_seconds": "How long they may take, at most 2; 1.",
     "cache_dir": "Where mirrors and workspaces lie, outside any checkout; `~/.cache/fixloop` if not given.",
     "archive_dir": "Where ended workflows are moved to and still read from; they stay in Redis if not given.",
     "archive_after_days": "How many days after their end workers move them there; 30.",

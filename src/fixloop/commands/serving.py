@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Annotated, Final
 
 import typer
@@ -22,7 +22,6 @@ from fixloop.errors import UsageError
 from fixloop.health import healths, problems, well
 from fixloop.redis_url import shown_url
 from fixloop.serving import STOP_SECONDS, WORK_QUEUES, environment_for, supervisor
-from fixloop.store.redis_store import RedisStore
 
 __all__ = ["register"]
 
@@ -174,8 +173,9 @@ def _wait(process: "subprocess.Popen[bytes]", stopping: _Stopping) -> None:
 
 def _ping_broker(session: Session) -> None:
     if session.urls.broker != session.urls.state:
-        with closing(RedisStore(session.urls.broker)) as broker:
-            broker.ping()
+        from fixloop.broker import ping
+
+        ping(session.urls.broker)
 
 
 def _check(session: Session) -> None:

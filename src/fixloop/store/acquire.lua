@@ -13,7 +13,7 @@ if live then
   return {status, status == 'again' and held[2] or '0', held[1], held[4], held[3], ''}
 end
 
-local token = string.format('%d', redis.call('HINCRBY', SHARD, 'fence', 1))
+local token = next_fence(SHARD)
 local acquired, expires = string.format('%.6f', now), string.format('%.6f', now + lease)
 redis.call('HSET', LOCK, 'agent', agent, 'token', token, 'acquired', acquired, 'expires', expires)
 -- The key outlives the lease, or a takeover could not name the previous owner.

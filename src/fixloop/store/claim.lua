@@ -23,7 +23,7 @@ if state.kind == 'd' and tonumber(state.rest) > clock then return answer('early'
 local fence = state.fence
 if not repeated then
   local ticket = cjson.decode(text)
-  fence = string.format('%d', redis.call('HINCRBY', SHARD, 'fence', 1))
+  fence = next_fence(SHARD)
   if state.kind == 'p' then redis.call('ZREM', PENDING, state.rest) end
   if state.kind == 'd' then redis.call('ZREM', DELAYED, id) end
   local limit = ticket.limit_seconds and ticket.limit_name or ''

@@ -1,16 +1,16 @@
 """The one way to Redis: from a URL to replies, or to one sentence saying why not.
 
-Owns timeouts, patience and the words of what went wrong. Refuses to hang: a Redis that is away is reported
-within 2 s, a frozen one within 3 s. Everything sent through here can be sent twice.
+Owns timeouts, patience, the confirmation by replicas and the words of what went wrong. Refuses to hang: a Redis that
+is away is reported within 2 s, a frozen one within 3 s. Everything sent through here can be sent twice.
 """
 
+import logging
 import random
 import re
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, Final, TypeVar
-from urllib.parse import parse_qs, urlsplit
+from typing import Any, Final, TypeVar, cast
 
 import redis
 from redis.backoff import NoBackoff
@@ -18,6 +18,7 @@ from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
     NoPermissionError,
+    NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
@@ -26,18 +27,27 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
+from redis.sentinel import MasterNotFoundError, Sentinel
 
 from fixloop.errors import InfrastructureError, ProtocolError, UsageError
+from fixloop.reaching import Reason, one_line, reason_of
+from fixloop.redis_url import RedisPlace, place_of, shown_place
 from fixloop.store.scripts import SCRIPTS, source
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "client_for"]
+
+log = logging.getLogger("fixloop.store")
 
 T = TypeVar("T")
 
 # A little under the promised 2 s and 3 s, for what is done around them.
 _CONNECT_SECONDS: Final = 1.8
 _ANSWER_SECONDS: Final = 2.8
+_SENTINEL_SECONDS: Final = 0.5
+"""For each sentinel: the next one knows as much."""
 _LONGEST_PAUSE_SECONDS: Final = 1.0
+_ALONE_SECONDS: Final = 5.0
+"""So long no commit waits for replicas after one that waited in vain."""
 # What Redis answers when it is there and cannot serve: full, replica, disk error. Waiting may help.
 # Redis 6 puts the word into the middle of a sentence about the script.
 _NOT_NOW: Final = re.compile(r"(^|-)(OOM|MISCONF|READONLY|MASTERDOWN|NOREPLICAS|LOADING|BUSY)\b")
@@ -51,16 +61,19 @@ class Connection:
         Nothing is sent yet.
 
         Args:
-            url: redis://, rediss://, unix:// or Celery's redis+socket://.
+            url: redis://, rediss://, unix://, Celery's redis+socket://, or sentinel://; its `replicas` and
+                `replica_seconds` say how many replicas confirm a commit and how long that may take.
             patience_seconds: how long a call goes on trying while Redis is away.
 
         Raises:
             UsageError: the URL is not one of these.
         """
-        self.where = _without_password(url)
+        self.where = shown_place(url)
         self._patience_seconds = patience_seconds
-        self._client = _client(_for_redis_py(url))
+        self._place = _place(url)
+        self._client = client_for(self._place)
         self._scripts = {name: self._client.register_script(source(name)) for name in SCRIPTS}
+        self._alone_until = 0.0
 
     def call(self, action: Callable[["redis.Redis"], T]) -> T:
         """
@@ -86,9 +99,50 @@ class Connection:
         """One script, once; for use inside an action of `call`."""
         return self._scripts[script](keys=keys, args=args)
 
+    def send_durably(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """
+        One script, once, and the confirmation of as many replicas as the URL asks for, in one round trip.
+
+        A confirmation that does not come is logged and not waited for: a replica that is away must not stop the work.
+        Who wants it to stop has Redis refuse (`min-replicas-to-write`).
+        """
+        if not self._place.replicas or time.monotonic() < self._alone_until:
+            return self.send(script, keys, args)
+        with self._client.pipeline(transaction=False) as pipe:
+            pipe.evalsha(self._scripts[script].sha, len(keys), *keys, *args)
+            cast(Any, pipe).execute_command(
+                "WAIT", self._place.replicas, round(self._place.replica_seconds * 1000)
+            )
+            reply, confirmed = pipe.execute(raise_on_error=False)
+        if isinstance(reply, NoScriptError):
+            self._client.script_load(source(script))
+            return self.send_durably(script, keys, args)
+        if isinstance(reply, Exception):
+            raise reply
+        self._note(confirmed)
+        return reply
+
+    def run_durably(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """As `run`, confirmed as by `send_durably`."""
+        return self.call(lambda _client: self.send_durably(script, keys, args))
+
     def close(self) -> None:
         """Give up all connections."""
         self._client.close()
+
+    def _note(self, confirmed: Any) -> None:
+        if isinstance(confirmed, int) and confirmed >= self._place.replicas:
+            return
+        self._alone_until = time.monotonic() + _ALONE_SECONDS
+        log.warning(
+            "%s of %d replicas of Redis at %s confirmed a commit within %g s; it would be lost with this Redis, and so "
+            "would what is committed in the next %g s",
+            confirmed if isinstance(confirmed, int) else "none",
+            self._place.replicas,
+            self.where,
+            self._place.replica_seconds,
+            _ALONE_SECONDS,
+        )
 
     def _may_try_again(self, error: RedisError, turn: int, give_up: float) -> bool:
         if _is_refused_login(error) or not _is_absence(error):
@@ -101,61 +155,63 @@ class Connection:
         return True
 
     def _explained(self, error: RedisError) -> InfrastructureError | ProtocolError:
+        if isinstance(error, MasterNotFoundError):
+            return self._away(
+                Reason("no sentinel names a master that answers", "see them and FIXLOOP_STATE_URL")
+            )
         if isinstance(error, RedisTimeoutError):
             connecting = "connecting" in str(error)
-            return self._away(f"no answer within {2 if connecting else 3} s")
+            return self._away(Reason(f"no answer within {2 if connecting else 3} s"))
         if _is_refused_login(error):
             return InfrastructureError(
-                f"Redis at {self.where} refuses the login ({_one_line(error)}); "
+                f"Redis at {self.where} refuses the login ({one_line(error)}); "
                 "put the right user and password into FIXLOOP_STATE_URL"
             )
         if isinstance(error, ResponseError | BusyLoadingError):
             if _is_absence(error):
                 return InfrastructureError(
-                    f"Redis at {self.where} cannot serve now: {_one_line(error)}; see its log"
+                    f"Redis at {self.where} cannot serve now: {one_line(error)}; see its log"
                 )
-            return ProtocolError(f"Redis at {self.where} did not understand fixloop: {_one_line(error)}")
-        return self._away(_reason(error))
+            return ProtocolError(f"Redis at {self.where} did not understand fixloop: {one_line(error)}")
+        return self._away(reason_of(error))
 
-    def _away(self, reason: str) -> InfrastructureError:
-        return InfrastructureError(
-            f"cannot reach Redis at {self.where}: {reason}; start it or set FIXLOOP_STATE_URL"
-        )
-
-
-def _client(url: str) -> "redis.Redis":
-    try:
-        return redis.Redis.from_url(
-            url,
-            socket_connect_timeout=_CONNECT_SECONDS,
-            socket_timeout=_ANSWER_SECONDS,
-            retry=Retry(NoBackoff(), 0),
-            protocol=2,
-            driver_info=None,
-        )
-    except ValueError as error:
-        raise UsageError(f"FIXLOOP_STATE_URL is no Redis URL: {_one_line(error)}") from None
+    def _away(self, reason: Reason) -> InfrastructureError:
+        remedy = reason.remedy or "start it or set FIXLOOP_STATE_URL"
+        return InfrastructureError(f"cannot reach Redis at {self.where}: {reason.text}; {remedy}")
 
 
-def _for_redis_py(url: str) -> str:
-    """The URL in redis-py's words; Celery says `redis+socket:///path?virtual_host=0` for a Unix socket."""
-    scheme, separator, rest = url.partition("://")
-    if separator and scheme in ("redis", "rediss", "unix"):
-        return url
-    if scheme == "redis+socket" and separator:
-        parts = urlsplit(f"unix://{rest}")
-        database = parse_qs(parts.query).get("virtual_host", ["0"])[0]
-        login = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
-        return f"unix://{login}{parts.path}?db={database.strip('/') or '0'}"
-    raise UsageError(
-        f"FIXLOOP_STATE_URL begins with {scheme!r}; redis://, rediss:// and unix:// are understood"
+def client_for(
+    place: RedisPlace, *, connect_seconds: float = _CONNECT_SECONDS, answer_seconds: float = _ANSWER_SECONDS
+) -> "redis.Redis":
+    """
+    A client that gives up in time and tries nothing twice by itself; nothing is sent yet.
+
+    Raises:
+        ValueError: redis-py does not understand the URL.
+    """
+    options: dict[str, Any] = {
+        "socket_connect_timeout": connect_seconds,
+        "socket_timeout": answer_seconds,
+        "retry": Retry(NoBackoff(), 0),
+        "protocol": 2,
+        "driver_info": None,
+    }
+    if not place.sentinels:
+        return redis.Redis.from_url(place.url, **options)
+    shortly = {"socket_connect_timeout": _SENTINEL_SECONDS, "socket_timeout": _SENTINEL_SECONDS}
+    tls = {key: value for key, value in place.options.items() if key.startswith("ssl")}
+    sentinels = cast(Any, Sentinel)(
+        list(place.sentinels), sentinel_kwargs={**options, **shortly, **tls, **place.sentinel_login}
     )
+    found: redis.Redis = sentinels.master_for(place.service, redis.Redis, **options, **place.options)
+    return found
 
 
-def _without_password(url: str) -> str:
-    scheme, _, rest = url.partition("://")
-    place = rest.partition("?")[0]
-    return f"{scheme}://{place.rpartition('@')[2]}"
+def _place(url: str) -> RedisPlace:
+    try:
+        return place_of(url)
+    except UsageError as error:
+        raise UsageError(f"FIXLOOP_STATE_URL: {error}") from None
 
 
 def _is_refused_login(error: RedisError) -> bool:
@@ -168,17 +224,3 @@ def _is_absence(error: RedisError) -> bool:
     if isinstance(error, RedisConnectionError | RedisTimeoutError | ReadOnlyError | OutOfMemoryError):
         return True
     return _NOT_NOW.search(str(error)) is not None
-
-
-def _reason(error: BaseException) -> str:
-    """`connection refused` rather than redis-py's sentence around it."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror.lower()
-        cause = cause.__cause__ or cause.__context__
-    return _one_line(error)
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()).rstrip(".")

@@ -43,7 +43,8 @@ class ShardKeys(NamedTuple):
     """The keys each script of a shard is given, in the order the scripts unpack them."""
 
     shard: str
-    """Hash: away, turned, swept, sweeper, until, fence, and `made:{lane}` (tickets offered)."""
+    """Hash: away, turned, swept, sweeper, until, fence, lineage (of the Redis that gave the last fence), and
+    `made:{lane}` (tickets offered)."""
     pending: str
     """Sorted set, score 0: `{queue}|{priority}|{number}|{offered at, ms}|{ticket}`, read in name order."""
     leases: str

@@ -74,7 +74,7 @@ class RedisLocks:
         """See `Locks`."""
         check_lease(lease_seconds)
         keys = (shard_keys(shard_of(workflow)).shard, lock_key(workflow, resource))
-        return _grant(self._connection.run("acquire", keys, (agent, lease_seconds)))
+        return _grant(self._connection.run_durably("acquire", keys, (agent, lease_seconds)))
 
     def extend(
         self, workflow: str, resource: str, token: int, *, lease_seconds: float = LOCK_SECONDS

@@ -151,7 +151,8 @@ class KeptShard:
 
     def sweep_by(self, owner: str, wall: float, lease_seconds: float) -> float | None:
         """Keep the clock running; the gap since the last time, or None when another sweeper is at it."""
-        if self.sweeper not in ("", owner) and self.until > wall:
+        # A lease that ends later than any could is from before the clock was turned back.
+        if self.sweeper not in ("", owner) and 0 < self.until - wall <= lease_seconds:
             return None
         gap = 0.0 if self.swept is None else wall - self.swept
         self.away += max(0.0, gap - AWAY_AFTER)

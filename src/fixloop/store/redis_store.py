@@ -87,7 +87,7 @@ class RedisStore:
         def send(_client: "redis.Redis") -> Any:
             nonlocal sent
             sent += 1
-            return self._connection.send("commit", names, script)
+            return self._connection.send_durably("commit", names, script)
 
         answer = replies.committed(self._connection.call(send), commit.workflow)
         if sent > 1 and answer.status in ("dup", "conflict") and answer.head == new_head:
@@ -103,7 +103,8 @@ class RedisStore:
         """See `Store`."""
         workflow = keys.workflow_of(ticket_id)
         check_claimant(owner, token, lease_seconds)
-        reply = self._connection.run(
+        # Its fence must not be given twice.
+        reply = self._connection.run_durably(
             "claim", _keys(workflow), (ticket_id, owner, token, lease_seconds, workflow)
         )
         return replies.claim(reply, workflow)

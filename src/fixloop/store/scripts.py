@@ -10,13 +10,14 @@ __all__ = ["SCRIPTS", "source"]
 
 _OF_A_SHARD: Final = ("commit", "claim", "renew", "release", "sweep", "read", "list", "now", "remove")
 _ALONE: Final = ("number", "acquire", "keep")
+_FENCING: Final = ("claim", "acquire")
 SCRIPTS: Final = _OF_A_SHARD + _ALONE
 
 
 @cache
 def source(name: str) -> str:
     """The complete text of the script `name`."""
-    own = _text(name)
+    own = (_text("fence") if name in _FENCING else "") + _text(name)
     if name in _ALONE:
         return own
     limits = "".join(f"local {limit} = {value}\n" for limit, value in SCRIPT_LIMITS.items())

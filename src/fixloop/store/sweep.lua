@@ -6,7 +6,9 @@ local most_deadlines, prefix, empty_lanes = tonumber(ARGV[5]), ARGV[6], cjson.de
 
 local clock, wall, away, turned, swept = read_clock()
 local shard = as_table(redis.call('HGETALL', SHARD))
-if shard.sweeper and shard.sweeper ~= owner and tonumber(shard['until']) > wall then
+-- A lease that ends later than any could is from another clock: this one was turned back, or a replica took over.
+local rest = tonumber(shard['until'] or 0) - wall
+if shard.sweeper and shard.sweeper ~= owner and rest > 0 and rest <= lease then
   return {0, seconds(wall), seconds(clock), seconds(away), '0', {}, {}, {}, {}, {}}
 end
 

@@ -1,0 +1,72 @@
+"""Why a server could not be reached, in a few words and with what to do, from whatever exception said so."""
+
+import ssl
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+__all__ = ["Reason", "one_line", "reason_of"]
+
+_UNTRUSTED: Final = "name the file of the authority that signed it in FIXLOOP_TLS_CA"
+_MISNAMED: Final = "use a host name that stands in the certificate"
+_ANONYMOUS: Final = "name a certificate that it accepts in FIXLOOP_TLS_CERT and its key in FIXLOOP_TLS_KEY"
+_PLAIN: Final = "use a URL without TLS, or the port that speaks it"
+_ALERTS: Final = (
+    "CERTIFICATE_REQUIRED",
+    "BAD_CERTIFICATE",
+    "UNKNOWN_CA",
+    "HANDSHAKE_FAILURE",
+    "CERTIFICATE_UNKNOWN",
+)
+_NO_TLS: Final = (
+    "WRONG_VERSION_NUMBER",
+    "RECORD_LAYER_FAILURE",
+    "PACKET_LENGTH_TOO_LONG",
+    "UNKNOWN_PROTOCOL",
+)
+
+
+class Reason(NamedTuple):
+    """What went wrong."""
+
+    text: str
+    remedy: str = ""
+    """Empty where it is the usual one: start the server, or name another."""
+
+    def __str__(self) -> str:
+        return f"{self.text}; {self.remedy}" if self.remedy else self.text
+
+
+def reason_of(error: BaseException) -> Reason:
+    """`connection refused` rather than a library's sentence around it; the sentence where there is nothing better."""
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLError):
+            return _of_tls(cause)
+    for cause in _causes(error):
+        if isinstance(cause, OSError) and cause.strerror:
+            return Reason(cause.strerror.lower())
+    return Reason(one_line(error) or type(error).__name__)
+
+
+def one_line(error: BaseException) -> str:
+    """What `error` says, on one line and without its full stop."""
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def _of_tls(error: ssl.SSLError) -> Reason:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        misnamed = "mismatch" in error.verify_message
+        said = error.verify_message.rstrip(".")
+        return Reason(f"its certificate is refused ({said})", _MISNAMED if misnamed else _UNTRUSTED)
+    reason = error.reason or one_line(error)
+    if any(alert in reason for alert in _ALERTS):
+        return Reason("it refuses us without a certificate that it knows", _ANONYMOUS)
+    if any(word in reason for word in _NO_TLS):
+        return Reason("it does not speak TLS", _PLAIN)
+    return Reason(f"TLS failed ({reason.lower().replace('_', ' ')})", "see FIXLOOP_TLS_CA, _CERT and _KEY")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
