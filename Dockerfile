@@ -1,4 +1,4 @@
-# The workers' image: fixloop, git, and a user of its own.
+# The workers' image: fixloop, git with ssh, and a user of its own.
 
 FROM python:3.12-slim AS build
 WORKDIR /source
@@ -17,7 +17,7 @@ RUN /opt/fixloop/bin/pip wheel --quiet --no-index --find-links /wheels --no-deps
 
 FROM python:3.12-slim
 RUN apt-get update -qq \
- && apt-get install -y -qq --no-install-recommends git \
+ && apt-get install -y -qq --no-install-recommends git openssh-client \
  && rm -rf /var/lib/apt/lists/*
 # Whoever owns the repositories that are mounted: the workers write refs below refs/fixloop/ there.
 ARG UID=10001
