@@ -370,7 +370,7 @@ def _create(engine: Engine, prepared: _Prepared, feature: Feature) -> Enqueued:
         queue=f"run-{workflow}" if feature.own_queue else "",
         push=feature.push,
         configuration=engine.store.put_artifact(workflow, configuration.to_json().encode(), shared=True),
-        snapshot=snapshot.model_dump_json(),
+        snapshot=snapshot.model_dump_json(exclude_defaults=True),
         tip=snapshot.commit,
         tree=snapshot.tree,
     )

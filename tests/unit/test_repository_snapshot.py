@@ -197,6 +197,9 @@ def test_submodules_and_nested_repositories_do_not_break_it(tmp_path: Path) -> N
 
     assert found == [".gitmodules", "a", "sub"]
     assert not snapshot.changed
+    assert snapshot.submodules == ("sub",)
+    of_url = take_snapshot_of_url(f"file://{repository}", issue=2, cache=tmp_path / "cache")
+    assert of_url.submodules == ("sub",)
 
 
 def test_a_path_below_the_top_snapshots_the_whole_and_names_the_folder(tmp_path: Path) -> None:

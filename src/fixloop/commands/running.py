@@ -98,6 +98,7 @@ def run(
         handed_in = enqueue(session.engine, feature, cache=session.settings.cache_dir)
         state = handed_in.state
         typer.echo(f"issue {state.issue}: {state.name}, workflow {handed_in.workflow}", err=True)
+        _say_what_is_missing(state)
         with _interruptible(state):
             _carry_on(session, handed_in.workflow, dry=dry, since=0)
         _close(session, handed_in.workflow, path, apply=apply, dry=dry, handed_in=handed_in)
@@ -141,6 +142,7 @@ def enqueue_command(
         typer.echo(handed_in.workflow)
         what = "handed in" if handed_in.created else "was handed in before"
         typer.echo(f"issue {issue} {what}; `fixloop watch {issue}` follows it", err=True)
+        _say_what_is_missing(handed_in.state)
         if handed_in.state.paused:
             raise typer.Exit(outcome.exit_code(handed_in.state))
 
@@ -166,6 +168,16 @@ def push_command(issue: Issue, project: ProjectOption = None) -> None:
             event = BranchPushed(branch=branch, sender=caller(USER))
             session.engine.apply(workflow, event, operation=uuid.uuid4().hex)
         typer.echo(branch)
+
+
+def _say_what_is_missing(state: State) -> None:
+    submodules = snapshot_in(state).submodules
+    if submodules:
+        more = f" and {len(submodules) - 5} more" if len(submodules) > 5 else ""
+        typer.echo(
+            f"submodules are empty folders where checks and fixers run: {', '.join(submodules[:5])}{more}",
+            err=True,
+        )
 
 
 @contextmanager

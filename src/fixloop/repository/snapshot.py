@@ -15,10 +15,17 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict
 
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.repository.git import Git, GitFailure, LockHeld
+from fixloop.repository.git import Git, GitFailure, LockHeld, shown
 from fixloop.repository.identity import is_repository, top_of
 from fixloop.repository.mirror import Mirror, remove_when_old
-from fixloop.repository.tree import commit_tree, tracked_in_index, tree_id, write_tree
+from fixloop.repository.tree import (
+    GITLINK,
+    commit_tree,
+    tracked_in_index,
+    tracked_in_tree,
+    tree_id,
+    write_tree,
+)
 
 __all__ = [
     "Snapshot",
@@ -57,6 +64,8 @@ class Snapshot(BaseModel):
     is_url: bool = False
     changed: bool = False
     """Uncommitted work is included."""
+    submodules: tuple[str, ...] = ()
+    """Their paths; in a workspace they are empty folders."""
 
 
 def take_snapshot(
@@ -87,6 +96,7 @@ def take_snapshot(
         commit=commit,
         tree=tree_id(git, commit),
         changed=not ref and commit != head,
+        submodules=_submodules(git, commit),
     )
 
 
@@ -107,7 +117,13 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         )
         commit = _of_remote(git, ref) or _fetch_commit(mirror, git, url, ref)
     mirror.keep(commit, f"{issue}/base")
-    return Snapshot(source=url, commit=commit, tree=tree_id(mirror.git, commit), is_url=True)
+    return Snapshot(
+        source=url,
+        commit=commit,
+        tree=tree_id(mirror.git, commit),
+        is_url=True,
+        submodules=_submodules(mirror.git, commit),
+    )
 
 
 def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
@@ -214,6 +230,14 @@ def _resolved(git: Git, ref: str) -> str:
     if not commit:
         raise UsageError(f"{git.directory} has no branch, tag or commit {ref!r}")
     return commit
+
+
+def _submodules(git: Git, commit: str) -> tuple[str, ...]:
+    # All files are listed only where some submodule is declared.
+    if not git.found("cat-file", "-t", f"{commit}:.gitmodules"):
+        return ()
+    found = tracked_in_tree(git, commit).items()
+    return tuple(shown(path) for path, entry in found if entry.mode == GITLINK)
 
 
 def _check_subdirectory(git: Git, commit: str, subdirectory: str) -> None:
