@@ -68,7 +68,7 @@ def _run(work: Work, entry: Check, ground: Ground, tree: str) -> _Ran | None:
         argv,
         cwd=ground.workspace.directory,
         env=ground.environment(entry.env) | {"FIXLOOP_ROLE": worker_of(work.holding.ticket)},
-        timeout_seconds=_limit_seconds(work),
+        unheard_seconds=_limit_seconds(work),
     )
     if result is None:
         return None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from fixloop.health import Part
+from fixloop.owner import VARIABLE, identity
 from workers import beating, lifeline, memory
 from workers.reoffering import SETTLED_SECONDS
 
@@ -88,6 +89,7 @@ class Child:
         environment = os.environ | {
             lifeline.VARIABLE: str(self._reading),
             beating.VARIABLE: str(self._presence),
+            VARIABLE: identity(),
         }
         self._started, self._kills_before = now, memory.kills()
         self._said.clear()

@@ -42,11 +42,14 @@ class Work(Protocol):
         *,
         cwd: Path,
         env: Mapping[str, str],
-        timeout_seconds: float,
+        unheard_seconds: float,
         stdin: bytes = b"",
     ) -> GuardedResult | None:
         """
         Run a command under guard, see `run_guarded`; None when the ticket was withdrawn meanwhile.
+
+        Its limit is the state's to enforce, by the engine's clock. Only where the state could not be heard for
+        `unheard_seconds` is it ended by that: it would be of no use to anybody.
 
         Raises:
             Injured: somebody else killed it; nothing is known of its result (K40).

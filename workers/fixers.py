@@ -69,7 +69,7 @@ def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResul
             "FIXLOOP_ITERATION": str(ticket.iteration),
         },
         stdin=render_delivery(report.message).encode(),
-        timeout_seconds=(patience if patience is not None else 24 * 3600.0) + GRACE_SECONDS,
+        unheard_seconds=(patience if patience is not None else 24 * 3600.0) + GRACE_SECONDS,
     )
 
 

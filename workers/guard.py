@@ -57,6 +57,7 @@ def run_guarded(
     timeout_seconds: float,
     output_limit_bytes: int = 1_000_000,
     cancelled: Callable[[], bool] = lambda: False,
+    since: Callable[[], float] = lambda: 0.0,
 ) -> GuardedResult:
     """
     Run a command to its end, its time limit or its cancellation, whichever comes first.
@@ -65,6 +66,7 @@ def run_guarded(
 
     Args:
         argv: looked up on the PATH of `env`.
+        timeout_seconds: from its start, or from what `since` says (as `time.monotonic`) where that is later.
         cancelled: asked four times a second.
 
     Raises:
@@ -73,7 +75,7 @@ def run_guarded(
     started = time.monotonic()
     watched = _Watched(_start(argv, cwd, env), stdin, _Excerpt(output_limit_bytes))
     try:
-        reason = watched.watch(started + timeout_seconds, cancelled)
+        reason = watched.watch(lambda: max(started, since()) + timeout_seconds, cancelled)
     finally:
         status = watched.end()
     return _result(status, reason, watched.excerpt, time.monotonic() - started)
@@ -196,7 +198,7 @@ class _Watched:
         self.selector.register(started.stdin, selectors.EVENT_WRITE, self._feed)
         self.ended = False
 
-    def watch(self, until: float, cancelled: Callable[[], bool]) -> str:
+    def watch(self, until: Callable[[], float], cancelled: Callable[[], bool]) -> str:
         """Wait for the guard's word; returns why it was ended before that, or nothing."""
         asked = time.monotonic()
         while not self.ended:
@@ -204,7 +206,7 @@ class _Watched:
             now = time.monotonic()
             if self.ended:
                 break
-            if now >= until:
+            if now >= until():
                 return "timed out"
             if now - asked >= POLL_SECONDS:
                 asked = now

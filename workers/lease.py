@@ -6,6 +6,7 @@ fence succeeds later as long as nobody else has claimed.
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -28,6 +29,8 @@ class Lease:
     def __init__(self, holding: Holding) -> None:
         self.holding = holding
         self._withdrawn = threading.Event()
+        self.heard_at = time.monotonic()
+        """When the state last said that the work may go on."""
 
     def withdraw(self) -> None:
         self._withdrawn.set()
@@ -78,5 +81,7 @@ class Heart:
             # Without this thread no step of this process could ever commit again.
             log.exception("the lease of %s could not be renewed", holding.ticket.id)
             return
-        if answer != "ok":
+        if answer == "ok":
+            lease.heard_at = time.monotonic()
+        else:
             lease.withdraw()

@@ -7,7 +7,7 @@ from typing import Final
 from fixloop.engine import Engine
 from fixloop.errors import UsageError
 from fixloop.mailbox import Mailboxes
-from fixloop.owner import identity
+from fixloop.owner import owner
 from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
@@ -31,7 +31,7 @@ class Process:
         self.engine = Engine(self.store, _hint, _announce)
         self.mailboxes = Mailboxes(urls.broker)
         self.heart = Heart(self.store)
-        self.owner = identity()
+        self.owner = owner()
 
 
 def named_urls() -> RedisUrls:

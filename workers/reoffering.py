@@ -5,18 +5,20 @@ the ticket.
 """
 
 import logging
+import os
 from typing import Any, Final
 
-from celery.worker import request
+from celery.worker import request, state
 
 from fixloop.errors import InfrastructureError
-from fixloop.owner import age_seconds, is_dead_here, pid_of
+from fixloop.owner import VARIABLE, age_seconds, is_dead_here, pid_of, supervisor_of
+from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from workers.following import hint_again
 from workers.process import named_urls
 
-__all__ = ["SETTLED_SECONDS", "StepRequest", "release_dead"]
+__all__ = ["SETTLED_SECONDS", "StepRequest", "release_dead", "released"]
 
 log = logging.getLogger("fixloop.reoffering")
 
@@ -24,17 +26,41 @@ SETTLED_SECONDS: Final = 3.0
 """A death sooner after the start of all of them is not counted as the step's own fault (K40)."""
 
 
-def release_dead(store: Store, *, poison: bool, pid: int | None = None) -> list[str]:
-    """Offer what dead owners of this machine hold again, only that of process `pid` if given; the ids of tickets."""
-
-    def is_meant(owner: str) -> bool:
-        return pid in (None, pid_of(owner)) and is_dead_here(owner)
-
-    released = store.release_dead(is_meant, poison=poison)
-    for ticket in released:
+def release_dead(store: Store, supervisor: str, *, poison: bool, pid: int | None = None) -> list[str]:
+    """Offer what dead owners of this machine hold again, and hint it; the ids of the tickets, see `released`."""
+    tickets = released(store, supervisor, poison=poison, pid=pid)
+    for ticket in tickets:
         log.warning("%s is offered again: its process died", ticket.id)
         hint_again(store, ticket)
-    return [ticket.id for ticket in released]
+    return [ticket.id for ticket in tickets]
+
+
+def released(store: Store, supervisor: str, *, poison: bool, pid: int | None = None) -> list[Ticket]:
+    """
+    Give back what dead owners of this machine hold; the tickets, to be hinted.
+
+    What belongs to another supervisor that lives is its own to judge. With a supervisor the rest of its processes
+    died, too: that is never the step's fault (K40).
+
+    Args:
+        supervisor: the identity of the one that asks.
+        poison: the rest of its processes live, so a death among them counts.
+        pid: only what this process held.
+    """
+    given_back = []
+    for ticket_id, (owner, fence) in store.owners().items():
+        if pid not in (None, pid_of(owner)) or not is_dead_here(owner):
+            continue
+        theirs = supervisor_of(owner)
+        if theirs == supervisor:
+            ticket = store.release(ticket_id, owner, fence, poison=poison)
+        elif pid is None and (not theirs or is_dead_here(theirs)):
+            ticket = store.release(ticket_id, owner, fence)
+        else:
+            continue
+        if ticket is not None:
+            given_back.append(ticket)
+    return given_back
 
 
 class StepRequest(request.Request):  # type: ignore[misc]
@@ -54,7 +80,11 @@ class StepRequest(request.Request):  # type: ignore[misc]
         # Without the patience of a step: the messages of all processes go through this one.
         store = RedisStore(named_urls().state)
         try:
-            return self.id in release_dead(store, poison=age_seconds() > SETTLED_SECONDS, pid=pid)
+            # A service manager that stops a worker ends all its processes at once, the main one included.
+            stopping = state.should_stop is not None or state.should_terminate is not None
+            settled = age_seconds() > SETTLED_SECONDS
+            mine = os.environ.get(VARIABLE, "")
+            return self.id in release_dead(store, mine, poison=settled and not stopping, pid=pid)
         except InfrastructureError as error:
             log.warning("%s", error)
             return False

@@ -71,12 +71,18 @@ class Step:
         *,
         cwd: Path,
         env: Mapping[str, str],
-        timeout_seconds: float,
+        unheard_seconds: float,
         stdin: bytes = b"",
     ) -> GuardedResult | None:
         """See `Work`."""
         result = run_guarded(
-            argv, cwd=cwd, env=env, stdin=stdin, timeout_seconds=timeout_seconds, cancelled=self.cancelled
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=stdin,
+            timeout_seconds=unheard_seconds,
+            since=lambda: self.lease.heard_at,
+            cancelled=self.cancelled,
         )
         if result.cancelled or self.cancelled():
             return None

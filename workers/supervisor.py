@@ -121,7 +121,7 @@ def _release_for_ever(stopped: threading.Event, work: Child) -> None:
     while not stopped.wait(1.0):
         try:
             # Only a death among living fellows may be the step's own fault (K40).
-            release_dead(process().store, poison=work.is_steady())
+            release_dead(process().store, identity(), poison=work.is_steady() and not stopped.is_set())
         except InfrastructureError as error:
             log.warning("%s", error)
         except Exception:
@@ -141,7 +141,7 @@ def _drain(children: Sequence[Child], patience_seconds: float, hastened: threadi
         child.cut()
     try:
         # Without the patience of a worker: whoever stops us waits.
-        release_dead(RedisStore(named_urls().state), poison=False)
+        release_dead(RedisStore(named_urls().state), identity(), poison=False)
     except InfrastructureError as error:
         log.warning("%s", error)
     tidy()

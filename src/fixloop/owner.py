@@ -1,7 +1,8 @@
 """Who holds a ticket: host, boot id, pid namespace, pid and start time, so that a dead owner is known as one.
 
 A pid alone comes back; with the start time it does not. Only a process on the same host, boot and namespace can
-tell that an owner is gone; all others have to wait for the lease to run out.
+tell that an owner is gone; all others have to wait for the lease to run out. A process of a worker says behind an `@`
+which supervisor it belongs to: whether a death was the step's own fault, only that one can judge (K40).
 """
 
 import os
@@ -11,7 +12,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["age_seconds", "identity", "is_dead_here", "machine", "pid_of"]
+__all__ = [
+    "VARIABLE",
+    "age_seconds",
+    "identity",
+    "is_dead_here",
+    "machine",
+    "owner",
+    "pid_of",
+    "supervisor_of",
+]
+
+VARIABLE: Final = "FIXLOOP_SUPERVISOR"
+"""In the environment of a worker's processes: the identity of their supervisor."""
 
 # PF_EXITING: it will do nothing any more. Its files are closed already when it is not a zombie yet, so whoever waited
 # for that would find it alive.
@@ -33,6 +46,18 @@ def identity(pid: int | None = None) -> str:
     """`{machine}/{pid}/{start}` of a process, this one by default; its start is in clock ticks since boot."""
     number = os.getpid() if pid is None else pid
     return f"{machine()}/{number}/{_started(number)}"
+
+
+def owner() -> str:
+    """This process' identity, with its supervisor's pid and start where it has one."""
+    supervisor = os.environ.get(VARIABLE, "").rsplit("/", 2)
+    return f"{identity()}@{':'.join(supervisor[1:])}" if len(supervisor) == 3 else identity()
+
+
+def supervisor_of(owner: str) -> str:
+    """The identity of the supervisor that an owner belongs to; empty where it has none."""
+    where, _, rest = owner.rpartition("@")
+    return f"{_parts(where)[0]}/{rest.replace(':', '/')}" if where and rest else ""
 
 
 def is_dead_here(owner: str) -> bool:
@@ -60,7 +85,7 @@ def pid_of(owner: str) -> int | None:
 def _parts(owner: str) -> tuple[str, str, str]:
     where, _, start = owner.rpartition("/")
     machine_, _, pid = where.rpartition("/")
-    return machine_, pid, start
+    return machine_, pid, start.partition("@")[0]
 
 
 def _started(pid: int) -> str:

@@ -169,6 +169,16 @@ def test_everything_dies_with_a_worker_that_is_killed(tmp_path: Path) -> None:
     wait_for(lambda: not any(is_alive(pid) for pid in family_pids), seconds=2.0)
 
 
+@pytest.mark.proves("A14", "K34")
+def test_a_limit_runs_from_when_the_state_was_heard_last() -> None:
+    lived = guarded("sleep", "1", timeout_seconds=0.4, since=time.monotonic)
+    unheard = time.monotonic()
+    ended = guarded("sleep", "60", timeout_seconds=0.4, since=lambda: unheard)
+
+    assert (lived.exit_code, lived.timed_out) == (0, False)
+    assert ended.timed_out
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the parent death signal")
 def test_a_killed_guard_is_an_injury_and_leaves_no_survivor_in_the_group(tmp_path: Path) -> None:
     program = (

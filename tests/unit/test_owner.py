@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from fixloop.owner import age_seconds, identity, is_dead_here, machine, pid_of
+from fixloop.owner import VARIABLE, age_seconds, identity, is_dead_here, machine, owner, pid_of, supervisor_of
 
 
 def test_this_process_lives() -> None:
@@ -47,3 +47,17 @@ def test_a_process_knows_its_age() -> None:
     first = age_seconds()
 
     assert 0.0 < first <= age_seconds() < 24 * 3600.0
+
+
+@pytest.mark.proves("K40")
+def test_a_process_of_a_worker_names_its_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (owner(), supervisor_of(owner())) == (identity(), "")
+    monkeypatch.setenv(VARIABLE, identity(1))
+
+    named = owner()
+
+    assert supervisor_of(named) == identity(1)
+    assert pid_of(named) == os.getpid()
+    assert not is_dead_here(named)
+    assert is_dead_here(f"{machine()}/{os.getpid()}/1@1:2")
+    assert (supervisor_of(""), supervisor_of("nobody@"), supervisor_of("nobody")) == ("", "", "")

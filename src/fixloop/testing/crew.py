@@ -108,7 +108,7 @@ class ScriptedCrew:
     def _command(self, work: Any, seconds: float) -> tuple[str, ...] | None:
         """Have a command take the time, and keep what came of it."""
         words, environment = ["sleep", f"{seconds:g}"], {"PATH": os.defpath}
-        ended = work.run(words, cwd=Path("/"), env=environment, timeout_seconds=COMMAND_SECONDS)
+        ended = work.run(words, cwd=Path("/"), env=environment, unheard_seconds=COMMAND_SECONDS)
         if ended is None:
             return None
         output = f"{work.holding.ticket.id} ended with {ended.exit_code}\n{ended.output}"
