@@ -20,7 +20,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 demo: setup
-	.venv/bin/python examples/demo.py
+	.venv/bin/python examples/demo.py $(PROFILE)
 
 test: lint types
 	.venv/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations=15

@@ -1,7 +1,8 @@
 """Runs fixloop on copies of the examples and checks that everything ended as it should.
 
-`make demo` calls this. It needs no network and no Redis server of yours, works in a temporary
-directory, and leaves neither files nor processes. Exit code 0: every check below held.
+`make demo` calls this, and `make demo PROFILE=chat` with the profile's name. It needs no network and no Redis
+server of yours, works in a temporary directory, and leaves neither files nor processes. Exit code 0: every
+check below held.
 """
 
 import contextlib
@@ -71,7 +72,11 @@ class Stage:
 
 
 def main() -> int:
-    """Plays the three acts. Exit code 1 when one of the checks did not hold."""
+    """Plays the acts of the profile that is named, `validation` if none is. Exit code 1: a check did not hold."""
+    profile = (sys.argv[1:] or ["validation"])[0]
+    if profile not in PROFILES:
+        print(f"there is no profile {profile}; there are {', '.join(PROFILES)}", file=sys.stderr)
+        return 2
     if not FIXLOOP.exists():
         print(f"there is no {FIXLOOP}; install fixloop for this python first", file=sys.stderr)
         return 2
@@ -79,9 +84,8 @@ def main() -> int:
     root = Path(tempfile.mkdtemp(prefix="fixloop-demo-")).resolve()
     stage = Stage(root)
     try:
-        _finished_feature(stage)
-        _coverage_alone(stage)
-        _nobody_can_fix_it(stage)
+        for act in PROFILES[profile]:
+            act(stage)
         stage.check("processes left behind", list(_left_behind(root).values()), [])
     except subprocess.TimeoutExpired as late:
         stage.check("time limit kept", f"{LIMIT_SECONDS} s were not enough for {late.cmd[1:]}", True)
@@ -148,6 +152,54 @@ def _deadlock(stage: Stage, project: Path, issue: str) -> None:
     status = stage.read(project, "status", issue)
     found = [status.get(name) for name in ("status", "specialist", "iteration", "paused")]
     stage.check("where it stopped", found, ["ESCALATED", "test-runner", 3, True])
+
+
+def _chat(stage: Stage) -> None:
+    _heading("Chat 0005: a contract, ten numbered files in turn, a decision; no Redis, and no message but a file")
+    project = stage.project("gh-sync")
+    criteria = ("python -m unittest -q", "python gh_sync.py theory_api/agents/chats --dry-run")
+    accepted = [word for criterion in criteria for word in ("--acceptance", criterion)]
+    titled = ("--title", "Synchronise issues with chats", "--scope", "gh_sync.py", "--output", "a command")
+    stage.run(project, "chat", "new", "dx", "gh-sync", "--id", "0005", *titled, *accepted)
+    branch = "feat/dx-gh-sync-0005"
+    subprocess.run(["git", "switch", "-q", "-c", branch], cwd=project, env=stage.environment, check=True)
+
+    crew = ("--architect", "python agents/architect.py", "--engineer", "python agents/engineer.py")
+    turns = []
+    for number in range(1, 11):
+        stage.run(project, "chat", "run", "5", *crew, "--messages", "1", "--log", "run.log")
+        told = stage.read(project, "chat", "read", "5")
+        turns.append((told["messages"][-1]["file"], told["owner"]))
+    stage.check("the turns", turns, [_turn(number) for number in range(1, 11)])
+    before = _files(project)
+
+    stage.run(project, "chat", "run", "5", *crew, "--log", "run.log")
+    told = stage.read(project, "chat", "read", "5")
+    stage.check("state and last owner", (told["state"], told["owner"]), ("closed", "architect"))
+    after = _files(project)
+    stage.check("messages changed by closing", [name for name in before if after.get(name) != before[name]], [])
+    stage.check("what closing added", sorted(set(after) - set(before)), ["DECISION.md", "SUMMARY.md"])
+    stage.run(project, "chat", "validate", "theory_api", "--title", "0005 [dx] gh-sync", "--log", "run.log")
+    late = ("chat", "post", "5", "--as", "engineer", "--purpose", "One more")
+    stage.run(project, *late, "--file", "theory_api/agents/chats/0005-dx-gh-sync/SUMMARY.md", expected=2)
+
+
+def _turn(number: int) -> tuple[str, str]:
+    """The file of a turn, and who has the next one."""
+    role = "engineer" if number % 2 else "architect"
+    return f"{number:03}-to-{role}.md", role
+
+
+def _files(project: Path) -> dict[str, bytes]:
+    chat = project / "theory_api" / "agents" / "chats" / "0005-dx-gh-sync"
+    return {file.name: file.read_bytes() for file in chat.glob("*.md")}
+
+
+PROFILES = {
+    "validation": (_finished_feature, _coverage_alone, _nobody_can_fix_it),
+    "chat": (_chat,),
+}
+"""The acts of each profile."""
 
 
 def _heading(text: str) -> None:

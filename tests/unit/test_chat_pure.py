@@ -212,3 +212,20 @@ def test_the_schema_in_the_documentation_is_that_of_the_code() -> None:
     published = json.loads((ROOT / "docs" / "chat-meta.schema.json").read_text(encoding="utf-8"))
 
     assert published == Meta.model_json_schema()
+
+
+def test_the_documentation_names_every_rule_in_the_words_of_the_code() -> None:
+    rows = (ROOT / "docs" / "chat.md").read_text(encoding="utf-8").splitlines()
+
+    told = dict(row.strip("| ").split(" | ") for row in rows if row.startswith("| `"))
+    assert {
+        name.strip("`"): text.replace("[schema](chat-meta.schema.json)", "schema")
+        for name, text in told.items()
+    } == RULES
+
+
+@pytest.mark.parametrize("role", Role)
+def test_the_documentation_has_the_template_of_every_role(role: Role) -> None:
+    assert f"| {role} | {', '.join(TEMPLATES[role])} |" in (ROOT / "docs" / "chat.md").read_text(
+        encoding="utf-8"
+    )

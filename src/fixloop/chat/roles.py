@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["AREAS", "CLOSERS", "OPTIONAL_SECTIONS", "TEMPLATES", "ChatState", "Role"]
+__all__ = ["ANSWERS", "AREAS", "CLOSERS", "OPTIONAL_SECTIONS", "TEMPLATES", "ChatState", "Role"]
 
 
 class Role(StrEnum):
@@ -38,6 +38,13 @@ TEMPLATES: Final = {
     ),
 }
 """By sender: the sections of a message, in their order."""
+
+ANSWERS: Final = {
+    Role.TWIN: Role.ARCHITECT,
+    Role.ARCHITECT: Role.ENGINEER,
+    Role.ENGINEER: Role.ARCHITECT,
+}
+"""By sender: whom a message is for if it does not say."""
 
 OPTIONAL_SECTIONS: Final = ("ASKS",)
 """Only who is blocked asks (U7)."""

@@ -1,6 +1,5 @@
 """Taking part in a chat: `chat new`, `read`, `post`, `close`, `adopt` and `to-user`."""
 
-import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,28 +15,20 @@ from fixloop.chat.events import Adopted, ChatClosed, ChatRead, MessageWritten
 from fixloop.chat.message import MAX_SEQ, stamp
 from fixloop.chat.meta import META
 from fixloop.chat.opening import Plan, open_chat, open_with
-from fixloop.chat.roles import AREAS, Role
+from fixloop.chat.roles import ANSWERS, AREAS, Role
 from fixloop.chat.sections import Result, Verdict
 from fixloop.chat.sources import printable, read_source
-from fixloop.chat.tree import CHATS, default_chats, find_chat
+from fixloop.chat.tree import default_chats
 from fixloop.commands.chat_examining import validate
+from fixloop.commands.chat_places import Chat, Chats, branch_of, directory_of
+from fixloop.commands.chat_playing import run
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.errors import RefusedError, UsageError
-from fixloop.repository.git import Git
 
 __all__ = ["register"]
 
 _STDIN: Final = "-"
-_ANSWERS: Final = {
-    Role.TWIN: Role.ARCHITECT,
-    Role.ARCHITECT: Role.ENGINEER,
-    Role.ENGINEER: Role.ARCHITECT,
-}
 
-Chat = Annotated[str, typer.Argument(metavar="CHAT", help="Its directory, name or number.")]
-Chats = Annotated[
-    Path | None, typer.Option("--chats", help="Where the chats lie.", show_default=f"{CHATS} in the project")
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 By = Annotated[Role, typer.Option("--as", help="Who you are.")]
 
@@ -50,6 +41,7 @@ def register(app: typer.Typer) -> None:
     chat.command()(read)
     chat.command()(post)
     chat.command()(close)
+    chat.command()(run)
     chat.command()(validate)
     chat.command()(adopt)
     chat.command(name="to-user")(to_user)
@@ -109,7 +101,7 @@ def read(
 
     The architect has to read before the first message, the engineer before each one: say who you are.
     """
-    directory = _directory(chat, chats)
+    directory = directory_of(chat, chats)
     if by is not None:
         apply(directory, ChatRead(by), _now())
     found = read_chat(directory)
@@ -152,14 +144,14 @@ def post(
     Front matter and header line are made for it. Prints the file. With --seq a second call that says the same
     is answered as the first was, and one that says something else is refused.
     """
-    directory = _directory(chat, chats)
+    directory = directory_of(chat, chats)
     written = MessageWritten(
         by=by,
-        to=to if to is not None else _ANSWERS[by],
+        to=to if to is not None else ANSWERS[by],
         purpose=purpose,
         body=_given(file),
         seq=seq,
-        branch=branch if branch is not None else _branch_of(directory),
+        branch=branch if branch is not None else branch_of(directory),
         results=_results(result or [], directory),
     )
     outcome = apply(directory, written, _now())
@@ -186,7 +178,7 @@ def close(
     By the architect or the twin. A document that is in the directory already needs no option; - is stdin.
     Completed needs a result of the engineer for every acceptance criterion.
     """
-    directory = _directory(chat, chats)
+    directory = directory_of(chat, chats)
     texts = [_given(name) if name else "" for name in (summary, decision)]
     apply(directory, ChatClosed(by, status, *texts), _now())
     print_lines(printable(str(directory)))
@@ -198,7 +190,7 @@ def adopt(chat: Chat, chats: Chats = None) -> None:
 
     Once for each chat. Those messages are warnings from now on, and are migrated when the chat is closed.
     """
-    directory = _directory(chat, chats)
+    directory = directory_of(chat, chats)
     outcome = apply(directory, Adopted(), _now())
     say(f"adopted in {printable(str(directory))} as older than the protocol: {outcome.seq}")
 
@@ -211,7 +203,7 @@ def to_user(
     chats: Chats = None,
 ) -> None:
     """Print the one thing that may be said outside the files: the architect's block for a person."""
-    directory = _directory(chat, chats)
+    directory = directory_of(chat, chats)
     if by is not Role.ARCHITECT:
         raise RefusedError(f"{by} prints nothing; only the architect speaks to the user")
     for name, text in (("--status", status), ("--action", action)):
@@ -222,13 +214,6 @@ def to_user(
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _directory(chat: str, chats: Path | None) -> Path:
-    directory = find_chat(chats if chats is not None else default_chats(Path.cwd()), chat)
-    if not directory.is_dir():
-        raise UsageError(f"{printable(str(directory))} is no directory; name a chat")
-    return directory
 
 
 def _given(file: str) -> str:
@@ -246,16 +231,6 @@ def _given(file: str) -> str:
         raise UsageError(
             f"stdin is not UTF-8: byte {error.object[error.start]:#04x} at {error.start}"
         ) from None
-
-
-def _branch_of(directory: Path) -> str | None:
-    """The branch that is checked out around `directory`; None where no git is."""
-    if shutil.which("git") is None:
-        return None
-    git = Git(directory)
-    if git.found("rev-parse", "--is-inside-work-tree") != "true":
-        return None
-    return git.found("symbolic-ref", "--short", "--quiet", "HEAD") or "(detached HEAD)"
 
 
 def _results(words: list[str], directory: Path) -> tuple[Result, ...]:

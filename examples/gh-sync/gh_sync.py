@@ -1,0 +1,1 @@
+"""Titles of issues from the chats of a project."""

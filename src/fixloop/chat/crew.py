@@ -1,0 +1,221 @@
+"""
+Roles played by commands: whose turn it is gets its prompt, and its answer is posted, until nobody is left to ask.
+
+Killed anywhere, it goes on where the files are: an answer is for one number, and that is posted once.
+"""
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+from fixloop.chat.channels import Channel, log_findings, tagged
+from fixloop.chat.conversation import Conversation
+from fixloop.chat.directory import apply, read_chat
+from fixloop.chat.events import ChatClosed, ChatRead, MessageWritten, Outcome
+from fixloop.chat.findings import errors_of
+from fixloop.chat.roles import Role
+from fixloop.chat.turns import ForUser, Turn, prompt, understood
+from fixloop.errors import RefusedError, UsageError
+
+__all__ = ["Crew", "Stop", "play"]
+
+MAX_RUNS: Final = 3
+"""Of a command that fails, the first included (K5)."""
+MAX_ANSWERS: Final = 2
+"""That are no answer, the first included (G2)."""
+MAX_BYTES: Final = 1024 * 1024
+_TAIL_CHARACTERS: Final = 400
+
+
+class Stop(StrEnum):
+    """Why nobody is asked any more."""
+
+    CLOSED = "closed"
+    OUTSIDE = "outside"
+    """It is the turn of a role without a command."""
+    FULL = "full"
+    """As many messages were posted as were allowed."""
+    FOR_USER = "for-user"
+    """The architect asks a person."""
+    FAILED = "failed"
+    """A command failed, or gave no answer, as often as it may."""
+
+
+class Crew(NamedTuple):
+    """Who plays, where, and who is told."""
+
+    commands: Mapping[Role, Sequence[str]]
+    directory: Path
+    """Where the commands run."""
+    environment: Mapping[str, str]
+    branch: Callable[[], str | None] = lambda: None
+    """Where they work; asked after each run."""
+    posted: Callable[[str], None] = lambda file: None
+    """Told each file that was posted."""
+    log: IO[str] | None = None
+    """What the commands print beside their answers, tagged with role and channel."""
+
+
+class Ended(NamedTuple):
+    """How playing ended."""
+
+    stop: Stop
+    text: str
+    """For a person: the block, the failure, or whose turn it is."""
+
+
+class _Run(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def play(chat: Path, crew: Crew, most: int) -> Ended:
+    """
+    Let the roles of `crew` answer in turn, at most `most` messages.
+
+    Raises:
+        UsageError: the chat is not in order, or a command cannot be started.
+        InfrastructureError: as `apply`.
+    """
+    posted = 0
+    while True:
+        found = read_chat(chat)
+        owner = _owner(found)
+        if found.is_closed:
+            return Ended(Stop.CLOSED, f"{found.path} is closed")
+        if posted >= most:
+            return Ended(
+                Stop.FULL, f"as many messages as allowed ({most}) were posted; it is the turn of {owner}"
+            )
+        if owner not in crew.commands:
+            return Ended(
+                Stop.OUTSIDE, f"it is the turn of {owner}: `fixloop chat read {found.name} --as {owner}`"
+            )
+        ended = _answered(chat, crew, owner)
+        if isinstance(ended, Ended):
+            return ended
+        posted += ended
+
+
+def _owner(chat: Conversation) -> Role:
+    if chat.contract is None or chat.meta is None:
+        raise UsageError(
+            f"{chat.path} has no meta.yaml that is right; see `fixloop chat validate {chat.path}`"
+        )
+    front = chat.last.message.front if chat.last is not None and chat.last.message is not None else None
+    return front.recipient if front is not None else chat.meta.owner
+
+
+def _answered(chat: Path, crew: Crew, role: Role) -> int | Ended:
+    """One turn of `role`: how many messages were posted, or how it ended."""
+    wrong = ""
+    for _ in range(MAX_ANSWERS):
+        apply(chat, ChatRead(role), _now())
+        found = read_chat(chat)
+        done = _run(crew, role, found, prompt(found, role, wrong))
+        if done.code != 0:
+            return Ended(
+                Stop.FAILED, f"the command of {role} failed with exit code {done.code}: {_tail(done)}"
+            )
+        try:
+            turn = understood(done.out, role, found)
+            if isinstance(turn, ForUser):
+                return _told(turn, role)
+            return _taken(chat, crew, turn, apply(chat, _placed(turn, crew), _now()))
+        except RefusedError as refused:
+            if read_chat(chat).next_seq != found.next_seq:
+                return 0  # somebody else posted meanwhile
+            wrong = str(refused)
+        except UsageError as error:
+            wrong = str(error)
+    return Ended(Stop.FAILED, f"{role} gave no answer that fits: {wrong}")
+
+
+def _placed(turn: MessageWritten | ChatClosed, crew: Crew) -> MessageWritten | ChatClosed:
+    return turn._replace(branch=crew.branch()) if isinstance(turn, MessageWritten) else turn
+
+
+def _taken(chat: Path, crew: Crew, turn: Turn, outcome: Outcome) -> int:
+    if isinstance(turn, ChatClosed):
+        return 0
+    crew.posted(str(chat / outcome.file))
+    return 1
+
+
+def _told(turn: ForUser, role: Role) -> Ended:
+    """A block for a person that is not the template is no answer."""
+    wrong = errors_of(log_findings("\n".join(tagged(role, Channel.TO_USER, turn.text)), "the answer"))
+    if wrong:
+        raise UsageError(wrong[0].message)
+    return Ended(Stop.FOR_USER, turn.text)
+
+
+def _run(crew: Crew, role: Role, chat: Conversation, text: str) -> _Run:
+    """Until it ends well, at most `MAX_RUNS` times."""
+    environment = {
+        **crew.environment,
+        "FIXLOOP_CHAT": os.path.abspath(chat.path),
+        "FIXLOOP_ROLE": role,
+        "FIXLOOP_SEQ": f"{chat.next_seq:03}",
+        "FIXLOOP_BRANCH": chat.meta.branch if chat.meta is not None else "",
+    }
+    for _ in range(MAX_RUNS):
+        done = _started(crew.commands[role], crew.directory, environment, text)
+        if crew.log is not None and done.err.strip():
+            channel = Channel.TOOL if done.code == 0 else Channel.ERROR
+            crew.log.writelines(f"{line}\n" for line in tagged(role, channel, done.err.rstrip("\n")))
+            crew.log.flush()
+        if done.code == 0:
+            break
+    return done
+
+
+def _started(command: Sequence[str], directory: Path, environment: Mapping[str, str], text: str) -> _Run:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            process = subprocess.Popen(
+                list(command),
+                cwd=directory,
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise UsageError(
+                f"{command[0]} cannot be started: {(error.strerror or str(error)).lower()}"
+            ) from None
+        try:
+            process.communicate(text.encode())
+        except BaseException:
+            _kill(process)
+            raise
+        return _Run(process.returncode, _read(out), _read(err))
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """All that the command started, when whoever asked it goes away."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _read(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(MAX_BYTES).decode("utf-8", "replace")
+
+
+def _tail(done: _Run) -> str:
+    said = " ".join((done.err or done.out).split())
+    return said[-_TAIL_CHARACTERS:] or "it said nothing"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

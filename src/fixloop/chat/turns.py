@@ -1,0 +1,130 @@
+"""
+A role as a command: the prompt that it gets on stdin, and what its answer on stdout means.
+
+An answer is the body of a message. It may begin with front matter of its own: `purpose` and `to` for a message,
+`close` (Completed, Deferred or Rejected) for the end, whose text is then divided by a line `# DECISION`.
+"""
+
+import re
+from typing import Final, NamedTuple, TypeAlias
+
+from fixloop.chat import string_yaml
+from fixloop.chat.channels import TO_USER
+from fixloop.chat.closing import STATUSES
+from fixloop.chat.conversation import Conversation
+from fixloop.chat.events import ChatClosed, MessageWritten
+from fixloop.chat.findings import shown
+from fixloop.chat.message import file_name, lines_of
+from fixloop.chat.roles import ANSWERS, CLOSERS, OPTIONAL_SECTIONS, TEMPLATES, Role
+from fixloop.errors import UsageError
+
+__all__ = ["ForUser", "Turn", "prompt", "understood"]
+
+_KEYS: Final = ("purpose", "to", "close")
+_DECISION: Final = re.compile(r"#{1,2}\s+DECISION\s*", re.IGNORECASE)
+_SHORT: Final = 120
+
+
+class ForUser(NamedTuple):
+    """The architect wants to tell a person something: a TO USER block."""
+
+    text: str
+
+
+Turn: TypeAlias = MessageWritten | ChatClosed | ForUser
+
+
+def prompt(chat: Conversation, role: Role, wrong: str = "") -> str:
+    """What `role` is asked; `wrong` says what its last answer lacked."""
+    contract = chat.contract.text.strip() if chat.contract is not None else ""
+    parts = [
+        f"You are the {role} of chat {chat.name}. Write message {file_name(chat.next_seq, ANSWERS[role])}.",
+        *([f"Your last answer was refused: {wrong}"] if wrong else []),
+        f"## The contract ({chat.place('meta.yaml')})\n\n{contract}",
+    ]
+    last = chat.last
+    if last is not None and last.source.text is not None:
+        parts.append(f"## The latest message ({chat.place(last.file)})\n\n{last.source.text.strip()}")
+    return "\n\n".join([*parts, f"## How to answer\n\n{_rules(role)}"]) + "\n"
+
+
+def understood(answer: str, role: Role, chat: Conversation) -> Turn:
+    """
+    What an answer asks for; as message it gets the next number of `chat`, and no other.
+
+    Raises:
+        UsageError: it asks for nothing that there is.
+    """
+    if answer.lstrip().startswith(TO_USER[0]):
+        return _for_user(answer.strip(), role)
+    values, body = _parted(answer)
+    if "close" in values:
+        return _ending(values["close"], body, role)
+    to = values.get("to", ANSWERS[role])
+    if to not in tuple(Role):
+        raise UsageError(f"to is {shown(to)}; it has to be one of {', '.join(Role)}")
+    return MessageWritten(role, Role(to), values.get("purpose") or _headline(body), body, seq=chat.next_seq)
+
+
+def _rules(role: Role) -> str:
+    template = [
+        f"{title} (if you are blocked)" if title in OPTIONAL_SECTIONS else title for title in TEMPLATES[role]
+    ]
+    rules = [
+        "Print the body of the message and nothing else; front matter and header line are written for you.",
+        "You may begin with front matter of your own: a line ---, then `purpose:` and `to:`, then a line ---.",
+        f"Sections, as `## TITLE`, in this order: {', '.join(template)}.",
+    ]
+    if role is Role.ENGINEER:
+        rules.append(
+            "Run the acceptance criteria; under GATES say `- [pass] criterion` or `- [fail] criterion: why`."
+        )
+    if role in CLOSERS:
+        rules.append(
+            f"To end the chat: front matter `close:` with {', '.join(STATUSES)}, the summary, # DECISION, why."
+        )
+    if role is Role.ARCHITECT:
+        rules.append(f"To ask a person: the lines {', '.join(TO_USER)}, and nothing else.")
+    return "\n".join(f"- {rule}" for rule in rules)
+
+
+def _for_user(text: str, role: Role) -> ForUser:
+    if role is not Role.ARCHITECT:
+        raise UsageError(f"{role} prints nothing; only the architect speaks to the user")
+    return ForUser(text)
+
+
+def _parted(answer: str) -> tuple[dict[str, str], str]:
+    """The answer's own front matter, and what is below it."""
+    lines = lines_of(answer.strip())
+    if lines[0].rstrip() != "---":
+        return {}, answer
+    end = next((at for at, line in enumerate(lines) if at and line.rstrip() == "---"), None)
+    if end is None:
+        raise UsageError("the front matter of the answer does not end: a second line --- is missing")
+    try:
+        found = string_yaml.plain(string_yaml.load("\n".join(lines[1:end])))
+    except string_yaml.YamlError as error:
+        raise UsageError(
+            f"the front matter of the answer cannot be read: {error} (line {error.line + 1})"
+        ) from None
+    odd = next((key for key, value in found.items() if key not in _KEYS or not isinstance(value, str)), None)
+    if odd is not None:
+        raise UsageError(f"{shown(odd)} is no text that an answer may have; it may have {', '.join(_KEYS)}")
+    return found, "\n".join(lines[end + 1 :])
+
+
+def _ending(status: str, text: str, role: Role) -> ChatClosed:
+    lines = lines_of(text)
+    at = next((number for number, line in enumerate(lines) if _DECISION.fullmatch(line)), None)
+    if at is None:
+        raise UsageError(
+            "an answer that closes the chat has a line `# DECISION` between summary and decision"
+        )
+    return ChatClosed(role, status, "\n".join(lines[:at]).strip(), "\n".join(lines[at + 1 :]).strip())
+
+
+def _headline(body: str) -> str:
+    """The first line that says something, for a message whose sender gave no purpose."""
+    said = (line.strip(" #*-:\t") for line in lines_of(body))
+    return next((line for line in said if line and line not in TEMPLATES[Role.ENGINEER]), "")[:_SHORT]

@@ -1,0 +1,128 @@
+"""`fixloop chat run`: roles that are commands, here of a shell."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixloop.chat.channels import log_findings
+from fixloop.chat.directory import read_chat
+from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, Stage, body
+from tests.unit.command_stage import Said, said
+
+Run = Callable[..., Said]
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    monkeypatch.chdir(tmp_path)
+    Path("architect.md").write_text(f"---\npurpose: Go on\n---\n{body(ARCHITECT)}\n")
+    results = ["[pass] python -m pytest", "[pass] ruff check"]
+    Path("engineer.md").write_text(body(ENGINEER, results=results))
+    Path("end.md").write_text("---\nclose: Completed\n---\nAll done.\n# DECISION\nShip it.\n")
+    return Stage(Path("chats")).open()
+
+
+@pytest.fixture
+def run(stage: Stage, capsys: Any) -> Run:
+    def type_(*, architect: str = "", engineer: str = "", further: tuple[str, ...] = ()) -> Said:
+        roles = {"--architect": architect, "--engineer": engineer}
+        words = [word for option, text in roles.items() if text for word in (option, f"sh -c '{text}'")]
+        return said(capsys, "chat", "run", NAME, "--chats", "chats", *words, *further)
+
+    return type_
+
+
+ENDS = 'test "$FIXLOOP_SEQ" -lt 005 && cat architect.md || cat end.md'
+
+
+@pytest.mark.proves("S28", "E1", "E28")
+def test_commands_answer_in_turn_until_the_chat_is_closed(stage: Stage, run: Run) -> None:
+    found = run(architect=ENDS, engineer="cat engineer.md")
+
+    files = [f"00{number}-to-{role}.md" for number, role in enumerate(("engineer", "architect") * 2, 1)]
+    assert (found.code, found.err) == (0, f"fixloop: chats/{NAME} is closed\n")
+    assert found.out.split() == [f"chats/{NAME}/{file}" for file in files]
+    assert stage.findings() == []
+    assert stage.files()["DECISION.md"].endswith(b"\nShip it.\n")
+
+
+def test_it_goes_on_where_the_files_are(stage: Stage, run: Run) -> None:
+    first = run(architect=ENDS, engineer="cat engineer.md", further=("--messages", "1"))
+    second = run(architect=ENDS, engineer="cat engineer.md")
+
+    assert first.out.split() == [f"chats/{NAME}/001-to-engineer.md"]
+    assert len(second.out.split()) == 3
+
+
+def test_a_role_without_a_command_is_waited_for(stage: Stage, run: Run) -> None:
+    found = run(architect=ENDS)
+
+    assert (found.code, len(stage.files())) == (3, 3)
+    assert found.err == f"fixloop: it is the turn of engineer: `fixloop chat read {NAME} --as engineer`\n"
+
+
+@pytest.mark.proves("E20", "E43")
+def test_the_architect_s_block_for_a_person_is_printed_and_waited_for(stage: Stage, run: Run) -> None:
+    block = f"TO USER:\\nSTATUS: stuck\\nACTION NEEDED: help\\nCONTEXT: chats/{NAME}/\\n"
+
+    found = run(architect=f'printf "{block}"')
+
+    assert (found.code, found.out) == (3, block.replace("\\n", "\n"))
+    assert read_chat(stage.path).next_seq == 1
+
+
+def test_a_command_that_fails_is_run_three_times_and_no_more(stage: Stage, run: Run) -> None:
+    found = run(architect="echo again >&2; echo x >> runs; exit 7")
+
+    assert found.code == 1
+    assert "the command of architect failed with exit code 7: again" in found.err
+    assert Path("runs").read_text() == "x\n" * 3
+
+
+def test_an_answer_that_does_not_fit_is_asked_for_once_more_with_the_reason(stage: Stage, run: Run) -> None:
+    mended = run(
+        architect='grep -q "refused: the body lacks STATUS" && cat architect.md || echo none',
+        further=("--messages", "1"),
+    )
+    spoilt = run(engineer="echo x >> runs; echo none")
+
+    assert mended.code == 0
+    assert spoilt.code == 1
+    assert "engineer gave no answer that fits: the body lacks STATUS" in spoilt.err
+    assert Path("runs").read_text() == "x\n" * 2
+
+
+@pytest.mark.proves("E15", "E42", "K32")
+def test_what_commands_print_beside_their_answers_is_logged_by_role(stage: Stage, run: Run) -> None:
+    run(
+        architect="echo thinking >&2; cat architect.md",
+        engineer="echo broken >&2; exit 1",
+        further=("--log", "log"),
+    )
+
+    log = Path("log").read_text()
+    assert log.splitlines() == ["architect/tool: thinking", *["engineer/error: broken"] * 3]
+    assert log_findings(log, "log") == []
+
+
+def test_a_command_knows_chat_role_number_and_branch(stage: Stage, run: Run) -> None:
+    run(architect="env | grep ^FIXLOOP_ | sort > told; cat architect.md", further=("--messages", "1"))
+
+    assert Path("told").read_text().splitlines() == [
+        "FIXLOOP_BRANCH=feat/dx-gh-sync-0005",
+        f"FIXLOOP_CHAT={Path('chats').resolve() / NAME}",
+        "FIXLOOP_ROLE=architect",
+        "FIXLOOP_SEQ=001",
+    ]
+
+
+@pytest.mark.parametrize("command", ["/no/such/program", "'unended"])
+def test_a_command_that_is_none_is_said_in_one_sentence(stage: Stage, capsys: Any, command: str) -> None:
+    found = said(capsys, "chat", "run", NAME, "--chats", "chats", "--architect", command)
+
+    assert found.code == 2
+    assert "Traceback" not in found.err
+    assert sys.executable not in found.err
