@@ -10,7 +10,7 @@ from pathlib import Path
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.protocol.state import State
 from fixloop.repository.mirror import Mirror
-from fixloop.repository.snapshot import Snapshot, bring
+from fixloop.repository.snapshot import Snapshot, bring, mirror_of
 from fixloop.store.contract import Store
 from fixloop.store.entries import ARTIFACT_LIMIT_BYTES
 
@@ -59,9 +59,10 @@ def bring_work(store: Store, state: State, cache: Path) -> Mirror:
     Raises:
         InfrastructureError: the repository cannot be seen from here, or a bundle is missing from the store.
     """
-    mirror = bring(snapshot_in(state), issue=state.issue, cache=cache)
+    mirror = mirror_of(snapshot_in(state), cache)
     if mirror.has(state.tip):
         return mirror
+    bring(snapshot_in(state), issue=state.issue, cache=cache)
     for digest in _bundles(store, state.workflow):
         found = store.get_artifact(state.workflow, digest)
         if found is None:

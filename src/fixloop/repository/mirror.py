@@ -87,6 +87,8 @@ class Mirror:
 
     def has(self, commit: str) -> bool:
         """True when the commit was kept, and so everything it needs is here."""
+        if not (self.path / "HEAD").is_file():
+            return False
         return bool(self.git.found("rev-parse", "-q", "--verify", _kept(commit)))
 
     def keep(self, commit: str, name: str = "") -> None:

@@ -134,7 +134,7 @@ def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
         Unseen: the repository is not there for this machine, or does not have the commit (any more).
     """
     mirror = mirror_of(snapshot, cache)
-    if (mirror.path / "HEAD").is_file() and mirror.has(snapshot.commit):
+    if mirror.has(snapshot.commit):
         return mirror
     why = ""
     try:
