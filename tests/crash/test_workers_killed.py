@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.protocol.events import Cancelled, WorkflowStarted
+from fixloop.protocol.events import Cancelled, Continued, Paused, WorkflowStarted
 from fixloop.protocol.messages import Escalation, Reason
-from fixloop.protocol.state import Limits
+from fixloop.protocol.state import Limits, WorkflowOutcome
 from fixloop.testing.undisturbed import undisturbed
-from tests.e2e.deployment import Deployment, deployed, fresh_database
+from tests.e2e.deployment import Deployment, Execution, deployed, fresh_database
 from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow
@@ -112,6 +112,34 @@ def test_the_supervisor_is_killed_and_takes_all_with_it_until_a_new_one_goes_on(
     own.until(lambda: own.processes() == [])
     own.start()
     unharmed(own, *started)
+
+
+@pytest.mark.proves("A14", "K21", "S30")
+def test_what_was_said_while_all_workers_were_down_is_done_when_they_are_back(own: Deployment) -> None:
+    own.start()
+    cancelled, paused, continued = (own.begin(f"a~{seconds} -") for seconds in (30, 30, 1))
+    for one in (cancelled, paused):
+        own.owner_pid(one.workflow)
+    own.kill("supervise")
+    own.until(lambda: own.processes() == [])
+
+    own.tell(cancelled.workflow, Cancelled(by="ann"))
+    own.tell(paused.workflow, Paused(by="ann"))
+    own.tell(continued.workflow, Paused(by="ann"))
+    own.tell(continued.workflow, Continued(by="ann"))
+    before = own.executions()
+    own.start()
+
+    unharmed(own, continued)
+    again = {run.ticket.partition(".")[0] for run in own.executions()[len(before) :]}
+    assert again == {continued.workflow}
+    assert own.state(cancelled.workflow).outcome is WorkflowOutcome.CANCELLED
+    assert own.state(paused.workflow).held is not None
+    own.tell(paused.workflow, Continued(by="ann"))
+    own.until(
+        lambda: bool({run.ticket for run in own.executions()[len(before) :]} & tickets_of(before, paused))
+    )
+    own.tell(paused.workflow, Cancelled(by="ann"))
 
 
 @pytest.mark.proves("S30", "R7")
@@ -262,6 +290,11 @@ def test_deaths_that_come_to_an_end_leave_no_trace(deployment: Deployment) -> No
 
     assert len(deployment.executions(f"{started.workflow}.")) == 5
     assert deployment.story(started.workflow) == undisturbed(with_script(started, "a -"))
+
+
+def tickets_of(runs: list[Execution], started: WorkflowStarted) -> set[str]:
+    """What was begun of a workflow."""
+    return {run.ticket for run in runs if run.ticket.startswith(f"{started.workflow}.")}
 
 
 def batch(deployment: Deployment) -> list[WorkflowStarted]:
