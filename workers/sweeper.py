@@ -49,9 +49,11 @@ class Sweeper:
         # Once all of them: what waits there is known from the second sweep on.
         self._lanes = {Lane(queue, step) for queue in self._queues for step in PRIORITY_STEPS}
         self._handed_out: list[float] = []
+        self._data = ""
 
     def sweep(self) -> int:
         """One round over all shards; returns how many messages were sent."""
+        self.notice_loss()
         control = [Lane(self._control, step) for step in PRIORITY_STEPS]
         sizes = lengths({*self._lanes, *control})
         self._lanes.clear()
@@ -69,6 +71,15 @@ class Sweeper:
                 )
             )
         return self._pass_on(swept)
+
+    def notice_loss(self) -> None:
+        """Nobody else would say it: for an empty Redis there is simply nothing to do."""
+        before, self._data = self._data, self._store.data_id()
+        if before not in ("", self._data):
+            log.error(
+                "Redis lost its data, or another one took its place: the workflows that were under way are gone; "
+                "restore its backup, or hand them in again"
+            )
 
     def _most_deadlines(self, waiting: int) -> int:
         """For each shard, so that none starves: fewer while control has not done those of before."""

@@ -78,6 +78,10 @@ def test_a_project_or_issue_that_is_none_is_refused(store: Store) -> None:
             store.live(project, issue)
 
 
+def test_the_data_have_a_name_that_stays(store: Store) -> None:
+    assert store.data_id() == store.data_id() != ""
+
+
 def test_the_store_answers(store: Store) -> None:
     store.ping()
 

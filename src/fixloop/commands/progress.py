@@ -127,7 +127,9 @@ def _looks(store: Store, workflow: str, tick: Callable[[], object] | None) -> It
     while True:
         found = _patiently(lambda: store.read(workflow))
         if found is None:
-            raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+            raise UsageError(
+                f"workflow {workflow} is gone: it was archived or purged, or Redis lost its data; see `fixloop status`"
+            )
         changed = seen is None or seen.found.version != found.version
         away = seen is not None and is_away(seen.found.moment, found.moment)
         seen = _Seen(found, load_state(found.snapshot) if changed or seen is None else seen.state, away)

@@ -20,7 +20,9 @@ from fixloop.configuration.project import project_at
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
 from fixloop.protocol.durations import stamp
 from fixloop.redis_place import Place
+from fixloop.redis_url import shown_url
 from fixloop.repository.identity import Project, top_of
+from fixloop.repository.traces import issues_handed_in
 from fixloop.settings import RedisUrls, Settings, load_settings, redis_urls
 from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
@@ -156,6 +158,17 @@ class Session:
             "set FIXLOOP_ARCHIVE_DIR to where the workers keep it"
         )
 
+    def nothing_here(self) -> str:
+        """The sentence for a Redis that knows no workflow: there was none yet, or it lost them."""
+        return self._lost(None) or "no workflow here yet; `fixloop run` starts one"
+
+    def _lost(self, issue: int | None) -> str:
+        handed_in = [
+            number for number in issues_handed_in(top_of(self.directory)[0]) if issue in (None, number)
+        ]
+        unknown = [number for number in handed_in if self.store.retired(self.project.hash8, number) is None]
+        return _lost_by(f"Redis at {shown_url(self.urls.state)}", unknown)
+
     def _existing(self, workflow: str) -> str:
         if self.store.read(workflow) is None:
             hash8, issue, _ = workflow.split("-")
@@ -180,13 +193,14 @@ class Session:
             if name.startswith(f"{hash8}-")
         ]
         if not ended:
-            raise NothingYet("no workflow here yet; `fixloop run` starts one")
+            raise NothingYet(self.nothing_here())
         return max(ended)[1]
 
     def _elsewhere(self, number: int) -> str:
         found = self.store.search(number)
         if not found:
-            raise UsageError(f"no workflow of issue {number}; `fixloop status` lists what there is")
+            lost = self._lost(number)
+            raise UsageError(lost or f"no workflow of issue {number}; `fixloop status` lists what there is")
         if len(found) > 1:
             names = ", ".join(self._named(workflow) for workflow in found[:_SHOWN_ISSUES])
             raise UsageError(f"issue {number} is in {len(found)} projects: {names}; name one with --project")
@@ -216,10 +230,25 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
     top, _ = top_of(place)
     home = settings.embedded or top
     if not create and settings.is_embedded and not Place(home).data.is_dir():
-        raise NothingYet(f"no workflow here yet: nothing was started in {home}; `fixloop run` starts one")
+        lost = _lost_by(f"the embedded Redis in {home}", issues_handed_in(top))
+        raise NothingYet(
+            lost or f"no workflow here yet: nothing was started in {home}; `fixloop run` starts one"
+        )
     with redis_urls(settings, top) as urls, closing(RedisStore(urls.state)) as redis:
         redis.ping()
         yield Session(settings, urls, _with_archive(redis, settings), place, project_at(place))
+
+
+def _lost_by(where: str, issues: list[int]) -> str:
+    """One sentence where the repository tells of workflows that its Redis does not know; else nothing."""
+    if not issues:
+        return ""
+    first, names = issues[0], _listed([str(number) for number in issues])
+    return (
+        f"{where} knows no workflow of issue {names}, although refs/fixloop/{first}/base shows that it was handed in: "
+        f"the data was lost, or this is another Redis; restore its backup, or begin again with "
+        f"`fixloop run --issue {first}`"
+    )
 
 
 def _with_archive(redis: RedisStore, settings: Settings) -> Store:

@@ -63,7 +63,7 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
             prefix = prefix_of(project)
             rows = listed(each for each in session.store.workflows() if each[0].startswith(prefix))
             if not rows:
-                say("no workflow here yet; `fixloop run` starts one")
+                say(session.nothing_here())
     except NothingYet as nothing:
         say(str(nothing))
         rows = []

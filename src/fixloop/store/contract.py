@@ -198,6 +198,10 @@ class Store(Protocol):
         """The time in the shard of a workflow, or in a shard."""
         ...
 
+    def data_id(self) -> str:
+        """A name that the store's data was given once: another one says that they were lost or replaced."""
+        ...
+
     def ping(self) -> None:
         """Return when the store answers."""
         ...

@@ -344,6 +344,10 @@ class MemoryStore:
         shard = self._shards[where] if isinstance(where, int) else self._shard(where)
         return shard.moment(self._now())
 
+    def data_id(self) -> str:
+        """See `Store`."""
+        return str(id(self))
+
     def ping(self) -> None:
         """See `Store`."""
 

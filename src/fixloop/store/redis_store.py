@@ -302,6 +302,19 @@ class RedisStore:
         wall, clock, _away = self._connection.run("now", keys.shard_keys(shard), ())
         return replies.moment(wall, clock)
 
+    def data_id(self) -> str:
+        """See `Store`."""
+        name = keys.shard_keys(0).shard
+
+        def ask(client: "redis.Redis") -> bytes:
+            with client.pipeline(transaction=False) as pipe:
+                pipe.hsetnx(name, "data", uuid.uuid4().hex)
+                pipe.hget(name, "data")
+                found: bytes = pipe.execute()[1]
+                return found
+
+        return self._connection.call(ask).decode()
+
     def ping(self) -> None:
         """See `Store`."""
         self._connection.call(lambda client: client.ping())

@@ -1,0 +1,94 @@
+"""A Redis that lost its data, or is another one: commands and workers say so in one sentence."""
+
+from pathlib import Path
+
+import pytest
+import redis
+
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.repository.traces import issues_handed_in
+from fixloop.store.redis_store import RedisStore
+from tests.unit.command_stage import Agents, on_redis, said
+from tests.unit.repositories import git, make_repository
+from workers.sweeper import Sweeper
+
+agents = pytest.fixture(on_redis)
+Capsys = pytest.CaptureFixture[str]
+
+
+def handed_in(folder: Path, *issues: int) -> Path:
+    """A repository from which these issues were handed in."""
+    made = make_repository(folder, {"a.py": "1\n"})
+    for issue in issues:
+        git(made, "update-ref", f"refs/fixloop/{issue}/base", "HEAD")
+    return made
+
+
+def test_a_repository_tells_which_issues_were_handed_in(tmp_path: Path) -> None:
+    repository = handed_in(tmp_path / "shop", 47, 5)
+    git(repository, "update-ref", "refs/fixloop/kept/base", "HEAD")
+
+    assert issues_handed_in(repository) == [5, 47]
+    assert issues_handed_in(tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("status", "47"), ("resume", "47"), ("log", "47"), ("resume",)])
+def test_an_issue_that_was_handed_in_and_is_unknown_is_no_mere_unknown_issue(
+    agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(handed_in(tmp_path / "shop", 47))
+
+    told = said(capsys, *words)
+
+    assert (told.code, told.out, told.err.count("\n")) == (ExitCode.USAGE, "", 1)
+    assert (
+        "knows no workflow of issue 47, although refs/fixloop/47/base shows that it was handed in" in told.err
+    )
+    assert told.err.endswith(
+        "the data was lost, or this is another Redis; restore its backup, or begin again with "
+        "`fixloop run --issue 47`\n"
+    )
+
+
+@pytest.mark.slow
+def test_a_list_of_nothing_says_what_is_missing(
+    agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(handed_in(tmp_path / "shop", 47, 48))
+
+    told = said(capsys, "status")
+
+    assert (told.code, told.out) == (ExitCode.DONE, "")
+    assert "knows no workflow of issue 47, 48, although" in told.err
+
+
+def test_an_embedded_redis_whose_folder_was_removed_is_missed(
+    capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(handed_in(tmp_path / "shop", 47))
+
+    told = said(capsys, "resume", "47")
+
+    assert told.code == ExitCode.USAGE
+    assert f"the embedded Redis in {tmp_path / 'shop'} knows no workflow of issue 47" in told.err
+
+
+@pytest.mark.slow
+def test_a_sweeper_says_that_redis_lost_its_data_and_says_it_once(
+    redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, client = RedisStore(redis_url), redis.Redis.from_url(redis_url)
+    client.flushdb()
+    sweeper = Sweeper(store, ["fixloop.fix"], "fixloop.control")
+    sweeper.notice_loss()
+    sweeper.notice_loss()
+    assert caplog.text == ""
+
+    client.flushdb()
+    for _ in range(3):
+        sweeper.notice_loss()
+
+    assert caplog.text.count("Redis lost its data, or another one took its place") == 1
+    store.close()
+    client.close()
