@@ -255,7 +255,7 @@ def check_out(path: Path, mirror: Mirror, commit: str) -> None:
         if (mirror.path / name).exists():
             shutil.copyfile(mirror.path / name, own / name)
     (own / "HEAD").write_text(f"{commit}\n")
-    Git(path).run("read-tree", "--reset", "-u", "HEAD")
+    Git(path, ours=True).run("read-tree", "--reset", "-u", "HEAD")
 
 
 def _tags(mirror: Mirror) -> bytes:

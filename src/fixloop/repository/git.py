@@ -1,6 +1,7 @@
 """Running git: one command, a clean environment, a time limit, and errors of one sentence.
 
-Owns how git is called. Refuses the caller's GIT_* variables, hooks, signing, prompts and background maintenance.
+Owns how git is called. Refuses the caller's GIT_* variables, hooks, signing, prompts and background
+maintenance, and the programs that a repository's own configuration names.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.errors import FixloopError, InfrastructureError, UsageError
+from fixloop.repository.taming import overrides, read_settings
 
 __all__ = [
     "Git",
@@ -28,8 +30,8 @@ __all__ = [
 
 TIMEOUT_SECONDS: Final = 600.0
 
-# `safe.directory` heals a checkout that another user owns (containers); with hooks and fsmonitor off,
-# none of the commands used here starts a program that such a repository names.
+# `safe.directory` heals a checkout that another user owns (containers); with hooks and fsmonitor off, and what
+# `taming` takes back, none of the commands used here starts a program that such a repository names.
 SETTINGS: Final = (
     "safe.directory=*",
     "core.hooksPath=/dev/null",
@@ -46,6 +48,7 @@ SETTINGS: Final = (
     "gc.auto=0",
     "maintenance.auto=false",
     "submodule.recurse=false",
+    "log.showSignature=false",
     "protocol.ext.allow=never",
     "advice.detachedHead=false",
     "core.safecrlf=false",
@@ -86,6 +89,8 @@ class Git:
     work_tree: Path | None = None
     index: Path | None = None
     settings: tuple[str, ...] = ()
+    ours: bool = False
+    """Its configuration was written by fixloop; what any other one would have git start is not started."""
     inherited: tuple[int, ...] = ()
     """File descriptors that git and its children keep open: a lock that must outlive this process."""
 
@@ -117,7 +122,9 @@ class Git:
             InfrastructureError: git is missing, too slow, or failed otherwise (`GitFailure`).
         """
         require_git()
-        environment = self._environment() | ({} if not dated else _dates(dated))
+        environment = (
+            self._environment() | self._tamed(timeout_seconds) | ({} if not dated else _dates(dated))
+        )
         done = _run(self._argv(args), self, environment, stdin, timeout_seconds)
         if done.returncode not in accept:
             raise explained(str(args[0]), done, self.directory)
@@ -139,6 +146,15 @@ class Git:
     def _argv(self, args: tuple[str | Path, ...]) -> list[str]:
         settings = (part for setting in SETTINGS + self.settings for part in ("-c", setting))
         return ["git", *settings, *(os.fspath(arg) for arg in args)]
+
+    def _tamed(self, timeout_seconds: float) -> dict[str, str]:
+        """Read anew for each command: an agent may have written to it meanwhile."""
+        if self.ours:
+            return {}
+        argv = self._argv(("config", "--list", "--show-scope", "-z"))
+        done = _run(argv, self, self._environment(), b"", timeout_seconds)
+        # A configuration that cannot be read stops the command itself, which says so.
+        return overrides(read_settings(done.stdout) if done.returncode == 0 else (), str(self.directory))
 
     def _environment(self) -> dict[str, str]:
         places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}

@@ -63,11 +63,11 @@ class Mirror:
     @property
     def git(self) -> Git:
         """Git in the mirror itself."""
-        return Git(self.path, git_dir=self.path)
+        return Git(self.path, git_dir=self.path, ours=True)
 
     def over(self, folder: Path) -> Git:
         """Git at the top of `folder`, with the mirror as its repository: nothing in the folder configures it."""
-        return Git(folder, git_dir=self.path, work_tree=folder)
+        return Git(folder, git_dir=self.path, work_tree=folder, ours=True)
 
     def ensure(self, *, sha256: bool = False) -> None:
         """

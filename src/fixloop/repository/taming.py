@@ -1,0 +1,102 @@
+"""What a repository's own configuration would have git start, taken out of its hands.
+
+git obeys `.git/config` of whatever directory it stands in, also of one that came out of an archive. What the user or
+the machine has configured stays in force, as `git lfs install` does; what only the repository says does not.
+Settings for one call of git can take back neither a rewriting of paths, nor a remote named like one, nor what a
+partial clone fetches with: those are refused.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from fixloop.errors import UsageError
+
+__all__ = ["PROTOCOLS", "Setting", "overrides", "read_settings"]
+
+PROTOCOLS: Final = "file:http:https:ssh"
+"""All that git may talk to for a repository that is not ours: a partial clone fetches what it lacks."""
+
+_NEUTRAL: Final = (
+    (re.compile(r"filter\..*\.(?:clean|smudge|process)"), ""),
+    (re.compile(r"filter\..*\.required"), "false"),
+    (re.compile(r"core\.sshcommand"), "ssh"),
+    (re.compile(r"core\.askpass"), ""),
+    (re.compile(r"core\.alternaterefscommand"), "true"),
+)
+_HELPER: Final = re.compile(r"credential\.(?:.*\.)?helper")
+_REWRITES: Final = re.compile(r"url\..*\.(?:push)?insteadof")
+_REMOTE: Final = re.compile(r"remote\.(.*)\.[^.]*")
+_PROGRAM: Final = re.compile(r"remote\..*\.uploadpack")
+_PARTIAL: Final = re.compile(r"extensions\.partialclone|remote\..*\.promisor")
+_ITS_OWN: Final = ("local", "worktree")
+
+
+class Setting(NamedTuple):
+    """One line of the configuration that is in force."""
+
+    scope: str
+    key: str
+    """With section and variable in lower case, as git lists it."""
+    value: str
+
+
+def read_settings(listed: bytes) -> list[Setting]:
+    """What `git config --list --show-scope -z` prints."""
+    fields = listed.decode("utf-8", "surrogateescape").split("\0")
+    pairs = zip(fields[::2], fields[1::2], strict=False)
+    return [Setting(scope, *_split(setting)) for scope, setting in pairs]
+
+
+def overrides(settings: Sequence[Setting], repository: str) -> dict[str, str]:
+    """
+    The environment that keeps git from starting what the repository itself names.
+
+    Args:
+        repository: its name, for the error.
+
+    Raises:
+        UsageError: it has a line that cannot be taken back.
+    """
+    own = list(dict.fromkeys(each.key for each in settings if each.scope in _ITS_OWN))
+    is_partial = any(_PARTIAL.fullmatch(key) for key in own)
+    for each in settings:
+        if each.scope in _ITS_OWN:
+            _refuse_detour(each, repository, is_partial=is_partial)
+    found = [pair for key in own for pair in _instead(key, settings)]
+    numbered = {
+        f"GIT_CONFIG_{what}_{place}": word
+        for place, pair in enumerate(found)
+        for what, word in zip(("KEY", "VALUE"), pair, strict=True)
+    }
+    return {"GIT_ALLOW_PROTOCOL": PROTOCOLS, "GIT_CONFIG_COUNT": str(len(found)), **numbered}
+
+
+def _instead(key: str, settings: Sequence[Setting]) -> Iterator[tuple[str, str]]:
+    """What the user or the machine says, or what does nothing."""
+    outer = [each.value for each in settings if each.key == key and each.scope not in _ITS_OWN]
+    if _HELPER.fullmatch(key):
+        # An empty one makes git forget those before it.
+        yield from ((key, value) for value in ("", *outer))
+    for pattern, neutral in _NEUTRAL:
+        if pattern.fullmatch(key):
+            yield key, outer[-1] if outer else neutral
+
+
+def _refuse_detour(setting: Setting, repository: str, *, is_partial: bool) -> None:
+    remote = _REMOTE.fullmatch(setting.key)
+    rewrites = _REWRITES.fullmatch(setting.key) and setting.value[:1] in ("", "/", ".", "~")
+    is_path = remote is not None and remote[1][:1] in ("/", ".")
+    # What a partial clone lacks is fetched at any time; of several such programs git takes the first.
+    starts = is_partial and _PROGRAM.fullmatch(setting.key)
+    if rewrites or is_path or starts:
+        what = "names a program to fetch with" if starts else "leads paths elsewhere"
+        raise UsageError(
+            f"the configuration of {repository} {what} ({setting.key} = {setting.value[:100]!r}); "
+            "remove that line from its .git/config, or give the repository by URL"
+        )
+
+
+def _split(setting: str) -> tuple[str, str]:
+    key, _, value = setting.partition("\n")
+    return key, value
