@@ -5,6 +5,7 @@ meets a newer version decides again on that version; a repetition gets its first
 """
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +23,7 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import DECIDE_VERSION, decide
 from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
+from fixloop.store.packing import NOTHING, Context
 from fixloop.store.records import Claim, Commit, Committed
 
 __all__ = ["Applied", "Engine", "Holding", "hold", "plain_fields"]
@@ -48,6 +50,7 @@ class Holding(NamedTuple):
     state: State
     moment: Moment
     deaths: int = 0
+    context: Context = NOTHING
 
 
 class _Basis(NamedTuple):
@@ -55,12 +58,13 @@ class _Basis(NamedTuple):
 
     version: int
     head: str
+    context: Context
     moment: Moment
     state: State | None = None
 
-    def moved(self, committed: Committed) -> "_Basis":
+    def moved(self, to: Committed) -> "_Basis":
         """What another commit, which was faster, made of it."""
-        return _Basis(committed.version, committed.head, self.moment, load_state(committed.snapshot or b""))
+        return _Basis(to.version, to.head, to.context, self.moment, load_state(to.snapshot or b""))
 
 
 class Applied(NamedTuple):
@@ -107,7 +111,7 @@ class Engine:
         """
         moment = self.store.now(event.workflow)
         outcome = decide(None, event, moment)
-        committed = self.store.create(_commit(event, outcome, _Basis(0, "", moment), live=True))
+        committed = self.store.create(_commit(event, outcome, _Basis(0, "", NOTHING, moment), live=True))
         return self._applied(outcome, committed)
 
     def state(self, workflow: str) -> State:
@@ -160,7 +164,7 @@ class Engine:
         found = self.store.read(workflow)
         if found is None:
             raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
-        basis = _Basis(found.version, found.head, found.moment, load_state(found.snapshot))
+        basis = _Basis(found.version, found.head, found.context, found.moment, load_state(found.snapshot))
         for _ in range(ROUNDS):
             outcome = decide(basis.state, event, basis.moment)
             committed = self.store.commit(_commit(event, outcome, basis, operation=operation))
@@ -210,7 +214,7 @@ class Engine:
 
     def _finish(self, held: Holding, event: Event, moment: Moment) -> tuple[Applied, str]:
         """What became of it, and why it is stale."""
-        basis = _Basis(held.version, held.head, moment, held.state)
+        basis = _Basis(held.version, held.head, held.context, moment, held.state)
         for _ in range(ROUNDS):
             try:
                 outcome = decide(basis.state, event, moment)
@@ -252,6 +256,7 @@ def hold(ticket: Ticket, claim: Claim, owner: str) -> Holding:
         fence=claim.fence,
         version=claim.version,
         head=claim.head,
+        context=claim.context,
         deaths=claim.deaths,
         state=load_state(claim.snapshot),
         moment=claim.moment,
@@ -263,9 +268,9 @@ def plain_fields(state: State) -> dict[str, str]:
     active = state.active
     return {
         "project": state.project,
-        "issue": str(state.issue),
         "name": state.name,
-        "profile": state.profile,
+        # The id tells the issue, and all are of this profile that do not say otherwise.
+        "profile": state.profile if state.profile != "validation" else "",
         "protocol": state.protocol_version,
         "status": state.status.value,
         "paused": "1" if state.paused else "",
@@ -279,8 +284,13 @@ def plain_fields(state: State) -> dict[str, str]:
         "iteration": f"{active.iteration}/{active.max_iterations}",
         "tree": state.tree,
         "queue": state.queue,
-        "updated_at": state.last_at.isoformat(),
+        "updated_at": _iso(state.last_at),
     }
+
+
+def _iso(at: datetime) -> str:
+    """As the models write it, so that it is the same text wherever it stands."""
+    return at.isoformat().replace("+00:00", "Z")
 
 
 def _changed_fields(before: State | None, after: State) -> dict[str, str]:
@@ -307,6 +317,7 @@ def _commit(
         workflow=state.workflow,
         expected_version=basis.version,
         head=basis.head,
+        context=basis.context,
         snapshot=state.model_dump_json(exclude_defaults=True).encode(),
         fields=_changed_fields(basis.state, state),
         entry=_entry(event, outcome, basis.moment, held),
@@ -327,7 +338,7 @@ def _commit(
 
 def _entry(event: Event, outcome: Outcome, moment: Moment, held: Holding | None) -> dict[str, Any]:
     entry: dict[str, Any] = {
-        "at": outcome.state.last_at.isoformat(),
+        "at": _iso(outcome.state.last_at),
         "clock": moment.clock,
         "decide": DECIDE_VERSION,
         "event": event.model_dump(mode="json", exclude_defaults=True) | {"kind": event.kind},

@@ -120,6 +120,8 @@ def _arguments(assignment: Assignment) -> list[str]:
         "appendfsync": "always",
         "save": "",
         "maxmemory-policy": "noeviction",
+        "hash-max-ziplist-entries": "64",
+        "hash-max-ziplist-value": "2048",
         "daemonize": "no",
         "logfile": str(assignment.path("server.log")),
     }

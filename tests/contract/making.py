@@ -1,13 +1,29 @@
 """Workflows, tickets and commits for the contract tests, with what they do not care about filled in."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
+from fixloop.store.entries import Texts, frame_of
 from fixloop.store.keys import shard_of
+from fixloop.store.packing import context_of, pack
 from fixloop.store.records import Claim, Commit, Committed, Lane, Swept
 
-__all__ = ["FLOW", "LANES", "ME", "QUEUE", "change", "claimed", "created", "sweep", "sweep_all", "ticket"]
+__all__ = [
+    "FLOW",
+    "LANES",
+    "ME",
+    "QUEUE",
+    "change",
+    "claimed",
+    "created",
+    "reworded",
+    "sweep",
+    "sweep_all",
+    "text_of",
+    "ticket",
+]
 
 FLOW = "0a1b2c3d-42-1"
 ME = "host boot 4026531836 17 99"
@@ -32,6 +48,24 @@ def change(version: int, **more: Any) -> Commit:
         "entry": {"at": "2026-03-01T09:00:00Z", "event": "Something happened"},
     }
     return Commit(**{**values, **more})
+
+
+def text_of(entries: Sequence[bytes], place: int) -> bytes:
+    """What a stored entry says."""
+    frame = frame_of(entries[place])
+    assert frame is not None
+    text = Texts(entries).of(frame)
+    assert text is not None
+    return text
+
+
+def reworded(entries: Sequence[bytes], place: int, old: bytes, new: bytes) -> bytes:
+    """A lie in the same form: the entry as it would have been stored, had it said something else."""
+    frame = frame_of(entries[place])
+    assert frame is not None
+    known = Texts(entries)
+    context = context_of(frame.packed, known)
+    return frame._replace(packed=pack(text_of(entries, place).replace(old, new), context)).stored()
 
 
 def created(store: Store, *tickets: Ticket, **more: Any) -> Committed:

@@ -390,7 +390,7 @@ def test_cancelling_a_paused_workflow_leaves_nothing(engine: Engine) -> None:
 
     found = engine.store.read(FLOW)
     assert found is not None
-    assert (found.tickets, dict(found.deadlines), found.fields["held"]) == ((), {}, "")
+    assert (found.tickets, dict(found.deadlines), found.fields.get("held")) == ((), {}, None)
     assert engine.state(FLOW).outcome is WorkflowOutcome.CANCELLED
 
 

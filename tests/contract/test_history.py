@@ -1,13 +1,16 @@
 """A history is a chain in which no byte changes unseen."""
 
+import json
 import zlib
+from hashlib import sha256
+from itertools import pairwise
 
 import pytest
 
 from fixloop.errors import ProtocolError
 from fixloop.store.contract import Store
-from fixloop.store.entries import ARTIFACT_LIMIT_BYTES, ENTRY_LIMIT_BYTES
-from tests.contract.making import FLOW, change, created
+from fixloop.store.entries import ARTIFACT_LIMIT_BYTES, ENTRY_LIMIT_BYTES, digest_of
+from tests.contract.making import FLOW, change, created, reworded, text_of
 from tests.contract.world import World
 
 
@@ -27,7 +30,10 @@ def test_entries_come_back_in_order_and_chained(written: Store) -> None:
     assert found is not None
     assert [entry.seq for entry in entries] == [1, 2, 3, 4, 5]
     assert [entry.body for entry in entries] == [{"at": f"t{number}", "n": number} for number in range(1, 6)]
-    assert [entry.prev for entry in entries] == ["", *(entry.digest for entry in entries[:-1])]
+    assert entries[0].prev == ""
+    assert all(
+        len(one.prev) >= 32 and before.digest.startswith(one.prev) for before, one in pairwise(entries)
+    )
     assert found.head == entries[-1].digest
     assert written.verify(FLOW) == []
     assert [entry.seq for entry in written.history(FLOW, start=3)] == [4, 5]
@@ -37,8 +43,7 @@ def test_entries_come_back_in_order_and_chained(written: Store) -> None:
 @pytest.mark.parametrize("place", range(5))
 def test_a_changed_entry_is_named_the_last_too(written: Store, world: World, place: int) -> None:
     entries = world.entries(FLOW)
-    text = zlib.decompress(entries[place])
-    entries[place] = zlib.compress(text.replace(b'"n":', b'"N":'))
+    entries[place] = reworded(entries, place, b'"n":', b'"N":')
     world.put_entries(FLOW, entries)
 
     assert written.verify(FLOW) == [
@@ -124,9 +129,70 @@ def test_a_large_entry_is_kept_beside_the_list_and_read_as_any_other(store: Stor
     assert store.history(FLOW)[0].body == entry
     assert store.verify(FLOW) == []
 
-    whole = zlib.decompress(world.entries(FLOW)[0]).split(b'"whole":"')[1][:64].decode()
+    whole = text_of(world.entries(FLOW), 0).split(b'"whole":"')[1][:64].decode()
     world.put_artifact(FLOW, whole, None)
     assert store.verify(FLOW) == [f"artifact {whole}, named by entry 1, is missing or cannot be read"]
+
+
+def noise(number: int) -> str:
+    """Text of a kilobyte that is nowhere else."""
+    return "".join(sha256(b"%d %d" % (number, part)).hexdigest() for part in range(16))
+
+
+def test_what_is_said_again_takes_hardly_any_room(store: Store, world: World) -> None:
+    created(store)
+    store.commit(change(1, snapshot=noise(1).encode(), entry={"at": "t2", "text": noise(1)}))
+    store.commit(change(2, snapshot=noise(1).encode(), entry={"at": "t3", "text": noise(1)}))
+    store.commit(change(3, snapshot=noise(1).encode(), entry={"at": "t4", "text": noise(2)}))
+    store.commit(change(4, snapshot=noise(2).encode(), entry={"at": "t5", "text": noise(1) + noise(2)}))
+
+    sizes = [len(entry) for entry in world.entries(FLOW)]
+    assert [size > 500 for size in sizes] == [False, True, False, True, True]
+    assert [entry.body["text"] for entry in store.history(FLOW, 3)] == [noise(2), noise(1) + noise(2)]
+    assert store.verify(FLOW) == []
+
+
+def test_what_leans_on_a_damaged_entry_is_not_blamed(store: Store, world: World) -> None:
+    created(store)
+    store.commit(change(1, entry={"at": "t2", "text": noise(1)}))
+    store.commit(change(2, snapshot=noise(1).encode(), entry={"at": "t3", "text": noise(1)}))
+    entries = world.entries(FLOW)
+    entries[1] = entries[1][:-1] + b"\x00"
+    world.put_entries(FLOW, entries)
+
+    assert store.verify(FLOW) == ["entry 2 was changed: its bytes are not those that were committed"]
+    with pytest.raises(ProtocolError, match="the snapshot of 0a1b2c3d-42-1 is damaged"):
+        store.read(FLOW)
+
+
+def test_what_a_newer_version_packed_is_refused_and_not_called_damaged(store: Store, world: World) -> None:
+    created(store)
+    world.put_snapshot(FLOW, b"\x09\n1234and then its own")
+
+    with pytest.raises(
+        ProtocolError, match="a newer fixloop packed this, with dictionary 9; upgrade this one"
+    ):
+        store.read(FLOW)
+
+
+def test_a_workflow_of_an_older_version_is_read_and_goes_on(store: Store, world: World) -> None:
+    created(store)
+    whole = {"at": "t1", "event": "x", "seq": 1, "prev": "", "state": digest_of(b'{"after":1}')}
+    entry = zlib.compress(json.dumps(whole).encode(), 1)
+    world.put_entries(FLOW, [entry])
+    world.put_snapshot(FLOW, zlib.compress(b'{"after":1}', 1))
+    world.put_head(FLOW, digest_of(entry))
+
+    found = store.read(FLOW)
+
+    assert found is not None
+    assert (found.snapshot, found.head) == (b'{"after":1}', digest_of(entry))
+    assert store.history(FLOW)[0].body == {"at": "t1", "event": "x"}
+    assert store.commit(change(1, head=found.head, context=found.context)).status == "ok"
+    assert store.commit(change(2, entry={"at": "t3", "text": noise(1)})).status == "ok"
+    assert store.commit(change(3, entry={"at": "t4", "text": noise(1)})).status == "ok"
+    assert store.verify(FLOW) == []
+    assert [entry.seq for entry in store.history(FLOW)] == [1, 2, 3, 4]
 
 
 def test_any_text_survives(store: Store) -> None:

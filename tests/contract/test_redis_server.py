@@ -158,7 +158,8 @@ def test_every_script_takes_one_round_trip(server: RedisServer, store: RedisStor
         store.renew(own.id, ME, claim.fence)
         store.release(own.id, ME, claim.fence)
         claim = store.claim(own.id, ME, "token")
-        store.commit(change(1, workflow=flow, head=head, ticket=own.id, owner=ME, fence=claim.fence))
+        holder = {"ticket": own.id, "owner": ME, "fence": claim.fence}
+        store.commit(change(1, workflow=flow, head=head, context=claim.context, **holder))
         store.read(flow)
         store.sweep(0, owner=ME)
         store.now(flow)

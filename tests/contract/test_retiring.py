@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from fixloop.store.chain import RawHistory, problems
 from fixloop.store.contract import Store
-from fixloop.store.entries import RawHistory, problems
 from fixloop.store.records import Stored
 from tests.contract.making import FLOW, ME, change, claimed, created, ticket
 from tests.contract.world import World

@@ -26,6 +26,9 @@ class World(Protocol):
     def entries(self, workflow: str) -> list[bytes]: ...
     def put_entries(self, workflow: str, entries: list[bytes]) -> None: ...
     def put_snapshot(self, workflow: str, stored: bytes) -> None: ...
+    def put_head(self, workflow: str, digest: str) -> None:
+        """As an older version wrote it."""
+
     def put_artifact(self, workflow: str, digest: str, stored: bytes | None) -> None: ...
 
 
@@ -47,6 +50,9 @@ class MemoryWorld:
 
     def put_snapshot(self, workflow: str, stored: bytes) -> None:
         self.store._workflows[workflow].snapshot = stored
+
+    def put_head(self, workflow: str, digest: str) -> None:
+        self.store._workflows[workflow].head = digest
 
     def put_artifact(self, workflow: str, digest: str, stored: bytes | None) -> None:
         kept = self.store._own_artifacts[workflow]
@@ -87,6 +93,9 @@ class RedisWorld:
 
     def put_snapshot(self, workflow: str, stored: bytes) -> None:
         self.client.hset(keys.workflow_key(workflow), "snapshot", stored)
+
+    def put_head(self, workflow: str, digest: str) -> None:
+        self.client.hset(keys.workflow_key(workflow), "head", digest)
 
     def put_artifact(self, workflow: str, digest: str, stored: bytes | None) -> None:
         name = keys.artifacts_key(workflow)

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import pytest
 import redis
 
-from fixloop.store.entries import digest_of, inflate, pack
+from fixloop.store.entries import Texts, digest_of, frame_of
 from fixloop.store.keys import artifacts_key, history_key, workflow_key
+from fixloop.store.packing import NOTHING, context_of, pack, pack_alone, unpack
+from tests.contract.making import reworded, text_of
 from tests.e2e.project import MEND, TOML, Host, Project, Told
 
 pytestmark = pytest.mark.slow
@@ -57,11 +59,9 @@ def flipped(data: bytes) -> bytes:
     return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
 
 
-def reworded(data: bytes) -> bytes:
+def winner(entries: list[bytes], index: int) -> bytes:
     """A lie in the same form: the entry as it would have been stored, had it said something else."""
-    text = inflate(data)
-    assert text is not None
-    return pack(text.replace(b"test-runner", b"test-winner"))
+    return reworded(entries, index, b"test-runner", b"test-winner")
 
 
 @pytest.mark.proves("B18")
@@ -73,15 +73,15 @@ def test_a_history_that_nobody_touched_is_verified(kept: Kept) -> None:
 
 
 @pytest.mark.proves("B18")
-@pytest.mark.parametrize("lie", [flipped, reworded])
+@pytest.mark.parametrize("lie", [lambda entries, index: flipped(entries[index]), winner])
 @pytest.mark.parametrize("seq", [1, 4, -1])
-def test_a_changed_entry_is_named(kept: Kept, seq: int, lie: Callable[[bytes], bytes]) -> None:
+def test_a_changed_entry_is_named(kept: Kept, seq: int, lie: Callable[[list[bytes], int], bytes]) -> None:
     key = history_key(kept.workflow)
-    length = kept.client.llen(key)
-    index = seq - 1 if seq > 0 else length - 1
+    entries = kept.client.lrange(key, 0, -1)
+    index = seq - 1 if seq > 0 else len(entries) - 1
 
     with put_back(kept.client, key):
-        kept.client.lset(key, index, lie(kept.entry(index)))
+        kept.client.lset(key, index, lie(entries, index))
         told = kept.verify("1")
 
     assert told.code == 1
@@ -117,15 +117,21 @@ def test_entries_that_were_put_in_another_order_are_named(kept: Kept) -> None:
     assert "entry 3 was changed" in told.out
 
 
-@pytest.mark.parametrize(
-    "lie", [flipped, lambda data: pack((inflate(data) or b"").replace(b"success", b"skipped"))]
-)
-def test_a_changed_snapshot_is_named(kept: Kept, lie: Callable[[bytes], bytes]) -> None:
+def skipped(kept: Kept, snapshot: bytes) -> bytes:
+    """The snapshot, had the workflow ended otherwise."""
+    texts = Texts(kept.client.lrange(history_key(kept.workflow), 0, -1))
+    text = unpack(snapshot, texts)
+    assert text is not None
+    return pack(text.replace(b"success", b"skipped"), context_of(snapshot, texts))
+
+
+@pytest.mark.parametrize("lie", [lambda _, data: flipped(data), skipped])
+def test_a_changed_snapshot_is_named(kept: Kept, lie: Callable[[Kept, bytes], bytes]) -> None:
     key = workflow_key(kept.workflow)
     snapshot = kept.client.hget(key, "snapshot")
 
     with put_back(kept.client, key):
-        kept.client.hset(key, "snapshot", lie(snapshot))
+        kept.client.hset(key, "snapshot", lie(kept, snapshot))
         told = kept.verify("1")
 
     assert told.code == 1
@@ -151,7 +157,7 @@ def test_a_changed_or_missing_artifact_is_named_with_its_entry(kept: Kept, what:
 
     with put_back(kept.client, key):
         if what == "changed":
-            kept.client.hset(key, digest, pack(b"another report"))
+            kept.client.hset(key, digest, pack_alone(b"another report"))
         else:
             kept.client.hdel(key, digest)
         told = kept.verify("1")
@@ -169,12 +175,14 @@ def test_a_whole_chain_that_was_computed_anew_is_caught_by_deciding_again(kept: 
     with put_back(kept.client, key), put_back(kept.client, hash_key):
         head = ""
         for index, stored in enumerate(entries):
-            content = (inflate(stored) or b"").replace(b"1 failure", b"9 failures")
-            before = content.partition(b'"prev":"')[2].partition(b'"')[0]
-            forged = pack(content.replace(b'"prev":"' + before, b'"prev":"' + head.encode()))
+            frame = frame_of(stored)
+            assert frame is not None
+            text = text_of(entries, index).replace(b"1 failure", b"9 failures")
+            forged = frame._replace(prev=head, packed=pack(text, NOTHING)).stored()
             kept.client.lset(key, index, forged)
             head = digest_of(forged)
-        kept.client.hset(hash_key, "head", head)
+        snapshot = unpack(kept.client.hget(hash_key, "snapshot"), Texts(entries)) or b""
+        kept.client.hset(hash_key, mapping={"head": head, "snapshot": pack(snapshot, NOTHING)})
         told = kept.verify("1")
 
     assert told.code == 1
@@ -198,5 +206,6 @@ def named_artifact(kept: Kept) -> str:
     told = kept.project.fixloop("log", "1", "--all", "--json")
     assert told.code == 0
     entries = kept.client.lrange(history_key(kept.workflow), 0, -1)
-    named = [(inflate(stored) or b"").partition(b'"artifacts":["')[2][:64].decode() for stored in entries]
+    texts = [text_of(entries, index) for index in range(len(entries))]
+    named = [text.partition(b'"artifacts":["')[2][:64].decode() for text in texts]
     return [digest for digest in named if digest][1]

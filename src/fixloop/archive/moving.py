@@ -10,8 +10,8 @@ from typing import Final, Literal, NamedTuple
 
 from fixloop.archive.files import Archive
 from fixloop.errors import FixloopError, InfrastructureError, ProtocolError
+from fixloop.store.chain import RawHistory, problems
 from fixloop.store.contract import Store
-from fixloop.store.entries import RawHistory, problems
 from fixloop.store.records import Stored
 
 __all__ = ["Moved", "archive_ended", "purge_ended"]

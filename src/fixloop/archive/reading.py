@@ -5,11 +5,12 @@ from itertools import chain
 from typing import Any, cast
 
 from fixloop.archive.files import Archive
+from fixloop.store.chain import RawHistory, problems
 from fixloop.store.contract import Store
-from fixloop.store.entries import RawHistory, opened, problems
+from fixloop.store.entries import Texts, opened
 from fixloop.store.keys import latest_of, number_of
 from fixloop.store.records import Entry, Snapshot, Stored
-from fixloop.store.replies import snapshot_bytes
+from fixloop.store.replies import state_of
 
 __all__ = ["with_archive"]
 
@@ -38,7 +39,7 @@ class _WithArchive:
         return Snapshot(
             workflow=workflow,
             version=stored.version,
-            snapshot=snapshot_bytes(stored.snapshot, workflow),
+            snapshot=state_of(stored.snapshot, stored.entries, workflow)[0],
             head=stored.head,
             fields=stored.fields,
             moment=self._store.now(workflow),
@@ -53,7 +54,8 @@ class _WithArchive:
         stored = self._archived(workflow) if not found else None
         if stored is None:
             return found
-        return [opened(entry, stored.artifacts.get) for entry in stored.entries[start:]]
+        texts = Texts(stored.entries)
+        return [opened(entry, texts, stored.artifacts.get) for entry in stored.entries[start:]]
 
     def verify(self, workflow: str) -> list[str]:
         stored = self._archived(workflow) if self._store.read(workflow) is None else None

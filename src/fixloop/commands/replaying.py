@@ -97,7 +97,8 @@ def _decided(state: State | None, body: Mapping[str, Any]) -> _Replayed:
 
 
 def _differences(entry: Entry, made: _Replayed) -> Iterator[str]:
-    if digest_of(made.state.model_dump_json(exclude_defaults=True).encode()) != entry.state:
+    state = digest_of(made.state.model_dump_json(exclude_defaults=True).encode())
+    if not state.startswith(entry.state):
         yield f"entry {entry.seq} leads to another state than the one that was recorded"
     said = list(entry.body.get("messages", ()))
     expected = [recorded(message) for message in made.messages]

@@ -143,6 +143,7 @@ def summary(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
         "issue": int(workflow.split("-")[1]),
         "workflow_id": workflow,
         **chosen,
+        "profile": chosen["profile"] or "validation",
         "paused": bool(fields.get("paused") or fields.get("held")),
         "iteration": int(iteration or 0),
         "max_iterations": int(most or 0),

@@ -1,10 +1,10 @@
 -- Take a ticket, with a lease and a new fence; the same token again gets the same answer.
 
-local WORKFLOW = KEYS[9]
+local WORKFLOW, HISTORY = KEYS[9], KEYS[10]
 local id, owner, token, lease, workflow = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 
 local found = redis.call('HMGET', WORKFLOW, 's:' .. id, 't:' .. id, 'n:' .. id, 'version', 'snapshot', 'head')
-local text, deaths, version, snapshot, head = found[2], found[3], found[4], found[5], found[6]
+local text, deaths, version, snapshot, head = found[2], found[3], found[4], found[5], head_of(found[6])
 local clock, wall, away = read_clock()
 
 local function answer(status)
@@ -38,7 +38,7 @@ end
 redis.call('ZADD', LEASES, clock + lease, id)
 
 local result = answer('ok')
-for _, value in ipairs({fence, version, snapshot, head, text, deaths or '0'}) do
+for _, value in ipairs({fence, version, snapshot, head, text, deaths or '0', leant_on(snapshot, HISTORY)}) do
   result[#result + 1] = value
 end
 return result

@@ -3,20 +3,20 @@
 
 local WORKFLOW, HISTORY, ENDED = KEYS[9], KEYS[10], KEYS[11]
 local change = cjson.decode(ARGV[1])
-local snapshot, entry = ARGV[2], ARGV[3]
+local snapshot, entry, expected_head, new_head = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local local_part = #change.workflow + 2
 
 local found = redis.call('HMGET', WORKFLOW, 'version', 'head', 'done', 's:' .. change.ticket, 'o:' .. change.operation, 'parked')
-local version, head, done = tonumber(found[1] or 0), found[2] or '', found[3] or ''
+local version, head, done = tonumber(found[1] or 0), head_of(found[2]), found[3] or ''
 local held, repeated = read_state(found[4]), found[5]
 
 local function answer(status, other)
-  return {status, version, head, '', other or ''}
+  return {status, version, head, '', other or '', {}}
 end
 
 -- The first answer again: its head is the digest of the entry it wrote.
 local function first_answer(made)
-  return {'dup', tonumber(made), '', redis.call('LINDEX', HISTORY, made - 1) or '', ''}
+  return {'dup', tonumber(made), '', redis.call('LINDEX', HISTORY, made - 1) or '', '', {}}
 end
 
 -- `done` has a line `{ticket} {fence} {version}` for each of the last tickets; a withdrawn one has the fence `-`.
@@ -58,8 +58,9 @@ local living = change.live ~= '' and redis.call('HGET', LIVE, change.feature) or
 if change.live == 'begin' and living and (living ~= change.workflow or change.expected == 0) then
   return answer('exists', living)
 end
-if version ~= change.expected or head ~= change.head then
-  return {'conflict', version, head, redis.call('HGET', WORKFLOW, 'snapshot') or '', ''}
+if version ~= change.expected or head ~= expected_head then
+  local current = redis.call('HGET', WORKFLOW, 'snapshot') or ''
+  return {'conflict', version, head, current, '', leant_on(current, HISTORY)}
 end
 
 local made = version + 1
@@ -147,7 +148,8 @@ if change.hold == 'begin' then begin_hold() end
 if change.hold == 'end' then end_hold() end
 local parked = change.hold == 'begin' or (found[6] and change.hold ~= 'end')
 
-local written = {'version', made, 'head', change.new_head, 'snapshot', snapshot}
+local emptied = {}
+local written = {'version', made, 'head', new_head, 'snapshot', snapshot}
 
 local function write(name, value)
   written[#written + 1] = name
@@ -156,7 +158,9 @@ end
 
 if done ~= (found[3] or '') then write('done', done) end
 if change.operation ~= '' then write('o:' .. change.operation, made) end
-for name, value in pairs(change.fields) do write(name, value) end
+for name, value in pairs(change.fields) do
+  if value ~= '' then write(name, value) else emptied[#emptied + 1] = name end
+end
 for name, due in pairs(change.set) do
   write('d:' .. name, seconds(due))
   if not parked then redis.call('ZADD', DEADLINES, due, change.workflow .. '|' .. name) end
@@ -182,6 +186,7 @@ if #change.tickets > 0 then
 end
 
 redis.call('HSET', WORKFLOW, unpack(written))
+if #emptied > 0 then redis.call('HDEL', WORKFLOW, unpack(emptied)) end
 redis.call('RPUSH', HISTORY, entry)
 if version == 0 then redis.call('ZADD', WORKFLOWS, change.issue, change.workflow) end
 if change.live == 'begin' then
@@ -192,4 +197,4 @@ elseif change.live == 'end' then
   local _, wall = read_clock()
   redis.call('ZADD', ENDED, 'NX', wall, change.workflow)
 end
-return {'ok', made, change.new_head, '', ''}
+return {'ok', made, new_head, '', '', {}}

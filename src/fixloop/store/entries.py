@@ -1,51 +1,100 @@
-"""How history entries, snapshots and artifacts are stored as bytes, and how a history's chain is checked.
+"""How history entries and snapshots are stored as bytes.
 
-Pure. An entry's stored bytes hold the digest of the bytes before it and of the state after it, the workflow's
-head the digest of the last, so that no byte of a history can change unseen.
+Pure. An entry's stored bytes are `#{number}\n`, the digest of the bytes before it and that of the state after it, the
+first 16 bytes of each, and then its packed text. In what an older version stored these are parts of the text, whole.
 """
 
 import json
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from pydantic_core import PydanticSerializationError, to_json
 
 from fixloop.errors import ProtocolError
+from fixloop.store.packing import Context, inflate, leans_of, pack, unpack
 from fixloop.store.records import Commit, Entry
 
 __all__ = [
     "ARTIFACT_LIMIT_BYTES",
     "ENTRY_LIMIT_BYTES",
-    "RawHistory",
+    "Frame",
+    "Texts",
+    "Written",
+    "content_of",
     "digest_of",
-    "entry_of",
     "excerpt",
-    "inflate",
-    "named",
+    "frame_of",
     "opened",
-    "pack",
-    "problems",
+    "written",
 ]
 
 ENTRY_LIMIT_BYTES: Final = 16 * 1024
 """Larger entries are kept as artifacts: a list is read as a whole."""
 ARTIFACT_LIMIT_BYTES: Final = 16 * 1024 * 1024
-
-# Level 1 costs half the time of 6 and 5 % more bytes on texts of a few KB.
-_LEVEL: Final = 1
+NEWS_BYTES: Final = 240
+"""An entry that takes more than this, leaning on those before it, is one that those after it lean on."""
+_DIGEST_BYTES: Final = 16
+"""Of the digests in a frame: 128 bits that nobody makes another text for."""
+_PLACE: Final = frozenset({"seq", "prev", "state"})
 
 Fetch = Callable[[str], bytes | None]
 
 
-class RawHistory(NamedTuple):
-    """A workflow as stored, read in one transaction."""
+class Frame(NamedTuple):
+    """An entry's place in its chain, which can be read whatever became of the others."""
 
-    version: int
-    head: str
+    seq: int
+    prev: str
+    """Digest of the stored bytes before it, or its beginning; empty for the first."""
+    state: str
+    """Digest of the snapshot its commit wrote, or its beginning."""
+    packed: bytes
+
+    def stored(self) -> bytes:
+        """The entry's bytes."""
+        return b"#%d\n%s%s%s" % (self.seq, _raw(self.prev), _raw(self.state), self.packed)
+
+
+class Written(NamedTuple):
+    """What a commit writes."""
+
+    entry: bytes
     snapshot: bytes
-    entries: Sequence[bytes]
+    head: str
+
+
+class Texts:
+    """The texts of a history's entries by number: what others lean on."""
+
+    def __init__(self, stored: Iterable[bytes] = ()) -> None:
+        self._frames: dict[int, Frame] = {}
+        self._texts: dict[int, bytes | None] = {}
+        self.add(stored)
+
+    def add(self, stored: Iterable[bytes]) -> None:
+        """These are there, too; the first of a number counts."""
+        for frame in filter(None, map(frame_of, stored)):
+            self._frames.setdefault(frame.seq, frame)
+
+    @property
+    def wanting(self) -> list[int]:
+        """The numbers of entries that others lean on and that are not there."""
+        leant_on = {number for frame in self._frames.values() for number in leans_of(frame.packed)}
+        return sorted(leant_on - self._frames.keys())
+
+    def __call__(self, number: int) -> bytes | None:
+        """The text of entry `number`, None when it is missing or damaged."""
+        if number not in self._texts:
+            frame = self._frames.get(number)
+            self._texts[number] = None if frame is None else self.of(frame)
+        return self._texts[number]
+
+    def of(self, frame: Frame) -> bytes | None:
+        """The text in `frame`, None when it is damaged, or one that it leans on."""
+        if any(number >= frame.seq for number in leans_of(frame.packed)):
+            return None
+        return unpack(frame.packed, self)
 
 
 def digest_of(data: bytes) -> str:
@@ -53,35 +102,34 @@ def digest_of(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def pack(data: bytes) -> bytes:
-    """The stored form of a snapshot or artifact."""
-    return zlib.compress(data, _LEVEL)
-
-
-def inflate(stored: bytes) -> bytes | None:
-    """What `pack` packed, or None when the bytes are damaged."""
-    try:
-        return zlib.decompress(stored)
-    except zlib.error:
-        return None
-
-
-def entry_of(commit: Commit, head: str, put_artifact: Callable[[str, bytes], str]) -> bytes:
+def written(
+    commit: Commit, head: str, context: Context, put_artifact: Callable[[str, bytes], str]
+) -> Written:
     """
-    The stored entry of a commit after `head`; a large one is an artifact, with a stub in its place.
+    The bytes of a commit after `head`; a large entry is an artifact, with a stub in its place.
 
     Raises:
         ProtocolError: the entry is not JSON, or too large even for an artifact.
     """
-    place = {"seq": commit.expected_version + 1, "prev": head, "state": digest_of(commit.snapshot)}
-    entry = pack(_json({**commit.entry, **place}))
-    if len(entry) <= ENTRY_LIMIT_BYTES:
-        return entry
-    whole = _json(commit.entry)
-    if len(whole) > ARTIFACT_LIMIT_BYTES:
-        raise ProtocolError(f"a history entry of {len(whole)} bytes is too large; make its parts artifacts")
+    text = _json(commit.entry)
+    frame = Frame(commit.expected_version + 1, head, digest_of(commit.snapshot), pack(text, context))
+    if frame.seq == 1 or len(frame.packed) > NEWS_BYTES:
+        frame = frame._replace(packed=pack(text, context.beginning))
+        after = context.beginning.plus(frame.seq, text)
+    else:
+        after = context
+    if len(frame.packed) > ENTRY_LIMIT_BYTES:
+        after = context
+        frame = frame._replace(packed=pack(_stub(commit, text, put_artifact), context))
+    entry = frame.stored()
+    return Written(entry, pack(commit.snapshot, after), digest_of(entry))
+
+
+def _stub(commit: Commit, text: bytes, put_artifact: Callable[[str, bytes], str]) -> bytes:
+    if len(text) > ARTIFACT_LIMIT_BYTES:
+        raise ProtocolError(f"a history entry of {len(text)} bytes is too large; make its parts artifacts")
     kept = {name: commit.entry[name] for name in ("at", "artifacts") if name in commit.entry}
-    return pack(_json({**kept, **place, "whole": put_artifact(commit.workflow, whole)}))
+    return _json({**kept, "whole": put_artifact(commit.workflow, text)})
 
 
 def excerpt(data: bytes) -> bytes:
@@ -96,100 +144,46 @@ def excerpt(data: bytes) -> bytes:
     return data[:half] + marker + data[-half:]
 
 
-def opened(stored: bytes, fetch: Fetch) -> Entry:
+def frame_of(stored: bytes) -> Frame | None:
+    """An entry's place, or None when the bytes are none."""
+    if not stored.startswith(b"#"):
+        content = _parsed(inflate(stored))
+        return None if content is None else _older(content, stored)
+    number, _, rest = stored[1:].partition(b"\n")
+    if not number.isdigit() or len(rest) < 2 * _DIGEST_BYTES:
+        return None
+    prev, state = rest[:_DIGEST_BYTES], rest[_DIGEST_BYTES : 2 * _DIGEST_BYTES]
+    return Frame(int(number), prev.hex() if any(prev) else "", state.hex(), rest[2 * _DIGEST_BYTES :])
+
+
+def _older(content: Mapping[str, Any], stored: bytes) -> Frame | None:
+    seq, prev, state = (content.get(name) for name in ("seq", "prev", "state"))
+    if isinstance(seq, int) and isinstance(prev, str) and isinstance(state, str):
+        return Frame(seq, prev, state, stored)
+    return None
+
+
+def content_of(frame: Frame, texts: Texts) -> dict[str, Any] | None:
+    """What an entry says, without its place; None when it is damaged."""
+    content = _parsed(texts.of(frame))
+    return None if content is None else {name: content[name] for name in content if name not in _PLACE}
+
+
+def opened(stored: bytes, texts: Texts, fetch: Fetch) -> Entry:
     """
     The entry in `stored`; `fetch` gets the artifact of one that was too large for the list.
 
     Raises:
         ProtocolError: the bytes are damaged.
     """
-    content = _content(stored)
+    frame = frame_of(stored)
+    content = content_of(frame, texts) if frame is not None else None
     if content is not None and "whole" in content:
-        whole = _parsed(fetch(content["whole"]))
+        whole = _parsed(fetch(content.pop("whole")))
         content = None if whole is None else {**content, **whole}
-    if content is None:
+    if frame is None or content is None:
         raise ProtocolError("a history entry is damaged; `fixloop audit verify` names it")
-    seq, prev, state = content.pop("seq"), content.pop("prev"), content.pop("state")
-    content.pop("whole", None)
-    return Entry(seq=seq, body=content, prev=prev, state=state, digest=digest_of(stored))
-
-
-def problems(raw: RawHistory, fetch: Fetch) -> list[str]:
-    """What is wrong with a history, oldest first; empty when every byte is what was committed."""
-    found = list(_chain_problems(raw))
-    found.reverse()
-    found.extend(_state_problems(raw))
-    found.extend(_artifact_problems(raw, fetch))
-    return found
-
-
-def _chain_problems(raw: RawHistory) -> Iterator[str]:
-    """Walk back from the head: each entry is vouched for by the one after it."""
-    seq, vouched, missing = raw.version, raw.head, raw.version - len(raw.entries)
-    for stored in reversed(raw.entries):
-        content = _content(stored)
-        if vouched and digest_of(stored) != vouched:
-            gap = seq - content["seq"] if content is not None else 0
-            if 0 < gap <= missing:
-                yield from _missing(seq - gap + 1, seq)
-                seq, missing = seq - gap, missing - gap
-            else:
-                yield f"entry {seq} was changed: its bytes are not those that were committed"
-        elif content is None:
-            yield f"entry {seq} cannot be read"
-        vouched = content["prev"] if content is not None else ""
-        seq -= 1
-    if seq < 0:
-        yield f"{-seq} entries were added that no commit made"
-    yield from _missing(1, seq)
-
-
-def _missing(first: int, last: int) -> Iterator[str]:
-    return (f"entry {seq} is missing" for seq in range(last, first - 1, -1))
-
-
-def _state_problems(raw: RawHistory) -> Iterator[str]:
-    state = inflate(raw.snapshot)
-    last = _content(raw.entries[-1]) if raw.entries else None
-    if state is None:
-        yield "the snapshot cannot be read"
-    elif last is not None and last["seq"] == raw.version and digest_of(state) != last["state"]:
-        yield f"the snapshot was changed: it is not the state that entry {raw.version} recorded"
-
-
-def _artifact_problems(raw: RawHistory, fetch: Fetch) -> Iterator[str]:
-    seen: set[str] = set()
-    for content in filter(None, map(_content, raw.entries)):
-        for digest in _named(content):
-            if digest in seen:
-                continue
-            seen.add(digest)
-            data = fetch(digest)
-            if data is None:
-                yield f"artifact {digest}, named by entry {content['seq']}, is missing or cannot be read"
-            elif digest_of(data) != digest:
-                yield f"artifact {digest}, named by entry {content['seq']}, was changed"
-
-
-def named(entries: Iterable[bytes]) -> Iterator[str]:
-    """The artifacts that stored entries name, as often as they do; a damaged entry names none."""
-    return (digest for content in filter(None, map(_content, entries)) for digest in _named(content))
-
-
-def _named(content: Mapping[str, Any]) -> Iterator[str]:
-    listed = content.get("artifacts")
-    if isinstance(listed, list):
-        yield from (digest for digest in listed if isinstance(digest, str))
-    if isinstance(content.get("whole"), str):
-        yield content["whole"]
-
-
-def _content(stored: bytes) -> dict[str, Any] | None:
-    """An entry's content with the store's own keys in place, or None when it is damaged."""
-    content = _parsed(inflate(stored))
-    if content is None or not isinstance(content.get("seq"), int):
-        return None
-    return content if all(isinstance(content.get(key), str) for key in ("prev", "state")) else None
+    return Entry(seq=frame.seq, body=content, prev=frame.prev, state=frame.state, digest=digest_of(stored))
 
 
 def _parsed(data: bytes | None) -> dict[str, Any] | None:
@@ -214,3 +208,12 @@ def _slow_json(content: Mapping[str, Any]) -> bytes:
     except (TypeError, ValueError) as error:
         raise ProtocolError(f"a history entry has to be JSON: {error}") from None
     return text.encode(errors="replace")
+
+
+def _raw(digest: str) -> bytes:
+    """A digest's bytes; of what is none, and so never anybody's, zeros."""
+    try:
+        raw = bytes.fromhex(digest)
+    except ValueError:
+        raw = b""
+    return raw[:_DIGEST_BYTES] if len(raw) >= _DIGEST_BYTES else bytes(_DIGEST_BYTES)

@@ -7,7 +7,9 @@ from typing import Final, Literal, NamedTuple
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.limits import AWAY_AFTER, DONE_KEPT, FIRST
+from fixloop.store.packing import NOTHING, Context
 from fixloop.store.records import Held, Lane
+from fixloop.store.replies import state_of
 
 __all__ = ["Finished", "KeptShard", "KeptTicket", "KeptWorkflow"]
 
@@ -76,6 +78,15 @@ class KeptWorkflow:
     stale: int = 0
     parked: bool = False
     """Held: nothing of it is offered, and no deadline looked at."""
+
+    def state(self, workflow: str) -> tuple[bytes, Context]:
+        """
+        The snapshot, and what a commit on it may lean on.
+
+        Raises:
+            ProtocolError: it is damaged.
+        """
+        return state_of(self.snapshot, self.entries, workflow) if self.version else (b"", NOTHING)
 
     def set_deadline(self, name: str, due: float) -> None:
         """A clock runs, unless the workflow is held."""

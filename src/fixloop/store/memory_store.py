@@ -11,21 +11,13 @@ from fixloop.errors import ProtocolError
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store import keys
-from fixloop.store.entries import (
-    RawHistory,
-    digest_of,
-    entry_of,
-    excerpt,
-    inflate,
-    named,
-    opened,
-    pack,
-    problems,
-)
+from fixloop.store.chain import RawHistory, named, problems
+from fixloop.store.entries import Texts, Written, digest_of, excerpt, opened, written
 from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SECONDS
 from fixloop.store.memory_locks import MemoryLocks
 from fixloop.store.memory_records import KeptShard, KeptTicket, KeptWorkflow
 from fixloop.store.memory_sweep import due_deadlines, ended_delays, lapsed_leases, unheard
+from fixloop.store.packing import inflate, pack_alone
 from fixloop.store.records import (
     Claim,
     Commit,
@@ -43,7 +35,6 @@ from fixloop.store.records import (
     check_holder,
     check_lease,
 )
-from fixloop.store.replies import snapshot_bytes
 
 __all__ = ["MemoryStore"]
 
@@ -86,9 +77,9 @@ class MemoryStore:
             refused = self._refused(commit, kept)
             if refused is not None:
                 return refused
-            entry = entry_of(commit, kept.head, self.put_artifact)
+            new = written(commit, kept.head, kept.state(commit.workflow)[1], self.put_artifact)
             self._workflows[commit.workflow] = kept
-            self._write(commit, kept, entry)
+            self._write(commit, kept, new)
             return Committed("ok", kept.version, kept.head)
 
     def read(self, workflow: str) -> Snapshot | None:
@@ -97,10 +88,11 @@ class MemoryStore:
             shard, kept = self._shard(workflow), self._workflows.get(workflow)
             if kept is None:
                 return None
+            data, context = kept.state(workflow)
             return Snapshot(
                 workflow=workflow,
                 version=kept.version,
-                snapshot=snapshot_bytes(kept.snapshot, workflow),
+                snapshot=data,
                 head=kept.head,
                 fields=dict(kept.fields),
                 moment=shard.moment(self._now()),
@@ -108,6 +100,7 @@ class MemoryStore:
                 tickets=tuple(held.as_held() for _, held in sorted(kept.tickets.items())),
                 deadlines=dict(sorted(kept.deadlines.items())),
                 stale=kept.stale,
+                context=context,
             )
 
     def claim(self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS) -> Claim:
@@ -225,7 +218,8 @@ class MemoryStore:
         """See `Store`."""
         keys.shard_of(workflow)
         kept = self._workflows.get(workflow, KeptWorkflow())
-        return [opened(entry, self._fetch(workflow)) for entry in kept.entries[start:]]
+        texts = Texts(kept.entries)
+        return [opened(entry, texts, self._fetch(workflow)) for entry in kept.entries[start:]]
 
     def verify(self, workflow: str) -> list[str]:
         """See `Store`."""
@@ -241,7 +235,7 @@ class MemoryStore:
         whole = excerpt(data)
         digest = digest_of(whole)
         kept = self._artifacts if shared else self._own_artifacts.setdefault(workflow, {})
-        kept[keys.artifact_key(workflow, digest) if shared else digest] = pack(whole)
+        kept[keys.artifact_key(workflow, digest) if shared else digest] = pack_alone(whole)
         return digest
 
     def get_artifact(self, workflow: str, digest: str) -> bytes | None:
@@ -367,8 +361,8 @@ class MemoryStore:
         if commit.live and living and (living != commit.workflow or commit.expected_version == 0):
             return Committed("exists", kept.version, kept.head, other=living)
         if kept.version != commit.expected_version or commit.head not in ("", kept.head):
-            data = snapshot_bytes(kept.snapshot, commit.workflow)
-            return Committed("conflict", kept.version, kept.head, data)
+            data, context = kept.state(commit.workflow)
+            return Committed("conflict", kept.version, kept.head, data, context=context)
         return None
 
     def _ticket_refused(self, commit: Commit, kept: KeptWorkflow) -> Committed | None:
@@ -384,11 +378,11 @@ class MemoryStore:
             return _first_answer(kept, finished.version)
         return Committed("gone", kept.version, kept.head)
 
-    def _write(self, commit: Commit, kept: KeptWorkflow, entry: bytes) -> None:
+    def _write(self, commit: Commit, kept: KeptWorkflow, new: Written) -> None:
         kept.version += 1
-        kept.head, kept.snapshot = digest_of(entry), pack(commit.snapshot)
-        kept.entries.append(entry)
-        kept.fields.update(commit.fields)
+        kept.head, kept.snapshot = new.head, new.snapshot
+        kept.entries.append(new.entry)
+        kept.fields = {name: value for name, value in {**kept.fields, **commit.fields}.items() if value}
         if commit.operation:
             kept.operations[commit.operation] = kept.version
         _take_tickets_away(commit, kept)
@@ -436,16 +430,18 @@ class MemoryStore:
     def _claimed(self, held: KeptTicket, now: Moment) -> Claim:
         workflow = held.ticket.workflow
         kept = self._workflows[workflow]
+        data, context = kept.state(workflow)
         return Claim(
-            "ok",
-            now,
-            self._shard(workflow).away,
-            held.fence,
-            kept.version,
-            snapshot_bytes(kept.snapshot, workflow),
-            kept.head,
-            held.ticket,
-            held.deaths,
+            status="ok",
+            moment=now,
+            away_seconds=self._shard(workflow).away,
+            fence=held.fence,
+            version=kept.version,
+            snapshot=data,
+            head=kept.head,
+            ticket=held.ticket,
+            deaths=held.deaths,
+            context=context,
         )
 
     def _shard(self, workflow: str) -> KeptShard:

@@ -69,3 +69,19 @@ local function plain_fields(hash)
   end
   return cjson.encode(plain)
 end
+
+-- The entries a snapshot leans on: its first line has their numbers (packing.py).
+local function leant_on(snapshot, history)
+  local found = {}
+  local numbers = string.match(snapshot or '', '^[\1-\9]([%d,]*)\n')
+  for number in string.gmatch(numbers or '', '%d+') do
+    found[#found + 1] = redis.call('LINDEX', history, number - 1) or ''
+  end
+  return found
+end
+
+-- A head is 32 bytes; older versions wrote it in hex.
+local function head_of(text)
+  if not text or #text < 64 then return text or '' end
+  return (string.gsub(text, '%x%x', function(two) return string.char(tonumber(two, 16)) end))
+end

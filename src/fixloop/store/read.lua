@@ -1,6 +1,6 @@
 -- One workflow as it stands, with the shard's clock.
 
-local WORKFLOW = KEYS[9]
+local WORKFLOW, HISTORY = KEYS[9], KEYS[10]
 
 local hash = as_table(redis.call('HGETALL', WORKFLOW))
 local clock, wall, away = read_clock()
@@ -13,5 +13,6 @@ for name, value in pairs(hash) do
     deadlines[#deadlines + 1] = {rest, value}
   end
 end
-return {seconds(wall), seconds(clock), seconds(away), hash.version or '', hash.head or '', hash.snapshot or '',
-  hash.stale or '0', plain_fields(hash), tickets, deadlines}
+return {seconds(wall), seconds(clock), seconds(away), hash.version or '', head_of(hash.head), hash.snapshot or '',
+  hash.stale or '0', plain_fields(hash), tickets, deadlines,
+  leant_on(hash.snapshot, HISTORY)}

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 from fixloop.errors import ProtocolError
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
+from fixloop.store.packing import NOTHING, Context
 
 __all__ = [
     "Claim",
@@ -55,12 +56,14 @@ class Commit:
     """The version it was decided on; 0 creates the workflow."""
     head: str = ""
     """The head that came with that version. Left out, it costs one more round trip."""
+    context: Context | None = None
+    """The context that came with it; likewise."""
     snapshot: bytes
     """The complete new state, JSON."""
     entry: Mapping[str, Any]
     """Body of the history entry: JSON-able, with `at` (ISO); `artifacts` lists the digests it names."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Plain hash fields beside the snapshot, for people with `redis-cli` and for lists."""
+    """Plain hash fields beside the snapshot, for people with `redis-cli` and for lists; an empty one is not there."""
     ticket: str = ""
     """The id of the ticket whose work this is; committed with it, together with `owner` and `fence`."""
     owner: str = ""
@@ -121,6 +124,8 @@ class Committed:
     """Only with `conflict`, to decide again on."""
     other: str = ""
     """Only with `exists`: the live workflow of the same feature."""
+    context: Context = NOTHING
+    """Only with `conflict`, for the next commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,8 @@ class Claim:
     ticket: Ticket | None = None
     deaths: int = 0
     """How often a process died over this ticket while its worker lived (K40)."""
+    context: Context = NOTHING
+    """What a commit on this version may lean on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +174,8 @@ class Snapshot:
     """Name → engine clock."""
     stale: int = 0
     """Late commits refused so far."""
+    context: Context = NOTHING
+    """What a commit on this version may lean on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +213,9 @@ class Entry:
     body: Mapping[str, Any]
     """What the commit gave."""
     prev: str
-    """Digest of the stored bytes of the entry before; empty for the first."""
+    """The first 32 digits, at least, of the digest of the entry before; empty for the first."""
     state: str
-    """Digest of the snapshot its commit wrote."""
+    """The same of the snapshot its commit wrote."""
     digest: str
     """Digest of its own stored bytes."""
 

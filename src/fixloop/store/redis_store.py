@@ -15,20 +15,12 @@ from fixloop.errors import ProtocolError
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store import keys, replies
+from fixloop.store.chain import RawHistory, named, problems
 from fixloop.store.connection import Connection
-from fixloop.store.entries import (
-    RawHistory,
-    digest_of,
-    entry_of,
-    excerpt,
-    inflate,
-    named,
-    opened,
-    pack,
-    problems,
-)
+from fixloop.store.entries import Texts, digest_of, excerpt, opened, written
 from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SECONDS
 from fixloop.store.locks import RedisLocks
+from fixloop.store.packing import NOTHING, Context, context_of, inflate, leans_of, pack_alone
 from fixloop.store.records import (
     Claim,
     Commit,
@@ -76,12 +68,13 @@ class RedisStore:
     def commit(self, commit: Commit) -> Committed:
         """See `Store`."""
         commit.check()
-        head = commit.head or self._head(commit)
-        entry = entry_of(commit, head, self.put_artifact)
-        new_head = digest_of(entry)
-        script = (replies.change_text(commit, head=head, new_head=new_head), pack(commit.snapshot), entry)
-        ended = keys.ended_key(keys.shard_of(commit.workflow))
-        names = (*_keys(commit.workflow), keys.history_key(commit.workflow), ended)
+        head, context = commit.head, commit.context
+        if commit.expected_version > 0 and (not head or context is None):
+            head, context = self._basis(commit.workflow, head)
+        new = written(commit, head, context or NOTHING, self.put_artifact)
+        heads = bytes.fromhex(head), bytes.fromhex(new.head)
+        script = (replies.change_text(commit), new.snapshot, new.entry, *heads)
+        names = (*_with_history(commit.workflow), keys.ended_key(keys.shard_of(commit.workflow)))
         sent = 0
 
         def send(_client: "redis.Redis") -> Any:
@@ -90,14 +83,14 @@ class RedisStore:
             return self._connection.send_durably("commit", names, script)
 
         answer = replies.committed(self._connection.call(send), commit.workflow)
-        if sent > 1 and answer.status in ("dup", "conflict") and answer.head == new_head:
+        if sent > 1 and answer.status in ("dup", "conflict") and answer.head == new.head:
             # The answer to our first sending was lost on the way; this is what it was.
-            return Committed("ok", answer.version, new_head)
+            return Committed("ok", answer.version, new.head)
         return answer
 
     def read(self, workflow: str) -> Snapshot | None:
         """See `Store`."""
-        return replies.snapshot(self._connection.run("read", _keys(workflow), ()), workflow)
+        return replies.snapshot(self._connection.run("read", _with_history(workflow), ()), workflow)
 
     def claim(self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS) -> Claim:
         """See `Store`."""
@@ -105,7 +98,7 @@ class RedisStore:
         check_claimant(owner, token, lease_seconds)
         # Its fence must not be given twice.
         reply = self._connection.run_durably(
-            "claim", _keys(workflow), (ticket_id, owner, token, lease_seconds, workflow)
+            "claim", _with_history(workflow), (ticket_id, owner, token, lease_seconds, workflow)
         )
         return replies.claim(reply, workflow)
 
@@ -180,7 +173,9 @@ class RedisStore:
         """See `Store`."""
         name = keys.history_key(workflow)
         stored: list[bytes] = self._connection.call(lambda client: _any(client).lrange(name, start, -1))
-        return [opened(entry, self._fetch(workflow)) for entry in stored]
+        texts = Texts(stored)
+        texts.add(self._entries(workflow, texts.wanting))
+        return [opened(entry, texts, self._fetch(workflow)) for entry in stored]
 
     def verify(self, workflow: str) -> list[str]:
         """See `Store`."""
@@ -190,7 +185,7 @@ class RedisStore:
     def put_artifact(self, workflow: str, data: bytes, *, shared: bool = False) -> str:
         """See `Store`."""
         kept = excerpt(data)
-        digest, value = digest_of(kept), pack(kept)
+        digest, value = digest_of(kept), pack_alone(kept)
         own, name = keys.artifacts_key(workflow), keys.artifact_key(workflow, digest)
         self._connection.call(
             lambda client: client.set(name, value) if shared else client.hset(own, digest, value)
@@ -275,7 +270,7 @@ class RedisStore:
         own = (keys.history_key(workflow), keys.artifacts_key(workflow))
         names = (*_keys(workflow), *own, keys.ended_key(shard), keys.retired_key(shard))
         note = replies.retired_text(how, self.now(workflow).at)
-        told = (workflow, head, keys.feature_of(workflow), keys.number_of(workflow), note)
+        told = (workflow, bytes.fromhex(head), keys.feature_of(workflow), keys.number_of(workflow), note)
         removal: Removal = self._connection.run("remove", names, told).decode()
         return removal
 
@@ -323,13 +318,27 @@ class RedisStore:
         """See `Store`."""
         self._connection.close()
 
-    def _head(self, commit: Commit) -> str:
-        """The head of the version a commit was decided on, if that is still the current one."""
-        if commit.expected_version == 0:
-            return ""
-        name = keys.workflow_key(commit.workflow)
-        head: bytes | None = self._connection.call(lambda client: _any(client).hget(name, "head"))
-        return (head or b"").decode()
+    def _basis(self, workflow: str, head: str) -> tuple[str, Context]:
+        """The current head, unless it is known, and what a commit may lean on."""
+        name = keys.workflow_key(workflow)
+        found = self._connection.call(lambda client: _any(client).hmget(name, ["head", "snapshot"]))
+        snapshot: bytes = found[1] or b""
+        texts = Texts(self._entries(workflow, leans_of(snapshot)))
+        return head or replies.head(found[0]), context_of(snapshot, texts)
+
+    def _entries(self, workflow: str, numbers: Sequence[int]) -> list[bytes]:
+        """The stored entries of these numbers, as far as they are there."""
+        if not numbers:
+            return []
+        name = keys.history_key(workflow)
+
+        def read(client: "redis.Redis") -> list[Any]:
+            with client.pipeline(transaction=False) as pipe:
+                for number in numbers:
+                    pipe.lindex(name, number - 1)
+                return pipe.execute()
+
+        return [stored for stored in self._connection.call(read) if stored]
 
     def _raw_history(self, workflow: str) -> RawHistory | None:
         name, history = keys.workflow_key(workflow), keys.history_key(workflow)
@@ -343,7 +352,7 @@ class RedisStore:
         (version, head, snapshot), entries = self._connection.call(read)
         if version is None and not entries:
             return None
-        return RawHistory(int(version or 0), (head or b"").decode(), snapshot or b"", entries)
+        return RawHistory(int(version or 0), replies.head(head), snapshot or b"", entries)
 
     def _fetch(self, workflow: str) -> Callable[[str], bytes | None]:
         return lambda digest: self.get_artifact(workflow, digest)
@@ -376,6 +385,10 @@ class RedisStore:
 
 def _keys(workflow: str) -> tuple[str, ...]:
     return (*keys.shard_keys(keys.shard_of(workflow)), keys.workflow_key(workflow))
+
+
+def _with_history(workflow: str) -> tuple[str, ...]:
+    return (*_keys(workflow), keys.history_key(workflow))
 
 
 def _any(client: "redis.Redis") -> Any:

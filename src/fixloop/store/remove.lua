@@ -7,7 +7,7 @@ local workflow, head, feature, number, retired = unpack(ARGV)
 local found = redis.call('HGET', WORKFLOW, 'head')
 if found then
   if not redis.call('ZSCORE', ENDED, workflow) then return 'live' end
-  if found ~= head then return 'changed' end
+  if head_of(found) ~= head then return 'changed' end
 end
 
 redis.call('DEL', WORKFLOW, HISTORY, ARTIFACTS)

@@ -3,13 +3,15 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, Literal, cast
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
-from fixloop.store.entries import digest_of, inflate
+from fixloop.store.entries import Texts, digest_of
 from fixloop.store.keys import feature_of, issue_of, workflow_id
+from fixloop.store.packing import NOTHING, Context, context_of, unpack
 from fixloop.store.records import (
     Claim,
     Commit,
@@ -28,11 +30,12 @@ __all__ = [
     "claim",
     "committed",
     "fields",
+    "head",
     "moment",
     "retired",
     "retired_text",
     "snapshot",
-    "snapshot_bytes",
+    "state_of",
     "swept",
     "ticket",
 ]
@@ -64,29 +67,34 @@ def fields(text: bytes) -> dict[str, str]:
     return cast("dict[str, str]", json.loads(text))
 
 
-def snapshot_bytes(stored: bytes, workflow: str) -> bytes:
+def head(stored: bytes | None) -> str:
+    """A head in hex; older versions stored it so."""
+    found = stored or b""
+    return found.hex() if len(found) == sha256().digest_size else found.decode()
+
+
+def state_of(stored: bytes, leant_on: Sequence[bytes], workflow: str) -> tuple[bytes, Context]:
     """
-    A snapshot from its stored form.
+    A snapshot from its stored form and the entries it leans on, and what the next commit may lean on.
 
     Raises:
-        ProtocolError: it is damaged.
+        ProtocolError: it is damaged, or one of those.
     """
-    data = inflate(stored)
+    texts = Texts(leant_on)
+    data = unpack(stored, texts)
     if data is None:
         raise ProtocolError(f"the snapshot of {workflow} is damaged; see `fixloop audit verify`")
-    return data
+    return data, context_of(stored, texts)
 
 
-def change_text(commit: Commit, *, head: str, new_head: str) -> str:
-    """What commit.lua is told, JSON; the snapshot and the entry travel beside it."""
+def change_text(commit: Commit) -> str:
+    """What commit.lua is told, JSON; what is no text travels beside it."""
     return json.dumps(
         {
             "workflow": commit.workflow,
             "feature": feature_of(commit.workflow),
             "issue": issue_of(commit.workflow),
             "expected": commit.expected_version,
-            "head": head,
-            "new_head": new_head,
             "ticket": commit.ticket,
             "owner": commit.owner,
             "fence": str(commit.fence),
@@ -108,12 +116,12 @@ def change_text(commit: Commit, *, head: str, new_head: str) -> str:
 
 def committed(reply: Sequence[Any], workflow: str) -> Committed:
     """The answer of commit.lua."""
-    status, version, head, payload, other = reply
+    status, version, at_head, payload, other, leant_on = reply
     kind = status.decode()
     if kind == "dup":
         return Committed("dup", version, digest_of(payload))
-    data = snapshot_bytes(payload, workflow) if payload else None
-    return Committed(kind, int(version), head.decode(), data, other.decode())
+    data, context = state_of(payload, leant_on, workflow) if payload else (None, NOTHING)
+    return Committed(kind, int(version), at_head.hex(), data, other.decode(), context)
 
 
 def claim(reply: Sequence[Any], workflow: str) -> Claim:
@@ -121,36 +129,40 @@ def claim(reply: Sequence[Any], workflow: str) -> Claim:
     status, now, away = reply[0].decode(), moment(reply[1], reply[2]), float(reply[3])
     if status != "ok":
         return Claim(status, now, away)
-    fence, version, stored, head, text, deaths = reply[4:]
+    fence, version, stored, at_head, text, deaths, leant_on = reply[4:]
+    data, context = state_of(stored, leant_on, workflow)
     return Claim(
-        "ok",
-        now,
-        away,
-        int(fence),
-        int(version),
-        snapshot_bytes(stored, workflow),
-        head.decode(),
-        ticket(text),
-        int(deaths),
+        status="ok",
+        moment=now,
+        away_seconds=away,
+        fence=int(fence),
+        version=int(version),
+        snapshot=data,
+        head=at_head.hex(),
+        ticket=ticket(text),
+        deaths=int(deaths),
+        context=context,
     )
 
 
 def snapshot(reply: Sequence[Any], workflow: str) -> Snapshot | None:
     """The answer of read.lua."""
-    wall, clock, away, version, head, stored, stale, plain, tickets, deadlines = reply
+    wall, clock, away, version, at_head, stored, stale, plain, tickets, deadlines, leant_on = reply
     if not version:
         return None
+    data, context = state_of(stored, leant_on, workflow)
     return Snapshot(
         workflow=workflow,
         version=int(version),
-        snapshot=snapshot_bytes(stored, workflow),
-        head=head.decode(),
+        snapshot=data,
+        head=at_head.hex(),
         fields=fields(plain),
         moment=moment(wall, clock),
         away_seconds=float(away),
         tickets=tuple(sorted((_held(*found) for found in tickets), key=lambda held: held.ticket.id)),
         deadlines={name.decode(): float(due) for name, due in sorted(deadlines)},
         stale=int(stale),
+        context=context,
     )
 
 

@@ -1,0 +1,216 @@
+"""Print a preset dictionary for `fixloop.store.packing`: what typical entries and snapshots have in common.
+
+A dictionary that was shipped never changes. A new one gets the next number, and pays only where what is stored has
+changed much: `python -m bench.dictionary > src/fixloop/store/dictionary-2.txt`.
+"""
+
+import re
+import sys
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from fixloop.engine import Engine, Holding, hold
+from fixloop.protocol.checks import Counts, Evidence
+from fixloop.protocol.events import (
+    DecisionMade,
+    Event,
+    FixCompleted,
+    PersonNotified,
+    ReportDelivered,
+    RunFinished,
+    WorkflowStarted,
+)
+from fixloop.protocol.messages import Decision
+from fixloop.protocol.state import Completion
+from fixloop.repository.snapshot import Snapshot
+from fixloop.store.keys import workflow_id
+from fixloop.store.memory_store import MemoryStore
+from fixloop.testing import ScriptedCrew
+
+PLAYS: Final = (
+    ("a", ("test-runner",), "outside"),
+    ("a b -", ("test-runner",), "command"),
+    ("b a a a a", ("test-runner",), "command"),
+    ("a; fix: fail fail fail", ("test-runner",), "command"),
+    ("a; fix: bad bad", ("test-runner",), "command"),
+    ("a; fix: blocked", ("test-runner",), "command"),
+    ("security: a -; unit-test: a -", ("unit-test", "security", "e2e-accessibility"), "command"),
+)
+"""The most typical first: script, specialists, fixer."""
+SPOKEN: Final = "\n".join(
+    (
+        "Traceback (most recent call last):",
+        '  File "/usr/lib/python3/site-packages/", line , in <module>',
+        "E   ModuleNotFoundError: No module named '",
+        "E       TypeError: () missing required positional argument: '",
+        "E       AttributeError: '' object has no attribute '",
+        "E       KeyError: ValueError: ImportError: cannot import name '",
+        "E         Full diff: E         - E         + E         ?   ^",
+        "E       AssertionError: assert  is not None where  = <function  at 0x",
+        "    def test_",
+        "    @pytest.fixture",
+        "    @pytest.mark.parametrize(",
+        "        with pytest.raises(",
+        ">       assert ",
+        "E       assert ",
+        "E        +  where  = ",
+        "tests/test_.py:: AssertionError",
+    )
+)
+"""How failing Python tests talk."""
+OWNER: Final = "host/boot/4026531836/17/99"
+OWN: Final = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{8}-\d+-\d+|[0-9a-f]{16,}"
+    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?|\d{8}T\d{6}Z|\d{3,}(\.\d+)?|/home/ann/shop|SPOKEN"
+)
+"""What differs from one workflow to the next."""
+
+
+WORTH: Final = (1000, 24, 12)
+"""From how many characters on a piece is not repeated: in the first play, in the second, in all others."""
+
+
+def main() -> None:
+    """What is most typical comes last, where it costs least."""
+    found = ""
+    for worth, text in (*_texts(), (WORTH[-1], SPOKEN)):
+        parts = [part for part in OWN.sub("\0", text).split("\0") if len(part) > 3]
+        found = "".join(_news(part, found, worth) for part in parts if part not in found) + found
+    sys.stdout.write(found)
+
+
+def _news(part: str, found: str, worth: int) -> str:
+    """What of `part` is not to be had from `found` in pieces of more than `worth` characters."""
+    news, stretch, place = "", "", 0
+    while place < len(part):
+        length = worth
+        while place + length <= len(part) and part[place : place + length] in found:
+            length += 1
+        if length > worth:
+            news, stretch = news + _kept(stretch, worth), ""
+            place += length - 1
+        else:
+            stretch += part[place]
+            place += 1
+    return news + _kept(stretch, worth)
+
+
+def _kept(stretch: str, worth: int) -> str:
+    return stretch if len(stretch) >= min(worth // 2, 6) else ""
+
+
+def _texts() -> Iterator[tuple[int, str]]:
+    for issue, (script, specialists, fixer) in enumerate(PLAYS, 1):
+        worth = WORTH[min(issue, len(WORTH)) - 1]
+        for text in reversed(list(_Play(issue).play(script, specialists, fixer))):
+            yield worth, text
+
+
+class _Play:
+    """One workflow in memory."""
+
+    def __init__(self, issue: int) -> None:
+        self._issue, self._workflow = issue, workflow_id("be9c4a11", issue, 1)
+        self._now = datetime(2026, 3, 2, 9, 0, 0, 1, tzinfo=UTC)
+        self._store = MemoryStore(lambda: self._now)
+        self._engine = Engine(self._store)
+
+    def play(self, script: str, specialists: tuple[str, ...], fixer: str) -> Iterator[str]:
+        """What is written, in order."""
+        self._engine.start(
+            WorkflowStarted.model_validate(
+                {
+                    "workflow": self._workflow,
+                    "project": "/home/ann/shop",
+                    "issue": self._issue,
+                    "name": script,
+                    "specialists": specialists,
+                    "fixer": fixer,
+                    "tip": "b1" * 20,
+                    "tree": "c1" * 20,
+                    "configuration": "d1" * 32,
+                    "snapshot": Snapshot(
+                        source="/home/ann/shop", commit="b1" * 20, tree="c1" * 20
+                    ).model_dump_json(),
+                }
+            )
+        )
+        yield from self._written()
+        while self._step():
+            yield from self._written()
+        if self._engine.state(self._workflow).paused:
+            decision = DecisionMade(decision=Decision.ABORT, by="ann")
+            self._engine.apply(self._workflow, decision, operation="abort")
+            yield from self._written()
+
+    def _written(self) -> Iterator[str]:
+        found = self._store.read(self._workflow)
+        assert found is not None
+        (entry,) = self._store.history(self._workflow, found.version - 1)
+        yield to_json(entry.body).decode()
+        yield found.snapshot.decode()
+
+    def _step(self) -> bool:
+        found = self._store.read(self._workflow)
+        for held in found.tickets if found is not None else ():
+            self._now += timedelta(seconds=held.ticket.delay_seconds + 1)
+            self._store.stay_awake()
+            claim = self._store.claim(held.ticket.id, OWNER, uuid.uuid4().hex)
+            if claim.status == "ok" and claim.ticket is not None:
+                holding = hold(claim.ticket, claim, OWNER)
+                self._engine.finish(holding, _event(holding), claim.moment)
+                return True
+        return False
+
+
+def _event(holding: Holding) -> Event:
+    ticket, work = holding.ticket, SimpleNamespace(holding=holding, cancelled=lambda: False)
+    if ticket.step == "report":
+        return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
+    if ticket.step == "notify":
+        return PersonNotified(detail="told")
+    crew = ScriptedCrew()
+    if ticket.step == "fix":
+        return _fixed(crew.fix(work))
+    run = crew.check(work)
+    assert run is not None, "nobody cancels here"
+    return _run(run)
+
+
+def _run(run: RunFinished) -> RunFinished:
+    """With what real checks say beside a scripted one."""
+    changes = {"file": "tests/test_", "message": "SPOKEN", "check": "test-runner"}
+    failures = tuple(
+        failure.model_copy(update=changes | {"name": f"tests/test_.py::test_{failure.name}"})
+        for failure in run.failures
+    )
+    evidence = Evidence(
+        check="test-runner",
+        command="python -m pytest --junitxml={junit}",
+        interpreter="/home/ann/shop/.venv/bin/python",
+        exit_code=1 if failures else 0,
+        tree=run.tree,
+        report_digest="f1" * 32,
+        counts=Counts(total=12, passed=11, failed=1),
+        duration_seconds=1.25,
+    )
+    real: dict[str, Any] = {"failures": failures, "evidence": (evidence,), "artifacts": ("f2" * 32,)}
+    return run.model_copy(update=real | {"passed": ("tests/test_",)})
+
+
+def _fixed(event: Any) -> Event:
+    done: Event = event
+    if isinstance(done, FixCompleted):
+        changes = {"by": "command", "files": ("src/",), "tip": "b2" * 20, "tree": "c2" * 20}
+        changed: Completion = done.completion.model_copy(update=changes)
+        return done.model_copy(update={"completion": changed, "artifacts": ("f4" * 32,)})
+    return done
+
+
+if __name__ == "__main__":
+    main()

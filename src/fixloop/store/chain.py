@@ -1,0 +1,93 @@
+"""Whether a history is what was committed, byte for byte. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fixloop.store.entries import Fetch, Frame, Texts, content_of, digest_of, frame_of
+from fixloop.store.packing import leans_of, unpack
+
+__all__ = ["RawHistory", "named", "problems"]
+
+
+class RawHistory(NamedTuple):
+    """A workflow as stored, read in one transaction."""
+
+    version: int
+    head: str
+    snapshot: bytes
+    entries: Sequence[bytes]
+
+
+def problems(raw: RawHistory, fetch: Fetch) -> list[str]:
+    """What is wrong with a history, oldest first; empty when every byte is what was committed."""
+    texts = Texts(raw.entries)
+    found = list(_chain_problems(raw, texts))
+    found.reverse()
+    found.extend(_state_problems(raw, texts))
+    found.extend(_artifact_problems(raw, texts, fetch))
+    return found
+
+
+def _chain_problems(raw: RawHistory, texts: Texts) -> Iterator[str]:
+    """Walk back from the head: each entry is vouched for by the one after it."""
+    seq, vouched, missing = raw.version, raw.head, raw.version - len(raw.entries)
+    for stored in reversed(raw.entries):
+        frame = frame_of(stored)
+        if vouched and not digest_of(stored).startswith(vouched):
+            gap = seq - frame.seq if frame is not None else 0
+            if 0 < gap <= missing:
+                yield from _missing(seq - gap + 1, seq)
+                seq, missing = seq - gap, missing - gap
+            else:
+                yield f"entry {seq} was changed: its bytes are not those that were committed"
+        elif frame is None or (not vouched and texts.of(frame) is None):
+            yield f"entry {seq} cannot be read"
+        vouched = frame.prev if frame is not None else ""
+        seq -= 1
+    if seq < 0:
+        yield f"{-seq} entries were added that no commit made"
+    yield from _missing(1, seq)
+
+
+def _missing(first: int, last: int) -> Iterator[str]:
+    return (f"entry {seq} is missing" for seq in range(last, first - 1, -1))
+
+
+def _state_problems(raw: RawHistory, texts: Texts) -> Iterator[str]:
+    state = unpack(raw.snapshot, texts)
+    last = frame_of(raw.entries[-1]) if raw.entries else None
+    if state is None:
+        # An entry that it leans on and that is damaged was named already.
+        if all(texts(number) is not None for number in leans_of(raw.snapshot)):
+            yield "the snapshot cannot be read"
+    elif last is not None and last.seq == raw.version and not digest_of(state).startswith(last.state):
+        yield f"the snapshot was changed: it is not the state that entry {raw.version} recorded"
+
+
+def _artifact_problems(raw: RawHistory, texts: Texts, fetch: Fetch) -> Iterator[str]:
+    seen: set[str] = set()
+    for frame in filter(None, map(frame_of, raw.entries)):
+        for digest in _named(frame, texts):
+            if digest in seen:
+                continue
+            seen.add(digest)
+            data = fetch(digest)
+            if data is None:
+                yield f"artifact {digest}, named by entry {frame.seq}, is missing or cannot be read"
+            elif digest_of(data) != digest:
+                yield f"artifact {digest}, named by entry {frame.seq}, was changed"
+
+
+def named(entries: Sequence[bytes]) -> Iterator[str]:
+    """The artifacts that stored entries name, as often as they do; a damaged entry names none."""
+    texts = Texts(entries)
+    return (digest for frame in filter(None, map(frame_of, entries)) for digest in _named(frame, texts))
+
+
+def _named(frame: Frame, texts: Texts) -> Iterator[str]:
+    content = content_of(frame, texts) or {}
+    listed = content.get("artifacts")
+    if isinstance(listed, list):
+        yield from (digest for digest in listed if isinstance(digest, str))
+    if isinstance(content.get("whole"), str):
+        yield content["whole"]
