@@ -1,4 +1,4 @@
-"""How texts are kept small: each is compressed against what was said before (docs/decisions/0013).
+"""How texts are kept small: each is compressed against what was said before (docs/decisions/0019).
 
 An entry repeats much of those before it, a snapshot most of them. So a text leans on earlier entries of its history:
 it is deflated with a preset dictionary, which is the shipped one and then their texts. Its first line says so,
