@@ -199,6 +199,16 @@ def test_all_chats_of_a_tree_are_looked_at_once_and_others_directories_are_none(
     }
 
 
+def test_a_link_to_a_chat_is_a_finding_and_not_followed(stage: Stage) -> None:
+    (stage.parent / "0006-dx-other").symlink_to(stage.path)
+    stage.put("meta.yaml", meta(owner="engineer"))
+
+    examined = examine_all([stage.parent])
+
+    assert examined.chats == 1
+    assert [(one.rule, Path(one.file).name) for one in examined.findings] == [("file", "0006-dx-other")]
+
+
 def test_a_tree_without_a_chat_has_not_passed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no chat in"):
         examine_all([tmp_path])

@@ -14,6 +14,8 @@ from tests.unit.command_stage import Said, said
 
 Run = Callable[..., Said]
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
@@ -78,7 +80,7 @@ def test_a_command_that_fails_is_run_three_times_and_no_more(stage: Stage, run: 
     found = run(architect="echo again >&2; echo x >> runs; exit 7")
 
     assert found.code == 1
-    assert "the command of architect failed with exit code 7: again" in found.err
+    assert "the command of architect exited 7: again" in found.err
     assert Path("runs").read_text() == "x\n" * 3
 
 
@@ -117,6 +119,18 @@ def test_a_command_knows_chat_role_number_and_branch(stage: Stage, run: Run) -> 
         "FIXLOOP_ROLE=architect",
         "FIXLOOP_SEQ=001",
     ]
+
+
+def test_a_command_that_takes_too_long_is_ended_with_all_it_started(stage: Stage, run: Run) -> None:
+    slow = "echo $$ >> pids; sleep 60 & echo $! >> pids; wait"
+
+    found = run(architect=slow, further=("--timeout-minutes", "0.01"))
+
+    assert found.code == 1
+    assert "the command of architect timed out: it said nothing" in found.err
+    pids = Path("pids").read_text().split()
+    assert len(pids) == 6
+    assert [pid for pid in pids if Path("/proc", pid).exists()] == []
 
 
 @pytest.mark.parametrize("command", ["/no/such/program", "'unended"])

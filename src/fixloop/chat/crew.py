@@ -5,15 +5,13 @@ Killed anywhere, it goes on where the files are: an answer is for one number, an
 """
 
 import os
-import signal
-import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
+from fixloop.chat.agents import AgentRun, run_agent
 from fixloop.chat.channels import Channel, log_findings, tagged
 from fixloop.chat.conversation import Conversation
 from fixloop.chat.directory import apply, read_chat
@@ -29,7 +27,6 @@ MAX_RUNS: Final = 3
 """Of a command that fails, the first included (K5)."""
 MAX_ANSWERS: Final = 2
 """That are no answer, the first included (G2)."""
-MAX_BYTES: Final = 1024 * 1024
 _TAIL_CHARACTERS: Final = 400
 
 
@@ -58,6 +55,8 @@ class Crew(NamedTuple):
     """Where they work; asked after each run."""
     posted: Callable[[str], None] = lambda file: None
     """Told each file that was posted."""
+    timeout_seconds: float | None = None
+    """Of one run; None: as long as it takes (G15)."""
     log: IO[str] | None = None
     """What the commands print beside their answers, tagged with role and channel."""
 
@@ -68,12 +67,6 @@ class Ended(NamedTuple):
     stop: Stop
     text: str
     """For a person: the block, the failure, or whose turn it is."""
-
-
-class _Run(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 def play(chat: Path, crew: Crew, most: int) -> Ended:
@@ -120,12 +113,10 @@ def _answered(chat: Path, crew: Crew, role: Role) -> int | Ended:
         apply(chat, ChatRead(role), _now())
         found = read_chat(chat)
         done = _run(crew, role, found, prompt(found, role, wrong))
-        if done.code != 0:
-            return Ended(
-                Stop.FAILED, f"the command of {role} failed with exit code {done.code}: {_tail(done)}"
-            )
+        if not done.is_good:
+            return Ended(Stop.FAILED, f"the command of {role} {done.ending}: {_tail(done)}")
         try:
-            turn = understood(done.out, role, found)
+            turn = understood(done.answer, role, found)
             if isinstance(turn, ForUser):
                 return _told(turn, role)
             return _taken(chat, crew, turn, apply(chat, _placed(turn, crew), _now()))
@@ -157,7 +148,7 @@ def _told(turn: ForUser, role: Role) -> Ended:
     return Ended(Stop.FOR_USER, turn.text)
 
 
-def _run(crew: Crew, role: Role, chat: Conversation, text: str) -> _Run:
+def _run(crew: Crew, role: Role, chat: Conversation, text: str) -> AgentRun:
     """Until it ends well, at most `MAX_RUNS` times."""
     environment = {
         **crew.environment,
@@ -167,53 +158,24 @@ def _run(crew: Crew, role: Role, chat: Conversation, text: str) -> _Run:
         "FIXLOOP_BRANCH": chat.meta.branch if chat.meta is not None else "",
     }
     for _ in range(MAX_RUNS):
-        done = _started(crew.commands[role], crew.directory, environment, text)
-        if crew.log is not None and done.err.strip():
-            channel = Channel.TOOL if done.code == 0 else Channel.ERROR
-            crew.log.writelines(f"{line}\n" for line in tagged(role, channel, done.err.rstrip("\n")))
+        done = run_agent(
+            crew.commands[role],
+            text,
+            cwd=crew.directory,
+            env=environment,
+            timeout_seconds=crew.timeout_seconds,
+        )
+        if crew.log is not None and done.talk.strip():
+            channel = Channel.TOOL if done.is_good else Channel.ERROR
+            crew.log.writelines(f"{line}\n" for line in tagged(role, channel, done.talk.rstrip("\n")))
             crew.log.flush()
-        if done.code == 0:
+        if done.is_good:
             break
     return done
 
 
-def _started(command: Sequence[str], directory: Path, environment: Mapping[str, str], text: str) -> _Run:
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        try:
-            process = subprocess.Popen(
-                list(command),
-                cwd=directory,
-                env=dict(environment),
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise UsageError(
-                f"{command[0]} cannot be started: {(error.strerror or str(error)).lower()}"
-            ) from None
-        try:
-            process.communicate(text.encode())
-        except BaseException:
-            _kill(process)
-            raise
-        return _Run(process.returncode, _read(out), _read(err))
-
-
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """All that the command started, when whoever asked it goes away."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _read(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read(MAX_BYTES).decode("utf-8", "replace")
-
-
-def _tail(done: _Run) -> str:
-    said = " ".join((done.err or done.out).split())
+def _tail(done: AgentRun) -> str:
+    said = " ".join((done.talk or done.answer).split())
     return said[-_TAIL_CHARACTERS:] or "it said nothing"
 
 

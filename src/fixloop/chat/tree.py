@@ -1,7 +1,6 @@
 """Finding chats: in a tree of any kind, and one of them by its name or number."""
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -35,6 +34,7 @@ def chats_below(path: Path) -> Iterator[Path | Finding]:
     for top, folders, files in os.walk(path, onerror=refused.append):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         here = Path(top)
+        yield from (_linked(here / name) for name in folders if _is_linked_chat(here / name))
         if _is_chat(here, files, folders):
             folders[:] = []
             yield here
@@ -74,9 +74,18 @@ def find_chat(chats: Path, word: str) -> Path:
 
 def _is_chat(here: Path, files: list[str], folders: list[str]) -> bool:
     name = here.resolve().name if here.name in ("", "..") else here.name
-    if re.fullmatch(CHAT_NAME, printable(name)):
+    if CHAT_NAME.fullmatch(printable(name)):
         return True
     return any(read_name(file) for file in (*files, *folders)) or (META in files and _holds_contract(here))
+
+
+def _is_linked_chat(path: Path) -> bool:
+    return path.is_symlink() and CHAT_NAME.fullmatch(printable(path.name)) is not None
+
+
+def _linked(path: Path) -> Finding:
+    told = "it is a symbolic link, which is not followed; a chat is a directory of its own"
+    return Finding("file", printable(str(path)), told)
 
 
 def _holds_contract(here: Path) -> bool:

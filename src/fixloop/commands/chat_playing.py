@@ -37,6 +37,12 @@ def run(
     most: Annotated[
         int, typer.Option("--messages", min=1, max=MAX_SEQ, help="Post at most so many.")
     ] = MAX_SEQ,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout-minutes", min=0.01, help="How long a command may take.", show_default="no limit"
+        ),
+    ] = None,
     log: Annotated[
         Path | None,
         typer.Option(
@@ -62,6 +68,7 @@ def run(
             environment=os.environ,
             branch=partial(branch_of, directory),
             posted=print_lines,
+            timeout_seconds=60 * timeout if timeout is not None else None,
             log=_opened(log, opened),
         )
         ended = play(directory, crew, most)
