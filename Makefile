@@ -32,6 +32,7 @@ chaos: setup
 	.venv/bin/python -m pytest -q -n auto --maxprocesses 8 --hypothesis-profile chaos tests/chaos
 	CRASH_ALL=1 .venv/bin/python -m pytest -q -n auto --maxprocesses 8 tests/crash/test_boundaries.py
 	for seed in 1 2 3; do .venv/bin/fixloop chaos --workflows 1000 --kills 100 --concurrency 4 --contrast --seed $$seed || exit; done
+	.venv/bin/fixloop chaos --workflows 200 --kills 40 --concurrency 4 --seed 4 --twice
 
 mutants: setup
 	.venv/bin/python -m tests.mutants

@@ -10,7 +10,7 @@ from fixloop.testing.chaos import Order, Report
 from fixloop.testing.contrast import Contrast
 from fixloop.testing.verdict import Execution, Verdict
 
-WELL = Verdict("d15a57e2-1-1", steps=4)
+WELL = Verdict("d15a57e2-1-1", steps=4, fixes=1)
 AGAIN = Execution("d15a57e2-1-1.test-runner.fix.1.1", 7, "fix", "tree-0", 10, 4.0)
 LAST = "chaos: 0 lost, 0 doubled, 0 unexplained, 0 stuck, 1 of 1 histories verify (seed 1)"
 
@@ -42,6 +42,8 @@ def test_a_run_in_which_nothing_went_wrong_ends_well() -> None:
         "steps of 3 killed work processes began again after 1.0 s (median), 2.5 s (p95), 2.5 s (worst)"
         in lines
     )
+    assert "4 effects in the histories, 1 of them fixes; 0 are there twice" in lines
+    assert "3 executions by agents, 0 of a ticket that had begun before" in lines
     assert "4 steps, 1 surplus deliveries (0.25 a step)" in lines
 
 

@@ -108,7 +108,9 @@ def report_lines(report: "Report") -> Iterator[str]:
         yield f"  {report.done[injury]} of {planned} × {injury}"
     if report.order.twice:
         yield f"{report.copies} messages delivered twice"
-    yield f"{report.executions} executions, {report.repeated} of a ticket that had begun before"
+    fixes = sum(one.fixes for one in report.verdicts)
+    yield f"{tickets} effects in the histories, {fixes} of them fixes; {report.doubled} are there twice"
+    yield f"{report.executions} executions by agents, {report.repeated} of a ticket that had begun before"
     if report.resumptions:
         yield _resumption_line(report.resumptions)
     share = report.surplus / tickets if tickets else 0.0
@@ -164,6 +166,8 @@ def _document(report: "Report") -> dict[str, object]:
         "messages_twice": report.copies,
         "lost": report.lost,
         "doubled": report.doubled,
+        "effects": sum(one.steps for one in report.verdicts),
+        "fixes": sum(one.fixes for one in report.verdicts),
         "executions": report.executions,
         "repeated": report.repeated,
         "unexplained": [one.ticket for one in report.unexplained],

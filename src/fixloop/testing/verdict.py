@@ -48,6 +48,8 @@ class Verdict(NamedTuple):
     problems: tuple[str, ...] = ()
     """What its history does not hold up to."""
     steps: int = 0
+    fixes: int = 0
+    """Completions of the main agent, each with its commit where it changed something."""
 
     @property
     def is_well(self) -> bool:
@@ -70,11 +72,13 @@ def judged(store: Store, workflow: str, rehearsal: Rehearsal) -> Verdict:
     differing = [
         name for name, one, two in zip(story._fields, story, rehearsal.story, strict=True) if one != two
     ]
+    bodies = [entry.body for entry in entries]
     return Verdict(
         workflow,
         lost=f"other {', '.join(differing)} than undisturbed" if differing else "",
-        doubled=tuple(_doubled([entry.body for entry in entries], rehearsal)),
+        doubled=tuple(_doubled(bodies, rehearsal)),
         steps=len(entries) - 1,
+        fixes=sum(_text(body, "event", "kind") == "fix-completed" for body in bodies),
     )
 
 
