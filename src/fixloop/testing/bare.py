@@ -22,7 +22,7 @@ from fixloop.testing.wire import BEGUN, EFFECTS
 __all__ = ["QUEUE", "app", "send"]
 
 QUEUE: Final = "bare"
-WORK_SECONDS: Final = 0.05
+WORK_SECONDS: Final = 0.02
 VISIBILITY_SECONDS: Final = 10
 
 app = Celery("bare", set_as_current=False)

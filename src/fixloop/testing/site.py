@@ -26,7 +26,7 @@ EXECUTIONS: Final = "executions"
 """The file in which agents write down what they begin."""
 HOSTS: Final = ("host-1", "host-2")
 POLL_SECONDS: Final = 0.1
-START_SECONDS: Final = 60.0
+START_SECONDS: Final = 180.0
 PATIENCE_SECONDS: Final = 60.0
 """So long without any step anywhere: what has not ended then never will."""
 LOOK_SECONDS: Final = 0.0005

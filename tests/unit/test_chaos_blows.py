@@ -1,0 +1,152 @@
+"""What is done to processes and clocks in a chaos run, and when that counts as felt."""
+
+import asyncio
+import signal
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fixloop.testing import blows
+from fixloop.testing.blows import Blows
+from fixloop.testing.plan import Boundary, Injury
+from fixloop.testing.processes import below, is_running, is_stopped
+from fixloop.testing.relay import Cut, Link
+from fixloop.testing.wounds import Wound
+
+# A worker with a guard and a command below it.
+FAMILY = "sh -c 'sleep 60; :'; :"
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    """Three levels of processes in a session of their own."""
+    started = subprocess.Popen(["sh", "-c", FAMILY], start_new_session=True)
+    wait_for(lambda: bool(below(started.pid, 2)))
+    everybody = [started.pid, *below(started.pid, 1), *below(started.pid, 2)]
+    yield started
+    for pid in everybody:
+        if is_running(pid):
+            kill(pid)
+    started.wait()
+
+
+def kill(pid: int) -> None:
+    subprocess.run(["kill", "-9", str(pid)], check=False)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 10.0
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.005)
+
+
+class Ring:
+    """Somebody who strikes, and what became of it."""
+
+    def __init__(self, clock: Path | None = None) -> None:
+        self.missed: list[Wound] = []
+        host: Any = SimpleNamespace(clock=clock)
+        nobody: Any = None
+        self.blows = Blows({"host-1": host}, nobody, nobody, self.missed.append)
+
+    def strike(self, injury: Injury, pid: int, meanwhile: Callable[[], object] = lambda: None) -> Wound:
+        """Strike, let something happen, and wait until it is over."""
+        wound = Wound(
+            injury, "ticket", Boundary.MID_WORK, (), frozenset(), time.monotonic(), time.monotonic()
+        )
+
+        async def fight() -> None:
+            with suppress(Cut):
+                self.blows.strike(wound, Link("host-1", pid))
+            meanwhile()
+            while self.blows.under_way:
+                await asyncio.sleep(0.005)
+
+        asyncio.run(fight())
+        return wound
+
+
+def test_a_killed_process_is_felt_when_it_is_dead(process: "subprocess.Popen[bytes]") -> None:
+    ring = Ring()
+
+    wound = ring.strike(Injury.KILL_WORKER, process.pid)
+
+    assert wound.is_felt
+    assert wound.pids == {process.pid}
+    assert ring.missed == []
+    assert not is_running(process.pid)
+
+
+@pytest.mark.parametrize(("turn", "level"), [(1, 2), (2, 1)], ids=["the command", "the guard above it"])
+def test_in_turn_this_is_killed_of_a_workers_command(
+    process: "subprocess.Popen[bytes]", turn: int, level: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring, victims = Ring(), below(process.pid, level)
+    if turn == 2:
+        monkeypatch.setattr(blows, "FELT_SECONDS", 0.05)
+        ring.strike(Injury.KILL_COMMAND, below(process.pid, 2)[0])
+        monkeypatch.undo()
+
+    wound = ring.strike(Injury.KILL_COMMAND, process.pid)
+
+    assert wound.is_felt
+    assert sorted(wound.pids) == victims
+
+
+def test_a_command_that_is_not_there_is_missed(
+    process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blows, "FELT_SECONDS", 0.05)
+    ring = Ring()
+
+    wound = ring.strike(Injury.KILL_COMMAND, below(process.pid, 2)[0])
+
+    assert (wound.is_felt, ring.missed) == (False, [wound])
+
+
+def test_a_stopped_process_goes_on_and_felt_it(
+    process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blows, "STOPPED_SECONDS", 0.1)
+
+    wound = Ring().strike(Injury.STOP_WORKER, process.pid, lambda: wait_for(lambda: is_stopped(process.pid)))
+
+    assert wound.is_felt
+    wait_for(lambda: not is_stopped(process.pid))
+
+
+def test_one_that_was_killed_meanwhile_was_not_stopped_for_long_enough(
+    process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blows, "STOPPED_SECONDS", 0.1)
+    ring = Ring()
+
+    wound = ring.strike(Injury.STOP_WORKER, process.pid, lambda: process.send_signal(signal.SIGKILL))
+
+    assert (wound.is_felt, ring.missed) == (False, [wound])
+
+
+def test_a_clock_is_put_ahead_and_right_again_then_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blows, "CLOCK_WRONG_SECONDS", 0.05)
+    path = tmp_path / "clock"
+    ring, seen = Ring(path), []
+
+    def read() -> float:
+        found: float = struct.unpack("d", path.read_bytes())[0]
+        return found
+
+    for _ in range(2):
+        ring.strike(Injury.WRONG_CLOCK, 1, lambda: seen.append(read()))
+        seen.append(read())
+
+    assert seen == [30.0, 0.0, -30.0, 0.0]
