@@ -146,6 +146,18 @@ def test_one_sweeper_at_a_time_has_a_shard(store: Store, world: World) -> None:
     assert sweep(store, owner="second").mine
 
 
+@pytest.mark.proves("R7")
+def test_a_lost_sweeper_does_not_keep_its_shard_when_a_server_takes_over_whose_clock_is_behind(
+    store: Store, world: World
+) -> None:
+    assert sweep(store, owner="lost").mine
+
+    world.elapse(-3600)
+
+    assert sweep(store, owner="second").mine
+    assert not sweep(store, owner="third").mine
+
+
 def test_a_shard_that_is_none_is_refused(store: Store) -> None:
     for shard in (-1, 16):
         with pytest.raises(UsageError, match="there is no shard"):

@@ -133,6 +133,22 @@ def test_a_claim_whose_answer_was_lost_is_the_same_claim_when_it_is_sent_again(s
     assert (lost, claim.fence) == (["claim"], 1)
 
 
+@pytest.mark.proves("K10")
+def test_a_redis_that_was_restarted_gives_out_no_fence_that_it_may_have_forgotten(
+    server: RedisServer, store: RedisStore
+) -> None:
+    created(store, ticket("a"), ticket("b"))
+    before = claimed(store, "a").fence
+    lock = store.locks.acquire(FLOW, "file", "builder").token
+
+    server.signal(signal.SIGKILL)
+    server.start()
+
+    assert (before, lock) == (1, 2)
+    assert store.locks.acquire(FLOW, "other", "builder").token > 1_000_000
+    assert claimed(store, "b").fence < 1_000_010
+
+
 def lose_first_answer(store: RedisStore) -> list[str]:
     """The next script runs, and its connection breaks before the answer is read; the names of those lost."""
     lost: list[str] = []

@@ -20,7 +20,7 @@ from tests.rabbitmq_server import RabbitServer, free_port
 
 pytestmark = pytest.mark.slow
 
-CONSUMER_TIMEOUT_SECONDS = 2.5
+CONSUMER_TIMEOUT_SECONDS = 1.5
 """30 minutes, in little."""
 
 
@@ -142,6 +142,8 @@ def test_a_rabbitmq_that_is_away_frozen_or_refuses_is_one_sentence(server: Rabbi
     ping(server.url.replace("@", f"@127.0.0.1:{free_port()},"))
     with pytest.raises(InfrastructureError, match="ACCESS_REFUSED"):
         ping(server.url.replace("guest:guest", "guest:wrong"))
+    with pytest.raises(InfrastructureError, match="does not speak TLS; use a URL without TLS"):
+        ping(server.url.replace("amqp:", "amqps:"))
     mailboxes = Mailboxes(server.url)
     mailboxes.put("frozen", letter(1), 3)
     server.signal(signal.SIGSTOP)

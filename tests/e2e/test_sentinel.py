@@ -1,0 +1,116 @@
+"""A failover in the middle of some workflows: state and messages are found again, and nothing is lost."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from fixloop.doctor import examine
+from fixloop.settings import load_settings
+from fixloop.store.keys import workflow_key
+from fixloop.store.redis_store import RedisStore
+from tests.contract.making import FLOW, change, claimed, created, ticket
+from tests.crash.test_workers_killed import SCRIPTS, unharmed
+from tests.e2e.deployment import Deployment
+from tests.e2e.sentinels import Sentinels
+
+pytestmark = pytest.mark.slow
+
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def sentinels() -> Iterator[Sentinels]:
+    own = Sentinels()
+    try:
+        yield own.start()
+    finally:
+        own.end()
+
+
+@pytest.fixture
+def url(sentinels: Sentinels, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With what the settings make of it."""
+    monkeypatch.setenv("FIXLOOP_STATE_URL", sentinels.url)
+    urls = load_settings().urls()
+    assert urls is not None
+    return urls.state
+
+
+@pytest.mark.proves("R8")
+def test_a_commit_is_at_the_replica_before_it_counts_and_does_not_wait_for_one_that_is_stopped(
+    url: str, sentinels: Sentinels, caplog: pytest.LogCaptureFixture
+) -> None:
+    replica = sentinels.client(sentinels.servers[1])
+    store = RedisStore(url)
+    head = created(store).head
+    for version in range(1, 40):
+        head = store.commit(change(version, head=head)).head
+        assert replica.hget(workflow_key(FLOW), "version") == str(version + 1).encode()
+
+    sentinels.signal(sentinels.servers[1], signal.SIGSTOP)
+    try:
+        waited, head = seconds(lambda: store.commit(change(40, head=head)).head)
+        at_once, head = seconds(lambda: store.commit(change(41, head=head)).head)
+    finally:
+        sentinels.signal(sentinels.servers[1], signal.SIGCONT)
+
+    assert 0.9 < waited < 2.5
+    assert at_once < 0.5
+    assert [record.message[:16] for record in caplog.records] == ["0 of 1 replicas "]
+    store.close()
+
+
+@pytest.mark.proves("S30", "R7", "R8", "K10")
+def test_the_master_is_killed_in_the_middle_and_all_goes_on_at_the_replica(
+    url: str, sentinels: Sentinels, tmp_path: Path
+) -> None:
+    store = RedisStore(url, patience_seconds=20)
+    other = "0a1b2c3d-43-1"
+    created(store, ticket("a", other))
+    fence = claimed(store, "a", other).fence
+    own = Deployment(url, tmp_path)
+    try:
+        own.start()
+        started = [own.begin(script) for script in SCRIPTS[:4]]
+        own.owner_pid(started[0].workflow)
+        before, master = len(own.executions()), sentinels.master()
+
+        sentinels.kill(master)
+
+        own.until(lambda: len(own.executions()) > before)
+        unharmed(own, *started)
+        assert sentinels.master() != master
+        own.stop()
+        assert own.processes() == []
+    finally:
+        own.end()
+    assert store.locks.acquire(other, "file", "builder").token > fence + 1
+    assert "of 1 replicas" in own.log()
+    store.close()
+
+
+def seconds(action: Callable[[], T]) -> tuple[float, T]:
+    """How long it took, and what it gave."""
+    began = time.monotonic()
+    found = action()
+    return time.monotonic() - began, found
+
+
+def test_doctor_says_that_no_replica_is_left(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIXLOOP_CACHE_DIR", str(tmp_path / "cache"))
+
+    found = {finding.name: finding for finding in examine(load_settings(), tmp_path)}
+
+    assert found["redis"].ok
+    assert found["redis sentinels"].ok
+    assert found["redis sentinels"].detail == "3 of 3 answer and know 'fixloop'"
+    assert (found["redis replicas"].ok, found["redis replicas"].detail) == (
+        False,
+        "0 connected, 1 to confirm each commit",
+    )
