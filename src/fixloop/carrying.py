@@ -60,8 +60,13 @@ def bring_work(store: Store, state: State, cache: Path) -> Mirror:
         InfrastructureError: the repository cannot be seen from here, or a bundle is missing from the store.
     """
     mirror = mirror_of(snapshot_in(state), cache)
-    if mirror.has(state.tip):
-        return mirror
+    if not mirror.has(state.tip):
+        _bring(mirror, store, state, cache)
+    mirror.use(state.workflow, snapshot_in(state).commit, state.tip)
+    return mirror
+
+
+def _bring(mirror: Mirror, store: Store, state: State, cache: Path) -> None:
     bring(snapshot_in(state), issue=state.issue, cache=cache)
     for digest in _bundles(store, state.workflow):
         found = store.get_artifact(state.workflow, digest)
@@ -75,7 +80,6 @@ def bring_work(store: Store, state: State, cache: Path) -> Mirror:
             f"commit {state.tip[:12]} of {state.workflow} is neither in {mirror.path} nor among the bundles in the "
             "store; an older version made it, on another machine"
         )
-    return mirror
 
 
 def _bundles(store: Store, workflow: str) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """The mirror: one bare repository per source and machine, from which workspaces borrow their objects.
 
-Owns `{cache}/mirrors/`. Every ref is written under a flock that git's own children inherit, so a lock file found
-under it belongs to nobody alive. Nothing is ever pruned: objects of running workspaces are reachable through it alone.
+Owns `{cache}/mirrors/`; beside each mirror, in `….used/`, a note for each workflow names the commits it needs. Every
+ref is written under a flock that git's own children inherit, so a lock file found under it belongs to nobody alive.
+Objects of running workspaces are reachable through the mirror alone: what is forgotten stays for two weeks more.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,8 @@ __all__ = ["Mirror", "remove_when_old"]
 LOCK_TIMEOUT_SECONDS: Final = 900.0
 STALE_SECONDS: Final = 2.0
 """git holds a lock file for milliseconds; a writer outside the flock would be a person's, who gets this long."""
+KEPT_FORGOTTEN: Final = "2.weeks.ago"
+"""Long after any workspace that borrowed it has gone."""
 TAGS: Final = 500
 """The youngest tags go along, for tools that derive a version from them."""
 
@@ -118,6 +121,59 @@ class Mirror:
             specs = [f"+{commit}:refs/heads/received", *_tag_specs(source)]
             self.write(pushing, "push", "--quiet", "--no-verify", "--no-signed", self.path, *specs)
             self._keep(git, commit, name)
+
+    def use(self, workflow: str, base: str, tip: str) -> None:
+        """Note that a workflow of this machine needs these commits; without a note nothing is ever forgotten."""
+        note, text = self._notes / workflow, f"{base} {tip}\n"
+        with contextlib.suppress(OSError):
+            if note.read_text() == text:
+                os.utime(note)
+                return
+        self._notes.mkdir(exist_ok=True)
+        new = note.with_name(f".{workflow}.{os.getpid()}")
+        new.write_text(text)
+        new.rename(note)
+
+    def users(self) -> dict[str, tuple[str, str, float]]:
+        """The workflows that were noted: base, tip, and when one was noted last (as `time.time`)."""
+        found = {}
+        for note in self._notes.glob("[!.]*"):
+            with contextlib.suppress(OSError, ValueError):
+                base, tip = note.read_text().split()
+                found[note.name] = base, tip, note.stat().st_mtime
+        return found
+
+    def forget(self, workflows: Iterable[str]) -> list[str]:
+        """
+        Remove the refs of what only these workflows needed; returns the commits.
+
+        Raises:
+            InfrastructureError: the mirror cannot be written.
+        """
+        gone, users = set(workflows), self.users()
+        kept = {
+            commit for name, (base, tip, _) in users.items() if name not in gone for commit in (base, tip)
+        }
+        with self.locked() as git:
+            theirs = {
+                commit for name in gone & users.keys() for commit in self._commits(*users[name][:2])
+            } - kept
+            refs = git.output("for-each-ref", "--format=%(objectname) %(refname)", "refs/fixloop").decode()
+            for commit, _, name in (line.partition(" ") for line in refs.splitlines()):
+                if commit in theirs:
+                    self.write(git, "update-ref", "-d", name, commit)
+            self.write(git, "prune", f"--expire={KEPT_FORGOTTEN}")
+            for name in gone:
+                (self._notes / name).unlink(missing_ok=True)
+        return sorted(theirs)
+
+    def _commits(self, base: str, tip: str) -> list[str]:
+        done = self.git.run("rev-list", tip, f"^{base}", accept=(0, 128))
+        return [base, *(done.stdout.decode().split() if done.returncode == 0 else [tip])]
+
+    @property
+    def _notes(self) -> Path:
+        return self.path.with_suffix(".used")
 
     def pack(self, commit: str, *, since: str = "") -> bytes:
         """What another repository needs to have `commit`, if it has `since`."""

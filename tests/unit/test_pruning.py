@@ -1,0 +1,182 @@
+"""Pruning a machine's cache: only what is known to have ended, and whose verified tree is to be found elsewhere."""
+
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from fixloop.archive.files import Archive
+from fixloop.archive.moving import archive_ended
+from fixloop.archive.reading import with_archive
+from fixloop.carrying import bring_work, snapshot_in
+from fixloop.protocol.events import Cancelled, RunFinished
+from fixloop.repository.publish import publish
+from fixloop.settings import Settings
+from tests.unit.repositories import git
+from tests.unit.test_carrying import WORKFLOW, Loop
+from workers.pruning import prune_cache
+from workers.tidying import prune_round
+
+SOON: Final = timedelta(days=1)
+
+
+class Site(Loop):
+    """A workflow with one fix, made on this machine, and an offer that was made for it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.fix("first", {"price": "right\n"})
+        self.cache = folder / "first"
+        self.offer = self.cache / "offers" / f"{WORKFLOW}.test-runner.1.0"
+        (self.offer / "work").mkdir(parents=True)
+        bring_work(self.store, self.state, self.cache)
+
+    def end(self, *, published: bool = True) -> None:
+        passed = RunFinished(
+            step="recheck", specialist="test-runner", iteration=2, outcome="passed", tree=self.state.tree
+        )
+        self.engine.apply(WORKFLOW, passed, operation="passed")
+        assert self.state.ended
+        if published:
+            publish(snapshot_in(self.state), issue=47, tip=self.state.tip, mirror=self.mirror("first"))
+
+    def pruned(self, *, later: timedelta = SOON) -> list[str]:
+        """What goes when everything that ended until then is old enough, notes of this machine included."""
+        for note in self.cache.glob("mirrors/*.used/*"):
+            os.utime(note, (time.time() - 60, time.time() - 60))
+        return list(prune_cache(self.store, self.cache, before=datetime.now(UTC) + later))
+
+    @property
+    def has_all(self) -> bool:
+        mirror = self.mirror("first")
+        return (
+            self.offer.is_dir() and mirror.has(self.state.tip) and mirror.has(snapshot_in(self.state).commit)
+        )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_what_an_ended_and_published_workflow_left_goes(site: Site) -> None:
+    site.end()
+    tip, base = site.state.tip, snapshot_in(site.state).commit
+
+    said = site.pruned()
+
+    assert [sentence.partition(" ")[0] for sentence in said] == ["the", "2"]
+    assert not site.offer.exists()
+    assert not site.mirror("first").has(tip)
+    assert not site.mirror("first").has(base)
+    assert git(site.folder / "shop", "rev-parse", "fixloop/47") == tip
+    assert site.pruned() == []
+
+
+def test_what_was_forgotten_comes_back_when_it_is_asked_for(site: Site) -> None:
+    site.end()
+    site.pruned()
+
+    mirror = bring_work(site.store, site.state, site.cache)
+
+    assert mirror.has(site.state.tip)
+
+
+def test_a_live_workflow_keeps_everything(site: Site) -> None:
+    assert site.pruned() == []
+
+    assert site.has_all
+
+
+@pytest.mark.parametrize("later", [timedelta(0), -SOON])
+def test_one_that_ended_only_just_now_keeps_everything(site: Site, later: timedelta) -> None:
+    site.end()
+
+    assert site.pruned(later=later - timedelta(seconds=30)) == []
+
+    assert site.has_all
+
+
+def test_a_verified_tree_that_is_nowhere_else_stays(site: Site) -> None:
+    site.end(published=False)
+    assert site.pruned() == []
+    git(site.folder / "shop", "update-ref", "-d", "refs/fixloop/47/tip")
+
+    assert site.pruned() == []
+
+    assert site.has_all
+
+
+def test_one_of_which_this_redis_knows_nothing_stays(site: Site) -> None:
+    site.end()
+    site.store._workflows.clear()
+
+    assert site.pruned() == []
+
+
+def test_an_archived_workflow_is_known_by_its_archive_only(site: Site, tmp_path: Path) -> None:
+    site.end()
+    archive = Archive(tmp_path / "archive")
+    (moved,) = archive_ended(site.store, archive, before=datetime.now(UTC) + SOON, owner="me")
+    assert moved.status == "archived"
+    assert site.pruned() == []
+
+    said = list(prune_cache(with_archive(site.store, archive), site.cache, before=datetime.now(UTC) + SOON))
+
+    assert len(said) == 2
+
+
+def test_a_purged_one_needs_nothing_any_more(site: Site) -> None:
+    site.end(published=False)
+    found = site.store.read(WORKFLOW)
+    assert found is not None
+    site.store.remove(WORKFLOW, found.head, "purged")
+
+    assert len(site.pruned()) == 2
+    assert not site.offer.exists()
+
+
+def test_a_cancelled_one_has_no_verified_tree(site: Site) -> None:
+    site.engine.apply(WORKFLOW, Cancelled(by="ann"), operation="cancel")
+
+    assert len(site.pruned()) == 2
+
+
+def test_commits_that_another_workflow_needs_stay(site: Site) -> None:
+    site.end()
+    base = snapshot_in(site.state).commit
+    site.mirror("first").use("0a1b2c3d-48-1", base, base)
+
+    site.pruned()
+
+    assert site.mirror("first").has(base)
+    assert not site.mirror("first").has(site.state.tip)
+
+
+def test_what_is_not_fixloop_s_is_not_touched(site: Site) -> None:
+    site.end()
+    strange = [site.cache / "offers" / "notes", site.cache / "mirrors" / "other.git"]
+    for folder in strange:
+        folder.mkdir()
+
+    site.pruned()
+
+    assert all(folder.is_dir() for folder in strange)
+
+
+def test_a_machine_prunes_once_an_hour(site: Site) -> None:
+    site.end()
+    settings = Settings(cache_dir=site.cache, archive_after_days=0)
+    prune_round(site.store, settings)
+    assert not site.offer.exists()
+    site.offer.mkdir()
+
+    prune_round(site.store, settings)
+    assert site.offer.exists()
+    os.utime(site.cache / "pruned", (0, 0))
+    prune_round(site.store, settings)
+
+    assert not site.offer.exists()

@@ -1,0 +1,83 @@
+"""Pruning this machine's cache of what ended workflows left: directories that were offered, refs in mirrors.
+
+Only what this worker's Redis, or its archive, knows to have ended goes: another one may use the same cache. And only
+when its verified tree is out, so that nothing has to be found here any more.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from fixloop.carrying import snapshot_in
+from fixloop.errors import FixloopError
+from fixloop.protocol.state import State
+from fixloop.repository.git import Git
+from fixloop.repository.mirror import Mirror
+from fixloop.snapshots import load_state
+from fixloop.store.contract import Store
+from fixloop.store.keys import issue_of, number_of
+from workers.workspaces import remove_folder
+
+__all__ = ["is_over", "prune_cache"]
+
+
+def prune_cache(store: Store, cache: Path, *, before: datetime) -> Iterator[str]:
+    """
+    Remove what workflows left here that ended before then; a sentence for each thing.
+
+    Raises:
+        InfrastructureError: Redis, the archive or a mirror cannot be used.
+    """
+    for folder in sorted((cache / "offers").glob("[!.]*/")):
+        if is_over(store, folder.name.partition(".")[0], before):
+            remove_folder(folder)
+            yield f"the directory {folder.name}, which was offered, is removed"
+    for note in sorted((cache / "mirrors").glob("*.git")):
+        mirror = _mirror_at(cache, note)
+        users = mirror.users() if mirror is not None else {}
+        young = before.timestamp()
+        over = [name for name, (_, _, at) in users.items() if at < young and is_over(store, name, before)]
+        if mirror is not None and over:
+            count = len(mirror.forget(over))
+            yield f"{count} commits that {len(over)} ended workflows needed are forgotten in {mirror.path.name}"
+
+
+def is_over(store: Store, workflow: str, before: datetime) -> bool:
+    """True when a workflow ended before then and nothing of it is needed here any more."""
+    try:
+        issue, project = issue_of(workflow), workflow.partition("-")[0]
+        found = store.read(workflow)
+        if found is None:
+            retired = store.retired(project, issue)
+            purged = retired is not None and retired.how == "purged"
+            return purged and retired is not None and number_of(retired.workflow) >= number_of(workflow)
+        state = load_state(found.snapshot)
+        superseded = store.next_number(project, issue) > number_of(workflow) + 1
+    except FixloopError:
+        return False
+    if not state.ended or state.until >= before:
+        return False
+    return superseded or state.verdict == "not_passed" or _is_out(state)
+
+
+def _is_out(state: State) -> bool:
+    """Whether the verified tree can be had elsewhere: as a branch, at the URL, or because nothing was changed."""
+    snapshot = snapshot_in(state)
+    if state.tip == snapshot.commit or state.pushed:
+        return True
+    if snapshot.is_url or not snapshot.is_git:
+        return False
+    try:
+        name = f"refs/fixloop/{state.issue}/tip"
+        return Git(Path(snapshot.source)).found("rev-parse", "-q", "--verify", name) == state.tip
+    except (FixloopError, OSError):
+        return False
+
+
+def _mirror_at(cache: Path, path: Path) -> Mirror | None:
+    """The mirror in a directory, by the source that it says it is of."""
+    try:
+        mirror = Mirror(cache, (path / "description").read_text(errors="surrogateescape").removesuffix("\n"))
+    except OSError:
+        return None
+    return mirror if mirror.path.name == path.name else None
