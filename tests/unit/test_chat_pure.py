@@ -144,6 +144,7 @@ def test_twin_and_engineer_print_nothing_themselves(role: Role) -> None:
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
+        (["Hello"], "outside a TO USER block"),
         (["TO USER:", "STATUS: a", "CONTEXT: 0005-dx-x", "ACTION NEEDED: b"], "in this order"),
         (["TO USER:", "STATUS:", "ACTION NEEDED: b", "CONTEXT: 0005-dx-x"], "STATUS: says nothing"),
         (["TO USER:", "STATUS: a", "ACTION NEEDED: b", "CONTEXT: see above"], "has to be the path"),

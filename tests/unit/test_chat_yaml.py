@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from fixloop.chat import string_yaml
 from fixloop.chat.message import FileName, Front, front_text, lines_of, moment, read_message, rendered, stamp
+from fixloop.chat.meta import read_meta, with_values
 from fixloop.chat.opening import plan_text
 from fixloop.chat.string_yaml import YamlError, load, plain
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, START, body
+from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, START, body, meta
 
 
 @pytest.mark.proves("K18")
@@ -33,6 +34,7 @@ def test_times_truths_and_nothings_stay_the_text_they_are(text: str) -> None:
     [
         ("a: 1\nb: 2\na: 3\n", "the key 'a' stands here twice", 3),
         ("a: &x 1\nb: *x\n", "anchors, aliases", 1),
+        ("a: &x 1\nb: &x 2\n", "anchors, aliases", 1),
         ("a: " + "[" * 30 + "]" * 30, "deep nesting", 1),
         ("a: " + "[ " * 2000, "deep nesting", 1),
         ("a: " + "[1]" * 30_000, "longer than 64 KiB", 1),
@@ -149,3 +151,53 @@ def test_front_matter_quotes_what_yaml_could_mistake() -> None:
     text = front_text(Front(ARCHITECT, ENGINEER, NAME, 8, START, "On: and on"))
 
     assert text.splitlines()[4:7] == ["seq: 008", 'ts: "2025-09-06T00:00:00Z"', 'purpose: "On: and on"']
+
+
+BITS = [
+    "\0",
+    "\r",
+    "\n",
+    "---\n",
+    "- ",
+    "{",
+    "}",
+    "[",
+    "]",
+    ": ",
+    "#",
+    "&a ",
+    "*a",
+    "!!int ",
+    '"',
+    "'",
+    "\ufeff",
+    "\t",
+]
+BITS += ["%YAML 1.2\n", "? ", "| ", "> ", "seq: 010", "<<: ", "~", "é", "\x85", "\u2028", "\x1b[31m", ""]
+CUTS = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 10), st.sampled_from(BITS)), max_size=6)
+CONTRACTS = st.sampled_from(
+    [
+        meta(),
+        meta(gh="{sync_mode: none, labels: [a]}", notes="|\n  x\n  y"),
+        meta(closed="2025-01-01T00:00 # then"),
+    ]
+)
+
+
+@pytest.mark.proves("E31", "E39")
+@given(CONTRACTS, CUTS)
+def test_of_any_contract_that_is_right_only_the_named_values_change(
+    text: str, cuts: list[tuple[int, int, str]]
+) -> None:
+    for start, length, bit in cuts:
+        text = text[:start] + bit + text[start + length :]
+    found = read_meta(text)
+    if found.meta is None:
+        assert found.findings
+        return
+    values = {"owner": "twin", "state": "closed", "closed": "2025-09-06T00:00:00Z"}
+
+    changed = read_meta(with_values(found, values)).meta
+
+    assert changed is not None
+    assert changed == found.meta.model_copy(update=values)

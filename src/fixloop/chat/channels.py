@@ -7,7 +7,7 @@ A line reads `{role}/{channel}: {text}`. Lines without that head are not an agen
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
 from fixloop.chat.findings import Finding, Level, shown
@@ -97,7 +97,7 @@ def _blocks(lines: Sequence[Line], file: str) -> Iterator[Finding]:
         if line.text.strip():
             told = f"{shown(line.text)} stands outside a TO USER block"
             yield Finding("output", file, told, line.number, value=line.text)
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, end in pairwise([*starts, len(lines)]):
         yield from _block(lines[start:end], file)
 
 

@@ -8,6 +8,7 @@ anchors and aliases, more than one document.
 
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -116,7 +117,10 @@ def _composed(text: str) -> Any:
 
     reader = YAML(typ="safe", pure=True)
     try:
-        return reader.compose(text)
+        with warnings.catch_warnings():
+            # Of an anchor that is defined twice it warns, and goes on; here every anchor is refused.
+            warnings.simplefilter("ignore")
+            return reader.compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "it is not YAML"

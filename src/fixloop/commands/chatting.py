@@ -74,9 +74,9 @@ def new(
     chats: Chats = None,
 ) -> None:
     """
-    Open a chat: its directory and its meta.yaml, the twin's contract.
+    Open a chat with its contract, meta.yaml.
 
-    Prints the directory. The architect begins; work goes to the branch that meta.yaml names.
+    The twin's right. Prints the directory. The architect begins; work goes to the branch that meta.yaml names.
     """
     place = chats if chats is not None else default_chats(Path.cwd())
     if meta:
@@ -173,9 +173,9 @@ def close(
     chats: Chats = None,
 ) -> None:
     """
-    Close a chat: SUMMARY.md, DECISION.md, and front matter for messages from before the protocol.
+    Close a chat with SUMMARY.md and DECISION.md.
 
-    By the architect or the twin. A document that is in the directory already needs no option; - is stdin.
+    By the architect or the twin. Old messages get front matter. A document that is in the directory already needs no option; - is stdin.
     Completed needs a result of the engineer for every acceptance criterion.
     """
     directory = directory_of(chat, chats)
@@ -186,9 +186,9 @@ def close(
 
 def adopt(chat: Chat, chats: Chats = None) -> None:
     """
-    Mark what is in a chat without front matter as older than the protocol.
+    Mark messages as older than the protocol.
 
-    Once for each chat. Those messages are warnings from now on, and are migrated when the chat is closed.
+    All that have no front matter, once for each chat. They are warnings from now on, and are migrated when the chat is closed.
     """
     directory = directory_of(chat, chats)
     outcome = apply(directory, Adopted(), _now())
@@ -202,7 +202,11 @@ def to_user(
     by: By = Role.ARCHITECT,
     chats: Chats = None,
 ) -> None:
-    """Print the one thing that may be said outside the files: the architect's block for a person."""
+    """
+    Print the architect's block for a person.
+
+    It is the one thing that may be said outside the files.
+    """
     directory = directory_of(chat, chats)
     if by is not Role.ARCHITECT:
         raise RefusedError(f"{by} prints nothing; only the architect speaks to the user")
