@@ -175,8 +175,8 @@ def close(
     """
     Close a chat with SUMMARY.md and DECISION.md.
 
-    By the architect or the twin. Old messages get front matter. A document that is in the directory already needs no option; - is stdin.
-    Completed needs a result of the engineer for every acceptance criterion.
+    By the architect or the twin. Old messages get front matter. A document that is in the directory
+    already needs no option; - is stdin. Completed needs a result of the engineer for every criterion.
     """
     directory = directory_of(chat, chats)
     texts = [_given(name) if name else "" for name in (summary, decision)]
@@ -188,7 +188,8 @@ def adopt(chat: Chat, chats: Chats = None) -> None:
     """
     Mark messages as older than the protocol.
 
-    All that have no front matter, once for each chat. They are warnings from now on, and are migrated when the chat is closed.
+    All that have no front matter, once for each chat. They are warnings from now on,
+    and are migrated when the chat is closed.
     """
     directory = directory_of(chat, chats)
     outcome = apply(directory, Adopted(), _now())
