@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from fixloop.hints import START_TASK
 from fixloop.repository.identity import project_of
 from fixloop.settings import celery_url
 from tests.e2e.deployment import Deployment, deployed
+from tests.unit.chat_stage import Stage, meta
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +23,7 @@ sys.path.append(sys.argv[1])
 from celery import Celery
 app = Celery(broker=sys.argv[2])
 for _ in range({times}):
-    app.send_task("fixloop.validation.start", kwargs={kwargs!r})
+    app.send_task({task!r}, kwargs={kwargs!r})
 assert not [name for name in sys.modules if name.partition(".")[0] == "fixloop"]
 """
 CONFIGURATION = """
@@ -104,10 +106,21 @@ def test_a_call_that_makes_no_sense_is_one_sentence_in_the_log(
     assert deployment.store.search(9) == []
 
 
-def call(deployment: Deployment, folder: Path, *, times: int = 1, **kwargs: Any) -> None:
+@pytest.mark.proves("E33")
+def test_a_caller_that_has_only_celery_has_chats_looked_at(deployment: Deployment, tmp_path: Path) -> None:
+    chat = Stage(tmp_path / "chats").put("meta.yaml", meta(area="zz"))
+
+    call(deployment, tmp_path, task="fixloop.chat.validate", path=str(tmp_path / "chats"))
+
+    deployment.until(lambda: f"{chat.path}/meta.yaml:3: error: area is 'zz'" in deployment.log())
+
+
+def call(
+    deployment: Deployment, folder: Path, *, task: str = START_TASK, times: int = 1, **kwargs: Any
+) -> None:
     """Send it from a Python without fixloop: no site, so no editable install either."""
     words = [sysconfig.get_path("purelib"), celery_url(deployment.url)]
-    program = CALL.format(kwargs=kwargs, times=times)
+    program = CALL.format(task=task, kwargs=kwargs, times=times)
     subprocess.run([sys.executable, "-S", "-c", program, *words], cwd=folder, check=True, timeout=60)
 
 

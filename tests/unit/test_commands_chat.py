@@ -140,6 +140,21 @@ def test_adopt_marks_old_messages(shell: Shell) -> None:
     assert shell.type("chat", "validate").code == 0
 
 
+@pytest.mark.proves("E48")
+def test_closing_a_chat_with_errors_says_so(shell: Shell) -> None:
+    shell.type(*NEW)
+    (Path(CHATS) / NAME / "4-to-engineer.md").write_text("Hello.\n")
+    Path("end.md").write_text("Later.\n")
+    words = ("--status", "Deferred", "--summary", "end.md", "--decision", "end.md")
+
+    closed = shell.type("chat", "close", "5", "--as", "twin", *words)
+
+    assert closed.code == 0
+    assert closed.err == (
+        f"fixloop: it is closed with errors (1); `fixloop chat validate {CHATS}/{NAME}` lists them\n"
+    )
+
+
 @pytest.mark.proves("E14")
 def test_the_twin_s_own_contract_is_taken_from_stdin(shell: Shell) -> None:
     made = shell.type("chat", "new", "--meta", "-", stdin=meta())

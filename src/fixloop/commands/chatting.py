@@ -12,10 +12,12 @@ from fixloop.chat.closing import STATUSES
 from fixloop.chat.conversation import Conversation, Posted
 from fixloop.chat.directory import apply, read_chat
 from fixloop.chat.events import Adopted, ChatClosed, ChatRead, MessageWritten
+from fixloop.chat.findings import errors_of
 from fixloop.chat.message import MAX_SEQ, stamp
 from fixloop.chat.meta import META
 from fixloop.chat.opening import Plan, open_chat, open_with
 from fixloop.chat.roles import ANSWERS, AREAS, Role
+from fixloop.chat.rules import examine
 from fixloop.chat.sections import Result, Verdict
 from fixloop.chat.sources import printable, read_source
 from fixloop.chat.tree import default_chats
@@ -182,6 +184,8 @@ def close(
     texts = [_given(name) if name else "" for name in (summary, decision)]
     apply(directory, ChatClosed(by, status, *texts), _now())
     print_lines(printable(str(directory)))
+    if wrong := errors_of(examine(read_chat(directory))):
+        say(f"it is closed with errors ({len(wrong)}); `fixloop chat validate {directory}` lists them")
 
 
 def adopt(chat: Chat, chats: Chats = None) -> None:
