@@ -1,5 +1,8 @@
 """`fixloop chat run`: roles that are commands, here of a shell."""
 
+import os
+import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +12,8 @@ import pytest
 
 from fixloop.chat.channels import log_findings
 from fixloop.chat.directory import read_chat
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, Stage, body
+from tests.proofs import ROOT
+from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, Stage, body
 from tests.unit.command_stage import Said, said
 
 Run = Callable[..., Said]
@@ -49,6 +53,31 @@ def test_commands_answer_in_turn_until_the_chat_is_closed(stage: Stage, run: Run
     assert found.out.split() == [f"chats/{NAME}/{file}" for file in files]
     assert stage.findings() == []
     assert stage.files()["DECISION.md"].endswith(b"\nShip it.\n")
+
+
+@pytest.mark.proves("S28", "E24")
+def test_the_example_s_agents_work_through_ten_messages_and_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    project = shutil.copytree(ROOT / "examples" / "gh-sync", tmp_path / "gh-sync")
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    criteria = ("python -m unittest -q", "python gh_sync.py chats --dry-run")
+    stage = Stage(Path("chats")).open(PLAN._replace(acceptance=criteria))
+
+    found = said(
+        capsys,
+        *("chat", "run", NAME, "--chats", "chats", "--log", "log"),
+        *("--architect", f"{sys.executable} agents/architect.py"),
+        *("--engineer", f"{sys.executable} agents/engineer.py"),
+    )
+
+    assert (found.code, len(found.out.split())) == (0, 10)
+    assert stage.findings() == []
+    verdicts = re.findall(rb"^- \[(pass|fail)\]", b"".join(stage.files().values()), re.MULTILINE)
+    assert verdicts[0] == b"fail"
+    assert b"- [pass] python gh_sync.py chats --dry-run\n" in stage.files()["SUMMARY.md"]
+    assert log_findings(Path("log").read_text(), "log") == []
 
 
 def test_it_goes_on_where_the_files_are(stage: Stage, run: Run) -> None:

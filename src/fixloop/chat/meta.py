@@ -154,7 +154,10 @@ def _added(text: str, name: str, value: str) -> str:
 
 
 def _findings(error: ValidationError, entries: string_yaml.Mapping, file: str) -> Iterator[Finding]:
+    inner = {wrong["loc"][:-1] for wrong in error.errors()}
     for wrong in error.errors():
+        if wrong["loc"] in inner:
+            continue  # a list is too short only because its items are wrong
         path = [str(part) for part in wrong["loc"]]
         name = ".".join(path)
         line = _place(entries, path)
