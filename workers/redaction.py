@@ -1,7 +1,8 @@
 """Cutting secrets out of what commands print and write, before anything of it is stored or judged.
 
-Owns what counts as one: the variables a project asks for by name, passwords in URLs, and the tokens and keys
-that can be told by their form. Refuses to guess from words such as `password`: that would eat error messages.
+Owns what counts as one: the variables a project asks for by name, those of the worker that are called like a secret,
+passwords in URLs, and the tokens and keys that can be told by their form. Refuses to guess from words such as
+`password` in running text: that would eat error messages.
 """
 
 import html
@@ -11,39 +12,43 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
+from workers.secret_forms import HIDDEN, without_known_forms
+
 __all__ = ["HIDDEN", "Redaction"]
 
-HIDDEN: Final = "***"
 SHORTEST: Final = 8
 """Shorter values are words like `true` and `staging`; cutting those out would eat the text around them."""
 SHORTEST_PASSWORD: Final = 4
 LEFT_OUT: Final = "\n[… "
 """Where a long output was cut (`workers.guard`): half a secret may stand on either side."""
 
-_PASSWORD: Final = re.compile(r"(?<=://)([^\s/:@\"'<>]{0,200}):([^\s/@\"'<>]{1,500})@")
-_TOKENS: Final = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.{0,20000}?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}|xox[abposr]-[\w-]{10,}"
-    r"|sk-(?:ant-|proj-)?[\w-]{20,}|AKIA[A-Z0-9]{16}|AIza[\w-]{35}|npm_[A-Za-z0-9]{36}"
-    r"|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,})"
-    r"|(?<=\bBearer )[\w.~+/-]{16,}=*",
-    re.DOTALL,
+_PASSWORD: Final = re.compile(r"://[^\s/:@\"'<>]{0,200}:([^\s/@\"'<>]{1,500})@")
+_CALLED_SECRET: Final = re.compile(
+    r"\w*(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIAL)\w*",
+    re.IGNORECASE,
 )
+_WITH_PASSWORDS: Final = ("FIXLOOP_STATE_URL", "FIXLOOP_BROKER_URL", "FIXLOOP_FLOWER_AUTH")
 
 
 class Redaction:
     """Hides the secrets of one workflow."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        """`values` are those of the variables that the project asked for; paths and short words are none."""
+        """`values` are secrets, or hold passwords; paths and short words are none."""
         forms = {form for value in values for secret in _secrets_in(value) for form in _forms(secret)}
         # The longest first: one secret may be part of another.
         self._forms = sorted(forms, key=len, reverse=True)
 
     @classmethod
     def of(cls, names: Iterable[str], variables: Mapping[str, str]) -> "Redaction":
-        """The redaction of the variables called `names`."""
-        return cls(variables.get(name, "") for name in names)
+        """
+        The redaction of the variables called `names`, and of what else in `variables` is a secret by its name.
+
+        No check is given the latter, but it may read them: it runs with the worker's rights.
+        """
+        called = (value for name, value in variables.items() if _CALLED_SECRET.fullmatch(name))
+        ours = (word for name in _WITH_PASSWORDS for word in _passwords_in(variables.get(name, "")))
+        return cls([*(variables.get(name, "") for name in names), *called, *ours])
 
     def text(self, text: str) -> str:
         """`text` with three stars for each secret."""
@@ -51,8 +56,7 @@ class Redaction:
             text = text.replace(form, HIDDEN)
         if LEFT_OUT in text:
             text = self._without_halves(text)
-        text = _PASSWORD.sub(lambda found: f"{found[1]}:{HIDDEN}@", text)
-        return _TOKENS.sub(HIDDEN, text)
+        return without_known_forms(text)
 
     def data(self, data: bytes) -> bytes:
         """The same for bytes; those that hold no secret come back as they are, whatever they are."""
@@ -71,10 +75,18 @@ class Redaction:
         return f"{head}{mark}{count}{bracket}{tail}"
 
 
+def _passwords_in(value: str) -> tuple[str, ...]:
+    """Of a URL or `user:password` only that: the address itself is no secret."""
+    found = _PASSWORD.search(value)
+    if found is not None:
+        return found[1], unquote(found[1])
+    return () if "://" in value else (value.partition(":")[2],)
+
+
 def _secrets_in(value: str) -> Iterator[str]:
     found = _PASSWORD.search(value)
-    if found is not None and len(found[2]) >= SHORTEST_PASSWORD:
-        yield from (found[2], unquote(found[2]))
+    if found is not None and len(found[1]) >= SHORTEST_PASSWORD:
+        yield from (found[1], unquote(found[1]))
     # Tools print keys line by line, and a value read from a file often ends with a line break.
     for part in {value.strip(), *(line.strip() for line in value.splitlines())}:
         if len(part) >= SHORTEST and not part.startswith(("/", "~/", "./")):
