@@ -8,8 +8,8 @@ import logging
 
 from fixloop.errors import InfrastructureError
 from fixloop.mailbox import Letter, letters_of
+from fixloop.profiles.profile import AnyOutcome
 from fixloop.protocol.events import DeliveryFailed, MessageStored
-from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.state import State
 from workers.crew import Work
 from workers.process import process
@@ -30,7 +30,7 @@ def deliver(work: Work) -> MessageStored | DeliveryFailed:
     return MessageStored(message_id=letter.message_id, attempt=ticket.attempt)
 
 
-def announce(outcome: Outcome) -> None:
+def announce(outcome: AnyOutcome[State]) -> None:
     """Tell the agent what was just said to it; a letter that cannot be stored is missed by nobody."""
     for letter, priority in letters_of(outcome):
         try:

@@ -8,7 +8,7 @@ from fixloop.engine import Engine
 from fixloop.errors import UsageError
 from fixloop.mailbox import Mailboxes
 from fixloop.owner import owner
-from fixloop.protocol.outcome import Outcome
+from fixloop.profiles.profile import AnyOutcome
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.settings import RedisUrls, load_settings
@@ -63,7 +63,7 @@ def _hint(ticket: Ticket, state: State) -> None:
     hint(ticket, state)
 
 
-def _announce(outcome: Outcome) -> None:
+def _announce(outcome: AnyOutcome[State]) -> None:
     from workers.delivering import announce
 
     announce(outcome)

@@ -26,7 +26,7 @@ from fixloop.protocol.events import (
     ReportDelivered,
     RunFinished,
 )
-from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket

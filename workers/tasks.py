@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from fixloop.enqueueing import Feature, enqueue
 from fixloop.errors import FixloopError, NewerVersion
 from fixloop.hints import START_TASK, task_name
-from fixloop.protocol.outcome import NotDue, Unexpected
+from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.repository.git import without_userinfo
 from fixloop.settings import load_settings
 from workers.app import app

@@ -5,41 +5,28 @@ meets a newer version decides again on that version; a repetition gets its first
 """
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple
 
 from fixloop.errors import ProtocolError, UsageError
-from fixloop.history import recorded
-from fixloop.protocol.delivering import RECEIPT_DEADLINE
-from fixloop.protocol.events import DeadlineReached, Event, EventRefused, WorkflowStarted
-from fixloop.protocol.messages import ORCHESTRATOR
+from fixloop.profiles.profile import AnyEvent, AnyOutcome, AnyStart, Profile, S, iso
+from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.outcome import NotDue, Outcome, Repeated, Unexpected
-from fixloop.protocol.roles import WrongParty, check_party, worker_of
-from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import OperationName, State
+from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
+from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
-from fixloop.protocol.validation import DECIDE_VERSION, decide
-from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from fixloop.store.packing import NOTHING, Context
 from fixloop.store.records import Claim, Commit, Committed
 
-__all__ = ["Applied", "Engine", "Holding", "hold", "plain_fields"]
+__all__ = ["Applied", "Engine", "Holding", "ProfileApplied", "ProfileEngine", "ProfileHolding", "hold"]
 
 MOST_OF_A_REASON: Final = 500
-DEADLINES: Final = frozenset(
-    (
-        RECEIPT_DEADLINE,
-        *(name for operation in OperationName for name in (operation.value, operation.reminder_deadline)),
-    )
-)
 ROUNDS: Final = 8
 """How often a decision is made anew on a newer version before giving up; each round lost one race."""
 
 
-class Holding(NamedTuple):
+class ProfileHolding(NamedTuple, Generic[S]):
     """A claimed ticket as its holder knows it."""
 
     ticket: Ticket
@@ -47,30 +34,30 @@ class Holding(NamedTuple):
     fence: int
     version: int
     head: str
-    state: State
+    state: S
     moment: Moment
     deaths: int = 0
     context: Context = NOTHING
 
 
-class _Basis(NamedTuple):
+class _Basis(NamedTuple, Generic[S]):
     """What a decision was made on."""
 
     version: int
     head: str
     context: Context
     moment: Moment
-    state: State | None = None
+    state: S | None = None
 
-    def moved(self, to: Committed) -> "_Basis":
+    def moved(self, to: Committed, load: Callable[[bytes], S]) -> "_Basis[S]":
         """What another commit, which was faster, made of it."""
-        return _Basis(to.version, to.head, to.context, self.moment, load_state(to.snapshot or b""))
+        return _Basis(to.version, to.head, to.context, self.moment, load(to.snapshot or b""))
 
 
-class Applied(NamedTuple):
+class ProfileApplied(NamedTuple, Generic[S]):
     """An event that was committed, or that was known already."""
 
-    outcome: Outcome | None
+    outcome: AnyOutcome[S] | None
     """None when there was nothing to commit: a repetition, or a ticket that others took over."""
     status: str
     """`ok`, `dup`, `stale`, `gone`, `exists`; `refused`: it was not its bringer's to bring."""
@@ -83,14 +70,15 @@ class Applied(NamedTuple):
         return self.outcome.steps if self.outcome is not None else ()
 
 
-class Engine:
+class ProfileEngine(Generic[S]):
     """Applies events to workflows; `hint` is called for each new ticket and may be lost, `announce` likewise."""
 
     def __init__(
         self,
         store: Store,
-        hint: Callable[[Ticket, State], object] | None = None,
-        announce: Callable[[Outcome], object] | None = None,
+        profile: Profile[S],
+        hint: Callable[[Ticket, S], object] | None = None,
+        announce: Callable[[Any], object] | None = None,
     ) -> None:
         """
         Nothing is applied yet.
@@ -99,10 +87,11 @@ class Engine:
             announce: tells a declared agent what a committed outcome says to it.
         """
         self.store = store
+        self.profile = profile
         self._hint = hint
         self._announce = announce
 
-    def start(self, event: WorkflowStarted) -> Applied:
+    def start(self, event: AnyStart) -> ProfileApplied[S]:
         """
         Create the workflow, unless one of its feature is live already.
 
@@ -110,11 +99,12 @@ class Engine:
             UsageError: nothing applies.
         """
         moment = self.store.now(event.workflow)
-        outcome = decide(None, event, moment)
-        committed = self.store.create(_commit(event, outcome, _Basis(0, "", NOTHING, moment), live=True))
+        outcome = self.profile.decide(None, event, moment)
+        basis: _Basis[S] = _Basis(0, "", NOTHING, moment)
+        committed = self.store.create(_commit(self.profile, event, outcome, basis, live=True))
         return self._applied(outcome, committed)
 
-    def state(self, workflow: str) -> State:
+    def state(self, workflow: str) -> S:
         """
         The workflow's present state.
 
@@ -124,9 +114,9 @@ class Engine:
         found = self.store.read(workflow)
         if found is None:
             raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
-        return load_state(found.snapshot)
+        return self.profile.load(found.snapshot)
 
-    def apply(self, workflow: str, event: Event, *, operation: str) -> Applied:
+    def apply(self, workflow: str, event: AnyEvent, *, operation: str) -> ProfileApplied[S]:
         """
         Apply an event that comes from outside, once for each `operation`.
 
@@ -156,24 +146,25 @@ class Engine:
             artifacts: the digests of what it rested on.
         """
         shown = reason[:MOST_OF_A_REASON]
-        event = EventRefused(refused=kind, reason=shown, sender=sender, artifacts=artifacts)
+        event = self.profile.refused(refused=kind, reason=shown, sender=sender, artifacts=artifacts)
         digest = sha256(event.model_dump_json().encode()).hexdigest()[:32]
         self._apply(workflow, event, f"refused/{digest}")
 
-    def _apply(self, workflow: str, event: Event, operation: str) -> Applied:
+    def _apply(self, workflow: str, event: AnyEvent, operation: str) -> ProfileApplied[S]:
         found = self.store.read(workflow)
         if found is None:
             raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
-        basis = _Basis(found.version, found.head, found.context, found.moment, load_state(found.snapshot))
+        state = self.profile.load(found.snapshot)
+        basis = _Basis(found.version, found.head, found.context, found.moment, state)
         for _ in range(ROUNDS):
-            outcome = decide(basis.state, event, basis.moment)
-            committed = self.store.commit(_commit(event, outcome, basis, operation=operation))
+            outcome = self.profile.decide(basis.state, event, basis.moment)
+            committed = self.store.commit(_commit(self.profile, event, outcome, basis, operation=operation))
             if committed.status != "conflict":
                 return self._applied(outcome, committed)
-            basis = basis.moved(committed)
+            basis = basis.moved(committed, self.profile.load)
         raise ProtocolError(f"workflow {workflow} changed {ROUNDS} times in a row; try again")
 
-    def reach(self, workflow: str, name: str, due: float) -> Applied:
+    def reach(self, workflow: str, name: str, due: float) -> ProfileApplied[S]:
         """
         Act on a deadline, if it is still the one the state set (R6).
 
@@ -183,17 +174,36 @@ class Engine:
         found = self.store.read(workflow)
         current = found.deadlines.get(name) if found is not None else None
         operation = f"{name}@{due}"
-        if found is not None and current is None and name in DEADLINES and found.moment.clock > due:
+        if found is not None and current is None and self._passed(found.moment, name, due):
             # What it was for was faster (K8). One that was acted on has its operation already, and is not told again.
-            late = EventRefused(
-                refused="deadline-reached", reason=f"{name} no longer matters", sender=ORCHESTRATOR
+            reason = f"{name} no longer matters"
+            late = self.profile.refused(
+                refused="deadline-reached", reason=reason, sender=self.profile.orchestrator
             )
             self._apply(workflow, late, operation)
         if current is None or abs(current - due) > 0.001:
-            return Applied(None, "gone", found.version if found is not None else 0)
-        return self.apply(workflow, DeadlineReached(name=name, due=due), operation=operation)
+            return ProfileApplied(None, "gone", found.version if found is not None else 0)
+        return self.apply(workflow, self.profile.reached(name=name, due=due), operation=operation)
 
-    def finish(self, held: Holding, event: Event, moment: Moment) -> Applied:
+    def _passed(self, now: Moment, name: str, due: float) -> bool:
+        return self.profile.is_deadline(name) and now.clock > due
+
+    @staticmethod
+    def held(profile: Profile[S], ticket: Ticket, claim: Claim, owner: str) -> ProfileHolding[S]:
+        """What a granted claim gives its holder."""
+        return ProfileHolding(
+            ticket=ticket,
+            owner=owner,
+            fence=claim.fence,
+            version=claim.version,
+            head=claim.head,
+            context=claim.context,
+            deaths=claim.deaths,
+            state=profile.load(claim.snapshot),
+            moment=claim.moment,
+        )
+
+    def finish(self, held: ProfileHolding[S], event: AnyEvent, moment: Moment) -> ProfileApplied[S]:
         """
         Commit a ticket's result; its holder follows up the new tickets itself.
 
@@ -201,42 +211,44 @@ class Engine:
             `stale` or `gone` when the ticket was withdrawn or taken over: the result is dropped. `refused` when it is
             not for whoever does this ticket's work to bring (A51): the ticket is still held. The history tells of both.
         """
-        worker = worker_of(held.ticket)
+        worker = self.profile.worker_of(held.ticket)
         try:
-            check_party(event, worker)
-        except WrongParty as refused:
+            self.profile.check_party(event, worker)
+        except Unexpected as refused:
             self.refuse(held.ticket.workflow, event.kind, str(refused), sender=worker)
-            return Applied(None, "refused", held.version)
+            return ProfileApplied(None, "refused", held.version)
         applied, reason = self._finish(held, event, moment)
         if applied.status == "stale":
             self.refuse(held.ticket.workflow, event.kind, reason, sender=worker)
         return applied
 
-    def _finish(self, held: Holding, event: Event, moment: Moment) -> tuple[Applied, str]:
+    def _finish(
+        self, held: ProfileHolding[S], event: AnyEvent, moment: Moment
+    ) -> tuple[ProfileApplied[S], str]:
         """What became of it, and why it is stale."""
         basis = _Basis(held.version, held.head, held.context, moment, held.state)
         for _ in range(ROUNDS):
             try:
-                outcome = decide(basis.state, event, moment)
+                outcome = self.profile.decide(basis.state, event, moment)
             except Unexpected as refused:
-                return Applied(None, "stale", basis.version), str(refused)
-            committed = self.store.commit(_commit(event, outcome, basis, held=held))
+                return ProfileApplied(None, "stale", basis.version), str(refused)
+            committed = self.store.commit(_commit(self.profile, event, outcome, basis, held=held))
             if committed.status != "conflict":
                 done = outcome if committed.status == "ok" else None
-                return Applied(done, committed.status, committed.version), _too_late(held)
-            basis = basis.moved(committed)
+                return ProfileApplied(done, committed.status, committed.version), _too_late(held)
+            basis = basis.moved(committed, self.profile.load)
         raise ProtocolError(f"workflow {held.ticket.workflow} changed {ROUNDS} times in a row")
 
-    def _applied(self, outcome: Outcome, committed: Committed) -> Applied:
+    def _applied(self, outcome: AnyOutcome[S], committed: Committed) -> ProfileApplied[S]:
         done = committed.status == "ok"
         if done and self._hint is not None:
             for ticket in (*outcome.steps, *self._released(outcome)):
                 self._hint(ticket, outcome.state)
         if done and self._announce is not None:
             self._announce(outcome)
-        return Applied(outcome if done else None, committed.status, committed.version, committed.other)
+        return ProfileApplied(outcome if done else None, committed.status, committed.version, committed.other)
 
-    def _released(self, outcome: Outcome) -> list[Ticket]:
+    def _released(self, outcome: AnyOutcome[S]) -> list[Ticket]:
         """The tickets that a pause had held back and nobody has yet."""
         found = self.store.read(outcome.state.workflow) if outcome.holds is False else None
         made = {ticket.id for ticket in outcome.steps}
@@ -244,90 +256,61 @@ class Engine:
         return [kept.ticket for kept in tickets if kept.status == "pending" and kept.ticket.id not in made]
 
 
-def _too_late(held: Holding) -> str:
+def _too_late(held: ProfileHolding[Any]) -> str:
     return f"ticket {held.ticket.id} was withdrawn or taken over from fence {held.fence}"
 
 
+class Engine(ProfileEngine[State]):
+    """Applies events to validation workflows."""
+
+    def __init__(
+        self,
+        store: Store,
+        hint: Callable[[Ticket, State], object] | None = None,
+        announce: Callable[[Any], object] | None = None,
+    ) -> None:
+        super().__init__(store, VALIDATION, hint, announce)
+
+
+Holding = ProfileHolding[State]
+Applied = ProfileApplied[State]
+
+
 def hold(ticket: Ticket, claim: Claim, owner: str) -> Holding:
-    """What a granted claim gives its holder."""
-    return Holding(
-        ticket=ticket,
-        owner=owner,
-        fence=claim.fence,
-        version=claim.version,
-        head=claim.head,
-        context=claim.context,
-        deaths=claim.deaths,
-        state=load_state(claim.snapshot),
-        moment=claim.moment,
-    )
-
-
-def plain_fields(state: State) -> dict[str, str]:
-    """What a person would look for with `redis-cli`, beside the snapshot (DESIGN, Redis)."""
-    active = state.active
-    return {
-        "project": state.project,
-        "name": state.name,
-        # The id tells the issue, and all are of this profile that do not say otherwise.
-        "profile": state.profile if state.profile != "validation" else "",
-        "protocol": state.protocol_version,
-        "status": state.status.value,
-        "paused": "1" if state.paused else "",
-        "held": "1" if state.held is not None else "",
-        "outcome": state.outcome.value if state.outcome else "",
-        "verdict": state.verdict or "",
-        "owner": state.owner,
-        "agent": state.agent,
-        "phase": slot(active.name).phase,
-        "specialist": active.name,
-        "iteration": f"{active.iteration}/{active.max_iterations}",
-        "tree": state.tree,
-        "queue": state.queue,
-        "updated_at": _iso(state.last_at),
-    }
-
-
-def _iso(at: datetime) -> str:
-    """As the models write it, so that it is the same text wherever it stands."""
-    return at.isoformat().replace("+00:00", "Z")
-
-
-def _changed_fields(before: State | None, after: State) -> dict[str, str]:
-    fields = plain_fields(after)
-    if before is None:
-        return fields
-    return dict(fields.items() - plain_fields(before).items())
+    """What a granted claim of a validation workflow gives its holder."""
+    return Engine.held(VALIDATION, ticket, claim, owner)
 
 
 def _commit(
-    event: Event,
-    outcome: Outcome,
-    basis: _Basis,
+    profile: Profile[S],
+    event: AnyEvent,
+    outcome: AnyOutcome[S],
+    basis: _Basis[S],
     *,
-    held: Holding | None = None,
+    held: ProfileHolding[S] | None = None,
     operation: str = "",
     live: bool | None = None,
 ) -> Commit:
     state = outcome.state
     # What comes from outside and asks for a step takes the place of the one in progress: a fix brought by hand,
     # that of the fixer which still runs. Left alone, that one would be refused and offered again for ever.
-    supersedes = held is None and basis.version > 0 and bool(outcome.steps)
+    supersedes = profile.supersedes and held is None and basis.version > 0 and bool(outcome.steps)
     return Commit(
         workflow=state.workflow,
         expected_version=basis.version,
         head=basis.head,
         context=basis.context,
         snapshot=state.model_dump_json(exclude_defaults=True).encode(),
-        fields=_changed_fields(basis.state, state),
-        entry=_entry(event, outcome, basis.moment, held),
+        fields=_changed_fields(profile, basis.state, state),
+        entry=_entry(profile, event, outcome, basis.moment, held),
         ticket=held.ticket.id if held is not None else "",
         owner=held.owner if held is not None else "",
         fence=held.fence if held is not None else 0,
         operation=operation,
         new_tickets=outcome.steps,
+        drop_tickets=outcome.dropped,
         drop_all_tickets=outcome.withdraws_tickets or supersedes,
-        set_deadlines=outcome.deadlines,
+        set_deadlines=dict(outcome.deadlines),
         clear_deadlines=outcome.cleared_deadlines,
         clear_all_deadlines=outcome.withdraws_tickets,
         hold=outcome.holds,
@@ -336,18 +319,29 @@ def _commit(
     )
 
 
-def _entry(event: Event, outcome: Outcome, moment: Moment, held: Holding | None) -> dict[str, Any]:
+def _changed_fields(profile: Profile[S], before: S | None, after: S) -> dict[str, str]:
+    fields = profile.fields(after)
+    return fields if before is None else dict(fields.items() - profile.fields(before).items())
+
+
+def _entry(
+    profile: Profile[S],
+    event: AnyEvent,
+    outcome: AnyOutcome[S],
+    moment: Moment,
+    held: ProfileHolding[S] | None,
+) -> dict[str, Any]:
     entry: dict[str, Any] = {
-        "at": _iso(outcome.state.last_at),
+        "at": iso(outcome.state.last_at),
         "clock": moment.clock,
-        "decide": DECIDE_VERSION,
+        "decide": profile.decide_version,
         "event": event.model_dump(mode="json", exclude_defaults=True) | {"kind": event.kind},
     }
     named = _artifacts(event)
     if named:
         entry["artifacts"] = named
     if outcome.messages:
-        entry["messages"] = [recorded(message) for message in outcome.messages]
+        entry["messages"] = [profile.recorded(message) for message in outcome.messages]
     if outcome.transitions:
         entry["transitions"] = [change.model_dump(mode="json") for change in outcome.transitions]
     if outcome.notes:
@@ -357,7 +351,7 @@ def _entry(event: Event, outcome: Outcome, moment: Moment, held: Holding | None)
     return entry
 
 
-def _artifacts(event: Event) -> list[str]:
+def _artifacts(event: AnyEvent) -> list[str]:
     """What the event rests on and the history has to vouch for."""
     single = (getattr(event, name, "") for name in ("configuration", "bundle"))
     return [*getattr(event, "artifacts", ()), *filter(None, single)]

@@ -11,7 +11,7 @@ from fixloop.errors import ProtocolError, UsageError
 from fixloop.history import Said, said
 from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
 from fixloop.protocol.messages import MAIN_AGENT, Message
-from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import State

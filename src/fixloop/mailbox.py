@@ -16,8 +16,9 @@ from kombu.transport.virtual import Channel as VirtualChannel
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fixloop.broker import SHORTLY, connection_to, errors_of, explained
+from fixloop.profiles.profile import AnyOutcome
 from fixloop.protocol.messages import MAIN_AGENT, Message
-from fixloop.protocol.outcome import Outcome
+from fixloop.protocol.state import State
 from fixloop.store.keys import feature_of
 
 __all__ = ["EXCHANGE", "Letter", "Mailboxes", "Received", "letters_of", "queue_name"]
@@ -148,7 +149,7 @@ def queue_name(project: str, agent: str) -> str:
     return f"fixloop.mailbox.{project}.{agent}"
 
 
-def letters_of(outcome: Outcome) -> list[tuple[Letter, int]]:
+def letters_of(outcome: AnyOutcome[State]) -> list[tuple[Letter, int]]:
     """What an outcome says to its declared agent beside what has a step of its own, with the broker's priority."""
     if not outcome.state.agent:
         return []

@@ -12,7 +12,7 @@ from fixloop.engine import Applied, Engine, Holding, hold
 from fixloop.errors import UsageError
 from fixloop.hints import PRIORITY_STEPS
 from fixloop.protocol import events as ev
-from fixloop.protocol.outcome import NotDue, Unexpected
+from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.snapshots import load_state

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from fixloop.commands.replaying import audit
-from fixloop.engine import Applied, Engine, Holding, hold
+from fixloop.engine import Applied, Engine, Holding, ProfileApplied, hold
 from fixloop.errors import RefusedError
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, Decision
-from fixloop.protocol.outcome import NotDue, Unexpected
+from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import Completion, Limits, State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
@@ -335,7 +335,7 @@ def test_of_many_decisions_at_once_one_counts(engine: Engine) -> None:
         )
     )
 
-    assert sum(isinstance(each, Applied) and each.status == "ok" for each in found) == 1
+    assert sum(isinstance(each, ProfileApplied) and each.status == "ok" for each in found) == 1
     assert sum(isinstance(each, RefusedError) for each in found) == 3
     decided = [e for e in engine.store.history(FLOW) if e.body["event"]["kind"] == "decision-made"]
     assert len(decided) == 1

@@ -13,7 +13,8 @@ from fixloop.protocol import events as ev
 from fixloop.protocol.checks import Counts, Evidence
 from fixloop.protocol.messages import Decision, Escalation, Message
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.outcome import Outcome, Transition, Unexpected
+from fixloop.protocol.outcome import Outcome, Transition
+from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.state import Completion, Limits, OperationName, SpecialistState, State
 from fixloop.protocol.statuses import Status

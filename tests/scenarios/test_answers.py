@@ -7,7 +7,7 @@ from fixloop.protocol import ids, parse
 from fixloop.protocol.answers import Answer, AnsweredAlready, InvalidAnswer, parse_answer
 from fixloop.protocol.claims import differences
 from fixloop.protocol.messages import FixCompletion, ProtocolViolation, Reason
-from fixloop.protocol.outcome import Repeated
+from fixloop.protocol.refusals import Repeated
 from fixloop.protocol.rendering import render_answer_format, render_whole
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Status

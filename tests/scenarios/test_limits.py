@@ -7,7 +7,7 @@ import pytest
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import ErrorNotification, Reason, TimeoutReminder
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.outcome import NotDue
+from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from fixloop.protocol.validation import decide

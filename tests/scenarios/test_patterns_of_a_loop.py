@@ -9,13 +9,14 @@ from pydantic import ValidationError
 
 import fixloop.protocol
 from fixloop.commands.replaying import audit
-from fixloop.engine import Engine, plain_fields
+from fixloop.engine import Engine
 from fixloop.errors import UsageError
 from fixloop.history import said
+from fixloop.profiles.validation import plain_fields
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, FixRequest, Message, RevalidationResult
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.rendering import render, render_whole
 from fixloop.protocol.routes import HANDLES
 from fixloop.protocol.specialists import SPECIALISTS

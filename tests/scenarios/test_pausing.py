@@ -6,7 +6,7 @@ import pytest
 
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import FixCompletion, Reason, Success
-from fixloop.protocol.outcome import NotDue
+from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from tests.scenarios.script import SILENT, BadAnswer, Fix, errs, fails, passes

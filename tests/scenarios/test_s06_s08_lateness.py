@@ -13,7 +13,7 @@ from fixloop.protocol.messages import (
     Reason,
     TimeoutReminder,
 )
-from fixloop.protocol.outcome import NotDue
+from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.state import Limits, OperationName, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, passes

@@ -20,7 +20,7 @@ from fixloop.protocol.events import (
     WorkflowStarted,
 )
 from fixloop.protocol.failures import Failure
-from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import Completion, State, WorkflowOutcome
 from fixloop.protocol.ticket import Ticket

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from fixloop.errors import UsageError
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import Decision, Reason
-from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.state import WorkflowOutcome
 from tests.scenarios.happenings import ANSWERS, FAILING, RESULTS, SPECIALISTS, TREES, WILD, WORKFLOWS, near
 from tests.scenarios.script import SILENT, Fix

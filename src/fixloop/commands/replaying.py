@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from fixloop.engine import plain_fields
 from fixloop.errors import FixloopError, NewerVersion
 from fixloop.history import recorded
+from fixloop.profiles.validation import plain_fields
 from fixloop.protocol.events import event_from_json
 from fixloop.protocol.messages import Message
 from fixloop.protocol.moment import Moment

@@ -14,7 +14,8 @@ from fixloop.protocol.messages import (
     Reason,
 )
 from fixloop.protocol.notices import say_unrecovered
-from fixloop.protocol.outcome import Draft, Unexpected
+from fixloop.protocol.outcome import Draft
+from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import (

@@ -10,7 +10,8 @@ from fixloop.protocol import deciding, ids
 from fixloop.protocol.events import DeliveryFailed, FixAcknowledged, MessageStored, ReceiptGiven
 from fixloop.protocol.messages import ErrorType, Message, Reason
 from fixloop.protocol.notices import say_recovered, say_unrecovered
-from fixloop.protocol.outcome import Draft, NotDue, Unexpected
+from fixloop.protocol.outcome import Draft
+from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.state import Delivery, OperationName, PendingError, Receipt, changed
 from fixloop.protocol.statuses import Status
 

@@ -28,7 +28,8 @@ from fixloop.protocol.messages import (
     priority_of,
 )
 from fixloop.protocol.notices import count_of, next_phase, say_recovered, say_unrecovered
-from fixloop.protocol.outcome import Draft, Repeated, Unexpected
+from fixloop.protocol.outcome import Draft
+from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.rendering import render_answer_format
 from fixloop.protocol.specialists import Specialist
 from fixloop.protocol.specialists import specialist as slot

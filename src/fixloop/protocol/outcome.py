@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from fixloop.errors import RefusedError
 from fixloop.protocol import ids
 from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, Priority, priority_of
 from fixloop.protocol.moment import Moment
@@ -27,23 +26,11 @@ from fixloop.protocol.state import (
 from fixloop.protocol.statuses import Role, Status, check_transition
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["Draft", "NotDue", "Outcome", "Repeated", "Transition", "Unexpected"]
+__all__ = ["Draft", "Outcome", "Transition"]
 
 CONTROL_STEPS: Final = frozenset({"report", "deliver", "escalate"})
 TO_THE_MAIN_AGENT: Final = frozenset({"report", "deliver", "fix"})
 """Steps that bring it the failure report: as urgent as that is."""
-
-
-class Unexpected(RefusedError):
-    """The event does not fit the state; nothing was changed."""
-
-
-class Repeated(Unexpected):
-    """It happened already; a repetition is nothing (R8)."""
-
-
-class NotDue(Unexpected):
-    """A timer came too early; it will come again."""
 
 
 class Transition(BaseModel):
@@ -71,6 +58,8 @@ class Outcome(BaseModel):
     deadlines: dict[str, float] = {}
     """Engine seconds by name, to be set."""
     cleared_deadlines: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    """Tickets that are void now, beside others that stay."""
     withdraws_tickets: bool = False
     """Every ticket and deadline made before is void."""
     notes: tuple[str, ...] = ()

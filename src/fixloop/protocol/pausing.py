@@ -19,7 +19,8 @@ from fixloop.protocol.events import (
     PersonNotified,
     event_from_json,
 )
-from fixloop.protocol.outcome import Draft, NotDue, Unexpected
+from fixloop.protocol.outcome import Draft
+from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.state import Delivery, Hold, Operation, SpecialistState, State, changed
 
 __all__ = ["continue_", "pause", "while_held"]

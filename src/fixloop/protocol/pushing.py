@@ -5,7 +5,8 @@ a delivery is; a refusal is final, and kept where `status` and the last lines sh
 """
 
 from fixloop.protocol.events import BranchPushed
-from fixloop.protocol.outcome import Draft, Unexpected
+from fixloop.protocol.outcome import Draft
+from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.state import State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 

@@ -17,7 +17,8 @@ from fixloop.protocol.messages import (
     Success,
 )
 from fixloop.protocol.notices import count_of, next_phase, say_recovered
-from fixloop.protocol.outcome import Draft, Unexpected
+from fixloop.protocol.outcome import Draft
+from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import (
     FailureRef,

@@ -9,7 +9,7 @@ from typing import Final
 
 from fixloop.protocol.events import Event, RunFinished
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER
-from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.routes import HANDLES, SPECIALIST
 from fixloop.protocol.specialists import NAMES
 from fixloop.protocol.specialists import specialist as slot

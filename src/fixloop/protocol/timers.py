@@ -10,7 +10,8 @@ from fixloop.protocol.durations import minutes_seconds, stamp
 from fixloop.protocol.events import DeadlineReached
 from fixloop.protocol.messages import MAIN_AGENT, ErrorType, Reason, TimeoutReminder
 from fixloop.protocol.notices import say_unrecovered
-from fixloop.protocol.outcome import Draft, NotDue
+from fixloop.protocol.outcome import Draft
+from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import Operation, OperationName, PendingError, State, changed
 

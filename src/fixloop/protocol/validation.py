@@ -14,7 +14,8 @@ from fixloop.errors import UsageError
 from fixloop.protocol import deciding, delivering, fixing, pausing, pushing, results, timers
 from fixloop.protocol import events as ev
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.outcome import Draft, Outcome, Unexpected
+from fixloop.protocol.outcome import Draft, Outcome
+from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.roles import check_party
 from fixloop.protocol.specialists import NAMES, SPECIALISTS
 from fixloop.protocol.specialists import specialist as slot

@@ -11,7 +11,7 @@ from fixloop.engine import Engine
 from fixloop.hints import producer, send_hint
 from fixloop.protocol.events import DecisionMade, WorkflowStarted
 from fixloop.protocol.messages import Decision
-from fixloop.protocol.outcome import Unexpected
+from fixloop.protocol.refusals import Unexpected
 from fixloop.store.keys import workflow_key
 from fixloop.store.redis_store import RedisStore
 

@@ -16,7 +16,7 @@ from fixloop.protocol.cycle.escalating import answer_invalid, end, failed
 from fixloop.protocol.cycle.graph import DEFAULT_GRAPH, check_graph
 from fixloop.protocol.cycle.lateness import deadline_reached
 from fixloop.protocol.cycle.messages import Reported
-from fixloop.protocol.cycle.outcome import Draft, Outcome, Refused, Repeated
+from fixloop.protocol.cycle.outcome import Draft, Outcome
 from fixloop.protocol.cycle.phase_result import InvalidResult
 from fixloop.protocol.cycle.plan import completed, revised
 from fixloop.protocol.cycle.records import IterationRecord
@@ -27,6 +27,7 @@ from fixloop.protocol.cycle.statuses import AgentStatus, CycleStatus, ResultStat
 from fixloop.protocol.cycle.validating import validated
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, worker
 from fixloop.protocol.moment import Moment
+from fixloop.protocol.refusals import Repeated, Unexpected
 
 __all__ = ["DECIDE_VERSION", "decide"]
 
@@ -39,22 +40,22 @@ def decide(state: Cycle | None, event: ev.Event, now: Moment) -> Outcome:
     What follows from `event`.
 
     Raises:
-        Refused: the event does not fit the state; nothing was changed.
+        Unexpected: the event does not fit the state; nothing was changed.
         InvalidResult: what an agent reported is no valid PHASE_RESULT; nothing was changed.
         UsageError: a cycle that cannot be: its graph, or an agent that takes no part.
     """
     if isinstance(event, ev.CycleStarted):
         if state is not None:
-            raise Refused(f"cycle {state.cycle_id} has started already")
+            raise Unexpected(f"cycle {state.cycle_id} has started already")
         return _start(event, now)
     if state is None:
-        raise Refused(f"{event.kind} came before the cycle started")
+        raise Unexpected(f"{event.kind} came before the cycle started")
     draft = Draft(state, now)
     if isinstance(event, ev.EventRefused):
         draft.note(f"refused: {event.refused} from {event.sender}: {event.reason}")
         return draft.outcome()
     if state.ended:
-        raise Refused(f"{event.kind} came after cycle {state.cycle_id} ended ({state.outcome})")
+        raise Unexpected(f"{event.kind} came after cycle {state.cycle_id} ended ({state.outcome})")
     _HANDLERS[type(event)](draft, event)
     return draft.outcome()
 
@@ -74,7 +75,13 @@ def _start(event: ev.CycleStarted, now: Moment) -> Outcome:
     taken = event.model_dump(exclude={"kind", "sender", "graph", "commands", "limits"})
     opened = IterationRecord(number=1, version="1.0.0", started_at=now.at)
     state = Cycle(
-        **taken, limits=event.limits, agents=agents, iterations=(opened,), started_at=now.at, last_at=now.at
+        profile="cycle",
+        **taken,
+        limits=event.limits,
+        agents=agents,
+        iterations=(opened,),
+        started_at=now.at,
+        last_at=now.at,
     )
     draft = Draft(state, now)
     draft.tell(ORCHESTRATOR.capitalize(), "Created cycle")
@@ -85,7 +92,7 @@ def _start(event: ev.CycleStarted, now: Moment) -> Outcome:
 def _started(draft: Draft, event: ev.AgentStarted) -> None:
     agent = draft.state.agent(event.agent)
     if not agent.asked:
-        raise Refused(f"nothing was asked of {agent.key}; it stands at {agent.status}")
+        raise Unexpected(f"nothing was asked of {agent.key}; it stands at {agent.status}")
     if agent.status is AgentStatus.RUNNING:
         raise Repeated(f"{agent.key} is running already")
     _begin(draft, agent)
@@ -109,7 +116,7 @@ def _reported(draft: Draft, event: ev.PhaseReported) -> None:
         raise InvalidResult(f"{event.sender} reports for phase {key!r}; an agent reports its own phase only")
     agent = draft.state.agent(key)
     if not agent.asked:
-        raise Refused(f"{key} reports, but nothing was asked of it; it stands at {agent.status}")
+        raise Unexpected(f"{key} reports, but nothing was asked of it; it stands at {agent.status}")
     check_files(draft.state, event)
     _take_plan(draft, event)
     if agent.status is not AgentStatus.RUNNING:
@@ -148,17 +155,17 @@ def _take_plan(draft: Draft, event: ev.PhaseReported) -> None:
 def _finished(draft: Draft, event: ev.CycleFinished) -> None:
     left = [agent.key for agent in draft.state.agents if agent.status is not AgentStatus.COMPLETED]
     if left:
-        raise Refused(f"cycle {draft.state.cycle_id} cannot complete: {', '.join(left)} is not completed")
+        raise Unexpected(f"cycle {draft.state.cycle_id} cannot complete: {', '.join(left)} is not completed")
     open_ = [blocker.id for blocker in draft.state.open_blockers()]
     if open_ or draft.state.escalations:
         what = ", ".join(open_) or "an escalation"
-        raise Refused(f"cycle {draft.state.cycle_id} cannot complete: {what} is open")
+        raise Unexpected(f"cycle {draft.state.cycle_id} cannot complete: {what} is open")
     end(draft, CycleStatus.COMPLETED, "success")
 
 
 def _written(draft: Draft, event: ev.StateWritten) -> None:
     what = f" (it changed {event.field})" if event.field else ""
-    raise Refused(f"only the orchestrator writes the state of a cycle; {event.sender} may read it{what}")
+    raise Unexpected(f"only the orchestrator writes the state of a cycle; {event.sender} may read it{what}")
 
 
 def _cancelled(draft: Draft, event: ev.Cancelled) -> None:

@@ -6,13 +6,14 @@ from typing import Final
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.escalating import announce, end
 from fixloop.protocol.cycle.messages import Guidance, Input
-from fixloop.protocol.cycle.outcome import Draft, Refused
+from fixloop.protocol.cycle.outcome import Draft
 from fixloop.protocol.cycle.records import InputKind, OpenEscalation
 from fixloop.protocol.cycle.sending import ask_anew, primary, send, start_ready
 from fixloop.protocol.cycle.settling import record_decision, resolve
 from fixloop.protocol.cycle.statuses import BlockerStatus, CycleStatus
 from fixloop.protocol.cycle.validating import next_round
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, USER, worker
+from fixloop.protocol.refusals import Unexpected
 
 __all__ = ["decided"]
 
@@ -22,15 +23,15 @@ def decided(draft: Draft, event: ev.DecisionMade) -> None:
     A person decided (C57, K20).
 
     Raises:
-        Refused: nothing waits for a decision, somebody else answers, or guidance says nothing.
+        Unexpected: nothing waits for a decision, somebody else answers, or guidance says nothing.
     """
     opened = draft.state.escalation
     if opened is None:
-        raise Refused(f"nothing of cycle {draft.state.cycle_id} waits for a decision")
+        raise Unexpected(f"nothing of cycle {draft.state.cycle_id} waits for a decision")
     if event.sender != USER:
-        raise Refused(f"{event.sender} cannot decide; the escalation is the user's")
+        raise Unexpected(f"{event.sender} cannot decide; the escalation is the user's")
     if event.decision == "manual-fix" and not event.text.strip():
-        raise Refused("manual-fix goes on with your guidance; say it in a sentence")
+        raise Unexpected("manual-fix goes on with your guidance; say it in a sentence")
     draft.update(escalations=draft.state.escalations[1:])
     body = Guidance(escalation_id=opened.id, decision=event.decision, text=event.text)
     draft.say(body, sender=USER, recipient=ORCHESTRATOR, summary=event.text or event.decision)

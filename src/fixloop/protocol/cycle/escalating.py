@@ -2,11 +2,12 @@
 
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.messages import Ended, Escalation, Violation
-from fixloop.protocol.cycle.outcome import Draft, Refused
+from fixloop.protocol.cycle.outcome import Draft
 from fixloop.protocol.cycle.records import EscalationReason, OpenEscalation
 from fixloop.protocol.cycle.state import Agent
 from fixloop.protocol.cycle.statuses import AgentStatus, CycleStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, USER
+from fixloop.protocol.refusals import Unexpected
 
 __all__ = ["announce", "answer_invalid", "end", "escalate", "failed"]
 
@@ -81,7 +82,7 @@ def answer_invalid(draft: Draft, event: ev.AnswerInvalid) -> None:
 def _asked(draft: Draft, key: str) -> Agent:
     agent = draft.state.agent(key)
     if not agent.asked:
-        raise Refused(f"nothing was asked of {key}; it stands at {agent.status}")
+        raise Unexpected(f"nothing was asked of {key}; it stands at {agent.status}")
     return agent
 
 

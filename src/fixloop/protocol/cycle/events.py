@@ -1,6 +1,5 @@
 """What can happen to a cycle. The only input of a decision; all of it is data (C6, C20, C35, C57)."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -180,7 +179,7 @@ class EventRefused(_Event):
     kind: Literal["event-refused"] = "event-refused"
     refused: str
     reason: str
-    at: datetime | None = None
+    artifacts: tuple[str, ...] = ()
 
 
 Event = (

@@ -3,11 +3,12 @@
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.escalating import escalate
 from fixloop.protocol.cycle.messages import Input
-from fixloop.protocol.cycle.outcome import Draft, NotDue, Refused
+from fixloop.protocol.cycle.outcome import Draft
 from fixloop.protocol.cycle.records import InputKind
 from fixloop.protocol.cycle.sending import send
 from fixloop.protocol.cycle.state import Agent
 from fixloop.protocol.cycle.workers import ORCHESTRATOR
+from fixloop.protocol.refusals import NotDue, Unexpected
 
 __all__ = ["deadline_reached"]
 
@@ -18,14 +19,14 @@ def deadline_reached(draft: Draft, event: ev.DeadlineReached) -> None:
 
     Raises:
         NotDue: it lies ahead.
-        Refused: what it was for is over.
+        Unexpected: what it was for is over.
     """
     if draft.clock <= event.due:
         raise NotDue(f"{event.name} falls due in {event.due - draft.clock:.1f} s")
     what, _, key = event.name.partition("/")
     agent = draft.state.agent(key)
     if not agent.asked:
-        raise Refused(f"{event.name} no longer matters: {key} stands at {agent.status}")
+        raise Unexpected(f"{event.name} no longer matters: {key} stands at {agent.status}")
     if what == "run" and not agent.converging:
         _converge(draft, agent)
         return

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from fixloop.errors import RefusedError
 from fixloop.protocol.cycle import records as rec
 from fixloop.protocol.cycle.messages import Body, Message, check_route
 from fixloop.protocol.cycle.state import Agent, Cycle
@@ -15,21 +14,9 @@ from fixloop.protocol.ids import message_uid
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["Draft", "NotDue", "Outcome", "Refused", "Repeated", "Transition"]
+__all__ = ["Draft", "Outcome", "Transition"]
 
 _HIGH: Final = 3
-
-
-class Refused(RefusedError):
-    """The event does not fit the state; nothing was changed."""
-
-
-class Repeated(Refused):
-    """It happened already; a repetition is nothing (R8)."""
-
-
-class NotDue(Refused):
-    """A timer came too early; it will come again."""
 
 
 class Transition(BaseModel):

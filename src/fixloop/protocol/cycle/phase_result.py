@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from fixloop.errors import UsageError
 from fixloop.protocol.cycle.statuses import ResultStatus
+from fixloop.protocol.refusals import Unexpected
 
 __all__ = ["InvalidResult", "PhaseResult", "read_result"]
 
@@ -30,7 +30,7 @@ MOST_CHARACTERS: Final = 64 * 1024
 """Of a block; what is longer is no summary."""
 
 
-class InvalidResult(UsageError):
+class InvalidResult(Unexpected):
     """What an agent brought is no PHASE_RESULT; the sentence says what is missing."""
 
 

@@ -2,11 +2,12 @@
 
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.messages import Input
-from fixloop.protocol.cycle.outcome import Draft, Refused
+from fixloop.protocol.cycle.outcome import Draft
 from fixloop.protocol.cycle.records import InputKind, SentInput
 from fixloop.protocol.cycle.state import Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, worker
+from fixloop.protocol.refusals import Unexpected
 
 __all__ = ["asked_by_orchestrator", "send", "send_feedback", "send_ready", "start_ready"]
 
@@ -23,12 +24,12 @@ def send(draft: Draft, recipient: str, body: Input, occasion: str) -> None:
     Say it, and remember that this occasion is used up.
 
     Raises:
-        Refused: it was said on this occasion already (C22).
+        Unexpected: it was said on this occasion already (C22).
     """
     sent = SentInput(kind=body.input, recipient=recipient, occasion=occasion)
     if sent in draft.state.inputs:
         what = f"{_WHAT[body.input]} {occasion}"
-        raise Refused(
+        raise Unexpected(
             f"{recipient} has had its {body.input} for {what}; one is sent, then its PHASE_RESULT is waited for"
         )
     draft.append(inputs=sent)
@@ -81,7 +82,7 @@ def asked_by_orchestrator(draft: Draft, event: ev.InputRequested) -> None:
     A person in the orchestrator's place says something to an agent.
 
     Raises:
-        Refused: an agent wants to (C20), it says nothing to do (C21), it was said already, or feedback would come
+        Unexpected: an agent wants to (C20), it says nothing to do (C21), it was said already, or feedback would come
             while work is under way.
     """
     _check_request(draft.state, event)
@@ -102,10 +103,12 @@ def asked_by_orchestrator(draft: Draft, event: ev.InputRequested) -> None:
 
 def _check_request(state: Cycle, event: ev.InputRequested) -> None:
     if event.sender != ORCHESTRATOR:
-        raise Refused(f"send_input is the orchestrator's; {event.sender} reports to it with a PHASE_RESULT")
+        raise Unexpected(
+            f"send_input is the orchestrator's; {event.sender} reports to it with a PHASE_RESULT"
+        )
     state.agent(event.recipient)
     if not event.summary.strip() or not any(action.strip() for action in event.actions):
-        raise Refused(
+        raise Unexpected(
             "a send_input says what happened and what to do; give a summary and at least one action"
         )
 

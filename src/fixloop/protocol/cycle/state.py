@@ -1,7 +1,7 @@
 """The state of one cycle: everything a decision may depend on, complete in one snapshot (C2-C10, C30, C41, U10)."""
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -76,8 +76,9 @@ class Agent(_Value):
 class Cycle(_Value):
     """One cycle."""
 
+    profile: Literal["cycle"]
+    """Always in a snapshot: it tells whose it is."""
     schema_version: int = 1
-    profile: str = "cycle"
     workflow: str
     project: str = ""
     issue: int

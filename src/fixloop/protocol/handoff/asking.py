@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Final
 
 from fixloop.protocol.handoff import events as ev
-from fixloop.protocol.handoff.outcome import Draft, Refused
+from fixloop.protocol.handoff.outcome import Draft
 from fixloop.protocol.handoff.records import Question
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, USER, HandoffType, check_agent
+from fixloop.protocol.refusals import Unexpected
 
 __all__ = ["ENGINE_REASONS", "answered", "ask_person", "decided", "escalated"]
 
@@ -27,7 +28,7 @@ def escalated(draft: Draft, event: ev.AgentEscalated) -> None:
     check_agent(event.sender)
     agent = draft.state.agent(event.sender)
     if not agent.started or agent.status != "active":
-        raise Refused(f"{event.sender} is not at work; only who works can escalate")
+        raise Unexpected(f"{event.sender} is not at work; only who works can escalate")
     if event.blocking:
         draft.drop(agent.name)
     question = Question(
@@ -63,17 +64,17 @@ def answered(draft: Draft, event: ev.Answered) -> None:
     A person answers a question of an agent's, which goes on with it (D43).
 
     Raises:
-        Refused: nothing is asked, the answer is none of the options, or what is open is settled by a decision.
+        Unexpected: nothing is asked, the answer is none of the options, or what is open is settled by a decision.
     """
     question = _found(draft, event.question)
     if event.sender != USER:
-        raise Refused(f"{event.sender} cannot answer; the question is the user's")
+        raise Unexpected(f"{event.sender} cannot answer; the question is the user's")
     if question.reason in ENGINE_REASONS:
-        raise Refused(f"{question.id} ({question.reason}) is settled by manual-fix, skip, abort or extend")
+        raise Unexpected(f"{question.id} ({question.reason}) is settled by manual-fix, skip, abort or extend")
     if question.options and event.answer not in question.options:
-        raise Refused(f"{event.answer!r} is none of the options: {', '.join(question.options)}")
+        raise Unexpected(f"{event.answer!r} is none of the options: {', '.join(question.options)}")
     if not event.answer.strip():
-        raise Refused("an empty answer says nothing; give one")
+        raise Unexpected("an empty answer says nothing; give one")
     _close(draft, question)
     if question.field:
         _settle_write(draft, question, event.answer)
@@ -85,9 +86,9 @@ def decided(draft: Draft, event: ev.DecisionMade) -> None:
     """A person decides on what retries or reviews could not settle (K20)."""
     question = next((q for q in draft.state.questions if q.reason in ENGINE_REASONS), None)
     if question is None:
-        raise Refused(f"nothing of workflow {draft.state.workflow} waits for a decision")
+        raise Unexpected(f"nothing of workflow {draft.state.workflow} waits for a decision")
     if event.sender != USER:
-        raise Refused(f"{event.sender} cannot decide; the escalation is the user's")
+        raise Unexpected(f"{event.sender} cannot decide; the escalation is the user's")
     _close(draft, question)
     _EFFECTS[event.decision](draft, question, event)
 
@@ -161,4 +162,4 @@ def _found(draft: Draft, question_id: str) -> Question:
         if question_id in ("", question.id):
             return question
     what = f"question {question_id}" if question_id else "nothing"
-    raise Refused(f"{what} of workflow {draft.state.workflow} waits for an answer")
+    raise Unexpected(f"{what} of workflow {draft.state.workflow} waits for an answer")

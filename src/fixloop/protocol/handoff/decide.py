@@ -12,10 +12,11 @@ from fixloop.errors import UsageError
 from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff import locking, working, writing
 from fixloop.protocol.handoff.asking import answered, ask_person, decided, escalated
-from fixloop.protocol.handoff.outcome import Draft, NotDue, Outcome, Refused, Repeated
+from fixloop.protocol.handoff.outcome import Draft, Outcome
 from fixloop.protocol.handoff.routes import AGENTS
 from fixloop.protocol.handoff.state import Agent, Handoffs
 from fixloop.protocol.moment import Moment
+from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
 
 __all__ = ["DECIDE_VERSION", "decide"]
 
@@ -28,21 +29,21 @@ def decide(state: Handoffs | None, event: ev.Event, now: Moment) -> Outcome:
     What follows from `event`.
 
     Raises:
-        Refused: the event does not fit the state; nothing was changed.
+        Unexpected: the event does not fit the state; nothing was changed.
         UsageError: a workflow that cannot be.
     """
     if isinstance(event, ev.HandoffsStarted):
         if state is not None:
-            raise Refused(f"workflow {state.workflow} has started already")
+            raise Unexpected(f"workflow {state.workflow} has started already")
         return _start(event, now)
     if state is None:
-        raise Refused(f"{event.kind} came before the workflow started")
+        raise Unexpected(f"{event.kind} came before the workflow started")
     draft = Draft(state, now)
     if isinstance(event, ev.EventRefused):
         draft.note(f"refused: {event.refused} from {event.sender}: {event.reason}")
         return draft.outcome()
     if state.ended:
-        raise Refused(f"{event.kind} came after workflow {state.workflow} ended ({state.outcome})")
+        raise Unexpected(f"{event.kind} came after workflow {state.workflow} ended ({state.outcome})")
     _HANDLERS[type(event)](draft, event)
     return draft.outcome()
 
@@ -56,7 +57,13 @@ def _start(event: ev.HandoffsStarted, now: Moment) -> Outcome:
     agents = tuple(Agent(name=name, command=event.commands.get(name, "")) for name in AGENTS)
     taken = event.model_dump(exclude={"kind", "type", "sender", "commands", "limits"})
     state = Handoffs(
-        **taken, kind=event.type, limits=event.limits, agents=agents, started_at=now.at, last_at=now.at
+        profile="handoff",
+        **taken,
+        kind=event.type,
+        limits=event.limits,
+        agents=agents,
+        started_at=now.at,
+        last_at=now.at,
     )
     draft = Draft(state, now)
     working.activate(draft, "planner")
@@ -75,7 +82,7 @@ def _deadline(draft: Draft, event: ev.DeadlineReached) -> None:
     name = event.name.partition("/")[2]
     agent = draft.state.agent(name)
     if not agent.asked:
-        raise Refused(f"{event.name} no longer matters: {name} is {agent.status}")
+        raise Unexpected(f"{event.name} no longer matters: {name} is {agent.status}")
     draft.drop(name)
     draft.record("error_occurred", name, "timeout")
     minutes = draft.state.limits.lease_seconds / 60

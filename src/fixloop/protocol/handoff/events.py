@@ -204,6 +204,7 @@ class EventRefused(_Event):
     kind: Literal["event-refused"] = "event-refused"
     refused: str
     reason: str
+    artifacts: tuple[str, ...] = ()
 
 
 Event = (

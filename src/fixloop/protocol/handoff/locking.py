@@ -3,9 +3,10 @@
 from datetime import timedelta
 
 from fixloop.protocol.handoff import events as ev
-from fixloop.protocol.handoff.outcome import Draft, Refused
+from fixloop.protocol.handoff.outcome import Draft
 from fixloop.protocol.handoff.records import Lock, Takeover
 from fixloop.protocol.handoff.routes import check_agent
+from fixloop.protocol.refusals import Unexpected
 
 __all__ = ["acquire", "extend", "release", "wait_seconds"]
 
@@ -44,7 +45,7 @@ def release(draft: Draft, event: ev.LockReleased) -> None:
     Answers `released`, or `lost` when it was taken over meanwhile: then nothing changes (D27).
 
     Raises:
-        Refused: it was never this agent's.
+        Unexpected: it was never this agent's.
     """
     lock = _owned(draft, event.sender, event.resource, event.token)
     if lock is None:
@@ -76,7 +77,7 @@ def _owned(draft: Draft, agent: str, resource: str, token: int | None) -> Lock |
     had_one = had_one or any((t.resource, t.before) == (resource, agent) for t in draft.state.takeovers)
     if not had_one:
         holder = f"it is {lock.agent}'s" if lock is not None else "nobody has it"
-        raise Refused(f"{agent} does not hold the lock of {resource}; {holder}")
+        raise Unexpected(f"{agent} does not hold the lock of {resource}; {holder}")
     return None
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from fixloop.errors import RefusedError
 from fixloop.protocol.handoff import records as rec
 from fixloop.protocol.handoff.routes import HandoffStatus, check_move, check_route
 from fixloop.protocol.handoff.state import Agent, Handoffs
@@ -13,19 +12,7 @@ from fixloop.protocol.ids import message_uid
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["Draft", "NotDue", "Outcome", "Refused", "Repeated", "Said", "work_id"]
-
-
-class Refused(RefusedError):
-    """The event does not fit the state; nothing was changed."""
-
-
-class Repeated(Refused):
-    """It happened already; a repetition is nothing (R8)."""
-
-
-class NotDue(Refused):
-    """A timer came too early; it will come again."""
+__all__ = ["Draft", "Outcome", "Said", "work_id"]
 
 
 class Said(BaseModel):
@@ -44,6 +31,7 @@ class Outcome(BaseModel):
 
     state: Handoffs
     messages: tuple[Said, ...] = ()
+    transitions: tuple[BaseModel, ...] = ()
     steps: tuple[Ticket, ...] = ()
     dropped: tuple[str, ...] = ()
     deadlines: dict[str, float] = {}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from fixloop.errors import RefusedError
+from fixloop.protocol.refusals import Unexpected
 
 __all__ = ["STATUSES", "InvalidReturn", "Returned", "check_return", "read_return"]
 
@@ -23,7 +23,7 @@ MOST_BEGINNINGS: Final = 500
 _BEGIN: Final = re.compile(r"^[^{\n]{0,80}(\{)", re.MULTILINE)
 
 
-class InvalidReturn(RefusedError):
+class InvalidReturn(Unexpected):
     """An agent's result does not fit its contract."""
 
 

@@ -1,7 +1,7 @@
 """The state of one handoff workflow: everything a decision may depend on (D20-D23, D36, K10)."""
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -57,7 +57,8 @@ class Agent(_Value):
 class Handoffs(_Value):
     """One handoff workflow."""
 
-    profile: str = "handoff"
+    profile: Literal["handoff"]
+    """Always in a snapshot: it tells whose it is."""
     schema_version: int = 1
     workflow: str
     project: str = ""

@@ -5,10 +5,11 @@ from typing import Any, Final
 
 from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff.asking import ask_person
-from fixloop.protocol.handoff.outcome import Draft, Refused
+from fixloop.protocol.handoff.outcome import Draft
 from fixloop.protocol.handoff.returns import Returned, check_return
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, HandoffStatus, HandoffType, check_agent, receiver
 from fixloop.protocol.handoff.state import Agent
+from fixloop.protocol.refusals import Unexpected
 
 __all__ = ["accept", "activate", "activated", "failed", "reject", "returned", "sent"]
 
@@ -43,18 +44,18 @@ def accept(draft: Draft, event: ev.HandoffAccepted) -> None:
     An agent takes one handoff: the first of two gets it, and nobody but its addressee (D17, D18).
 
     Raises:
-        Refused: it is for somebody else, or was taken already.
+        Unexpected: it is for somebody else, or was taken already.
     """
     check_agent(event.sender)
     message = draft.state.message(event.message_id)
     if message.recipient != event.sender:
-        raise Refused(
+        raise Unexpected(
             f"handoff {message.message_id} is for {message.recipient}; {event.sender} cannot accept it"
         )
     if message.status is not HandoffStatus.PENDING:
-        raise Refused(f"handoff {message.message_id} is {message.status} already")
+        raise Unexpected(f"handoff {message.message_id} is {message.status} already")
     if draft.state.agent(event.sender).handoff:
-        raise Refused(f"{event.sender} works on another handoff; it is completed first")
+        raise Unexpected(f"{event.sender} works on another handoff; it is completed first")
     draft.move(message, HandoffStatus.ACCEPTED)
     draft.agent(event.sender, handoff=message.message_id)
     draft.record("handoff_accepted", event.sender, message.message_id)
@@ -75,7 +76,7 @@ def reject(draft: Draft, event: ev.HandoffRejected) -> None:
     check_agent(event.sender)
     message = draft.state.message(event.message_id)
     if message.recipient != event.sender:
-        raise Refused(
+        raise Unexpected(
             f"handoff {message.message_id} is for {message.recipient}; {event.sender} cannot reject it"
         )
     draft.move(message, HandoffStatus.REJECTED, event.reason)
@@ -89,7 +90,7 @@ def sent(draft: Draft, event: ev.HandoffSent) -> None:
     """An agent passes something on by itself; the addressee is activated by it (D55)."""
     agent = draft.state.agent(event.sender)
     if not agent.started or agent.status != "active":
-        raise Refused(f"{event.sender} is not at work; whoever passes something on has done it")
+        raise Unexpected(f"{event.sender} is not at work; whoever passes something on has done it")
     draft.send(event.type, event.sender, event.to, event.payload)
     draft.agent(agent.name, last_active=draft.at)
 
@@ -203,5 +204,5 @@ def _asked(draft: Draft, name: str) -> Agent:
     check_agent(name)
     agent = draft.state.agent(name)
     if not agent.asked:
-        raise Refused(f"nothing was asked of {name}; it is {agent.status}")
+        raise Unexpected(f"nothing was asked of {name}; it is {agent.status}")
     return agent

@@ -3,9 +3,10 @@
 from typing import Final
 
 from fixloop.protocol.handoff import events as ev
-from fixloop.protocol.handoff.outcome import Draft, Refused
+from fixloop.protocol.handoff.outcome import Draft
 from fixloop.protocol.handoff.records import HeldWrite, Question
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, HandoffType, check_agent
+from fixloop.protocol.refusals import Unexpected
 
 __all__ = ["CRITICAL", "RESOURCE", "heartbeat", "write"]
 
@@ -21,18 +22,18 @@ def write(draft: Draft, event: ev.StateWritten) -> None:
     Answers `written`, or `held` for a critical field.
 
     Raises:
-        Refused: the writer does not hold the state's lock, or the field is the engine's.
+        Unexpected: the writer does not hold the state's lock, or the field is the engine's.
     """
     check_agent(event.sender)
     lock = draft.state.locks.get(RESOURCE)
     if lock is None or lock.agent != event.sender or lock.expires < draft.at:
-        raise Refused(f"{event.sender} writes {event.field} without the lock of {RESOURCE}; take it first")
+        raise Unexpected(f"{event.sender} writes {event.field} without the lock of {RESOURCE}; take it first")
     top = event.field.split(".", 1)[0]
     if top in CRITICAL:
         _hold(draft, event)
         return
     if top in _ENGINES:
-        raise Refused(f"{event.field} is written by the orchestrator only")
+        raise Unexpected(f"{event.field} is written by the orchestrator only")
     times = draft.state.written.get(event.field, 0)
     if event.seen < times:
         draft.note(f"{event.sender} wrote {event.field} over a newer value; the last write wins")
@@ -72,5 +73,5 @@ def heartbeat(draft: Draft, event: ev.Heartbeat) -> None:
     """An agent is still at it; no lock lasts longer for it (D34, G18)."""
     agent = draft.state.agent(event.sender)
     if agent.status != "active":
-        raise Refused(f"{event.sender} is {agent.status}; only who is active has a heartbeat")
+        raise Unexpected(f"{event.sender} is {agent.status}; only who is active has a heartbeat")
     draft.agent(event.sender, last_active=draft.at)

@@ -1,0 +1,78 @@
+"""The `cycle` profile as the engine knows it."""
+
+from typing import Any, Final
+
+from fixloop.profiles.profile import Profile, iso
+from fixloop.profiles.reading import loader
+from fixloop.protocol.cycle.decide import DECIDE_VERSION, decide
+from fixloop.protocol.cycle.events import DeadlineReached, Event, EventRefused, PhaseReported
+from fixloop.protocol.cycle.messages import Message
+from fixloop.protocol.cycle.state import Cycle
+from fixloop.protocol.cycle.statuses import AgentStatus
+from fixloop.protocol.cycle.workers import ORCHESTRATOR
+from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.ticket import Ticket
+
+__all__ = ["CYCLE"]
+
+SCHEMA_VERSION: Final = 1
+
+
+def _fields(state: Cycle) -> dict[str, str]:
+    """What a person would look for with `redis-cli`, beside the snapshot (DESIGN, Redis)."""
+    working = [agent.key for agent in state.agents if agent.status is AgentStatus.RUNNING]
+    return {
+        "project": state.project,
+        "name": state.name,
+        "profile": state.profile,
+        "status": state.status.value,
+        "outcome": state.outcome,
+        "paused": "1" if state.escalations else "",
+        "held": "1" if state.paused_at is not None else "",
+        "owner": "person" if state.escalations else "agent",
+        "specialist": ",".join(working),
+        "iteration": f"{state.iteration}/{state.max_iterations}",
+        "queue": state.queue,
+        "updated_at": iso(state.last_at),
+    }
+
+
+def _recorded(message: Message) -> dict[str, Any]:
+    kept = message.model_dump(mode="json", exclude_defaults=True)
+    kept["body"]["kind"] = message.body.kind
+    return kept
+
+
+def _check_party(event: Event, worker: str) -> None:
+    """
+    Refuse a result that is not for whoever did the work to bring (C36).
+
+    Raises:
+        Unexpected: naming both.
+    """
+    if isinstance(event, PhaseReported) and event.sender != worker:
+        raise Unexpected(f"{event.sender} reports on the ticket of {worker}; an agent reports its own work")
+
+
+def _worker_of(ticket: Ticket) -> str:
+    return ticket.specialist or ORCHESTRATOR
+
+
+def _is_deadline(name: str) -> bool:
+    return name.startswith(("run/", "converge/"))
+
+
+CYCLE: Final[Profile[Cycle]] = Profile(
+    name="cycle",
+    orchestrator=ORCHESTRATOR,
+    decide_version=DECIDE_VERSION,
+    decide=decide,
+    load=loader(Cycle, SCHEMA_VERSION),
+    fields=_fields,
+    recorded=_recorded,
+    refused=EventRefused,
+    reached=DeadlineReached,
+    check_party=_check_party,
+    worker_of=_worker_of,
+    is_deadline=_is_deadline,
+)

@@ -1,0 +1,126 @@
+"""What the engine has to know of a profile (R1): how its states are read, what follows from an event, whose it is.
+
+States, events, messages and decisions are each profile's own (K30); tickets, deadlines, history and commits are shared.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.ticket import Ticket
+
+__all__ = ["AnyEvent", "AnyOutcome", "AnyStart", "AnyState", "Profile", "S", "iso"]
+
+
+class AnyState(Protocol):
+    """What every state says of itself; a pydantic model."""
+
+    @property
+    def workflow(self) -> str: ...
+
+    @property
+    def issue(self) -> int: ...
+
+    @property
+    def last_at(self) -> datetime: ...
+
+    @property
+    def ended(self) -> bool: ...
+
+    def model_dump_json(self, *, exclude_defaults: bool = ...) -> str: ...
+
+
+class AnyEvent(Protocol):
+    """What every event says of itself; a pydantic model."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def sender(self) -> str: ...
+
+    def model_dump(self, *, mode: str = ..., exclude_defaults: bool = ...) -> dict[str, Any]: ...
+
+    def model_dump_json(self) -> str: ...
+
+
+class AnyStart(AnyEvent, Protocol):
+    """The event that begins a workflow."""
+
+    @property
+    def workflow(self) -> str: ...
+
+
+S = TypeVar("S", bound=AnyState)
+S_co = TypeVar("S_co", bound=AnyState, covariant=True)
+
+
+class AnyOutcome(Protocol[S_co]):
+    """What a decision comes to, whatever the profile."""
+
+    @property
+    def state(self) -> S_co: ...
+
+    @property
+    def messages(self) -> Sequence[Any]: ...
+
+    @property
+    def transitions(self) -> Sequence[Any]: ...
+
+    @property
+    def steps(self) -> tuple[Ticket, ...]: ...
+
+    @property
+    def deadlines(self) -> Mapping[str, float]: ...
+
+    @property
+    def cleared_deadlines(self) -> tuple[str, ...]: ...
+
+    @property
+    def dropped(self) -> tuple[str, ...]: ...
+
+    @property
+    def withdraws_tickets(self) -> bool: ...
+
+    @property
+    def notes(self) -> Sequence[str]: ...
+
+    @property
+    def holds(self) -> bool | None: ...
+
+    @property
+    def stood_seconds(self) -> float: ...
+
+
+class Profile(NamedTuple, Generic[S]):
+    """One profile's side of the engine."""
+
+    name: str
+    orchestrator: str
+    """Who speaks for the engine."""
+    decide_version: int
+    """Of the decisions: `audit verify` replays its own only."""
+    decide: Callable[[S | None, Any, Moment], AnyOutcome[S]]
+    load: Callable[[bytes], S]
+    fields: Callable[[S], dict[str, str]]
+    """What a person would look for with `redis-cli`, beside the snapshot (DESIGN, Redis)."""
+    recorded: Callable[[Any], dict[str, Any]]
+    """A message as the history keeps it."""
+    refused: Callable[..., AnyEvent]
+    """The event that tells of a refused one: `refused`, `reason`, `sender`, `artifacts`."""
+    reached: Callable[..., AnyEvent]
+    """The event of a deadline that passed: `name`, `due`."""
+    check_party: Callable[[Any, str], None]
+    """Refuses an event from somebody whose it is not (A51)."""
+    worker_of: Callable[[Ticket], str]
+    """Whose work a ticket is."""
+    is_deadline: Callable[[str], bool]
+    """Whether the profile sets deadlines of this name."""
+    supersedes: bool = False
+    """Whether steps that somebody outside asks for take the place of the one in progress."""
+
+
+def iso(at: datetime) -> str:
+    """As the models write it, so that it is the same text wherever it stands."""
+    return at.isoformat().replace("+00:00", "Z")

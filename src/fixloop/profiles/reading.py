@@ -1,0 +1,59 @@
+"""Snapshots of the profiles whose states say which profile they are of, read back."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from fixloop.errors import NewerVersion, ProtocolError
+
+__all__ = ["loader", "profile_of"]
+
+
+class _Model(Protocol):
+    schema_version: int
+
+    @classmethod
+    def model_validate_json(cls, data: bytes) -> Any: ...
+
+
+M = TypeVar("M", bound=_Model)
+
+
+def profile_of(snapshot: bytes) -> str:
+    """Whose snapshot this is; all are of the validation profile that do not begin by saying otherwise."""
+    head = snapshot[:40]
+    return (
+        head.split(b'"')[3].decode("ascii", "replace") if head.startswith(b'{"profile":"') else "validation"
+    )
+
+
+def loader(model: type[M], newest: int) -> Callable[[bytes], M]:
+    """
+    What reads snapshots of `model`, up to schema version `newest`.
+
+    The reader raises NewerVersion for what a newer fixloop wrote, and ProtocolError for what is no state.
+    """
+
+    def load(snapshot: bytes) -> M:
+        version = _version(snapshot)
+        if version > newest:
+            raise NewerVersion(
+                f"a workflow was written by a newer fixloop (schema {version}, this one reads up to {newest}); "
+                "it was left as it is: upgrade this one"
+            )
+        try:
+            found: M = model.model_validate_json(snapshot)
+        except ValueError as error:
+            raise ProtocolError(f"a snapshot cannot be read: {' '.join(str(error).split())[:300]}") from None
+        return found
+
+    return load
+
+
+def _version(snapshot: bytes) -> int:
+    try:
+        found = json.loads(snapshot)
+    except ValueError:
+        return 1
+    version = found.get("schema_version", 1) if isinstance(found, dict) else 1
+    return version if isinstance(version, int) else 1

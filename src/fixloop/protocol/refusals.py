@@ -1,0 +1,17 @@
+"""Why an event changes nothing, whatever the profile: it does not fit, it was known, or it came too early."""
+
+from fixloop.errors import RefusedError
+
+__all__ = ["NotDue", "Repeated", "Unexpected"]
+
+
+class Unexpected(RefusedError):
+    """The event does not fit the state; nothing was changed."""
+
+
+class Repeated(Unexpected):
+    """It happened already; a repetition is nothing (R8)."""
+
+
+class NotDue(Unexpected):
+    """A timer came too early; it will come again."""
