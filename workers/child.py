@@ -17,15 +17,17 @@ from typing import IO, Any, Final
 from fixloop.health import Part
 from fixloop.owner import VARIABLE, identity
 from workers import beating, lifeline, memory
-from workers.reoffering import SETTLED_SECONDS
+from workers.queues import queues_for
 
-__all__ = ["Child", "pause_after", "reason"]
+__all__ = ["SETTLED_SECONDS", "Child", "begun", "pause_after", "reason"]
 
 log = logging.getLogger("fixloop.supervisor")
 
 BACKOFF_SECONDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 STEADY_SECONDS: Final = 30.0
 """Alive so long, its next death is a new story: the backoff begins anew."""
+SETTLED_SECONDS: Final = 3.0
+"""A death sooner after the start of all of them is not counted as the step's own fault (K40)."""
 GONE_SECONDS: Final = 2.0
 SHOWN_CHARACTERS: Final = 300
 
@@ -168,6 +170,24 @@ class Child:
             if not os.read(self._present, 65536):
                 return True
         return False
+
+
+def begun(options: Mapping[str, Any]) -> list[Child]:
+    """
+    The processes of one worker, just started.
+
+    Options: `concurrency` (processes for work), `queue` (a single workflow's own; empty for the shared ones), `queues`
+    (of `WORK_QUEUES`, the only ones that are served; empty for all).
+    """
+    work, control = queues_for(str(options.get("queue", "")), options.get("queues", ()))
+    children = [
+        Child("work", {"queues": work, "concurrency": options.get("concurrency", 1)}),
+        Child("control", {"queues": control}),
+        Child("sweep", {"queues": [*work, *control], "control": control[0]}),
+    ]
+    for child in children:
+        child.tend()
+    return children
 
 
 def pause_after(deaths: int) -> float:

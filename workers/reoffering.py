@@ -6,24 +6,26 @@ the ticket.
 
 import logging
 import os
+import threading
+from collections.abc import Callable
 from typing import Any, Final
 
 from celery.worker import request, state
 
 from fixloop.errors import InfrastructureError
-from fixloop.owner import VARIABLE, age_seconds, is_dead_here, pid_of, supervisor_of
+from fixloop.owner import VARIABLE, age_seconds, identity, is_dead_here, pid_of, supervisor_of
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
+from workers.child import SETTLED_SECONDS
 from workers.following import hint_again
-from workers.process import named_urls
+from workers.process import named_urls, process
 
-__all__ = ["SETTLED_SECONDS", "StepRequest", "release_dead", "released"]
+__all__ = ["StepRequest", "release_dead", "release_for_ever", "released"]
 
 log = logging.getLogger("fixloop.reoffering")
 
-SETTLED_SECONDS: Final = 3.0
-"""A death sooner after the start of all of them is not counted as the step's own fault (K40)."""
+LOOK_SECONDS: Final = 1.0
 
 
 def release_dead(store: Store, supervisor: str, *, poison: bool, pid: int | None = None) -> list[str]:
@@ -61,6 +63,20 @@ def released(store: Store, supervisor: str, *, poison: bool, pid: int | None = N
         if ticket is not None:
             given_back.append(ticket)
     return given_back
+
+
+def release_for_ever(stopped: threading.Event, is_steady: Callable[[], bool]) -> None:
+    """Release at once and then every second; only a death among living fellows may be the step's own fault (K40)."""
+    while True:
+        try:
+            release_dead(process().store, identity(), poison=is_steady() and not stopped.is_set())
+        except InfrastructureError as error:
+            log.warning("%s", error)
+        except Exception:
+            # Without this thread a dead process' step would wait for its lease.
+            log.exception("the steps of dead processes could not be offered again")
+        if stopped.wait(LOOK_SECONDS):
+            return
 
 
 class StepRequest(request.Request):  # type: ignore[misc]

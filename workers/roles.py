@@ -12,9 +12,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from celery.exceptions import CPendingDeprecationWarning
-from celery.signals import task_unknown, worker_process_init, worker_ready
-
 from workers import lifeline
 from workers.beating import beat, beat_with
 
@@ -38,12 +35,15 @@ def main(role: str, options: Mapping[str, Any]) -> int:
     # Celery sets the root's level to its own.
     logging.getLogger("fixloop").setLevel(level)
     # Celery's about the settings that are as they are for a reason, at each lost connection.
-    warnings.simplefilter("ignore", CPendingDeprecationWarning)
+    warnings.simplefilter("ignore", PendingDeprecationWarning)
     lifeline.attach()
     return _ROLES[role](options)
 
 
 def _work(options: Mapping[str, Any]) -> int:
+    # Not above: a supervisor starts its processes before it loads Celery itself.
+    from celery.signals import worker_process_init, worker_ready
+
     worker_process_init.connect(_forked, weak=False)
     worker_ready.connect(_look_after_pool, weak=False)
     worker_ready.connect(_beat_with_pool, weak=False)
@@ -56,11 +56,15 @@ def _work(options: Mapping[str, Any]) -> int:
 
 
 def _control(options: Mapping[str, Any]) -> int:
+    from celery.signals import worker_ready
+
     worker_ready.connect(_beat_alone, weak=False)
     return _celery("control", options["queues"], ["--pool", "solo"])
 
 
 def _celery(kind: str, queues: Sequence[str], further: Sequence[str]) -> int:
+    from celery.signals import task_unknown
+
     from workers.app import app
 
     task_unknown.connect(_unknown, weak=False)
@@ -117,9 +121,13 @@ def _sweep(options: Mapping[str, Any]) -> int:
 
 
 def _supervise(options: Mapping[str, Any]) -> int:
+    from workers.child import begun
+
+    children = begun(options)
+    # They load what they need while this process does.
     from workers.supervisor import supervise
 
-    return supervise(options)
+    return supervise(children, str(options.get("queue", "")))
 
 
 _ROLES: Final[dict[str, Callable[[Mapping[str, Any]], int]]] = {

@@ -9,7 +9,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,15 +17,14 @@ from fixloop.errors import InfrastructureError
 from fixloop.health import Health, forget, note
 from fixloop.owner import identity
 from fixloop.redis_url import shown_url
-from fixloop.serving import WORK_QUEUES
 from fixloop.settings import load_settings
 from fixloop.store.redis_store import RedisStore
 from workers.child import Child
-from workers.process import named_urls, process
-from workers.reoffering import release_dead
+from workers.process import named_urls
+from workers.reoffering import release_dead, release_for_ever
 from workers.tidying import tidy, tidy_for_ever
 
-__all__ = ["queues_for", "supervise"]
+__all__ = ["supervise"]
 
 log = logging.getLogger("fixloop.supervisor")
 
@@ -37,32 +36,13 @@ POLL_SECONDS: Final = 0.2
 NOTE_SECONDS: Final = 1.0
 
 
-def queues_for(own: str, chosen: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Queues of work and of control: the shared ones, those of work that were chosen, or a single workflow's own."""
-    if own:
-        return (own,), (f"{own}.control",)
-    work = tuple(f"fixloop.{name}" for name in chosen or WORK_QUEUES)
-    return work, ("fixloop.control", "celery")
-
-
-def supervise(options: Mapping[str, Any]) -> int:
-    """
-    Keep the processes of one worker alive until SIGTERM or SIGINT, then drain.
-
-    Options: `concurrency` (processes for work), `queue` (a single workflow's own; empty for the shared ones), `queues`
-    (of `WORK_QUEUES`, the only ones that are served; empty for all).
-    """
-    own = str(options.get("queue", ""))
-    work, control = queues_for(own, options.get("queues", ()))
-    children = [
-        Child("sweep", {"queues": [*work, *control], "control": control[0]}),
-        Child("control", {"queues": control}),
-        Child("work", {"queues": work, "concurrency": options.get("concurrency", 1)}),
-    ]
+def supervise(children: Sequence[Child], own: str) -> int:
+    """Keep the processes of one worker alive until SIGTERM or SIGINT, then drain. `own` is a workflow's own queue."""
     stopped, hastened = threading.Event(), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _heeding(stopped, hastened))
-    for target, arguments in ((_release_for_ever, (stopped, children[-1])), (tidy_for_ever, (stopped,))):
+    is_steady = next(child for child in children if child.role == "work").is_steady
+    for target, arguments in ((release_for_ever, (stopped, is_steady)), (tidy_for_ever, (stopped,))):
         threading.Thread(target=target, args=arguments, daemon=True).start()
     noting = _Noting(own)
     while not stopped.wait(POLL_SECONDS):
@@ -115,18 +95,6 @@ class _Noting:
 
     def end(self) -> None:
         forget(self._cache, self._known.owner)
-
-
-def _release_for_ever(stopped: threading.Event, work: Child) -> None:
-    while not stopped.wait(1.0):
-        try:
-            # Only a death among living fellows may be the step's own fault (K40).
-            release_dead(process().store, identity(), poison=work.is_steady() and not stopped.is_set())
-        except InfrastructureError as error:
-            log.warning("%s", error)
-        except Exception:
-            # Without this thread a dead process' step would wait for its lease.
-            log.exception("the steps of dead processes could not be offered again")
 
 
 def _drain(children: Sequence[Child], patience_seconds: float, hastened: threading.Event) -> None:

@@ -5,7 +5,8 @@ It costs O(due). Of all sweepers one at a time has a shard; each sweep is one sc
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from itertools import chain
 from typing import Final
 
 from kombu.exceptions import OperationalError
@@ -47,7 +48,8 @@ class Sweeper:
         self._control = control
         self._owner = identity()
         # Once all of them: what waits there is known from the second sweep on.
-        self._lanes = {Lane(queue, step) for queue in self._queues for step in PRIORITY_STEPS}
+        everywhere = {Lane(queue, step) for queue in self._queues for step in PRIORITY_STEPS}
+        self._lanes: dict[int, Collection[Lane]] = dict.fromkeys(range(SHARDS), everywhere)
         self._handed_out: list[float] = []
         self._data = ""
 
@@ -55,21 +57,21 @@ class Sweeper:
         """One round over all shards; returns how many messages were sent."""
         self.notice_loss()
         control = [Lane(self._control, step) for step in PRIORITY_STEPS]
-        sizes = lengths({*self._lanes, *control})
-        self._lanes.clear()
+        sizes = lengths({*control, *chain.from_iterable(self._lanes.values())})
         most = self._most_deadlines(sum(sizes[lane] for lane in control))
         empty = sorted(lane for lane, size in sizes.items() if size == 0)
-        swept = []
-        for shard in range(SHARDS):
-            swept.append(
-                self._store.sweep(
-                    shard,
-                    owner=self._owner,
-                    horizon_seconds=HORIZON_SECONDS,
-                    most_deadlines=most,
-                    empty_lanes=empty,
-                )
+        swept = [
+            self._store.sweep(
+                shard,
+                owner=self._owner,
+                horizon_seconds=HORIZON_SECONDS,
+                most_deadlines=most,
+                empty_lanes=empty,
             )
+            for shard in range(SHARDS)
+        ]
+        # What waits in another sweeper's shards is its business, until it is gone.
+        self._lanes.update((number, found.lanes) for number, found in enumerate(swept) if found.mine)
         return self._pass_on(swept)
 
     def notice_loss(self) -> None:
@@ -91,7 +93,6 @@ class Sweeper:
         sent, gap = 0, 0.0
         for shard in swept:
             gap = max(gap, shard.gap_seconds)
-            self._lanes.update(shard.lanes)
             for due in shard.deadlines:
                 self._hand_out(due, max(0.0, due.clock - shard.moment.clock))
             # A ticket whose delay is over was hinted when it was made, with a countdown; if that hint was lost,
@@ -123,10 +124,17 @@ class Sweeper:
 def sweep_for_ever(
     sweeper: Sweeper, stopped: Callable[[float], bool], swept: Callable[[], None] = lambda: None
 ) -> None:
-    """Sweep every PERIOD_SECONDS until `stopped(seconds)`, which waits that long, says so; `swept()` after each."""
-    while not stopped(PERIOD_SECONDS):
+    """
+    Sweep at once and every PERIOD_SECONDS until `stopped(seconds)`, which waits that long, says so.
+
+    Args:
+        swept: called after each.
+    """
+    while True:
         try:
             sweeper.sweep()
             swept()
         except (FixloopError, OperationalError) as error:
             log.warning("sweep: %s", error)
+        if stopped(PERIOD_SECONDS):
+            return

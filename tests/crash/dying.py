@@ -162,7 +162,7 @@ _WATCHED: dict[str, list[Callable[[Any], None]]] = {
     "fixloop.enqueueing": [_after("take_snapshot", "snapshot taken")],
     "fixloop.store.redis_store": [_watch_store],
     "fixloop.commands.running": [_before("supervisor", "no worker yet"), _before("_repair", "before branch")],
-    "workers.supervisor": [_watch_draining],
+    "workers.child": [_watch_draining],
     "workers.following": [_watch_hints],
     "workers.steps": [_watch_ends, _watch_commands],
 }
