@@ -12,13 +12,20 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import redis
+
+from fixloop.hints import producer
 from fixloop.protocol.events import WorkflowStarted
+from fixloop.testing.bare import send
+from fixloop.testing.contrast import BareHost
 from fixloop.testing.undisturbed import undisturbed
+from fixloop.testing.wire import BEGUN, EFFECTS
 from tests.crash.figures import Report, begun
-from tests.e2e.deployment import Deployment, fresh_database
+from tests.e2e.deployment import Deployment, fresh_database, wait_until
 from tests.redis_server import RedisServer
 
 SCRIPT = "a~0.002 b~0.002 -~0.002; fix: ok~0.002"
@@ -48,11 +55,17 @@ def main() -> int:
     parser.add_argument(
         "--at", type=float, default=0.4, help="the part of the steps that is begun before the kill"
     )
+    parser.add_argument(
+        "--contrast", action="store_true", help="the same with a bare Celery chain, acks late"
+    )
     options = parser.parse_args()
     # No Redis dies here: as for the benchmarks, each write need not be on the disk.
     server = RedisServer("--appendfsync", "everysec").start()
     try:
-        return measure(server.url, options)
+        code = measure(server.url, options)
+        if options.contrast:
+            contrast(server, options)
+        return code
     finally:
         server.end()
 
@@ -108,6 +121,46 @@ def outcome(own: Deployment, started: list[WorkflowStarted], seconds: float) -> 
         doubled=sum(len(own.store.history(one.workflow)) != STEPS + 1 for one in started),
         repeated=sum(count > 1 for count in times.values()),
     )
+
+
+def contrast(server: RedisServer, options: argparse.Namespace) -> None:
+    """Chains of seven plain tasks, the same kill; 30 s without any progress are the end."""
+    client: Any = redis.Redis.from_url(server.url)
+    client.flushdb()
+    with tempfile.TemporaryDirectory(prefix="fixloop-") as folder:
+        environment = {"FIXLOOP_EXECUTIONS": str(Path(folder, "executions"))}
+        host = BareHost(
+            "bare", Path(folder), server.socket, concurrency=options.concurrency, environment=environment
+        )
+        app = producer(server.url)
+        host.start()
+        for number in range(options.workflows):
+            send(app, [f"{number}.{step}" for step in range(STEPS)])
+        try:
+            wanted = int(options.at * options.workflows * STEPS)
+            wait_until(lambda: client.hlen(BEGUN) >= wanted, seconds=300)
+            host.kill()
+            host.start()
+            stand_still(lambda: int(client.hlen(EFFECTS)), seconds=30.0)
+            begun_, done = client.hgetall(BEGUN), client.hgetall(EFFECTS)
+        finally:
+            host.stop()
+    ended = sum(f"{number}.{STEPS - 1}".encode() in done for number in range(options.workflows))
+    doubled = sum(int(count) > 1 for count in done.values())
+    repeated = sum(int(count) > 1 for count in begun_.values())
+    print(
+        f"bare chains: {ended} of {options.workflows} ended, {doubled} effects doubled, {repeated} steps repeated"
+    )
+
+
+def stand_still(count: Callable[[], int], *, seconds: float) -> None:
+    """Return when `count()` was the same for so long."""
+    since, last = time.monotonic(), count()
+    while time.monotonic() - since < seconds:
+        time.sleep(0.2)
+        now = count()
+        if now != last:
+            since, last = time.monotonic(), now
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ class Begun(NamedTuple):
 def begun(path: Path) -> Iterator[Begun]:
     """Every time so far, in order."""
     lines = path.read_text().splitlines() if path.exists() else []
-    for ticket, fence, step, _tree, pid, at in map(str.split, lines):
+    for ticket, fence, step, _tree, pid, at, *_ in map(str.split, lines):
         yield Begun(ticket, int(fence), step, int(pid), float(at))
 
 

@@ -67,14 +67,22 @@ class Deployment:
         concurrency: int = 2,
         queue: str = "",
         broker: str = "",
+        within: Sequence[str] = (),
         **environment: str,
     ) -> None:
-        """`broker`: where messages are, if not in the Redis of the state."""
+        """
+        Nothing is started yet.
+
+        Args:
+            broker: where messages are, if not in the Redis of the state.
+            within: a command that runs another one, as `unshare --pid` does.
+        """
         self.url = url
         self.broker = broker or url
         self.folder = folder
         self.store = RedisStore(url, patience_seconds=20.0)
         self.supervisor: subprocess.Popen[bytes] | None = None
+        self._within = within
         self._options = json.dumps({"concurrency": concurrency, "queue": queue})
         self._environment = {
             "FIXLOOP_BROKER_URL": self.broker,
@@ -101,7 +109,13 @@ class Deployment:
             self.supervisor.wait(5)
         with (self.folder / "log").open("ab") as log:
             self.supervisor = subprocess.Popen(
-                [sys.executable, str(ROOT / "workers" / "launch.py"), "supervise", self._options],
+                [
+                    *self._within,
+                    sys.executable,
+                    str(ROOT / "workers" / "launch.py"),
+                    "supervise",
+                    self._options,
+                ],
                 env=os.environ | self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -1,0 +1,102 @@
+"""Hints sent again while a long backlog is worked off: `python -m bench.backlog --steps 20000`.
+
+That many workflows of one step are queued before slow workers start. Each ticket needs one message; what Redis has
+been given beyond that are hints that were sent again. Age alone must not do that, or a backlog fills with copies.
+The last line reads `resent 0.NN`; at most 0.2 for each ticket, or the exit code is 1.
+"""
+
+import argparse
+import os
+import sys
+import time
+
+from redis import Redis
+
+from bench.stage import ROOT, background, redis_server, wait_until
+from fixloop.engine import Engine
+from fixloop.hints import producer, send_hint
+from fixloop.protocol.events import WorkflowStarted
+from fixloop.store.keys import workflow_id
+from fixloop.store.redis_store import RedisStore
+
+PROJECT = "be9c4a11"
+MOST_RESENT = 0.2
+PATIENCE_SECONDS = 3600
+
+
+def main() -> int:
+    """Measure and print; 1 when the limit is not met."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--concurrency", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=0.05, help="how long a step takes")
+    options = parser.parse_args()
+    with redis_server() as url:
+        os.environ.update({"FIXLOOP_BROKER_URL": url, "FIXLOOP_STATE_URL": url})
+        environment = {"FIXLOOP_TASK_EVENTS": "0", "FIXLOOP_CREW": "fixloop.testing:scripted_crew"}
+        return measure(url, environment, options)
+
+
+def measure(url: str, environment: dict[str, str], options: argparse.Namespace) -> int:
+    """Queue, work off, count."""
+    store = RedisStore(url)
+    workflows = queued(url, store, options)
+    command = [sys.executable, str(ROOT / "workers" / "launch.py"), "supervise"]
+    began = time.monotonic()
+    with background([*command, f'{{"concurrency": {options.concurrency}}}'], environment):
+        # The last of the queue are looked at first, so that looking costs next to nothing.
+        remaining = list(workflows)
+
+        def all_ended() -> bool:
+            while remaining and ended(store, remaining[-1]):
+                remaining.pop()
+            return not remaining
+
+        wait_until(all_ended, seconds=PATIENCE_SECONDS, step_seconds=0.5)
+    seconds = time.monotonic() - began
+    tickets = sum(len(store.history(workflow)) - 1 for workflow in workflows)
+    resent = (messages_sent(url) - tickets) / tickets
+    print(
+        f"{tickets} tickets of {len(workflows)} queued in {seconds:.0f} s, {tickets / seconds:.0f} a second"
+    )
+    print(f"resent {resent:.3f} for each ticket (limit {MOST_RESENT})")
+    return int(resent > MOST_RESENT)
+
+
+def queued(url: str, store: RedisStore, options: argparse.Namespace) -> list[str]:
+    """Workflows of one step each, started and hinted."""
+    app = producer(url)
+    engine = Engine(store, lambda ticket, state: send_hint(app, ticket, state))
+    names = [workflow_id(PROJECT, issue, 1) for issue in range(1, options.steps + 1)]
+    for issue, name in enumerate(names, 1):
+        engine.start(
+            WorkflowStarted(
+                workflow=name,
+                issue=issue,
+                name=f"-~{options.seconds}",
+                specialists=("test-runner",),
+                fixer="command",
+                tip="commit-0",
+                tree="tree-0",
+            )
+        )
+    return names
+
+
+def ended(store: RedisStore, workflow: str) -> bool:
+    """Whether it has come to its end, with nothing left to do."""
+    found = store.read(workflow)
+    return found is not None and bool(found.fields.get("outcome")) and not found.tickets
+
+
+def messages_sent(url: str) -> int:
+    """How many messages Redis was given: nothing else here pushes to the left of a list."""
+    client = Redis.from_url(url)
+    statistics = client.info("commandstats")
+    client.close()
+    assert isinstance(statistics, dict)
+    return int(statistics["cmdstat_lpush"]["calls"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
