@@ -66,7 +66,7 @@ def measure(url: str, environment: dict[str, str], options: argparse.Namespace) 
 def queued(url: str, store: RedisStore, options: argparse.Namespace) -> list[str]:
     """Workflows of one step each, started and hinted."""
     app = producer(url)
-    engine = Engine(store, lambda ticket, state: send_hint(app, ticket, state))
+    engine = Engine(store, lambda ticket, state: send_hint(app, ticket, state.profile))
     names = [workflow_id(PROJECT, issue, 1) for issue in range(1, options.steps + 1)]
     for issue, name in enumerate(names, 1):
         engine.start(
