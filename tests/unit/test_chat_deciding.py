@@ -1,5 +1,6 @@
 """What follows from an event in a chat, and what is refused: then nothing is changed."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -276,6 +277,18 @@ def test_a_directory_is_named_by_id_area_and_slug_and_numbers_are_not_used_twice
     assert [first.name, second.name] == ["0001-dx-gh-sync", "0002-ui-colours"]
     with pytest.raises(RefusedError, match="number 0001 is taken by 0001-dx-gh-sync"):
         open_chat(tmp_path, PLAN._replace(id="0001", slug="other"), TWIN, START)
+
+
+@pytest.mark.proves("E2", "E32")
+def test_chats_that_are_opened_at_once_get_numbers_of_their_own(tmp_path: Path) -> None:
+    def opened(slug: str) -> str:
+        return open_chat(tmp_path, PLAN._replace(id="", slug=slug), TWIN, START).name
+
+    with ThreadPoolExecutor(8) as threads:
+        names = list(threads.map(opened, (f"chat-{number}" for number in range(16))))
+
+    assert sorted(name[:4] for name in names) == [f"{number:04}" for number in range(1, 17)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
 
 
 @pytest.mark.proves("E4", "U5")

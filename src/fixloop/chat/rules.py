@@ -88,10 +88,11 @@ def _message(chat: Conversation, posted: Posted, legacy_until: int) -> Iterator[
         return
     yield from posted.message.findings if posted.message is not None else ()
     known = chat.journal.posted.get(posted.file)
-    if known is not None and known != digest(posted.source.content or b""):
-        yield Finding(
-            "edited", chat.place(posted.file), "it was edited after it was posted; write a new message"
-        )
+    content = posted.source.content or b""
+    # What git makes of line ends in a checkout is no edit.
+    if known is not None and known not in (digest(content), digest(content.replace(b"\r\n", b"\n"))):
+        told = "it was edited after it was posted; write a new message"
+        yield Finding("edited", chat.place(posted.file), told)
 
 
 def _grandfathered(chat: Conversation, posted: Posted) -> Iterator[Finding]:
