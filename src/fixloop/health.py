@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from fixloop.cache_folder import make_cache
 from fixloop.owner import is_dead_here, machine
 
 __all__ = ["Health", "Part", "forget", "health_file", "healths", "note", "problems", "well"]
@@ -75,7 +76,8 @@ def note(cache: Path, health: Health) -> None:
         OSError: it cannot be written.
     """
     target = health_file(cache, health.owner)
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_cache(cache)
+    target.parent.mkdir(mode=0o700, exist_ok=True)
     fresh = target.with_suffix(".new")
     with open(fresh, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
         json.dump(asdict(health), file)

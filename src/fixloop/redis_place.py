@@ -13,7 +13,7 @@ from typing import Final
 
 from fixloop.errors import UsageError
 
-__all__ = ["Place", "runtime_directory"]
+__all__ = ["Place", "own_folder", "runtime_directory"]
 
 # struct sockaddr_un has 108 bytes, the last one is a zero.
 SOCKET_PATH_BYTES: Final = 107
@@ -35,9 +35,9 @@ class Place:
         """
         try:
             place = cls(project_directory.resolve(strict=True))
-            place.data.parent.mkdir(exist_ok=True)
-            place.data.mkdir(mode=0o700, exist_ok=True)
-            place._ignore()
+            own_folder(place.project)
+            _make_real(place.data)
+            place.data.chmod(0o700)
             if not os.access(place.data, os.W_OK):
                 raise PermissionError(13, "Permission denied")
         except OSError as error:
@@ -51,11 +51,6 @@ class Place:
     def data(self) -> Path:
         """The server's data directory."""
         return self.project / ".fixloop" / "redis"
-
-    def _ignore(self) -> None:
-        path = self.data.parent / ".gitignore"
-        if not path.exists():
-            path.write_text("*\n", encoding="utf-8")
 
     def socket(self) -> Path:
         """
@@ -78,6 +73,28 @@ class Place:
             return Path((self.data / "socket").read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError):
             return None
+
+
+def own_folder(project: Path) -> Path:
+    """
+    `.fixloop` in a project, with a `.gitignore` of its own.
+
+    Raises:
+        UsageError: it is a link: whoever made the project does not decide where fixloop writes.
+        OSError: it cannot be made.
+    """
+    folder = project / ".fixloop"
+    _make_real(folder)
+    ignore = folder / ".gitignore"
+    if not os.path.lexists(ignore):
+        ignore.write_text("*\n", encoding="utf-8")
+    return folder
+
+
+def _make_real(folder: Path) -> None:
+    if folder.is_symlink():
+        raise UsageError(f"{folder} is a link to {os.readlink(folder)}; replace it by a folder, or remove it")
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def runtime_directory() -> Path:

@@ -13,6 +13,7 @@ from fixloop.commands.outcome import next_command
 from fixloop.commands.screen import print_lines, say
 from fixloop.commands.session import Issue, ProjectOption, Session, open_session
 from fixloop.errors import UsageError
+from fixloop.redis_place import own_folder
 from fixloop.repository.identity import top_of
 from fixloop.snapshots import load_state
 from fixloop.summary import Summary, as_html, as_markdown, summarize
@@ -115,15 +116,12 @@ def _target(session: Session, summary: Summary, wanted: Format, output: str | No
 
 
 def _reports_folder(top: Path) -> Path:
-    own = top / ".fixloop"
     try:
-        (own / "reports").mkdir(parents=True, exist_ok=True)
-        ignore = own / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+        made = own_folder(top) / "reports"
+        made.mkdir(exist_ok=True)
     except OSError as error:
-        raise UsageError(f"cannot write to {own}: {error.strerror}; name a file with --output") from None
-    return own / "reports"
+        raise UsageError(f"cannot write to {top}: {error.strerror}; name a file with --output") from None
+    return made
 
 
 def _write(target: Path, text: str) -> None:

@@ -31,8 +31,13 @@ class Verbatim(str):
     __slots__ = ()
 
 
-#: Control and direction characters: they act on terminals and line counts instead of being read.
-_HIDDEN: Final = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+#: Control and direction characters act on terminals and line counts instead of being read; what has no width, tags and
+#: the selectors of variants can carry a whole text that a model reads and a person does not see. The two joiners stay:
+#: scripts and emoji are written with them.
+_HIDDEN: Final = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e01ef"
+)
 _SUSPECT: Final = re.compile(rf"[\n\\*`&<#{_HIDDEN}]")
 _OPENERS: Final = frozenset("#>=~|[-+:_0123456789")
 _CONSTRUCT: Final = (
@@ -49,7 +54,7 @@ _ACTIVE: Final = re.compile(_CONSTRUCT)
 _ACTIVE_IN_CELL: Final = re.compile(rf"{_CONSTRUCT}|\|")
 _CONTROL: Final = re.compile(f"[{_HIDDEN}]")
 _UNPRINTABLE: Final = re.compile(rf"[\\{_HIDDEN}]")
-_SHOWN: Final = re.compile(r"\\(?:\\|r|x[0-9a-f]{2}|u[0-9a-f]{4})")
+_SHOWN: Final = re.compile(r"\\(?:\\|r|x[0-9a-f]{2}|u[0-9a-f]{4}|U000[0-9a-f]{5})")
 _TICKS: Final = re.compile("`+")
 _ESCAPED: Final = re.compile(
     # A code span is left as it stands; its length is bounded so that a hostile text costs linear time.

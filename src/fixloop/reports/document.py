@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 from typing import Any, Final
 
+from fixloop.reports.limits import cut
 from fixloop.reports.report import Unusable
 
 __all__ = ["LIMIT_BYTES", "json_object", "read_bytes"]
@@ -55,13 +56,14 @@ def json_object(content: bytes) -> dict[str, Any]:
     The JSON object `content` holds, in UTF-8, UTF-16 or UTF-32, with or without a byte order mark.
 
     Raises:
-        Unusable: it is no JSON object, cut short, nested too deeply, or made of too many parts.
+        Unusable: it is no JSON object, cut short, nested too deeply, made of too many parts, or says one thing twice:
+            two readers would not agree on what it says.
     """
     parts = content.count(b"{") + content.count(b"[")
     if parts > MAX_CONTAINERS:
         raise Unusable(f"holds {parts} lists and objects, the limit is {MAX_CONTAINERS}")
     try:
-        value = json.loads(content)
+        value = json.loads(content, object_pairs_hook=_object, parse_constant=_refused)
     except RecursionError:
         raise Unusable("is nested too deeply to be a report") from None
     except ValueError as error:
@@ -69,6 +71,19 @@ def json_object(content: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Unusable("is JSON, but not an object")
     return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Unusable(f"names {cut(twice, 60)!r} twice in one object")
+    return found
+
+
+def _refused(constant: str) -> Any:
+    raise Unusable(f"holds {constant}, which is no JSON")
 
 
 def _require_regular(path: Path, status: os.stat_result) -> None:

@@ -14,7 +14,8 @@ from fixloop.reports.limits import NAME_BYTES, clean, cut
 
 __all__ = ["SourceTree"]
 
-_DRIVE: Final = re.compile(r"/?[A-Za-z]:/")
+# A drive, or an address: neither is a path below the workspace.
+_ELSEWHERE: Final = re.compile(r"/?[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class SourceTree:
@@ -36,7 +37,7 @@ class SourceTree:
         path = " ".join(clean(text).replace("\\", "/").splitlines()).strip()
         if not path:
             return ""
-        if _DRIVE.match(path):
+        if _ELSEWHERE.match(path):
             return _bare(path)
         path = posixpath.normpath(path)
         inside = self._below_a_base(path) if path.startswith("/") else path

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from fixloop.cache_folder import make_cache
 from fixloop.errors import InfrastructureError
 from fixloop.repository.flock import held
 from fixloop.repository.git import Git, LockHeld
@@ -82,6 +83,7 @@ class Mirror:
         try:
             if (self.path / "HEAD").is_file():
                 return
+            make_cache(Path(os.path.abspath(self.cache)))
             with held(self._lock_path, timeout_seconds=LOCK_TIMEOUT_SECONDS):
                 if not (self.path / "HEAD").is_file():
                     self._create(sha256)

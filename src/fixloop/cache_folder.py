@@ -1,0 +1,17 @@
+"""The cache directory: what lies in it is source code and what agents were told, so nobody else may look."""
+
+from pathlib import Path
+
+__all__ = ["make_cache"]
+
+
+def make_cache(cache: Path) -> None:
+    """
+    Make the cache directory for its owner alone; one that is there stays as it is, because somebody may share it.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if not cache.is_dir():
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        cache.mkdir(mode=0o700, exist_ok=True)
