@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from kombu import Connection, Consumer, Queue
+from kombu.connection import Connection
+from kombu.entity import Queue
 from kombu.exceptions import ContentDisallowed
+from kombu.messaging import Consumer
 from markdown_it import MarkdownIt
 
 from fixloop.cache_folder import make_cache
