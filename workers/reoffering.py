@@ -96,6 +96,8 @@ class StepRequest(request.Request):  # type: ignore[misc]
         # Without the patience of a step: the messages of all processes go through this one.
         store = RedisStore(named_urls().state)
         try:
+            # Work processes that die in the same moment are each counted: two steps that kill their own look like
+            # that, and uncounted they would do so for ever (docs/decisions/0023).
             # A service manager that stops a worker ends all its processes at once, the main one included.
             stopping = state.should_stop is not None or state.should_terminate is not None
             settled = age_seconds() > SETTLED_SECONDS
