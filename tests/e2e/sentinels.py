@@ -7,6 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import pytest
 import redis
@@ -17,6 +18,8 @@ from tests.redis_server import server_binary
 __all__ = ["Sentinels"]
 
 SERVICE: Final = "fixloop"
+PASSWORD: Final = "of the servers"
+SENTINEL_PASSWORD: Final = "of the sentinels"
 DOWN_AFTER_MS: Final = 1000
 _START_SECONDS: Final = 30.0
 
@@ -35,17 +38,17 @@ class Sentinels:
     def url(self) -> str:
         """Where it is, for whoever asks the sentinels."""
         hosts = ",".join(f"127.0.0.1:{port}" for port in self.sentinels)
-        return f"sentinel://{hosts}/{SERVICE}/0"
+        return f"sentinel://:{quote(PASSWORD)}@{hosts}/{SERVICE}/0"
 
     def start(self) -> "Sentinels":
         """Return when the replica has all that the master has, and the sentinels know each other."""
         master, replica = self.servers
         self.start_server(master)
         self.start_server(replica, "--replicaof", "127.0.0.1", str(master))
-        self._until(lambda: self.client(replica).info("replication")["master_link_status"] == "up")
+        self.until(lambda: self.client(replica).info("replication")["master_link_status"] == "up")
         for port in self.sentinels:
             self._start_sentinel(port, master)
-        self._until(lambda: all(self._knows_all(port) for port in self.sentinels))
+        self.until(lambda: all(self._knows_all(port) for port in self.sentinels))
         return self
 
     def start_server(self, port: int, *options: str) -> None:
@@ -53,6 +56,7 @@ class Sentinels:
         data = self.folder / str(port)
         data.mkdir(exist_ok=True)
         words = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(data), "--save", ""]
+        words += ["--requirepass", PASSWORD, "--masterauth", PASSWORD]
         words += ["--appendonly", "yes", "--appendfsync", "everysec", "--repl-diskless-sync-delay", "0"]
         self._start(port, [*words, *options])
 
@@ -74,18 +78,23 @@ class Sentinels:
 
     def client(self, port: int) -> Any:
         """A client of one server, for a look."""
-        return redis.Redis(port=port)
+        return redis.Redis(port=port, password=SENTINEL_PASSWORD if port in self.sentinels else PASSWORD)
 
     def master(self) -> int:
         """The port of the one that the sentinels name."""
         told = self.client(self.sentinels[0]).sentinel_get_master_addr_by_name(SERVICE)
         return int(told[1])
 
+    def hand_over(self) -> bool:
+        """Have the master and the replica change places; returns once that has begun."""
+        return bool(self.client(self.sentinels[0]).execute_command("SENTINEL FAILOVER", SERVICE))
+
     def _start_sentinel(self, port: int, master: int) -> None:
         configuration = self.folder / f"{port}.conf"
         configuration.write_text(
-            f"port {port}\nbind 127.0.0.1\ndir {self.folder}\n"
+            f'port {port}\nbind 127.0.0.1\ndir {self.folder}\nrequirepass "{SENTINEL_PASSWORD}"\n'
             f"sentinel monitor {SERVICE} 127.0.0.1 {master} 2\n"
+            f'sentinel auth-pass {SERVICE} "{PASSWORD}"\n'
             f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER_MS}\n"
             f"sentinel failover-timeout {SERVICE} 5000\n"
         )
@@ -96,13 +105,14 @@ class Sentinels:
             self._processes[port] = subprocess.Popen(
                 [server_binary(), *first, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        self._until(lambda: self.client(port).ping())
+        self.until(lambda: self.client(port).ping())
 
     def _knows_all(self, port: int) -> bool:
         told = self.client(port).sentinel_master(SERVICE)
         return bool(told["num-other-sentinels"] == len(self.sentinels) - 1 and told["num-slaves"] == 1)
 
-    def _until(self, condition: Any) -> None:
+    def until(self, condition: Any) -> None:
+        """Poll; a server that does not answer is asked again."""
         give_up = time.monotonic() + _START_SECONDS
         while time.monotonic() < give_up:
             try:
@@ -112,4 +122,4 @@ class Sentinels:
                 pass
             time.sleep(0.05)
         logs = "\n".join(path.read_text(errors="replace")[-800:] for path in self.folder.glob("*.log"))
-        pytest.fail(f"the sentinels did not start: {logs}")
+        pytest.fail(f"waited in vain: {logs}")

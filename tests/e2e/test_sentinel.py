@@ -2,6 +2,7 @@
 
 import signal
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -15,11 +16,13 @@ from fixloop.store.redis_store import RedisStore
 from tests.contract.making import FLOW, change, claimed, created, ticket
 from tests.crash.test_workers_killed import SCRIPTS, unharmed
 from tests.e2e.deployment import Deployment
-from tests.e2e.sentinels import Sentinels
+from tests.e2e.sentinels import PASSWORD, SENTINEL_PASSWORD, Sentinels
 
 pytestmark = pytest.mark.slow
 
 T = TypeVar("T")
+FELLOW = "0a1b2c3d-43-1"
+OTHER = "0a1b2c3d-44-1"
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +38,7 @@ def sentinels() -> Iterator[Sentinels]:
 def url(sentinels: Sentinels, monkeypatch: pytest.MonkeyPatch) -> str:
     """With what the settings make of it."""
     monkeypatch.setenv("FIXLOOP_STATE_URL", sentinels.url)
+    monkeypatch.setenv("FIXLOOP_SENTINEL_PASSWORD", SENTINEL_PASSWORD)
     urls = load_settings().urls()
     assert urls is not None
     return urls.state
@@ -69,9 +73,8 @@ def test_the_master_is_killed_in_the_middle_and_all_goes_on_at_the_replica(
     url: str, sentinels: Sentinels, tmp_path: Path
 ) -> None:
     store = RedisStore(url, patience_seconds=20)
-    other = "0a1b2c3d-43-1"
-    created(store, ticket("a", other))
-    fence = claimed(store, "a", other).fence
+    created(store, ticket("a", FELLOW))
+    fence = claimed(store, "a", FELLOW).fence
     own = Deployment(url, tmp_path)
     try:
         own.start()
@@ -88,20 +91,15 @@ def test_the_master_is_killed_in_the_middle_and_all_goes_on_at_the_replica(
         assert own.processes() == []
     finally:
         own.end()
-    assert store.locks.acquire(other, "file", "builder").token > fence + 1
+    assert store.locks.acquire(FELLOW, "file", "builder").token > fence + 1
     assert "of 1 replicas" in own.log()
+    assert PASSWORD not in own.log()
+    assert SENTINEL_PASSWORD not in own.log()
     store.close()
 
 
-def seconds(action: Callable[[], T]) -> tuple[float, T]:
-    """How long it took, and what it gave."""
-    began = time.monotonic()
-    found = action()
-    return time.monotonic() - began, found
-
-
-def test_doctor_says_that_no_replica_is_left(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_doctor_says_that_no_replica_is_left_and_counts_the_sentinels(
+    url: str, sentinels: Sentinels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FIXLOOP_CACHE_DIR", str(tmp_path / "cache"))
 
@@ -114,3 +112,28 @@ def test_doctor_says_that_no_replica_is_left(
         False,
         "0 connected, 1 to confirm each commit",
     )
+
+
+def test_a_master_that_hands_over_alive_is_left_as_soon_as_it_refuses_to_write(
+    url: str, sentinels: Sentinels
+) -> None:
+    store = RedisStore(url, patience_seconds=20)
+    created(store, ticket("a", OTHER))
+    (gone,) = [port for port in sentinels.servers if port != sentinels.master()]
+    sentinels.start_server(gone, "--replicaof", "127.0.0.1", str(sentinels.master()))
+    sentinels.until(lambda: sentinels.client(gone).info("replication").get("master_link_status") == "up")
+    sentinels.until(sentinels.hand_over)
+
+    tokens = []
+    while sentinels.master() != gone or len(tokens) < 100:
+        tokens.append(store.locks.acquire(OTHER, uuid.uuid4().hex, "builder").token)
+
+    assert tokens == sorted(set(tokens))
+    store.close()
+
+
+def seconds(action: Callable[[], T]) -> tuple[float, T]:
+    """How long it took, and what it gave."""
+    began = time.monotonic()
+    found = action()
+    return time.monotonic() - began, found
