@@ -89,5 +89,5 @@ def explained(connection: Any, url: str) -> Iterator[None]:
         yield
     except errors_of(connection) as error:
         raise InfrastructureError(
-            f"the broker at {shown_place(url)} did not take part: {reason_of(error)}"
+            f"the broker at {shown_place(url)} did not take part: {reason_of(error, url)}"
         ) from None

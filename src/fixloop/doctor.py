@@ -225,7 +225,7 @@ def redis_findings(name: str, url: str, settings: Settings) -> list[Finding]:
                 for key, value in client.info(section).items()
             }
     except (redis.RedisError, OSError, ValueError) as error:
-        reason = reason_of(error)
+        reason = reason_of(error, url)
         return [
             Finding(
                 name,

@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Iterator
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 __all__ = ["Reason", "one_line", "reason_of"]
 
@@ -17,6 +18,7 @@ _ALERTS: Final = (
     "HANDSHAKE_FAILURE",
     "CERTIFICATE_UNKNOWN",
 )
+_WITH_TLS: Final = ("rediss", "amqps", "sentinels")
 _NO_TLS: Final = (
     "WRONG_VERSION_NUMBER",
     "RECORD_LAYER_FAILURE",
@@ -36,8 +38,16 @@ class Reason(NamedTuple):
         return f"{self.text}; {self.remedy}" if self.remedy else self.text
 
 
-def reason_of(error: BaseException) -> Reason:
-    """`connection refused` rather than a library's sentence around it; the sentence where there is nothing better."""
+def reason_of(error: BaseException, url: str = "") -> Reason:
+    """
+    `connection refused` rather than a library's sentence around it; the sentence where there is nothing better.
+
+    Args:
+        url: where to; with it a server that hangs up on who has no certificate is told from one that is away.
+    """
+    is_anonymous = urlsplit(url).scheme in _WITH_TLS and "ssl_certfile=" not in url
+    if is_anonymous and any(map(_is_cut, _causes(error))):
+        return Reason("it closed the connection", f"if it asks for a certificate, {_ANONYMOUS}")
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError):
             return _of_tls(cause)
@@ -57,12 +67,20 @@ def _of_tls(error: ssl.SSLError) -> Reason:
         misnamed = "mismatch" in error.verify_message
         said = error.verify_message.rstrip(".")
         return Reason(f"its certificate is refused ({said})", _MISNAMED if misnamed else _UNTRUSTED)
-    reason = error.reason or one_line(error)
+    reason = getattr(error, "reason", None) or one_line(error)
     if any(alert in reason for alert in _ALERTS):
         return Reason("it refuses us without a certificate that it knows", _ANONYMOUS)
     if any(word in reason for word in _NO_TLS):
         return Reason("it does not speak TLS", _PLAIN)
     return Reason(f"TLS failed ({reason.lower().replace('_', ' ')})", "see FIXLOOP_TLS_CA, _CERT and _KEY")
+
+
+def _is_cut(error: BaseException) -> bool:
+    # With TLS 1.3 a server refuses a client after the client's part is over: what comes first, its words or the end of
+    # the connection, is chance.
+    return isinstance(error, ssl.SSLEOFError | ConnectionResetError | BrokenPipeError) or (
+        "Connection closed by server" in str(error)
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -124,7 +124,7 @@ def test_a_master_that_hands_over_alive_is_left_as_soon_as_it_refuses_to_write(
     sentinels.until(lambda: sentinels.client(gone).info("replication").get("master_link_status") == "up")
     sentinels.until(sentinels.hand_over)
 
-    tokens = []
+    tokens: list[int] = []
     while sentinels.master() != gone or len(tokens) < 100:
         tokens.append(store.locks.acquire(OTHER, uuid.uuid4().hex, "builder").token)
 

@@ -70,6 +70,7 @@ class Connection:
         """
         self.where = shown_place(url)
         self._patience_seconds = patience_seconds
+        self._url = url
         self._place = _place(url)
         self._client = client_for(self._place)
         self._scripts = {name: self._client.register_script(source(name)) for name in SCRIPTS}
@@ -173,7 +174,7 @@ class Connection:
                     f"Redis at {self.where} cannot serve now: {one_line(error)}; see its log"
                 )
             return ProtocolError(f"Redis at {self.where} did not understand fixloop: {one_line(error)}")
-        return self._away(reason_of(error))
+        return self._away(reason_of(error, self._url))
 
     def _away(self, reason: Reason) -> InfrastructureError:
         remedy = reason.remedy or "start it or set FIXLOOP_STATE_URL"
