@@ -46,6 +46,7 @@ types: setup
 
 bench: setup
 	.venv/bin/python -m bench.steps
+	.venv/bin/python -m bench.waiting
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -1,13 +1,14 @@
 """The baseline: a bare Celery chain of no-op tasks, with the settings fixloop uses (acks late, prefetch 1, JSON)."""
 
 import os
+import time
 
 from celery import Celery, chain
 from redis import Redis
 
 from fixloop.settings import celery_url
 
-__all__ = ["app", "hop", "hop_chain"]
+__all__ = ["app", "hop", "hop_chain", "noted"]
 
 app = Celery("bare")
 app.config_from_object("config.celeryconfig")
@@ -23,6 +24,12 @@ def hop(*, payload: str, number: int) -> None:
 def last(*, payload: str, number: int) -> None:
     """The end of one chain: counted, so that both sides are known to have done all their hops."""
     _counter().incr("bare:done")
+
+
+@app.task(name="bare.noted")  # type: ignore[untyped-decorator]
+def noted() -> None:
+    """When it began, on the clock that all processes of the machine share."""
+    _counter().rpush("bare:began", repr(time.monotonic()))
 
 
 def hop_chain(hops: int, payload: str) -> None:

@@ -19,13 +19,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @contextmanager
-def redis_server() -> Iterator[str]:
-    """A Redis on a unix socket, append-only everysec; yields its URL."""
+def redis_server(binary: str = "") -> Iterator[str]:
+    """A Redis with the configuration we ship, on a unix socket, append-only everysec; yields its URL."""
     with tempfile.TemporaryDirectory(prefix="fixloop-bench-") as folder:
         socket = f"{folder}/redis.sock"
-        binary = str(server_binary()[0])
-        command = [binary, "--port", "0", "--unixsocket", socket, "--dir", folder, "--save", ""]
-        command += ["--appendonly", "yes", "--appendfsync", "everysec", "--loglevel", "warning"]
+        command = [binary or str(server_binary()[0]), str(ROOT / "config" / "redis.conf")]
+        command += ["--port", "0", "--unixsocket", socket, "--dir", folder]
+        command += ["--appendfsync", "everysec", "--loglevel", "warning"]
         with background(command, {}):
             client = Redis.from_url(f"unix://{socket}")
             wait_until(lambda: Path(socket).exists() and bool(client.ping()), seconds=10)

@@ -1,7 +1,8 @@
 """Steps per second against a bare Celery chain: five interleaved pairs in one run, the median of their ratios.
 
 Seven steps a workflow (validate, and two rounds of report, fix, recheck), 1 KB of message each; specialists and
-fixer are scripted and in-process, so that only the engine is measured. The last line reads `ratio 0.NN`.
+fixer are scripted and in-process, so that only the engine is measured. Then where the rest goes: CPU of each process
+for both sides, and of the pieces inside ours. The last line reads `ratio 0.NN`; exit code 1 when that is under 0.75.
 """
 
 import argparse
@@ -9,9 +10,11 @@ import os
 import statistics
 import sys
 import time
+from typing import Any
 
 from redis import Redis
 
+from bench.pieces import cpu_by_role, told_pieces
 from bench.stage import ROOT, background, redis_server, wait_until
 from fixloop.engine import Engine
 from fixloop.hints import producer, send_hint
@@ -22,6 +25,8 @@ from fixloop.testing import MESSAGE_BYTES
 
 STEPS = 7
 PROJECT = "be9c4a11"
+LEAST = 0.75
+FURTHER = 1_000_000
 
 
 def main() -> None:
@@ -42,19 +47,27 @@ def main() -> None:
         bare = [sys.executable, "-m", "celery", "-A", "bench.bare", "worker", "-c", "2", "-Q", "bare"]
         bare += ["--without-gossip", "--without-mingle", "-l", "WARNING"]
         ours = [sys.executable, str(ROOT / "workers" / "launch.py"), "supervise", '{"concurrency": 2}']
-        with background(bare, environment), background(ours, environment):
-            _measure(Fixloop(url), Bare(url), options)
+        timed = environment | {"FIXLOOP_CREW": "bench.pieces:timed_crew"}
+        with background(bare, environment) as bare_worker:
+            with background(ours, environment) as worker:
+                ratio = _measure(Fixloop(url), Bare(url), options)
+                _print_cpu(url, (bare_worker.pid, worker.pid), options.workflows)
+            with background(ours, timed):
+                _print_pieces(url, options.workflows)
+    print(f"ratio {ratio:.2f}")
+    sys.exit(0 if ratio >= LEAST else 1)
 
 
 class Fixloop:
     """Workflows through fixloop's own worker."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, first: int = 0) -> None:
+        """Issues are numbered from `first` on."""
         self.store = RedisStore(url)
         self._client = Redis.from_url(url)
         app = producer(url)
         self._engine = Engine(self.store, lambda ticket, state: send_hint(app, ticket, state.profile))
-        self._issue = 0
+        self._issue = first
         self._last: list[str] = []
 
     def run(self, count: int) -> None:
@@ -123,7 +136,7 @@ def _rate(side: Fixloop | Bare, count: int) -> float:
     return steps / elapsed
 
 
-def _measure(ours: Fixloop, bare: Bare, options: argparse.Namespace) -> None:
+def _measure(ours: Fixloop, bare: Bare, options: argparse.Namespace) -> float:
     _rate(ours, 10)
     _rate(bare, 10)
     pairs = []
@@ -137,7 +150,32 @@ def _measure(ours: Fixloop, bare: Bare, options: argparse.Namespace) -> None:
         print(f"one workflow alone: p50 {statistics.median(alone) * 1000:.0f} ms, p99 {p99 * 1000:.0f} ms")
     ratios = sorted(fixloop / baseline for baseline, fixloop in pairs)
     print(f"{len(pairs)} pairs of {options.workflows} workflows, ratios {ratios[0]:.2f}-{ratios[-1]:.2f}")
-    print(f"ratio {statistics.median(ratios):.2f}")
+    return statistics.median(ratios)
+
+
+def _print_cpu(url: str, workers: tuple[int, int], count: int) -> None:
+    """CPU of each process for a step, bare and ours."""
+    info: Any = Redis.from_url(url).info("server")
+    others = {"sender": os.getpid(), "Redis": int(info["process_id"])}
+    spent: list[dict[str, float]] = []
+    sides: tuple[Bare | Fixloop, ...] = (Bare(url), Fixloop(url, first=FURTHER))
+    for side, worker in zip(sides, workers, strict=True):
+        before = cpu_by_role(worker, others)
+        side.run(count)
+        after = cpu_by_role(worker, others)
+        spent.append({name: (after[name] - before.get(name, 0.0)) / count / STEPS for name in after})
+    print("CPU per step, ms               bare  fixloop")
+    for name in sorted({**spent[0], **spent[1]}):
+        shown = (f"{each[name] * 1000:8.2f}" if name in each else " " * 8 for each in spent)
+        print(f"  {name:<26} {' '.join(shown)}")
+
+
+def _print_pieces(url: str, count: int) -> None:
+    """CPU of the pieces inside the processes that work, for a step; timing them makes them slower."""
+    Fixloop(url, first=2 * FURTHER).run(count)
+    print("inside the work processes, CPU per step, ms (timed, so in all somewhat more)")
+    for name, spent in sorted(told_pieces(Redis.from_url(url)).items(), key=lambda each: -each[1]):
+        print(f"  {name:<26} {spent / count / STEPS * 1000:8.2f}")
 
 
 if __name__ == "__main__":

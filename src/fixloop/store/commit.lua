@@ -55,6 +55,8 @@ if change.operation ~= '' and repeated then return first_answer(repeated) end
 if version == 0 and change.expected > 0 then return answer('gone') end
 
 local living = change.live ~= '' and redis.call('HGET', LIVE, change.feature) or false
+-- The number says which; older versions wrote the whole id.
+if living and not string.find(living, '-', 1, true) then living = change.feature .. '-' .. living end
 if change.live == 'begin' and living and (living ~= change.workflow or change.expected == 0) then
   return answer('exists', living)
 end
@@ -190,7 +192,7 @@ if #emptied > 0 then redis.call('HDEL', WORKFLOW, unpack(emptied)) end
 redis.call('RPUSH', HISTORY, entry)
 if version == 0 then redis.call('ZADD', WORKFLOWS, change.issue, change.workflow) end
 if change.live == 'begin' then
-  redis.call('HSET', LIVE, change.feature, change.workflow)
+  redis.call('HSET', LIVE, change.feature, string.sub(change.workflow, #change.feature + 2))
 elseif change.live == 'end' then
   if living == change.workflow then redis.call('HDEL', LIVE, change.feature) end
   -- What is said of it later does not change when it ended.

@@ -56,7 +56,7 @@ class ShardKeys(NamedTuple):
     delayed: str
     """Sorted set: ticket → not before, engine clock."""
     live: str
-    """Hash: feature → its one live workflow."""
+    """Hash: feature → the number of its one live workflow."""
     workflows: str
     """Sorted set: workflow → issue number."""
 

@@ -207,8 +207,8 @@ class RedisStore:
         """See `Store`."""
         feature = keys.feature_of(keys.workflow_id(project, issue, 1))
         name = keys.shard_keys(keys.shard_of_feature(feature)).live
-        workflow: bytes | None = self._connection.call(lambda client: _any(client).hget(name, feature))
-        return workflow.decode() if workflow else None
+        found: bytes | None = self._connection.call(lambda client: _any(client).hget(name, feature))
+        return replies.live(feature, found) if found else None
 
     def latest(self, project: str, issue: int) -> str | None:
         """See `Store`."""
@@ -368,8 +368,8 @@ class RedisStore:
 
     def _live_in(self, shard: int) -> list[str]:
         name = keys.shard_keys(shard).live
-        found = self._connection.call(lambda client: _any(client).hvals(name))
-        return [workflow.decode() for workflow in found]
+        found = self._connection.call(lambda client: _any(client).hgetall(name))
+        return [replies.live(feature.decode(), number) for feature, number in found.items()]
 
     def _all_in(self, shard: int) -> list[str]:
         name = keys.shard_keys(shard).workflows

@@ -31,6 +31,7 @@ __all__ = [
     "committed",
     "fields",
     "head",
+    "live",
     "moment",
     "retired",
     "retired_text",
@@ -71,6 +72,12 @@ def head(stored: bytes | None) -> str:
     """A head in hex; older versions stored it so."""
     found = stored or b""
     return found.hex() if len(found) == sha256().digest_size else found.decode()
+
+
+def live(feature: str, stored: bytes) -> str:
+    """A feature's live workflow, of which its number is kept; older versions kept all of its id."""
+    found = stored.decode()
+    return found if "-" in found else f"{feature}-{found}"
 
 
 def state_of(stored: bytes, leant_on: Sequence[bytes], workflow: str) -> tuple[bytes, Context]:

@@ -1,0 +1,135 @@
+"""Where a step's time goes: CPU of each process, and inside those that work, of each piece.
+
+`FIXLOOP_CREW=bench.pieces:timed_crew` is the scripted crew; the process that makes it times its own pieces, each
+without those inside it, and tells Redis. That costs time, so it is done beside the comparison, not in it.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from redis import Redis
+
+from fixloop.testing import ScriptedCrew
+from fixloop.testing.processes import below
+
+__all__ = ["cpu_by_role", "timed_crew", "told_pieces"]
+
+TOLD: Final = "bench:pieces"
+TELL_SECONDS: Final = 0.2
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+class _Pieces:
+    """CPU seconds by name of piece, since it was made."""
+
+    def __init__(self) -> None:
+        self._spent: dict[str, float] = {}
+        self._inside: list[float] = []
+        self._began = time.process_time()
+        self._told_at = 0.0
+        self._client: Any = Redis.from_url(os.environ["FIXLOOP_STATE_URL"])
+
+    def time(self, name: str, owner: Any, attribute: str) -> None:
+        """From now on count what `owner.attribute` takes."""
+        plain = getattr(owner, attribute)
+
+        def timed(*args: Any, **more: Any) -> Any:
+            began = time.process_time()
+            self._inside.append(0.0)
+            try:
+                return plain(*args, **more)
+            finally:
+                took = time.process_time() - began
+                self._spent[name] = self._spent.get(name, 0.0) + took - self._inside.pop()
+                if self._inside:
+                    self._inside[-1] += took
+
+        setattr(owner, attribute, timed)
+
+    def tell(self) -> None:
+        """Let the benchmark know, now and then."""
+        now = time.monotonic()
+        if now - self._told_at > TELL_SECONDS:
+            self._told_at = now
+            whole = {"whole": time.process_time() - self._began}
+            mapping = {f"{os.getpid()} {name}": spent for name, spent in {**self._spent, **whole}.items()}
+            self._client.hset(TOLD, mapping=mapping)
+
+
+class _TimedCrew(ScriptedCrew):
+    """Tells as it begins to work: no other moment of a process is ours."""
+
+    def __init__(self, pieces: _Pieces) -> None:
+        super().__init__()
+        self._pieces = pieces
+
+    def _record(self, holding: Any) -> None:
+        self._pieces.tell()
+
+
+def timed_crew() -> ScriptedCrew:
+    """The factory that `FIXLOOP_CREW` names."""
+    from kombu.messaging import Producer
+
+    import fixloop.engine
+    import fixloop.store.entries
+    import fixloop.store.replies
+    from fixloop.protocol.state import State
+    from fixloop.store.connection import Connection
+
+    pieces = _Pieces()
+    pieces.time("decide", fixloop.engine, "decide")
+    pieces.time("entry and fields made", fixloop.engine, "_commit")
+    pieces.time("JSON read", fixloop.engine, "load_state")
+    pieces.time("JSON written", State, "model_dump_json")
+    pieces.time("JSON written", fixloop.store.entries, "_json")
+    pieces.time("deflated", fixloop.store.entries, "pack")
+    pieces.time("inflated", fixloop.store.replies, "state_of")
+    pieces.time("round trips to the state", Connection, "call")
+    pieces.time("next hop published", Producer, "publish")
+    return _TimedCrew(pieces)
+
+
+def told_pieces(client: Any) -> dict[str, float]:
+    """CPU seconds by piece of all processes that told; `Celery and the rest` is what no piece had."""
+    found: dict[str, float] = {}
+    for name, spent in client.hgetall(TOLD).items():
+        piece = name.decode().partition(" ")[2]
+        found[piece] = found.get(piece, 0.0) + float(spent)
+    whole = found.pop("whole", 0.0)
+    return {**found, "Celery and the rest": whole - sum(found.values())} if whole else {}
+
+
+def cpu_by_role(supervisor: int, others: Mapping[str, int]) -> dict[str, float]:
+    """CPU seconds so far of a worker's processes by what they are, and of `others` by name."""
+    children, grandchildren = below(supervisor, 1), below(supervisor, 2)
+    found = {name: _cpu_seconds([pid]) for name, pid in others.items()}
+    found["worker, supervisor or main"] = _cpu_seconds([supervisor])
+    for role in ("sweep", "control", "work"):
+        pids = [pid for pid in children if f"\0{role}\0".encode() in _command_line(pid)]
+        if pids:
+            found[f"worker, {role} main"] = _cpu_seconds(pids)
+    # Those of the bare worker are its children, ours are those of one of the supervisor's.
+    found["work processes"] = _cpu_seconds(grandchildren or children)
+    return found
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _cpu_seconds(pids: Iterable[int]) -> float:
+    ticks = 0
+    for pid in pids:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / TICKS
