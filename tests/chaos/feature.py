@@ -318,6 +318,8 @@ class Feature(RuleBasedStateMachine):
             return ev.ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
         if ticket.step == "notify":
             return ev.PersonNotified(detail="told")
+        if ticket.step == "push":
+            return ev.BranchPushed(branch="fixloop/1", attempt=ticket.attempt)
         if ticket.step in ("deliver", "escalate"):
             return self._delivered(ticket, told)
         if ticket.step == "fix":

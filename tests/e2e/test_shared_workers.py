@@ -219,7 +219,7 @@ def test_a_worker_can_be_asked_whether_it_is_well(farm: Host, tmp_path: Path) ->
     # The workers may have been started only just now.
     until(lambda: project.fixloop("worker", "--check").code == 0, what="well workers")
 
-    assert "worker processes on" in project.fixloop("worker", "--check").err
+    assert "is well: supervisor" in project.fixloop("worker", "--check").err
     server = RedisServer().start()
     try:
         alone = project.fixloop("worker", "--check", FIXLOOP_STATE_URL=server.url)

@@ -96,6 +96,13 @@ WILD: st.SearchStrategy[ev.Event] = st.one_of(
     ),
     st.builds(ev.ManualFixDone, tip=st.just("c"), tree=st.just("tree-y")),
     st.builds(ev.PersonNotified, detail=st.just("told")),
+    st.builds(
+        ev.BranchPushed,
+        branch=st.sampled_from(["", "fixloop/1"]),
+        attempt=st.integers(min_value=1, max_value=4),
+        error=st.sampled_from(["", "not yours"]),
+        fatal=st.booleans(),
+    ),
     st.builds(ev.MessageStored, message_id=MESSAGE_IDS, attempt=st.integers(min_value=1, max_value=4)),
     st.builds(
         ev.DeliveryFailed,
@@ -120,6 +127,7 @@ WORKFLOWS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "max_iterations": st.sampled_from([5, 5, 3, 2, 1]),
         "limits": LIMITS,
         "notify": st.booleans(),
+        "push": st.booleans(),
         "bundle_fix_request": st.sampled_from([True, True, False]),
     }
 ).map(lambda told: {**told.pop("fixing"), **told})

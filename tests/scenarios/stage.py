@@ -282,6 +282,7 @@ class Stage:
             "deliver": self._deliver,
             "escalate": self._deliver,
             "notify": self._notify,
+            "push": self._push,
             "fix": self._fix,
         }.get(ticket.step, self._check)
         event = done(ticket)
@@ -304,6 +305,11 @@ class Stage:
 
     def _notify(self, ticket: Ticket) -> ev.Event:
         return ev.PersonNotified(detail="told")
+
+    def _push(self, ticket: Ticket) -> ev.Event:
+        """The server takes the branch, or does not."""
+        wrong = self.script.deliveries.pop(0) if self.script.deliveries else ""
+        return ev.BranchPushed(branch="" if wrong else "fixloop/1", attempt=ticket.attempt, error=wrong)
 
     def _check(self, ticket: Ticket) -> ev.Event | None:
         scripts = self.script.confirmations if ticket.step == "confirm" else self.script.runs
