@@ -70,6 +70,8 @@ def examine(settings: Settings, directory: Path) -> list[Finding]:
         directory: the project somebody wants to validate.
     """
     found = [_python(), _git(), _venv(), _project(directory), _cache(settings.cache_dir), _tools(directory)]
+    if settings.archive_dir is not None:
+        found.append(_archive(settings.archive_dir))
     if settings.is_embedded:
         project = settings.embedded or directory
         found.append(_server(project))
@@ -129,13 +131,22 @@ def _cache(cache: Path) -> Finding:
             f"{cache} lies in the checkout {checkout}",
             "set FIXLOOP_CACHE_DIR to a place outside",
         )
-    existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    return _writable("cache", cache, "FIXLOOP_CACHE_DIR")
+
+
+def _archive(archive: Path) -> Finding:
+    """Ended workflows stay in Redis as long as it cannot be written."""
+    return _writable("archive", archive, "FIXLOOP_ARCHIVE_DIR")
+
+
+def _writable(name: str, folder: Path, variable: str) -> Finding:
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
     writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
     return Finding(
-        "cache",
+        name,
         writable,
-        f"{cache} is writable" if writable else f"{existing} cannot be written",
-        "set FIXLOOP_CACHE_DIR to a directory you may write",
+        f"{folder} is writable" if writable else f"{existing} cannot be written",
+        f"set {variable} to a directory you may write",
     )
 
 

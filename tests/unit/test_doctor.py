@@ -83,6 +83,18 @@ def test_a_cache_inside_a_checkout_is_wrong(tmp_path: Path) -> None:
     assert f"lies in the checkout {tmp_path}" in found.detail
 
 
+def test_an_archive_that_cannot_be_written_is_wrong(away: Settings, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    found = {
+        name: by_name(examine(away.model_copy(update={"archive_dir": tmp_path / name}), tmp_path))["archive"]
+        for name in ("new/archive", "file/archive")
+    }
+
+    assert (found["new/archive"].ok, found["file/archive"].ok) == (True, False)
+    assert "set FIXLOOP_ARCHIVE_DIR to a directory you may write" in str(found["file/archive"])
+    assert "archive" not in by_name(examine(away, tmp_path))
+
+
 def test_a_project_that_is_a_file_is_wrong(away: Settings, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.touch()

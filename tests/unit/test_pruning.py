@@ -129,6 +129,19 @@ def test_an_archived_workflow_is_known_by_its_archive_only(site: Site, tmp_path:
     assert len(said) == 2
 
 
+def test_the_fix_of_an_archived_workflow_comes_to_a_machine_that_never_had_it(
+    site: Site, tmp_path: Path
+) -> None:
+    site.end()
+    state, archive = site.state, Archive(tmp_path / "archive")
+    (moved,) = archive_ended(site.store, archive, before=datetime.now(UTC) + SOON, owner="me")
+    assert moved.status == "archived"
+
+    mirror = bring_work(with_archive(site.store, archive), state, tmp_path / "third")
+
+    assert mirror.git.text("cat-file", "blob", f"{state.tip}:price") == "right"
+
+
 def test_a_purged_one_needs_nothing_any_more(site: Site) -> None:
     site.end(published=False)
     found = site.store.read(WORKFLOW)
