@@ -8,7 +8,7 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.limits import AWAY_AFTER, DONE_KEPT, FIRST
 from fixloop.store.packing import NOTHING, Context
-from fixloop.store.records import Held, Lane
+from fixloop.store.records import Claim, Held, Lane, Snapshot
 from fixloop.store.replies import state_of
 
 __all__ = ["Finished", "KeptShard", "KeptTicket", "KeptWorkflow"]
@@ -87,6 +87,39 @@ class KeptWorkflow:
             ProtocolError: it is damaged.
         """
         return state_of(self.snapshot, self.entries, workflow) if self.version else (b"", NOTHING)
+
+    def as_snapshot(self, workflow: str, now: Moment, away: float) -> Snapshot:
+        """What a reader gets."""
+        data, context = self.state(workflow)
+        return Snapshot(
+            workflow=workflow,
+            version=self.version,
+            snapshot=data,
+            head=self.head,
+            fields=dict(self.fields),
+            moment=now,
+            away_seconds=away,
+            tickets=tuple(held.as_held() for _, held in sorted(self.tickets.items())),
+            deadlines=dict(sorted(self.deadlines.items())),
+            stale=self.stale,
+            context=context,
+        )
+
+    def as_claim(self, held: KeptTicket, now: Moment, away: float) -> Claim:
+        """What the holder of a ticket gets."""
+        data, context = self.state(held.ticket.workflow)
+        return Claim(
+            status="ok",
+            moment=now,
+            away_seconds=away,
+            fence=held.fence,
+            version=self.version,
+            snapshot=data,
+            head=self.head,
+            ticket=held.ticket,
+            deaths=held.deaths,
+            context=context,
+        )
 
     def set_deadline(self, name: str, due: float) -> None:
         """A clock runs, unless the workflow is held."""

@@ -14,6 +14,7 @@ from fixloop.store import keys
 from fixloop.store.chain import RawHistory, named, problems
 from fixloop.store.entries import Texts, Written, digest_of, excerpt, opened, written
 from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SECONDS
+from fixloop.store.memory_commits import clear_deadlines, refusal, take_tickets_away
 from fixloop.store.memory_locks import MemoryLocks
 from fixloop.store.memory_records import KeptShard, KeptTicket, KeptWorkflow
 from fixloop.store.memory_sweep import due_deadlines, ended_delays, lapsed_leases, unheard
@@ -74,7 +75,7 @@ class MemoryStore:
         with self._guard:
             keys.shard_of(commit.workflow)
             kept = self._workflows.get(commit.workflow, KeptWorkflow())
-            refused = self._refused(commit, kept)
+            refused = refusal(commit, kept, self._live.get(keys.feature_of(commit.workflow)))
             if refused is not None:
                 return refused
             new = written(commit, kept.head, kept.state(commit.workflow)[1], self.put_artifact)
@@ -88,20 +89,7 @@ class MemoryStore:
             shard, kept = self._shard(workflow), self._workflows.get(workflow)
             if kept is None:
                 return None
-            data, context = kept.state(workflow)
-            return Snapshot(
-                workflow=workflow,
-                version=kept.version,
-                snapshot=data,
-                head=kept.head,
-                fields=dict(kept.fields),
-                moment=shard.moment(self._now()),
-                away_seconds=shard.away,
-                tickets=tuple(held.as_held() for _, held in sorted(kept.tickets.items())),
-                deadlines=dict(sorted(kept.deadlines.items())),
-                stale=kept.stale,
-                context=context,
-            )
+            return kept.as_snapshot(workflow, shard.moment(self._now()), shard.away)
 
     def claim(self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS) -> Claim:
         """See `Store`."""
@@ -122,7 +110,7 @@ class MemoryStore:
                 held.fence, held.owner, held.token = shard.next_fence(), owner, token
                 self._start(held, now.clock)
             held.lease_until = now.clock + lease_seconds
-            return self._claimed(held, now)
+            return self._workflows[workflow].as_claim(held, now, shard.away)
 
     def renew(
         self, ticket_id: str, owner: str, fence: int, *, lease_seconds: float = LEASE_SECONDS
@@ -348,36 +336,6 @@ class MemoryStore:
     def close(self) -> None:
         """See `Store`."""
 
-    def _refused(self, commit: Commit, kept: KeptWorkflow) -> Committed | None:
-        """The answer to a commit that may not be written, as commit.lua has it, in its order."""
-        refused = self._ticket_refused(commit, kept)
-        if refused is not None:
-            return refused
-        if commit.operation and commit.operation in kept.operations:
-            return _first_answer(kept, kept.operations[commit.operation])
-        if kept.version == 0 and commit.expected_version > 0:
-            return Committed("gone", 0)
-        living = self._live.get(keys.feature_of(commit.workflow))
-        if commit.live and living and (living != commit.workflow or commit.expected_version == 0):
-            return Committed("exists", kept.version, kept.head, other=living)
-        if kept.version != commit.expected_version or commit.head not in ("", kept.head):
-            data, context = kept.state(commit.workflow)
-            return Committed("conflict", kept.version, kept.head, data, context=context)
-        return None
-
-    def _ticket_refused(self, commit: Commit, kept: KeptWorkflow) -> Committed | None:
-        if not commit.ticket:
-            return None
-        held, finished = kept.tickets.get(commit.ticket), kept.finished(commit.ticket)
-        if held is not None and (held.fence, held.owner) == (commit.fence, commit.owner):
-            return None
-        if held is not None or (finished is not None and finished.fence is None):
-            kept.stale += 1
-            return Committed("stale", kept.version, kept.head)
-        if finished is not None and finished.fence == commit.fence:
-            return _first_answer(kept, finished.version)
-        return Committed("gone", kept.version, kept.head)
-
     def _write(self, commit: Commit, kept: KeptWorkflow, new: Written) -> None:
         kept.version += 1
         kept.head, kept.snapshot = new.head, new.snapshot
@@ -385,8 +343,8 @@ class MemoryStore:
         kept.fields = {name: value for name, value in {**kept.fields, **commit.fields}.items() if value}
         if commit.operation:
             kept.operations[commit.operation] = kept.version
-        _take_tickets_away(commit, kept)
-        _clear_deadlines(commit, kept)
+        take_tickets_away(commit, kept)
+        clear_deadlines(commit, kept)
         self._hold(commit, kept)
         for name, due in commit.set_deadlines.items():
             kept.set_deadline(name, due)
@@ -427,23 +385,6 @@ class MemoryStore:
             held.limit = held.ticket.limit_name
             self._workflows[held.ticket.workflow].set_deadline(held.limit, clock + held.ticket.limit_seconds)
 
-    def _claimed(self, held: KeptTicket, now: Moment) -> Claim:
-        workflow = held.ticket.workflow
-        kept = self._workflows[workflow]
-        data, context = kept.state(workflow)
-        return Claim(
-            status="ok",
-            moment=now,
-            away_seconds=self._shard(workflow).away,
-            fence=held.fence,
-            version=kept.version,
-            snapshot=data,
-            head=kept.head,
-            ticket=held.ticket,
-            deaths=held.deaths,
-            context=context,
-        )
-
     def _shard(self, workflow: str) -> KeptShard:
         return self._shards[keys.shard_of(workflow)]
 
@@ -453,21 +394,3 @@ class MemoryStore:
 
     def _fetch(self, workflow: str) -> Callable[[str], bytes | None]:
         return lambda digest: self.get_artifact(workflow, digest)
-
-
-def _first_answer(kept: KeptWorkflow, version: int) -> Committed:
-    return Committed("dup", version, digest_of(kept.entries[version - 1]))
-
-
-def _take_tickets_away(commit: Commit, kept: KeptWorkflow) -> None:
-    if commit.ticket:
-        kept.take_away(commit.ticket, fence=commit.fence, version=kept.version)
-    dropped = list(commit.drop_tickets) + (list(kept.tickets) if commit.drop_all_tickets else [])
-    for ticket_id in dropped:
-        if ticket_id in kept.tickets:
-            kept.take_away(ticket_id, fence=None, version=0)
-
-
-def _clear_deadlines(commit: Commit, kept: KeptWorkflow) -> None:
-    for name in list(kept.deadlines) if commit.clear_all_deadlines else commit.clear_deadlines:
-        kept.clear_deadline(name)
