@@ -83,6 +83,7 @@ class Filling:
         commit, tree = f"{chance.getrandbits(160):040x}", f"{chance.getrandbits(160):040x}"
         source = f"/home/{_words(chance, 1)}/work/{_project(number).rpartition('/')[2]}"
         self.store.use_issue(project_hash(_project(number)), number // PROJECTS + 1)
+        gates = self.store.put_artifact(workflow, f"gates of {_project(number)}".encode(), shared=True)
         self._engine.start(
             WorkflowStarted(
                 workflow=workflow,
@@ -91,7 +92,7 @@ class Filling:
                 name=SCRIPT,
                 specialists=("test-runner",),
                 fixer="outside",
-                configuration=f"{random.Random(_project(number)).getrandbits(256):064x}",
+                configuration=gates,
                 snapshot=Snapshot(source=source, commit=commit, tree=tree).model_dump_json(),
                 tip=commit,
                 tree=tree,
