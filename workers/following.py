@@ -79,7 +79,7 @@ def hint_again(store: Store, ticket: Ticket) -> bool:
         try:
             return hint(now, load_state(found.snapshot), again=True)
         except NewerVersion:
-            return send_hint(app, now, found.fields.get("profile", ""))
+            return send_hint(app, now, found.fields.get("profile") or "validation")
     except ProtocolError as error:
         log.warning("%s is not hinted: %s", ticket.id, error)
         return False
