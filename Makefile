@@ -1,6 +1,6 @@
 # Targets that need an environment make it first; the second time that costs nothing.
 # `--dist worksteal` keeps the tests of a file together, because they often share a running deployment.
-.PHONY: setup demo test quick chaos mutants lint types bench lock clean
+.PHONY: setup demo test quick chaos recovery mutants lint types bench lock clean
 .DEFAULT_GOAL := test
 
 # Where it is set, every process that a test starts would compile the whole of fixloop anew.
@@ -33,6 +33,16 @@ chaos: setup
 	CRASH_ALL=1 .venv/bin/python -m pytest -q -n auto --maxprocesses 8 tests/crash/test_boundaries.py
 	for seed in 1 2 3; do .venv/bin/fixloop chaos --workflows 1000 --kills 100 --concurrency 4 --contrast --seed $$seed || exit; done
 	.venv/bin/fixloop chaos --workflows 200 --kills 40 --concurrency 4 --seed 4 --twice
+
+recovery: setup
+	.venv/bin/python -m tests.crash.recovery --kills 50
+	.venv/bin/python -m tests.crash.recovery --kills 50 --backlog 100
+	.venv/bin/python -m tests.crash.lost_machine --rounds 5
+	.venv/bin/python -m tests.crash.redis_gone --rounds 3
+	.venv/bin/python -m tests.crash.all_killed --workflows 200 --runs 10 --contrast
+	.venv/bin/python -m tests.crash.deadlines
+	.venv/bin/python -m tests.crash.night
+	.venv/bin/python -m bench.backlog --steps 20000
 
 mutants: setup
 	.venv/bin/python -m tests.mutants
