@@ -16,6 +16,7 @@ from fixloop.hints import PRIORITY_STEPS
 from fixloop.owner import identity
 from fixloop.store.contract import Store
 from fixloop.store.keys import SHARDS, issue_of
+from fixloop.store.limits import SHARD_LEASE_SECONDS
 from fixloop.store.records import Due, Lane, Swept
 from workers.app import app
 from workers.broker import lengths
@@ -47,9 +48,10 @@ class Sweeper:
         self._queues = tuple(queues)
         self._control = control
         self._owner = identity()
-        # Once all of them: what waits there is known from the second sweep on.
+        # All of them until a dead sweeper's hold on the shards has run out; then those where something waits.
         everywhere = {Lane(queue, step) for queue in self._queues for step in PRIORITY_STEPS}
         self._lanes: dict[int, Collection[Lane]] = dict.fromkeys(range(SHARDS), everywhere)
+        self._until = time.monotonic() + SHARD_LEASE_SECONDS + PERIOD_SECONDS
         self._handed_out: list[float] = []
         self._data = ""
 
@@ -70,8 +72,8 @@ class Sweeper:
             )
             for shard in range(SHARDS)
         ]
-        # What waits in another sweeper's shards is its business, until it is gone.
-        self._lanes.update((number, found.lanes) for number, found in enumerate(swept) if found.mine)
+        is_new = time.monotonic() < self._until
+        self._lanes.update((n, found.lanes) for n, found in enumerate(swept) if found.mine or not is_new)
         return self._pass_on(swept)
 
     def notice_loss(self) -> None:
