@@ -159,6 +159,9 @@ def test_a_step_is_resumed_when_it_begins_next_after_the_kill() -> None:
 
     assert resumptions(runs, killed) == [1.5, 2.0]
     assert resumptions(runs, [wound(Injury.KILL_HOST)]) == []
+    waiting = wound(pids=frozenset({20}))
+    waiting.boundary = Boundary.BEFORE_CLAIM
+    assert resumptions(runs, [waiting]) == []
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from fixloop.testing.wire import (
     answer_to,
     encoded,
     has_swept,
+    is_whole,
     step_of,
     ticket_in,
     twice,
@@ -117,6 +118,15 @@ def test_a_copy_is_the_same_message_with_a_tag_of_its_own() -> None:
 )
 def test_an_answer_begins_with_its_status(reply: bytes, status: str) -> None:
     assert answer_to(reply) == status
+
+
+def test_a_reply_is_whole_with_its_last_byte() -> None:
+    reply = b"*2\r\n$2\r\nok\r\n:1\r\n"
+
+    assert not any(is_whole(reply[:cut]) for cut in range(len(reply)))
+    assert is_whole(reply)
+    assert is_whole(reply + b"*2\r\n")
+    assert is_whole(b"-NOSCRIPT none\r\n")
 
 
 def test_the_message_that_is_looked_for_is_found_by_its_own_id_only() -> None:

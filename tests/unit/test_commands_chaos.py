@@ -39,7 +39,7 @@ def test_a_run_in_which_nothing_went_wrong_ends_well() -> None:
     assert lines[-1] == LAST
     assert "  10 of 10 × Redis frozen" in lines
     assert (
-        "steps of 3 killed work processes began again after 1.0 s (median), 2.5 s (p95), 2.5 s (worst)"
+        "3 steps whose work process was killed over them began again after 1.0 s (median), 2.5 s (p95), 2.5 s (worst)"
         in lines
     )
     assert "4 effects in the histories, 1 of them fixes; 0 are there twice" in lines

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import hiredis
 
-from fixloop.testing.wire import Request, Requests
+from fixloop.testing.wire import Request, Requests, is_whole
 
 __all__ = ["Cut", "Link", "Relay", "Witness"]
 
@@ -55,7 +55,7 @@ class Witness(Protocol):
 
     def answered(self, link: Link, data: bytes) -> bytes:
         """
-        Before an answer reaches the client; `link.unanswered` are the requests it is for.
+        Before an answer, or several, reach the client; `link.unanswered` are the requests they are for.
 
         Returns:
             What is passed on.
@@ -153,12 +153,18 @@ class Relay:
     async def _answers(
         self, link: Link, from_redis: asyncio.StreamReader, to_client: asyncio.StreamWriter
     ) -> None:
+        held = b""
         while data := await from_redis.read(CHUNK):
+            held += data
             if link.unanswered or link.pops:
-                data = self._witness.answered(link, data)
-            if data:
-                to_client.write(data)
+                # Redis may send a reply in pieces, and the first may not tell anything yet.
+                if not is_whole(held):
+                    continue
+                held = self._witness.answered(link, held)
+            if held:
+                to_client.write(held)
                 await to_client.drain()
+            held = b""
 
 
 def _peer(writer: asyncio.StreamWriter) -> int:

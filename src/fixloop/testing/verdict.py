@@ -12,7 +12,7 @@ from fixloop.protocol.outcome import Transition
 from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from fixloop.store.limits import LEASE_SECONDS
-from fixloop.testing.plan import Injury
+from fixloop.testing.plan import Boundary, Injury
 from fixloop.testing.undisturbed import Rehearsal, told
 from fixloop.testing.wounds import Takeover, Wound
 
@@ -20,6 +20,9 @@ __all__ = ["Execution", "Verdict", "executions_in", "feel_clocks", "judged", "re
 
 AFTERMATH_SECONDS: Final = 15.0
 """So long after it lost Redis a worker may still die over it: Celery needs up to six seconds, twice."""
+
+_IN_STEP: Final = (Boundary.AFTER_CLAIM, Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
+"""Where a process has a ticket; before that, what dies is a hint, and its step waits its turn among all others."""
 
 
 class Execution(NamedTuple):
@@ -122,14 +125,14 @@ def feel_clocks(wounds: Iterable[Wound], executions: Sequence[Execution]) -> Non
 
 
 def resumptions(executions: Iterable[Execution], wounds: Iterable[Wound]) -> list[float]:
-    """Seconds from the death of a work process to the next beginning of the step it died over, in order of size."""
+    """Seconds from the death of a work process in mid-step to the next beginning of that step, in order of size."""
     began: dict[str, list[float]] = defaultdict(list)
     for execution in executions:
         began[execution.ticket].append(execution.at)
     later = [
         [at - wound.began for at in began[wound.ticket] if at > wound.began]
         for wound in wounds
-        if wound.injury is Injury.KILL_WORKER
+        if wound.injury is Injury.KILL_WORKER and wound.boundary in _IN_STEP
     ]
     return sorted(min(seconds) for seconds in later if seconds)
 

@@ -24,6 +24,7 @@ __all__ = [
     "answer_to",
     "encoded",
     "has_swept",
+    "is_whole",
     "step_of",
     "ticket_in",
     "twice",
@@ -124,6 +125,13 @@ def answer_to(reply: bytes) -> str:
         return "ok"
     found = _STATUS.match(reply)
     return found[1].decode() if found else ""
+
+
+def is_whole(replies: bytes) -> bool:
+    """Whether at least the first of some replies is complete."""
+    reader = hiredis.Reader()
+    reader.feed(replies)
+    return reader.gets() is not False
 
 
 def has_swept(reply: bytes) -> bool:
