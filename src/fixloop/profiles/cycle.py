@@ -7,15 +7,13 @@ from fixloop.profiles.reading import loader
 from fixloop.protocol.cycle.decide import DECIDE_VERSION, decide
 from fixloop.protocol.cycle.events import DeadlineReached, Event, EventRefused, PhaseReported
 from fixloop.protocol.cycle.messages import Message
-from fixloop.protocol.cycle.state import Cycle
+from fixloop.protocol.cycle.state import SCHEMA_VERSION, Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
 
 __all__ = ["CYCLE"]
-
-SCHEMA_VERSION: Final = 1
 
 
 def _fields(state: Cycle) -> dict[str, str]:

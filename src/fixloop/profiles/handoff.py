@@ -8,13 +8,11 @@ from fixloop.protocol.handoff.decide import DECIDE_VERSION, decide
 from fixloop.protocol.handoff.events import AgentReturned, DeadlineReached, Event, EventRefused
 from fixloop.protocol.handoff.outcome import Said
 from fixloop.protocol.handoff.routes import ORCHESTRATOR
-from fixloop.protocol.handoff.state import Handoffs
+from fixloop.protocol.handoff.state import SCHEMA_VERSION, Handoffs
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
 
 __all__ = ["HANDOFF"]
-
-SCHEMA_VERSION: Final = 1
 
 
 def _fields(state: Handoffs) -> dict[str, str]:

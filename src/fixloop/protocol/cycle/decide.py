@@ -22,7 +22,7 @@ from fixloop.protocol.cycle.plan import completed, revised
 from fixloop.protocol.cycle.records import IterationRecord
 from fixloop.protocol.cycle.resolving import blocked, complete
 from fixloop.protocol.cycle.sending import asked_by_orchestrator, primary, start_ready
-from fixloop.protocol.cycle.state import Agent, Cycle
+from fixloop.protocol.cycle.state import SCHEMA_VERSION, Agent, Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus, CycleStatus, ResultStatus
 from fixloop.protocol.cycle.validating import validated
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, worker
@@ -76,6 +76,7 @@ def _start(event: ev.CycleStarted, now: Moment) -> Outcome:
     opened = IterationRecord(number=1, version="1.0.0", started_at=now.at)
     state = Cycle(
         profile="cycle",
+        schema_version=SCHEMA_VERSION,
         **taken,
         limits=event.limits,
         agents=agents,

@@ -1,7 +1,7 @@
 """The state of one cycle: everything a decision may depend on, complete in one snapshot (C2-C10, C30, C41, U10)."""
 
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -11,7 +11,11 @@ from fixloop.protocol.cycle.plan import PlanTask
 from fixloop.protocol.cycle.statuses import AgentStatus, BlockerStatus, CycleStatus
 from fixloop.protocol.cycle.versions import Version, iteration_version, version_of
 
-__all__ = ["Agent", "Cycle", "Limits"]
+__all__ = ["SCHEMA_VERSION", "Agent", "Cycle", "Limits"]
+
+
+SCHEMA_VERSION: Final = 1
+"""Of snapshots; raised when an older fixloop could not read a newer one."""
 
 
 class _Value(BaseModel):
@@ -78,7 +82,8 @@ class Cycle(_Value):
 
     profile: Literal["cycle"]
     """Always in a snapshot: it tells whose it is."""
-    schema_version: int = 1
+    schema_version: int
+    """Always in a snapshot, too: what a newer fixloop wrote is told by it."""
     workflow: str
     project: str = ""
     issue: int

@@ -14,7 +14,7 @@ from fixloop.protocol.handoff import locking, working, writing
 from fixloop.protocol.handoff.asking import answered, ask_person, decided, escalated
 from fixloop.protocol.handoff.outcome import Draft, Outcome
 from fixloop.protocol.handoff.routes import AGENTS
-from fixloop.protocol.handoff.state import Agent, Handoffs
+from fixloop.protocol.handoff.state import SCHEMA_VERSION, Agent, Handoffs
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
 
@@ -58,6 +58,7 @@ def _start(event: ev.HandoffsStarted, now: Moment) -> Outcome:
     taken = event.model_dump(exclude={"kind", "type", "sender", "commands", "limits"})
     state = Handoffs(
         profile="handoff",
+        schema_version=SCHEMA_VERSION,
         **taken,
         kind=event.type,
         limits=event.limits,

@@ -1,7 +1,7 @@
 """The state of one handoff workflow: everything a decision may depend on (D20-D23, D36, K10)."""
 
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -9,7 +9,11 @@ from fixloop.errors import RefusedError
 from fixloop.protocol.handoff import records as rec
 from fixloop.protocol.handoff.routes import AGENTS, HandoffStatus, Kind, Priority
 
-__all__ = ["Agent", "Handoffs", "Limits"]
+__all__ = ["SCHEMA_VERSION", "Agent", "Handoffs", "Limits"]
+
+
+SCHEMA_VERSION: Final = 1
+"""Of snapshots; raised when an older fixloop could not read a newer one."""
 
 
 class _Value(BaseModel):
@@ -59,7 +63,8 @@ class Handoffs(_Value):
 
     profile: Literal["handoff"]
     """Always in a snapshot: it tells whose it is."""
-    schema_version: int = 1
+    schema_version: int
+    """Always in a snapshot, too: what a newer fixloop wrote is told by it."""
     workflow: str
     project: str = ""
     issue: int
