@@ -38,10 +38,7 @@ def test_a_run_in_which_nothing_went_wrong_ends_well() -> None:
     lines = list(report_lines(report()))
     assert lines[-1] == LAST
     assert "  10 of 10 × Redis frozen" in lines
-    assert (
-        "3 steps whose work process was killed over them began again after 1.0 s (median), 2.5 s (p95), 2.5 s (worst)"
-        in lines
-    )
+    assert "killed in mid-step: 3 began again after 1.0 s (median), 2.5 s (p95), 2.5 s (worst)" in lines
     assert "4 effects in the histories, 1 of them fixes; 0 are there twice" in lines
     assert "3 executions by agents, 0 of a ticket that had begun before" in lines
     assert "4 steps, 1 surplus deliveries (0.25 a step)" in lines

@@ -128,7 +128,7 @@ def report_lines(report: "Report") -> Iterator[str]:
 def _resumption_line(seconds: Sequence[float]) -> str:
     p95 = seconds[ceil(0.95 * len(seconds)) - 1]
     return (
-        f"{len(seconds)} steps whose work process was killed over them began again after"
+        f"killed in mid-step: {len(seconds)} began again after"
         f" {median(seconds):.1f} s (median), {p95:.1f} s (p95), {seconds[-1]:.1f} s (worst)"
     )
 
