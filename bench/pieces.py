@@ -6,7 +6,7 @@ without those inside it, and tells Redis. That costs time, so it is done beside 
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +34,10 @@ class _Pieces:
 
     def time(self, name: str, owner: Any, attribute: str) -> None:
         """From now on count what `owner.attribute` takes."""
-        plain = getattr(owner, attribute)
+        setattr(owner, attribute, self.timed(name, getattr(owner, attribute)))
+
+    def timed(self, name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+        """`plain`, with what it takes counted."""
 
         def timed(*args: Any, **more: Any) -> Any:
             began = time.process_time()
@@ -47,7 +50,7 @@ class _Pieces:
                 if self._inside:
                     self._inside[-1] += took
 
-        setattr(owner, attribute, timed)
+        return timed
 
     def tell(self) -> None:
         """Let the benchmark know, now and then."""
@@ -77,13 +80,20 @@ def timed_crew() -> ScriptedCrew:
     import fixloop.engine
     import fixloop.store.entries
     import fixloop.store.replies
+    from fixloop.profiles.validation import VALIDATION
     from fixloop.protocol.state import State
     from fixloop.store.connection import Connection
+    from workers.process import process
 
     pieces = _Pieces()
-    pieces.time("decide", fixloop.engine, "decide")
+    plain = VALIDATION
+    timed = plain._replace(
+        decide=pieces.timed("decide", plain.decide), load=pieces.timed("JSON read", plain.load)
+    )
+    # The one that holds are made with, and the one that decides.
+    vars(fixloop.engine)["VALIDATION"] = timed
+    process().engine.profile = timed
     pieces.time("entry and fields made", fixloop.engine, "_commit")
-    pieces.time("JSON read", fixloop.engine, "load_state")
     pieces.time("JSON written", State, "model_dump_json")
     pieces.time("JSON written", fixloop.store.entries, "_json")
     pieces.time("deflated", fixloop.store.entries, "pack")
