@@ -78,6 +78,7 @@ def timed_crew() -> ScriptedCrew:
     from kombu.messaging import Producer
 
     import fixloop.engine
+    import fixloop.protocol.validation
     import fixloop.store.entries
     import fixloop.store.replies
     from fixloop.profiles.validation import VALIDATION
