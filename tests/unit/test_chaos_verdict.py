@@ -153,6 +153,14 @@ def test_nothing_else_explains_one(wounds: list[Wound], takeovers: list[Takeover
     assert unexplained(TWICE, wounds, takeovers, HOSTS) == [TWICE[1]]
 
 
+def test_whoever_was_stopped_with_its_claim_in_hand_may_begin_after_who_took_it_over() -> None:
+    late_and_early = [execution(20, 7.0, 2), execution(10, 9.1, 1)]
+    stopped = wound(Injury.STOP_WORKER, pids=frozenset({10}), began=1.0, ended=9.0)
+
+    assert unexplained(late_and_early, [stopped], [], HOSTS) == []
+    assert unexplained(late_and_early, [], [], HOSTS) == [late_and_early[0]]
+
+
 def test_a_step_is_resumed_when_it_begins_next_after_the_kill() -> None:
     runs = [execution(10, 4.0, 1), execution(20, 7.0, 2), execution(30, 9.0, 3)]
     killed = [wound(pids=frozenset({20}), began=7.5), wound(pids=frozenset({10})), wound(began=9.5)]

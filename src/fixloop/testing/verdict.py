@@ -20,6 +20,8 @@ __all__ = ["Execution", "Verdict", "executions_in", "feel_clocks", "judged", "re
 
 AFTERMATH_SECONDS: Final = 15.0
 """So long after it lost Redis a worker may still die over it: Celery needs up to six seconds, twice."""
+BEGINNING_SECONDS: Final = 0.25
+"""From the answer to a claim until the agent has written down that it begins."""
 
 _IN_STEP: Final = (Boundary.AFTER_CLAIM, Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
 """Where a process has a ticket; before that, what dies is a hint, and its step waits its turn among all others."""
@@ -151,7 +153,8 @@ def unexplained(
     return [
         again
         for runs in by_ticket.values()
-        for before, again in pairwise(runs)
+        # By fence: who was stopped between its claim and its beginning begins after whoever took it over.
+        for before, again in pairwise(sorted(runs, key=lambda run: run.fence))
         if not any(_hit(wound, before, again.at, host_of, living) for wound in wounds)
     ]
 
@@ -169,7 +172,7 @@ def _hit(
     if wound.injury is Injury.KILL_COMMAND:
         return wound.ticket == before.ticket and wound.began >= before.at
     if before.pid in wound.pids:
-        return wound.ended >= before.at
+        return wound.ended + BEGINNING_SECONDS >= before.at
     # Whoever lives through a loss of Redis that is shorter than its lease keeps its ticket.
     lived = (before.ticket, before.pid) in living
     cut_off = host_of.get(before.pid) in wound.hosts and wound.ended + AFTERMATH_SECONDS >= before.at
