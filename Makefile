@@ -6,6 +6,9 @@
 # Where it is set, every process that a test starts would compile the whole of fixloop anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Tests that start processes wait more than they compute: two for each processor keep it busy.
+TESTERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+
 PYTHON ?= $(shell for name in python3.12 python3.11 python3.13 python3.14 python3; do \
 	$$name -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 STAMP := .venv/.setup-stamp
@@ -23,7 +26,7 @@ demo: setup
 	.venv/bin/python examples/demo.py $(PROFILE)
 
 test: lint types
-	.venv/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations=15
+	.venv/bin/python -m pytest -n $(TESTERS) --maxprocesses 8 --dist worksteal --durations=15
 
 quick: setup
 	.venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal -m "not slow"

@@ -12,7 +12,7 @@ from fixloop.protocol.messages import Decision, Escalation, Message, Reason
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.rendering import render_whole
-from fixloop.protocol.state import State, WorkflowOutcome
+from fixloop.protocol.state import State, WorkflowOutcome, changed
 from fixloop.protocol.statuses import Status
 from fixloop.protocol.validation import decide
 from fixloop.store.entries import digest_of
@@ -73,10 +73,12 @@ class Witness:
         before, body = self.state, entry.body
         event = ev.event_from_json(json.dumps(body["event"]))
         over = before is not None and before.ended
-        assert not over or isinstance(event, ev.EventRefused), "an ended workflow changed"
+        assert not over or isinstance(event, ev.EventRefused | ev.BranchPushed), "an ended workflow changed"
         outcome = decide(before, event, Moment(datetime.fromisoformat(body["at"]), float(body["clock"])))
         self._digest = digest_of(outcome.state.model_dump_json(exclude_defaults=True).encode())
         assert self._digest.startswith(entry.state), f"a replay of entry {entry.seq} leads elsewhere"
+        if before is not None and over:
+            _check_unchanged(before, outcome.state)
         self._check_time(datetime.fromisoformat(body["at"]))
         check_outcome(before, outcome)
         if before is not None and before.held and outcome.state.held:
@@ -114,6 +116,12 @@ def _read_back(message: Message) -> None:
     text = render_whole(message)
     if message.uid[0] in "0123":
         assert parse(text) == message, "what was read is not what was said"
+
+
+def _check_unchanged(ended: State, after: State) -> None:
+    """All that may become of an ended workflow is that a person had its branch pushed."""
+    free = {"pushed": "", "push_error": "", "last_at": ended.last_at}
+    assert changed(after, free) == changed(ended, free), "an ended workflow changed"
 
 
 def _check_limits(before: State | None, event: ev.Event, after: State) -> None:

@@ -299,3 +299,17 @@ def test_a_live_workflow_that_pushes_is_not_joined_by_a_call_that_does_not(deplo
 )
 def test_users_and_passwords_are_cut_out_of_urls(text: str, shown: str) -> None:
     assert without_userinfo(text) == shown
+
+
+def test_what_is_told_of_an_ended_workflow_changes_it_only_when_a_branch_was_pushed(
+    deployment: Deployment,
+) -> None:
+    workflow = deployment.begin(push=False)
+    ended = deployment.fixed(workflow, {"price": "right\n"})
+    assert ended.outcome is WorkflowOutcome.SUCCESS
+
+    with pytest.raises(Unexpected, match="was not pushed"):
+        deployment.tell(workflow, BranchPushed(branch="", error=""))
+
+    after = deployment.tell(workflow, BranchPushed(branch=deployment.pushed(workflow)))
+    assert (after.pushed, after.outcome) == ("fixloop/47", WorkflowOutcome.SUCCESS)

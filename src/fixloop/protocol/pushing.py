@@ -31,11 +31,13 @@ def branch_pushed(draft: Draft, event: BranchPushed) -> None:
     state = draft.state
     if not (state.ended or _is_pushing(state)) or state.verdict == "not_passed":
         raise Unexpected(f"workflow {state.workflow} has no verified branch to push")
+    if state.ended and not event.branch:
+        raise Unexpected(f"workflow {state.workflow} has ended, and what is told of it was not pushed")
     draft.note(
         f"pushed as {event.branch}" if event.branch else f"not pushed: {event.error or 'no fix was needed'}"
     )
     if state.ended:
-        draft.update(pushed=event.branch or state.pushed, push_error=event.error)
+        draft.update(pushed=event.branch, push_error="")
     elif event.error and not event.fatal and event.attempt < state.limits.delivery_attempts:
         again = event.attempt + 1
         draft.ask("push", attempt=again, delay_seconds=state.limits.backoff(again))
