@@ -13,7 +13,7 @@ for _name in [name for name in os.environ if name.startswith("FIXLOOP_")]:
 
 # How long an example takes says how busy the machine is, nothing of the code.
 settings.register_profile("patient", deadline=None)
-settings.register_profile("quick", deadline=None, max_examples=15)
+settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("patient")
 # What `make chaos` names; the sequences read it.
 settings.register_profile("chaos", deadline=None)

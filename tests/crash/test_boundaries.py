@@ -17,6 +17,8 @@ from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Limits
 from tests.crash.rerun import Boundary, Ending, Point, Rerun, Scene
 
+pytestmark = pytest.mark.slow
+
 BACK_END: Final = ("unit-test", "integration-test", "test-runner", "code-quality", "security")
 SCENES: Final = {
     "S2": Scene("a -"),

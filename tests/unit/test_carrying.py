@@ -18,6 +18,8 @@ from fixloop.store.memory_store import MemoryStore
 from tests.unit.repositories import make_repository, write
 from workers.workspaces import open_workspace, remove_folder
 
+pytestmark = pytest.mark.slow
+
 WORKFLOW = "0a1b2c3d-47-1"
 
 

@@ -49,7 +49,7 @@ EVENTS = st.one_of(
 def test_every_walk_leaves_a_chat_without_a_finding() -> None:
     posted: list[int] = []
 
-    @settings(max_examples=40)
+    @settings(max_examples=60, derandomize=True)
     @given(st.lists(EVENTS, min_size=6, max_size=14))
     def each(walk: list[ChatEvent]) -> None:
         with tempfile.TemporaryDirectory() as folder:

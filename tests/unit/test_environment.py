@@ -11,6 +11,8 @@ from tests.unit.repositories import make_repository, write
 from workers.environment import allowed_names, allowed_variables, environment_for
 from workers.workspaces import Workspace, open_workspace
 
+pytestmark = pytest.mark.slow
+
 GIVEN = {
     "PATH": "/usr/bin:/bin",
     "HOME": "/home/u",

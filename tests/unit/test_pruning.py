@@ -20,6 +20,8 @@ from tests.unit.test_carrying import WORKFLOW, Loop
 from workers.pruning import prune_cache
 from workers.tidying import prune_round
 
+pytestmark = pytest.mark.slow
+
 SOON: Final = timedelta(days=1)
 
 

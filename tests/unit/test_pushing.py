@@ -33,6 +33,8 @@ from tests.unit.repositories import git, make_repository, write
 from workers.workspaces import open_workspace
 from workflows.validation import following
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "0a1b2c3d"
 
 

@@ -16,6 +16,8 @@ from fixloop.repository.snapshot import is_url, mirror_of, take_snapshot, take_s
 from tests.unit.repositories import git, make_repository, write
 from workers.workspaces import open_workspace
 
+pytestmark = pytest.mark.slow
+
 HOOKS = (
     "applypatch-msg",
     "pre-commit",
