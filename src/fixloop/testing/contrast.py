@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import redis
+from kombu.exceptions import OperationalError
 
+from fixloop.errors import InfrastructureError
 from fixloop.hints import producer
 from fixloop.serving import environment_for
 from fixloop.settings import RedisUrls
@@ -23,6 +26,7 @@ __all__ = ["Contrast", "contrast"]
 
 PATIENCE_SECONDS: Final = 30.0
 """Longer than a lost message needs to come back."""
+SENDING_SECONDS: Final = 60.0
 
 
 class Contrast(NamedTuple):
@@ -79,12 +83,25 @@ class _Chains:
     def begin(self) -> list[str]:
         """See `Work`."""
         for tickets in self._tickets.values():
-            send(self._app, list(tickets))
+            self._send(list(tickets))
         return list(self._tickets)
+
+    def _send(self, tickets: list[str]) -> None:
+        """Whoever is told that it was not sent sends it again, as anybody would while Redis is injured."""
+        until = time.monotonic() + SENDING_SECONDS
+        while True:
+            try:
+                return send(self._app, tickets)
+            except OperationalError as error:
+                if time.monotonic() > until:
+                    raise InfrastructureError(f"no chain can be sent to the injured Redis: {error}") from None
 
     def unended(self, names: Sequence[str]) -> list[str]:
         """See `Work`."""
-        done = self._client.hmget(EFFECTS, [self._tickets[name][-1] for name in names])
+        try:
+            done = self._client.hmget(EFFECTS, [self._tickets[name][-1] for name in names])
+        except (redis.ConnectionError, redis.TimeoutError):
+            return list(names)
         return [name for name, count in zip(names, done, strict=True) if not count]
 
 
