@@ -342,8 +342,10 @@ class Host:
     url: str
 
     def project(self, name: str, **further: Any) -> Project:
-        """A project whose user knows this Redis."""
-        return Project(self.folder / name, variables={"FIXLOOP_STATE_URL": self.url}, **further)
+        """A project whose user knows this Redis; in a folder of its own, also when a fixture is made twice."""
+        taken = len(list(self.folder.glob(f"{name}*")))
+        folder = self.folder / (f"{name}-{taken + 1}" if taken else name)
+        return Project(folder, variables={"FIXLOOP_STATE_URL": self.url}, **further)
 
 
 @contextmanager
