@@ -257,7 +257,9 @@ first = fixloop.enqueue(issue=9, repo={folder!r}, name="From Python")
 again = fixloop.enqueue(issue=9, repo={folder!r}, name="From Python")
 found = fixloop.status(9, directory={folder!r})
 assert isinstance(found, fixloop.FeatureStatus)
-assert first.workflow_id == again.workflow_id == found.workflow_id
+assert found.workflow_id == again.workflow_id
+# A quick worker may have ended the first before it is handed in again; a live one is joined.
+assert again.workflow_id == first.workflow_id or again.workflow_id.endswith("-9-2")
 print(found.name, found.issue, found.specialists[2].name, found.specialists[2].max_iterations)
 try:
     fixloop.status(10, directory={folder!r})
@@ -277,6 +279,7 @@ def test_a_feature_is_handed_in_and_asked_for_from_python(farm: Host, tmp_path: 
         text=True,
     )
 
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "From Python 9 test-runner 5", done.stderr
     assert done.stdout.splitlines()[1].startswith("UsageError no workflow of issue 10")
     assert project.fixloop("watch", "9").code == 0
