@@ -81,7 +81,7 @@ class Filling:
         """One workflow: started, checked, its failure reported."""
         chance, workflow = random.Random(number), workflow_of(number)
         commit, tree = f"{chance.getrandbits(160):040x}", f"{chance.getrandbits(160):040x}"
-        source = f"/home/{_words(chance, 1)}/work/{_project(number).rpartition('/')[2]}"
+        source = f"/srv/git/{_words(chance, 1)}/{_project(number).rpartition('/')[2]}"
         self.store.use_issue(project_hash(_project(number)), number // PROJECTS + 1)
         gates = self.store.put_artifact(workflow, f"gates of {_project(number)}".encode(), shared=True)
         self._engine.start(
