@@ -2,16 +2,14 @@
 
 from typing import Any, Final
 
+from fixloop.profiles.agents import ORCHESTRATOR, own_results, worker_of
 from fixloop.profiles.profile import Profile, iso
 from fixloop.profiles.reading import loader
 from fixloop.protocol.cycle.decide import DECIDE_VERSION, decide
-from fixloop.protocol.cycle.events import DeadlineReached, Event, EventRefused, PhaseReported
+from fixloop.protocol.cycle.events import DeadlineReached, EventRefused
 from fixloop.protocol.cycle.messages import Message
 from fixloop.protocol.cycle.state import SCHEMA_VERSION, Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus
-from fixloop.protocol.cycle.workers import ORCHESTRATOR
-from fixloop.protocol.refusals import Unexpected
-from fixloop.protocol.ticket import Ticket
 
 __all__ = ["CYCLE"]
 
@@ -41,21 +39,6 @@ def _recorded(message: Message) -> dict[str, Any]:
     return kept
 
 
-def _check_party(event: Event, worker: str) -> None:
-    """
-    Refuse a result that is not for whoever did the work to bring (C36).
-
-    Raises:
-        Unexpected: naming both.
-    """
-    if isinstance(event, PhaseReported) and event.sender != worker:
-        raise Unexpected(f"{event.sender} reports on the ticket of {worker}; an agent reports its own work")
-
-
-def _worker_of(ticket: Ticket) -> str:
-    return ticket.specialist or ORCHESTRATOR
-
-
 def _is_deadline(name: str) -> bool:
     return name.startswith(("run/", "converge/"))
 
@@ -70,7 +53,7 @@ CYCLE: Final[Profile[Cycle]] = Profile(
     recorded=_recorded,
     refused=EventRefused,
     reached=DeadlineReached,
-    check_party=_check_party,
-    worker_of=_worker_of,
+    check_party=own_results("phase-reported"),
+    worker_of=worker_of,
     is_deadline=_is_deadline,
 )

@@ -2,15 +2,13 @@
 
 from typing import Any, Final
 
+from fixloop.profiles.agents import ORCHESTRATOR, own_results, worker_of
 from fixloop.profiles.profile import Profile, iso
 from fixloop.profiles.reading import loader
 from fixloop.protocol.handoff.decide import DECIDE_VERSION, decide
-from fixloop.protocol.handoff.events import AgentReturned, DeadlineReached, Event, EventRefused
+from fixloop.protocol.handoff.events import DeadlineReached, EventRefused
 from fixloop.protocol.handoff.outcome import Said
-from fixloop.protocol.handoff.routes import ORCHESTRATOR
 from fixloop.protocol.handoff.state import SCHEMA_VERSION, Handoffs
-from fixloop.protocol.refusals import Unexpected
-from fixloop.protocol.ticket import Ticket
 
 __all__ = ["HANDOFF"]
 
@@ -37,21 +35,6 @@ def _recorded(said: Said) -> dict[str, Any]:
     return {"number": said.number} | said.message.model_dump(mode="json", by_alias=True)
 
 
-def _check_party(event: Event, worker: str) -> None:
-    """
-    Refuse a result that is not for whoever did the work to bring (D54).
-
-    Raises:
-        Unexpected: naming both.
-    """
-    if isinstance(event, AgentReturned) and event.sender != worker:
-        raise Unexpected(f"{event.sender} returns on the ticket of {worker}; an agent returns its own result")
-
-
-def _worker_of(ticket: Ticket) -> str:
-    return ticket.specialist or ORCHESTRATOR
-
-
 def _is_deadline(name: str) -> bool:
     return name.startswith("run/")
 
@@ -66,7 +49,7 @@ HANDOFF: Final[Profile[Handoffs]] = Profile(
     recorded=_recorded,
     refused=EventRefused,
     reached=DeadlineReached,
-    check_party=_check_party,
-    worker_of=_worker_of,
+    check_party=own_results("agent-returned"),
+    worker_of=worker_of,
     is_deadline=_is_deadline,
 )
