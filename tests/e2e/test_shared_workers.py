@@ -257,9 +257,7 @@ first = fixloop.enqueue(issue=9, repo={folder!r}, name="From Python")
 again = fixloop.enqueue(issue=9, repo={folder!r}, name="From Python")
 found = fixloop.status(9, directory={folder!r})
 assert isinstance(found, fixloop.FeatureStatus)
-assert found.workflow_id == again.workflow_id
-# A quick worker may have ended the first before it is handed in again; a live one is joined.
-assert again.workflow_id == first.workflow_id or again.workflow_id.endswith("-9-2")
+assert first.workflow_id == again.workflow_id == found.workflow_id
 print(found.name, found.issue, found.specialists[2].name, found.specialists[2].max_iterations)
 try:
     fixloop.status(10, directory={folder!r})
@@ -269,7 +267,8 @@ except Exception as error:
 
 
 def test_a_feature_is_handed_in_and_asked_for_from_python(farm: Host, tmp_path: Path) -> None:
-    project = farm.project("called", calc=RIGHT)
+    # It fails and waits for a fix: however quick the workers are, it is live when it is handed in again.
+    project = farm.project("called")
 
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(folder=str(project.folder))],
@@ -282,7 +281,7 @@ def test_a_feature_is_handed_in_and_asked_for_from_python(farm: Host, tmp_path: 
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "From Python 9 test-runner 5", done.stderr
     assert done.stdout.splitlines()[1].startswith("UsageError no workflow of issue 10")
-    assert project.fixloop("watch", "9").code == 0
+    assert project.fixloop("watch", "9").code == 3
 
 
 def test_the_python_calls_are_typed(tmp_path: Path) -> None:
