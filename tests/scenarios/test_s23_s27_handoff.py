@@ -24,6 +24,7 @@ from fixloop.protocol.handoff.events import (
     StateWritten,
 )
 from fixloop.protocol.handoff.files import named_files, state_document
+from fixloop.protocol.handoff.locking import wait_seconds
 from fixloop.protocol.handoff.metrics import escalation_rate, measured
 from fixloop.protocol.handoff.records import EVENT_NAMES, Message
 from fixloop.protocol.handoff.returns import InvalidReturn, read_return
@@ -240,6 +241,7 @@ def test_a_lock_is_granted_once_and_others_wait_until_it_expires() -> None:
     held = stage.state.locks[AUTH]
     assert stage.at(10).lock("fixer", AUTH) == "pending"
     assert stage.state.locks[AUTH] == held
+    assert [wait_seconds(attempt) for attempt in range(1, 8)] == [1, 2, 4, 8, 16, 30, 30]
     assert state_document(stage.state)["locks"][AUTH] == {
         "agent": "builder",
         "acquired": "2026-01-22T00:00:00Z",

@@ -8,7 +8,7 @@ from fixloop.protocol.cycle.outcome import Draft
 from fixloop.protocol.cycle.phase_result import InvalidResult, PhaseResult
 from fixloop.protocol.cycle.records import Document, FieldValue, IterationRecord, LogPart
 from fixloop.protocol.cycle.state import Cycle
-from fixloop.protocol.cycle.versions import iteration_version, next_revision, version_of
+from fixloop.protocol.cycle.versions import check_together, iteration_version, next_revision, version_of
 from fixloop.protocol.cycle.workers import field_owner, worker
 from fixloop.protocol.durations import iso_stamp
 
@@ -84,6 +84,7 @@ def _issue(draft: Draft, key: str, written: ev.Written) -> Document | None:
     version = base
     if present is not None and not present.restamped:
         version = next_revision(base, version_of(present.version))
+    check_together(base, [version])
     new = Document(
         agent=key,
         name=written.name,

@@ -1,5 +1,7 @@
 """`send_input`: only the orchestrator's, one of a kind for each occasion (C20-C23, C40, K15, K16)."""
 
+from typing import Final
+
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.messages import Input
 from fixloop.protocol.cycle.outcome import Draft
@@ -9,9 +11,18 @@ from fixloop.protocol.cycle.statuses import AgentStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, worker
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["asked_by_orchestrator", "send", "send_feedback", "send_ready", "start_ready"]
+__all__ = [
+    "ask_anew",
+    "asked_by_orchestrator",
+    "primary",
+    "send",
+    "send_feedback",
+    "send_ready",
+    "start_ready",
+]
 
-_WHAT: dict[InputKind, str] = {
+_REPORT: Final = "Output PHASE_RESULT when complete."
+_WHAT: Final = {
     InputKind.READY: "its dependency",
     InputKind.CLARIFICATION: "the blocker",
     InputKind.FEEDBACK: "iteration",
@@ -141,6 +152,3 @@ def primary(state: Cycle, key: str) -> tuple[str, str]:
 
 def _written(key: str) -> tuple[str, ...]:
     return tuple(f"{name} is written" for name in worker(key).documents[:1])
-
-
-_REPORT = "Output PHASE_RESULT when complete."

@@ -74,7 +74,6 @@ class Agent(_Value):
     converging: bool = False
     message: str = ""
     """The last `send_input` (C48)."""
-    tree: str = ""
 
 
 class Cycle(_Value):
