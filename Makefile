@@ -33,9 +33,12 @@ quick: setup
 
 chaos: setup
 	.venv/bin/python -m pytest -q -n auto --maxprocesses 8 --hypothesis-profile chaos tests/chaos
-	CRASH_ALL=1 .venv/bin/python -m pytest -q -n auto --maxprocesses 8 tests/crash/test_boundaries.py
+	CRASH_ALL=1 .venv/bin/python -m pytest -q -n auto --maxprocesses 8 tests/crash/test_boundaries.py tests/crash/test_agents_boundaries.py
 	for seed in 1 2 3; do .venv/bin/fixloop chaos --workflows 1000 --kills 100 --concurrency 4 --contrast --seed $$seed || exit; done
 	.venv/bin/fixloop chaos --workflows 200 --kills 40 --concurrency 4 --seed 4 --twice
+	for profile in cycle handoff; do for seed in 1 2 3; do .venv/bin/fixloop chaos --profile $$profile --workflows 200 --kills 100 --concurrency 4 --seed $$seed || exit; done; done
+	for profile in cycle handoff; do .venv/bin/fixloop chaos --profile $$profile --workflows 60 --kills 30 --concurrency 4 --seed 4 --twice || exit; done
+	for seed in 1 2 3; do .venv/bin/fixloop chaos --profile chat --workflows 60 --kills 100 --seed $$seed || exit; done
 
 recovery: setup
 	.venv/bin/python -m tests.crash.recovery --kills 50
@@ -60,6 +63,7 @@ types: setup
 bench: setup
 	.venv/bin/python -m bench.steps
 	.venv/bin/python -m bench.waiting
+	.venv/bin/python -m bench.files
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -1,6 +1,6 @@
 """Runs fixloop on copies of the examples and checks that everything ended as it should.
 
-`make demo` calls this, and `make demo PROFILE=chat` with the profile's name. It needs no network and no Redis
+`make demo` calls this, and `make demo PROFILE=cycle` (or handoff, or chat) with the profile's name. It needs no network and no Redis
 server of yours, works in a temporary directory, and leaves neither files nor processes. Exit code 0: every
 check below held.
 """
@@ -155,7 +155,9 @@ def _deadlock(stage: Stage, project: Path, issue: str) -> None:
 
 
 def _chat(stage: Stage) -> None:
-    _heading("Chat 0005: a contract, ten numbered files in turn, a decision; no Redis, and no message but a file")
+    _heading(
+        "Chat 0005: a contract, ten numbered files in turn, a decision; no Redis, and no message but a file"
+    )
     project = stage.project("gh-sync")
     criteria = ("python -m unittest -q", "python gh_sync.py theory_api/agents/chats --dry-run")
     accepted = [word for criterion in criteria for word in ("--acceptance", criterion)]
@@ -177,7 +179,9 @@ def _chat(stage: Stage) -> None:
     told = stage.read(project, "chat", "read", "5")
     stage.check("state and last owner", (told["state"], told["owner"]), ("closed", "architect"))
     after = _files(project)
-    stage.check("messages changed by closing", [name for name in before if after.get(name) != before[name]], [])
+    stage.check(
+        "messages changed by closing", [name for name in before if after.get(name) != before[name]], []
+    )
     stage.check("what closing added", sorted(set(after) - set(before)), ["DECISION.md", "SUMMARY.md"])
     stage.run(project, "chat", "validate", "theory_api", "--title", "0005 [dx] gh-sync", "--log", "run.log")
     late = ("chat", "post", "5", "--as", "engineer", "--purpose", "One more")
@@ -195,8 +199,175 @@ def _files(project: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in chat.glob("*.md")}
 
 
+def _cycle(stage: Stage) -> None:
+    _heading("1. Cycle 7: an unclear requirement, a failing test, and all pass in iteration 2")
+    project = stage.project("cycle")
+    stage.run(project, "run", ".", "--profile", "cycle", "--issue", "7", "--name", "OAuth login")
+    status = stage.read(project, "status", "7")
+    folder = project / status["state_file"].replace(".json", ".progress")
+    _timeline(folder / "coordination" / "feedback.md", stage)
+    ended = (status["outcome"], status["iteration"], status["version"])
+    stage.check("outcome, iteration and version", ended, ("success", 2, "1.1.0"))
+    runs = {agent["name"]: (agent["run"], agent["iterations_completed"]) for agent in status["agents"]}
+    expected = {"ra": (2, 1), "ep": (1, 1), "cd": (3, 2), "vas": (2, 1)}
+    stage.check("runs, and iterations completed", runs, expected)
+    archived = sorted(path.name for path in folder.glob("*/history/*"))
+    stage.check("documents in the archive", all("-v1.0.0." in name for name in archived), True)
+    stage.check("how many", len(archived), 10)
+    statistics = stage.read(project, "log", "7").get("statistics", {})
+    said = {"phase-result": 8, "ready": 4, "clarification": 2, "feedback": 1, "ended": 1}
+    stage.check("messages", statistics.get("messages_by_type"), said)
+    stage.check("files changed in the checkout", _changes(stage, project), [])
+
+
+def _timeline(log: Path, stage: Stage) -> None:
+    """The coordination log's first section, held against the protocol's own table."""
+    lines = log.read_text().split("## Decision Records")[0].splitlines()
+    shown = [line for line in lines if line.startswith("- [")]
+    print("\n".join(shown), flush=True)
+    wanted = [
+        "Orchestrator: Created cycle",
+        "RA: Requirements started",
+        "RA: three requirements, one edge case, v1.0.0",
+        "EP: Exploration and planning started (depends on RA v1.0.0)",
+        "EP: 2 tasks for 3 requirements, v1.0.0",
+        "CD: Development started (depends on EP v1.0.0)",
+        "CD: found blocker BLK-001: FR-003: is OAuth optional or required?",
+        "RA: Requirements continues",
+        "RA: FR-003 says now whether OAuth is required, v1.1.0",
+        "CD: Development continues (depends on EP v1.0.0)",
+        "CD: Implementation complete, v1.0.0",
+        "VAS: Validation started (depends on CD v1.0.0)",
+        "VAS: found 1 failures in v1.1.0",
+        "Orchestrator: Sending feedback to CD, v1.1.0",
+        "CD: Development continues (depends on EP v1.1.0)",
+        "CD: Fixed issues, v1.1.0",
+        "VAS: Validation continues (depends on CD v1.1.0)",
+        "VAS: All passing, v1.1.0",
+        "Orchestrator: Cycle completed, v1.1.0",
+    ]
+    told = [line.partition("] ")[2] for line in shown]
+    stage.check("what the timeline lacks", [line for line in wanted if line not in told], [])
+    stage.check("what it has beside that", [line for line in told if line not in wanted], [])
+    stage.check("the order of its lines", told == wanted, True)
+    times = [line[3:11] for line in shown]
+    # The day may turn in between.
+    stage.check(
+        "the timeline is in order",
+        sum(two < one for one, two in zip(times, times[1:], strict=False)) < 2,
+        True,
+    )
+
+
+def _guidance(stage: Stage) -> None:
+    _heading("2. Cycle 8: what only a person can say; the guidance goes to the agent, and it goes on")
+    project = stage.root / "cycle"
+    words = ("run", ".", "--profile", "cycle", "--issue", "8", "--name", "Log in with a hardware key")
+    stage.run(project, *words, expected=3)
+    waiting = [
+        agent["name"]
+        for agent in stage.read(project, "status", "8")["agents"]
+        if agent["status"] == "waiting"
+    ]
+    stage.check("who waits", waiting, ["cd"])
+    stage.run(project, "inbox")
+    stage.run(project, "decide", "8", "manual-fix", "--guidance", "take keys of any vendor")
+    stage.run(project, "resume", "8")
+    statistics = stage.read(project, "log", "8").get("statistics", {})
+    stage.check("escalations", statistics.get("escalations"), 1)
+    runs = {"ra": 1, "ep": 1, "cd": 2, "vas": 1}
+    stage.check("runs of each agent", statistics.get("runs"), runs)
+
+
+def _gauntlet(stage: Stage) -> None:
+    _heading("3. Cycle 9: the same agents, and VAS is the validation loop itself with its specialists")
+    project = stage.root / "cycle"
+    shutil.copy(project / "gauntlet.toml", project / "fixloop.toml")
+    for words in ("checkout -q -- login.py", "commit -qam Gauntlet"):
+        subprocess.run(["git", *words.split()], cwd=project, env=stage.environment, check=True)
+    stage.run(project, "run", ".", "--profile", "cycle", "--issue", "9", "--name", "OAuth login")
+    status = stage.read(project, "status", "9")
+    stage.check("outcome and iteration", (status["outcome"], status["iteration"]), ("success", 2))
+    found = stage.read(project, "status")["workflows"]
+    loops = [one for one in found if one["profile"] == "validation"]
+    stage.check("verdicts of the validation loops", sorted(one["verdict"] for one in loops), _VERDICTS)
+    for loop in loops:
+        stage.run(project, "log", loop["workflow_id"])
+    report = project / status["state_file"].replace(".json", ".progress") / "vas" / "validation.md"
+    print(report.read_text(), flush=True)
+    stage.check("what VAS says", "2 of 2 specialists passed on the final tree" in report.read_text(), True)
+
+
+_VERDICTS = ["passed", "passed_with_known_issues"]
+"""Of the second iteration and of the first, whose failures were left to CD."""
+
+
+def _handoffs(stage: Stage) -> None:
+    _heading("1. Handoffs 12: planner, builder, reviewer (two issues), fixer, reviewer (approved)")
+    project = stage.project("handoff")
+    stage.run(project, "run", ".", "--profile", "handoff", "--issue", "12", "--name", "Add user auth")
+    entries = stage.read(project, "log", "12").get("entries", [])
+    handed = [(one["sender"], one["message_type"], one["recipient"]) for one in entries]
+    stage.check("handoffs in order", [one for one in handed if one[1] != "completion"], _HANDED)
+    returned = [one["summary"] for one in entries if one["message_type"] == "completion"]
+    for found, wanted in zip(returned, _RETURNED, strict=True):
+        stage.check("a result", found[: len(wanted)], wanted)
+    status = stage.read(project, "status", "12")
+    ended = (status["outcome"], status["iteration"], status["commit"])
+    stage.check("outcome, iteration and commit", ended, ("success", 2, "abc123"))
+    folders = project / ".claude" / "handoffs"
+    files = {folder.name: len(list(folder.iterdir())) for folder in folders.iterdir()}
+    stage.check("files in each folder", files, {"pending": 0, "accepted": 0, "completed": 4})
+    events = (project / ".claude" / "events.ndjson").read_text().splitlines()
+    counts = {name: sum(json.loads(line)["event"] == name for line in events) for name in _EVENTS}
+    stage.check("events", counts, _EVENTS)
+    stage.check("files changed in the checkout", _changes(stage, project), [])
+
+
+_HANDED = [
+    ("planner", "task_handoff", "builder"),
+    ("builder", "review_request", "reviewer"),
+    ("reviewer", "fix_request", "fixer"),
+    ("fixer", "rereview_request", "reviewer"),
+]
+_RETURNED = [
+    "status completed, spec specs/",
+    "status completed, commit abc123",
+    "status needs_fixes, issues [",
+    "status fixes_applied",
+    "status approved",
+]
+_EVENTS = {
+    "agent_started": 5,
+    "agent_completed": 5,
+    "handoff_created": 4,
+    "handoff_accepted": 4,
+    "error_occurred": 0,
+    "escalation_triggered": 0,
+}
+
+
+def _question(stage: Stage) -> None:
+    _heading(
+        "2. Handoffs 13: the builder cannot know, a person chooses one of three, and it goes on with that"
+    )
+    project = stage.root / "handoff"
+    words = ("run", ".", "--profile", "handoff", "--issue", "13", "--name", "Choose how tokens are made")
+    stage.run(project, *words, expected=3)
+    stage.run(project, "inbox")
+    stage.run(project, "decide", "13", "Basic", expected=2)
+    stage.run(project, "decide", "13", "OAuth")
+    stage.run(project, "resume", "13")
+    stage.check("the outcome", stage.read(project, "status", "13").get("outcome"), "success")
+    shown = ["git", "show", "fixloop/13:tokens.py"]
+    text = subprocess.check_output(shown, cwd=project, env=stage.environment, text=True)
+    stage.check("what was built", '"kind": "OAuth"' in text, True)
+
+
 PROFILES = {
     "validation": (_finished_feature, _coverage_alone, _nobody_can_fix_it),
+    "cycle": (_cycle, _guidance, _gauntlet),
+    "handoff": (_handoffs, _question),
     "chat": (_chat,),
 }
 """The acts of each profile."""

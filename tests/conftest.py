@@ -1,7 +1,9 @@
 """What every test stands on: no settings from outside, and one Redis for those that need a real one."""
 
 import os
+import sys
 from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 from hypothesis import settings
@@ -23,6 +25,22 @@ def pytest_configure(config: pytest.Config) -> None:
     """`make quick` looks at fewer examples; `make test` at all."""
     if config.option.markexpr == "not slow":
         settings.load_profile("quick")
+
+
+_OF_CALLERS: Final = {
+    "redis": "kombu.transport.redis:Transport",
+    "rediss": "kombu.transport.redis:Transport",
+    "sentinel": "kombu.transport.redis:SentinelTransport",
+}
+
+
+@pytest.fixture(autouse=True)
+def transport_of_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test sends as any caller does: the workers' transport, which loading them registers, is a worker's alone."""
+    kombu: Any = sys.modules.get("kombu.transport")
+    for scheme, transport in _OF_CALLERS.items() if kombu is not None else ():
+        monkeypatch.setitem(kombu.TRANSPORT_ALIASES, scheme, transport)
+        monkeypatch.delitem(kombu._transport_cache, scheme, raising=False)
 
 
 @pytest.fixture(scope="session")

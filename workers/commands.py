@@ -1,16 +1,17 @@
 """The real crew: specialists and fixers are commands, run under guard in a workspace of their own."""
 
 from pathlib import Path
+from typing import Any
 
 from fixloop.carrying import bring_work, snapshot_in
 from fixloop.configuration.model import Configuration
 from fixloop.enqueueing import frozen_configuration
+from fixloop.played import Brought, Played
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
-from fixloop.protocol.state import State
 from fixloop.pushing import push_branch
 from fixloop.repository.publish import publish
 from fixloop.settings import load_settings
-from workers import checking, fixers, notifying
+from workers import checking, fixers, notifying, playing
 from workers.crew import Work
 
 __all__ = ["Commands", "commands", "configuration_of"]
@@ -40,9 +41,20 @@ class Commands:
         """Push the verified branch with what this machine's git knows of credentials."""
         return push_branch(work.store, work.holding.state, self._cache)
 
-    def settle(self, work: Work, state: State) -> None:
+    def play(self, work: Work, snapshot: bytes) -> Played | None:
+        """Run an agent's command on its request."""
+        return playing.play(work, configuration_of(work), snapshot, self._cache)
+
+    def bring_onto(self, work: Work, state: Any, base: str, tip: str) -> Brought:
+        """Merge an agent's difference, file by file."""
+        return playing.bring_onto(work, state, base, tip, self._cache)
+
+    def settle(self, work: Work, state: Any) -> None:
         """Write the branch, now that the commit has made it true; `resume` repairs what a crash leaves out."""
-        if work.holding.ticket.step != "fix" or state.tip == work.holding.state.tip:
+        if work.holding.ticket.step not in ("fix", "work") or state.tip == work.holding.state.tip:
+            return
+        if getattr(state, "parent", ""):
+            # The branch is that of the workflow that it works for.
             return
         mirror = bring_work(work.store, state, self._cache)
         publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)

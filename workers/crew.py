@@ -9,26 +9,31 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
-from fixloop.engine import Holding
+from fixloop.engine import ProfileHolding
+from fixloop.played import Brought, Played
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.state import State
 from fixloop.store.contract import Store
 from workers.guard import GuardedResult
 
-__all__ = ["Crew", "Injured", "Work", "crew"]
+__all__ = ["Crew", "Injured", "PutOff", "Work", "crew"]
 
 
 class Injured(Exception):
     """The work was killed from outside; nothing is known of its result (K40)."""
 
 
+class PutOff(Exception):
+    """The work is done elsewhere: nobody holds the ticket until that has come to something (bridging)."""
+
+
 class Work(Protocol):
     """One claimed step as its crew sees it."""
 
     @property
-    def holding(self) -> Holding: ...
+    def holding(self) -> ProfileHolding[Any]: ...
 
     @property
     def store(self) -> Store: ...
@@ -44,6 +49,7 @@ class Work(Protocol):
         env: Mapping[str, str],
         unheard_seconds: float,
         stdin: bytes = b"",
+        apart: bool = False,
     ) -> GuardedResult | None:
         """
         Run a command under guard, see `run_guarded`; None when the ticket was withdrawn meanwhile.
@@ -67,6 +73,25 @@ class Crew(Protocol):
     def fix(self, work: Work) -> FixCompleted | FixFailed | AnswerRejected | BlockerSignalled | None: ...
 
     def notify(self, work: Work) -> str: ...
+
+    def play(self, work: Work, snapshot: bytes) -> Played | None:
+        """
+        Run the agent whose ticket this is, of a cycle or of handoffs.
+
+        Args:
+            snapshot: the workflow's present state as it is stored.
+
+        Raises:
+            PutOff: a workflow of its own does the work, and has not ended.
+        """
+
+    def bring_onto(self, work: Work, state: Any, base: str, tip: str) -> Brought:
+        """
+        What changed from `base` to `tip` brought onto the commit that holds the work in `state`.
+
+        Raises:
+            UsageError: others changed the same lines.
+        """
 
     def push(self, work: Work) -> str:
         """

@@ -5,14 +5,20 @@ like any other: how often it is tried again is decided from the state (A70).
 """
 
 import logging
+from functools import partial
+from typing import Any
 
+from fixloop.bridging import bridge
 from fixloop.errors import InfrastructureError
-from fixloop.mailbox import Letter, letters_of
-from fixloop.profiles.profile import AnyOutcome
+from fixloop.mailbox import Letter
+from fixloop.mailbox import announce as put_letters
+from fixloop.profiles.profile import AnyOutcome, Profile
 from fixloop.protocol.events import DeliveryFailed, MessageStored
 from fixloop.protocol.state import State
 from workers.crew import Work
+from workers.following import hint_again
 from workers.process import process
+from workers.redrawing import draw
 
 __all__ = ["announce", "deliver"]
 
@@ -30,13 +36,23 @@ def deliver(work: Work) -> MessageStored | DeliveryFailed:
     return MessageStored(message_id=letter.message_id, attempt=ticket.attempt)
 
 
-def announce(outcome: AnyOutcome[State]) -> None:
-    """Tell the agent what was just said to it; a letter that cannot be stored is missed by nobody."""
-    for letter, priority in letters_of(outcome):
-        try:
-            process().mailboxes.put(outcome.state.agent, letter, priority)
-        except InfrastructureError as error:
-            log.warning("%s is not in the mailbox of %s: %s", letter.message_id, outcome.state.agent, error)
+def announce(profile: Profile[Any], outcome: AnyOutcome[Any]) -> None:
+    """
+    Bring outside what was just committed: the named files, words to other workflows, letters to outside agents.
+
+    What cannot be written is written with the next commit; a letter that cannot be stored is missed by nobody.
+    """
+    workflow, told = outcome.state.workflow, profile.letters(outcome)
+    if profile.draws:
+        draw(process().store, workflow, ended=outcome.state.ended)
+    bridge(process().store, process().engine_of, outcome, partial(hint_again, process().store))
+    if not told:
+        return
+    try:
+        put_letters(process().mailboxes, told, workflow, outcome.state.issue)
+    except InfrastructureError as error:
+        names = ", ".join(each.agent for each in told)
+        log.warning("what %s says to %s is not in all mailboxes: %s", workflow, names, error)
 
 
 def _letter(state: State, step: str) -> Letter:

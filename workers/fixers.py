@@ -21,6 +21,7 @@ from fixloop.protocol.request import request_json
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import Completion
 from fixloop.repository.change import Change
+from workers import bridging
 from workers.crew import Work
 from workers.ground import Ground, open_ground
 from workers.guard import GuardedResult
@@ -41,9 +42,12 @@ def fix(work: Work, configuration: Configuration, cache: Path) -> Done | None:
 
     Raises:
         Injured: the fixer was killed by somebody else; its changes are dropped.
+        PutOff: the fixer is a workflow of handoffs that has not ended.
     """
     if configuration.fixer is None:
         raise ProtocolError("a fix was asked of a workflow without a fixer")
+    if configuration.fixer.is_handoffs:
+        return bridging.fixed(work, configuration, cache)
     report = open_report(work.store, work.holding.ticket.workflow, work.holding.version)
     with open_ground(work, configuration, cache) as ground:
         result = _run(work, configuration.fixer, ground, report)

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from celery import Task
+from celery.canvas import Signature
 from kombu.exceptions import OperationalError
 
 from fixloop.errors import NewerVersion, ProtocolError
 from fixloop.hints import arguments, send_hint
-from fixloop.protocol.state import State
+from fixloop.profiles.table import profile_in
 from fixloop.protocol.ticket import Ticket
-from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from fixloop.store.limits import FIRST
 from workers.app import app
-from workflows.validation import canvas
+from workflows import CANVASES
 
 __all__ = ["follow", "hint", "hint_again", "stop_chain"]
 
@@ -27,7 +27,7 @@ def stop_chain(task: Task) -> None:
     task.request.chain = None
 
 
-def follow(task: Task, done: Ticket, state: State, steps: Sequence[Ticket]) -> None:
+def follow(task: Task, done: Ticket, state: Any, steps: Sequence[Ticket]) -> None:
     """
     Hint `steps`, the first through the chain of `task`.
 
@@ -40,19 +40,19 @@ def follow(task: Task, done: Ticket, state: State, steps: Sequence[Ticket]) -> N
     first, *others = steps
     for ticket in others:
         hint(ticket, state)
-    if (first.step, first.iteration) == (done.step, done.iteration) and first.attempt > done.attempt:
+    if _is_of_same_run(done, first) and first.attempt > done.attempt:
         _retry(task, first)
     if not _is_next(task, first):
-        task.request.chain = [dict(entry) for entry in reversed(canvas(app, state, first))]
+        task.request.chain = [dict(entry) for entry in reversed(_canvas(state, first))]
 
 
-def hint(ticket: Ticket, state: State, *, again: bool = False) -> bool:
+def hint(ticket: Ticket, state: Any, *, again: bool = False) -> bool:
     """
     Send the canvas that begins with `ticket`; one that was offered before is served first.
 
     False when the broker is away: the sweeper sends it again.
     """
-    first, *rest = canvas(app, state, ticket)
+    first, *rest = _canvas(state, ticket)
     if again:
         first.set(priority=FIRST)
     try:
@@ -77,12 +77,20 @@ def hint_again(store: Store, ticket: Ticket) -> bool:
         if found is None:
             return False
         try:
-            return hint(now, load_state(found.snapshot), again=True)
+            return hint(now, profile_in(found.snapshot).load(found.snapshot), again=True)
         except NewerVersion:
             return send_hint(app, now, found.fields.get("profile") or "validation")
     except ProtocolError as error:
         log.warning("%s is not hinted: %s", ticket.id, error)
         return False
+
+
+def _canvas(state: Any, ticket: Ticket) -> list[Signature]:
+    return CANVASES[state.profile](app, state, ticket)
+
+
+def _is_of_same_run(one: Ticket, other: Ticket) -> bool:
+    return (one.step, one.specialist, one.iteration) == (other.step, other.specialist, other.iteration)
 
 
 def _is_next(task: Task, ticket: Ticket) -> bool:

@@ -106,6 +106,9 @@ def _asked_for(configuration: Configuration) -> Iterator[str]:
     """The variables that some command may see: what one prints may reach the next one's output."""
     if configuration.fixer is not None:
         yield from configuration.fixer.env
+    for settings in (configuration.cycle, configuration.handoff):
+        for role in settings.agent.values() if settings is not None else ():
+            yield from role.env
     for entry in configuration.specialists:
         for check in entry.checks:
             yield from check.env

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
@@ -34,6 +35,8 @@ class GuardedResult:
     signal: int | None
     output: str
     """stdout and stderr as they came, the middle left out where they exceed the limit."""
+    talk: str = ""
+    """stderr by itself, where it was asked for apart."""
     output_bytes: int = 0
     """All that was printed, also what was left out."""
     timed_out: bool = False
@@ -58,6 +61,7 @@ def run_guarded(
     output_limit_bytes: int = 1_000_000,
     cancelled: Callable[[], bool] = lambda: False,
     since: Callable[[], float] = lambda: 0.0,
+    apart: bool = False,
 ) -> GuardedResult:
     """
     Run a command to its end, its time limit or its cancellation, whichever comes first.
@@ -68,20 +72,21 @@ def run_guarded(
         argv: looked up on the PATH of `env`.
         timeout_seconds: from its start, or from what `since` says (as `time.monotonic`) where that is later.
         cancelled: asked four times a second.
+        apart: keep stderr by itself; each has the limit.
 
     Raises:
         InfrastructureError: the guard itself cannot be started.
     """
     started = time.monotonic()
-    watched = _Watched(_start(argv, cwd, env), stdin, _Excerpt(output_limit_bytes))
+    watched = _Watched(_start(argv, cwd, env, apart), stdin, output_limit_bytes)
     try:
         reason = watched.watch(lambda: max(started, since()) + timeout_seconds, cancelled)
     finally:
         status = watched.end()
-    return _result(status, reason, watched.excerpt, time.monotonic() - started)
+    return _result(status, reason, watched, time.monotonic() - started)
 
 
-def _result(status: str, reason: str, excerpt: "_Excerpt", seconds: float) -> GuardedResult:
+def _result(status: str, reason: str, watched: "_Watched", seconds: float) -> GuardedResult:
     how, _, number = status.partition(" ")
     if reason:
         how = reason
@@ -91,8 +96,9 @@ def _result(status: str, reason: str, excerpt: "_Excerpt", seconds: float) -> Gu
     return GuardedResult(
         exit_code=int(number) if how == "exited" else None,
         signal=int(number) if how == "signalled" else None,
-        output=excerpt.text(),
-        output_bytes=excerpt.total,
+        output=watched.excerpt.text(),
+        talk=watched.talk.text(),
+        output_bytes=watched.excerpt.total + watched.talk.total,
         timed_out=how == "timed out",
         cancelled=how == "cancelled",
         not_found=how == "unstartable",
@@ -119,7 +125,7 @@ class _Started:
         return self.process.stdout
 
 
-def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> _Started:
+def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], apart: bool) -> _Started:
     # The worker keeps the writing end of `life` open and never writes: when it is gone, however it went, the pipe ends.
     life_read, life_write = os.pipe()
     status_read, status_write = os.pipe()
@@ -130,7 +136,7 @@ def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> _Started:
             env=env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE if apart else subprocess.STDOUT,
             bufsize=0,
             pass_fds=(life_read, status_write),
             # Not in the worker's group: who kills that group must not kill the guard with it.
@@ -185,15 +191,17 @@ def _decoded(data: bytes | bytearray) -> str:
 class _Watched:
     """One running command: feeds it, reads it, and decides when it has had enough."""
 
-    def __init__(self, started: _Started, stdin: bytes, excerpt: _Excerpt) -> None:
+    def __init__(self, started: _Started, stdin: bytes, limit_bytes: int) -> None:
         self.started = started
-        self.excerpt = excerpt
+        self.excerpt, self.talk = _Excerpt(limit_bytes), _Excerpt(limit_bytes)
         self.unsent = memoryview(stdin)
         self.status = b""
         self.selector = selectors.DefaultSelector()
-        for pipe in (started.stdin, started.stdout):
+        self.outputs = {pipe: into for pipe, into in self._pipes() if pipe is not None}
+        for pipe in (started.stdin, *self.outputs):
             os.set_blocking(pipe.fileno(), False)
-        self.selector.register(started.stdout, selectors.EVENT_READ, self._read)
+        for pipe, into in self.outputs.items():
+            self.selector.register(pipe, selectors.EVENT_READ, partial(self._read, pipe, into))
         self.selector.register(started.status, selectors.EVENT_READ, self._read_status)
         self.selector.register(started.stdin, selectors.EVENT_WRITE, self._feed)
         self.ended = False
@@ -238,13 +246,16 @@ class _Watched:
             os.killpg(int(self._last_word().partition(" ")[2]), signal.SIGKILL)
 
     def _is_read_out(self) -> bool:
-        return self.started.stdout not in {key.fileobj for key in self.selector.get_map().values()}
+        return self.outputs.keys().isdisjoint(key.fileobj for key in self.selector.get_map().values())
 
-    def _read(self) -> None:
-        data = os.read(self.started.stdout.fileno(), CHUNK_BYTES)
-        self.excerpt.add(data)
+    def _pipes(self) -> list[tuple[IO[bytes] | None, _Excerpt]]:
+        return [(self.started.stdout, self.excerpt), (self.started.process.stderr, self.talk)]
+
+    def _read(self, pipe: IO[bytes], into: _Excerpt) -> None:
+        data = os.read(pipe.fileno(), CHUNK_BYTES)
+        into.add(data)
         if not data:
-            self.selector.unregister(self.started.stdout)
+            self.selector.unregister(pipe)
 
     def _read_status(self) -> None:
         data = os.read(self.started.status, 256)
@@ -266,8 +277,8 @@ class _Watched:
     def _release(self) -> None:
         self.selector.close()
         os.close(self.started.status)
-        self.started.stdout.close()
-        self.started.stdin.close()
+        for pipe in (self.started.stdin, *self.outputs):
+            pipe.close()
         try:
             self.started.process.wait(timeout=END_SECONDS)
         except subprocess.TimeoutExpired:

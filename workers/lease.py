@@ -9,9 +9,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
-from fixloop.engine import Holding
+from fixloop.engine import ProfileHolding
 from fixloop.errors import InfrastructureError
 from fixloop.store.contract import Store
 
@@ -26,7 +26,7 @@ BEAT_SECONDS: Final = 3.0
 class Lease:
     """The hold on one ticket."""
 
-    def __init__(self, holding: Holding) -> None:
+    def __init__(self, holding: ProfileHolding[Any]) -> None:
         self.holding = holding
         self._withdrawn = threading.Event()
         self.heard_at = time.monotonic()

@@ -1,15 +1,15 @@
 """What one process has once: store, engine, heart and its name as an owner. Made anew after a fork."""
 
 import os
-from functools import lru_cache
-from typing import Final
+from functools import lru_cache, partial
+from typing import Any, Final
 
-from fixloop.engine import Engine
+from fixloop.engine import Engine, ProfileEngine
 from fixloop.errors import UsageError
 from fixloop.mailbox import Mailboxes
 from fixloop.owner import owner
-from fixloop.profiles.profile import AnyOutcome
-from fixloop.protocol.state import State
+from fixloop.profiles.profile import AnyOutcome, Profile
+from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.ticket import Ticket
 from fixloop.settings import RedisUrls, load_settings
 from fixloop.store.contract import Store
@@ -28,10 +28,19 @@ class Process:
     def __init__(self) -> None:
         urls = named_urls()
         self.store: Store = RedisStore(urls.state, patience_seconds=PATIENCE_SECONDS)
-        self.engine = Engine(self.store, _hint, _announce)
+        self.engine = Engine(self.store, _hint, partial(_announce, VALIDATION))
+        self._engines: dict[str, ProfileEngine[Any]] = {self.engine.profile.name: self.engine}
         self.mailboxes = Mailboxes(urls.broker)
         self.heart = Heart(self.store)
         self.owner = owner()
+
+    def engine_of(self, profile: Profile[Any]) -> ProfileEngine[Any]:
+        """The engine of a profile's workflows."""
+        if profile.name not in self._engines:
+            self._engines[profile.name] = ProfileEngine(
+                self.store, profile, _hint, partial(_announce, profile)
+            )
+        return self._engines[profile.name]
 
 
 def named_urls() -> RedisUrls:
@@ -57,13 +66,13 @@ def _process_of(pid: int) -> Process:
     return Process()
 
 
-def _hint(ticket: Ticket, state: State) -> None:
+def _hint(ticket: Ticket, state: Any) -> None:
     from workers.following import hint
 
     hint(ticket, state)
 
 
-def _announce(outcome: AnyOutcome[State]) -> None:
+def _announce(profile: Profile[Any], outcome: AnyOutcome[Any]) -> None:
     from workers.delivering import announce
 
-    announce(outcome)
+    announce(profile, outcome)

@@ -7,18 +7,21 @@ when its verified tree is out, so that nothing has to be found here any more.
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any, Final
 
 from fixloop.carrying import snapshot_in
 from fixloop.errors import FixloopError
-from fixloop.protocol.state import State
+from fixloop.profiles.table import profile_in
 from fixloop.repository.git import Git
 from fixloop.repository.mirror import Mirror
-from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from fixloop.store.keys import issue_of, number_of
 from workers.workspaces import remove_folder
 
 __all__ = ["is_over", "prune_cache"]
+
+GIVEN_UP: Final = ("aborted", "cancelled")
+"""Outcomes, of any profile, with a tree that nobody needs."""
 
 
 def prune_cache(store: Store, cache: Path, *, before: datetime) -> Iterator[str]:
@@ -51,25 +54,27 @@ def is_over(store: Store, workflow: str, before: datetime) -> bool:
             retired = store.retired(project, issue)
             purged = retired is not None and retired.how == "purged"
             return purged and retired is not None and number_of(retired.workflow) >= number_of(workflow)
-        state = load_state(found.snapshot)
+        state = profile_in(found.snapshot).load(found.snapshot)
         superseded = store.next_number(project, issue) > number_of(workflow) + 1
     except FixloopError:
         return False
-    if not state.ended or state.until >= before:
+    if not state.ended or (state.ended_at or state.last_at) >= before:
         return False
-    return superseded or state.verdict == "not_passed" or _is_out(state)
+    return superseded or bool(state.outcome in GIVEN_UP) or _is_out(state)
 
 
-def _is_out(state: State) -> bool:
+def _is_out(state: Any) -> bool:
     """Whether the verified tree can be had elsewhere: as a branch, at the URL, or because nothing was changed."""
+    if not state.snapshot:
+        return True
     snapshot = snapshot_in(state)
-    if state.tip == snapshot.commit or state.pushed:
+    if state.tip == snapshot.commit or getattr(state, "pushed", ""):
         return True
     if snapshot.is_url or not snapshot.is_git:
         return False
     try:
-        name = f"refs/fixloop/{state.issue}/tip"
-        return Git(Path(snapshot.source)).found("rev-parse", "-q", "--verify", name) == state.tip
+        name, tip = f"refs/fixloop/{state.issue}/tip", str(state.tip)
+        return Git(Path(snapshot.source)).found("rev-parse", "-q", "--verify", name) == tip
     except (FixloopError, OSError):
         return False
 

@@ -5,6 +5,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -52,28 +53,35 @@ def _work(options: Mapping[str, Any]) -> int:
     here: Any = multiprocessing.current_process()
     here._config["tempdir"] = tempfile.gettempdir()
     count = int(options["concurrency"])
-    return _celery("work", options["queues"], ["--pool", "prefork", "--concurrency", str(count)])
+    return _celery("work", options["queues"], pool_cls="prefork", concurrency=count)
 
 
 def _control(options: Mapping[str, Any]) -> int:
     from celery.signals import worker_ready
 
     worker_ready.connect(_beat_alone, weak=False)
-    return _celery("control", options["queues"], ["--pool", "solo"])
+    return _celery("control", options["queues"], pool_cls="solo")
 
 
-def _celery(kind: str, queues: Sequence[str], further: Sequence[str]) -> int:
+def _celery(kind: str, queues: Sequence[str], **pool: Any) -> int:
     from celery.signals import task_unknown
 
     from workers.app import app
 
     task_unknown.connect(_unknown, weak=False)
-    name = f"{kind}-{os.getpid()}@%h"
-    arguments = ["worker", "--hostname", name, "--queues", ",".join(queues), *further]
-    _spare_the_collector()
+    # What `celery worker` does, without what its command line loads: all other commands, and Flower's web server.
     # Neighbours are nobody's business: gossip and mingle cost start-up time and messages.
-    app.worker_main([*arguments, "--without-gossip", "--without-mingle", "--loglevel", "WARNING"])
-    return 0
+    worker = app.Worker(
+        hostname=f"{kind}-{os.getpid()}@{socket.gethostname()}",
+        queues=list(queues),
+        loglevel=logging.WARNING,
+        without_gossip=True,
+        without_mingle=True,
+        **pool,
+    )
+    _spare_the_collector()
+    worker.start()
+    return worker.exitcode or 0
 
 
 def _unknown(**message: Any) -> None:
@@ -110,24 +118,34 @@ def _beat_alone(sender: Any, **_: Any) -> None:
 
 def _sweep(options: Mapping[str, Any]) -> int:
     from workers.process import process
+    from workers.redrawing import Redrawing
     from workers.sweeper import Sweeper, sweep_for_ever
 
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     sweeper = Sweeper(process().store, options["queues"], options["control"])
-    sweep_for_ever(sweeper, stopped.wait, beat)
+    redrawing = Redrawing(process().store)
+
+    def swept() -> None:
+        beat()
+        redrawing.look()
+
+    sweep_for_ever(sweeper, stopped.wait, swept)
     return 0
 
 
 def _supervise(options: Mapping[str, Any]) -> int:
     from workers.child import begun
+    from workers.stopping import heeded
 
+    # Its processes may be at work before this one has loaded the rest.
+    stop = heeded()
     children = begun(options)
     # They load what they need while this process does.
     from workers.supervisor import supervise
 
-    return supervise(children, str(options.get("queue", "")))
+    return supervise(children, str(options.get("queue", "")), stop)
 
 
 _ROLES: Final[dict[str, Callable[[Mapping[str, Any]], int]]] = {

@@ -1,121 +1,34 @@
 """One step: claim its ticket, have the work done under a lease, commit what happened, hint what follows.
 
 A delivery that is late, doubled or lost changes nothing: without the ticket there is no work, and without the
-fence no commit.
+fence no commit. What the work is, a profile's workshop says.
 """
 
 import logging
-import time
 import traceback
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Final, Literal, cast
+from functools import partial
+from typing import Any
 
 from celery import Task
 
-from fixloop.engine import Applied, Holding, hold
-from fixloop.errors import FixloopError, InfrastructureError, NewerVersion, UsageError
-from fixloop.protocol.events import (
-    BranchPushed,
-    Event,
-    FixAcknowledged,
-    FixFailed,
-    PersonNotified,
-    ReportDelivered,
-    RunFinished,
-)
-from fixloop.protocol.refusals import Unexpected
-from fixloop.protocol.roles import worker_of
-from fixloop.protocol.state import State
-from fixloop.protocol.ticket import Ticket
+from fixloop.bridging import LOOK_AGAIN_SECONDS, has_word_of, is_given_up, wake
+from fixloop.engine import ROUNDS, ProfileApplied, ProfileEngine
+from fixloop.errors import FixloopError, InfrastructureError, NewerVersion
+from fixloop.profiles.profile import AnyEvent
 from fixloop.repository.snapshot import Unseen
-from fixloop.store.contract import Store
-from workers.crew import Injured, crew
-from workers.delivering import announce, deliver
+from workers.crew import Injured, PutOff
+from workers.delivering import announce
 from workers.following import follow, hint_again, stop_chain
-from workers.guard import GuardedResult, run_guarded
-from workers.lease import Lease
 from workers.leaving import leave
-from workers.process import Process, process
+from workers.process import process
+from workers.step import Step
+from workers.workshop import POISONED, Failure, Workshop
+from workers.workshops import workshop_of
 
-__all__ = ["POISONED", "Step", "carry_out"]
+__all__ = ["carry_out"]
 
 log = logging.getLogger("fixloop.steps")
-
-SPEAKING: Final = ("report", "deliver", "escalate")
-POISONED: Final = 5
-"""So many processes died over one step: it is the step's own fault (K40)."""
-
-
-class Step:
-    """A claimed step as its crew sees it."""
-
-    def __init__(self, here: Process, holding: Holding) -> None:
-        self.holding = holding
-        self.lease = Lease(holding)
-        self._here = here
-        self._since = time.monotonic()
-
-    @property
-    def store(self) -> Store:
-        return self._here.store
-
-    def cancelled(self) -> bool:
-        return self.lease.cancelled()
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        unheard_seconds: float,
-        stdin: bytes = b"",
-    ) -> GuardedResult | None:
-        """See `Work`."""
-        result = run_guarded(
-            argv,
-            cwd=cwd,
-            env=env,
-            stdin=stdin,
-            timeout_seconds=unheard_seconds,
-            since=lambda: self.lease.heard_at,
-            cancelled=self.cancelled,
-        )
-        if result.cancelled or self.cancelled():
-            return None
-        if result.injured:
-            raise Injured(f"{argv[0]} was killed by signal {result.signal}")
-        return result
-
-    def beating(self) -> AbstractContextManager[Lease]:
-        """Renew the lease as long as the block runs."""
-        return self._here.heart.beating(self.lease)
-
-    def acknowledge(self) -> None:
-        """Say that the fixer has the report: it is about to start (G1)."""
-        ticket = self.holding.ticket
-        event = FixAcknowledged(
-            specialist=ticket.specialist, iteration=ticket.iteration, by="fixer", sender=worker_of(ticket)
-        )
-        try:
-            # Once for each attempt: whoever takes it over from a dead process receives nothing new.
-            self._here.engine.apply(ticket.workflow, event, operation=f"{ticket.id}/started")
-        except Unexpected:
-            self.lease.withdraw()
-
-    def finish(self, event: Event) -> Applied:
-        """Commit the step's event at the time it happened."""
-        moment = self.holding.moment.plus(time.monotonic() - self._since)
-        return self._here.engine.finish(self.holding, event, moment)
-
-    def release(self, *, poison: bool) -> Ticket | None:
-        """Give the ticket back: same attempt, next fence, no message (K40)."""
-        return self.store.release(
-            self.holding.ticket.id, self.holding.owner, self.holding.fence, poison=poison
-        )
 
 
 def carry_out(task: Task, ticket_id: str) -> str:
@@ -123,7 +36,8 @@ def carry_out(task: Task, ticket_id: str) -> str:
     Do the step of `ticket_id`, once.
 
     Returns:
-        What became of it, for the log: `done`, `busy`, `gone`, `early`, `stale`, `cancelled`, `injured` or `newer`.
+        What became of it, for the log: `done`, `busy`, `gone`, `early`, `stale`, `cancelled`, `injured`,
+        `put off` or `newer`.
     """
     status = _carry_out(task, ticket_id)
     log.info("%s is %s", ticket_id, status)
@@ -137,22 +51,29 @@ def _carry_out(task: Task, ticket_id: str) -> str:
         stop_chain(task)
         return claim.status
     try:
-        return _done(task, Step(here, hold(claim.ticket, claim, here.owner)))
+        shop = workshop_of(claim.snapshot)
+        holding = ProfileEngine.held(shop.profile, claim.ticket, claim, here.owner)
+        return _done(task, shop, Step(here.engine_of(shop.profile), here.heart, holding))
     except NewerVersion as newer:
         stop_chain(task)
         return leave(here.store, claim, here.owner, str(newer))
 
 
-def _done(task: Task, step: Step) -> str:
+def _done(task: Task, shop: Workshop, step: Step) -> str:
+    if is_given_up(step.store, process().engine_of, step.holding.state):
+        stop_chain(task)
+        return "cancelled"
     try:
         with step.beating():
-            event = _event(step, step.holding.ticket)
+            event = _event(shop, step)
     except Injured as injury:
         return _offer_again(task, step, str(injury))
+    except PutOff as elsewhere:
+        return _put_off(task, step, str(elsewhere))
     if event is None:
         stop_chain(task)
         return "cancelled"
-    return _commit(task, step, event)
+    return _commit(task, shop, step, event)
 
 
 def _offer_again(task: Task, step: Step, why: str) -> str:
@@ -165,111 +86,61 @@ def _offer_again(task: Task, step: Step, why: str) -> str:
     return "injured"
 
 
-def _commit(task: Task, step: Step, event: Event) -> str:
-    applied = step.finish(event)
+def _put_off(task: Task, step: Step, why: str) -> str:
+    """Nobody holds the ticket until the workflow that does its work wakes it; a lost word costs no more than time."""
+    ticket = step.holding.ticket.id
+    log.info("%s is put off: %s", ticket, why)
+    stop_chain(task)
+    step.release(poison=False, delay_seconds=LOOK_AGAIN_SECONDS)
+    if has_word_of(step.store, ticket):
+        # It came between the look at it and the release.
+        wake(step.store, ticket, partial(hint_again, step.store))
+    return "put off"
+
+
+def _commit(task: Task, shop: Workshop, step: Step, event: AnyEvent) -> str:
+    applied = _finished(shop, step, event)
     if applied.status == "refused":
         return _offer_again(task, step, f"{event.kind} is not for it to bring")
     if applied.outcome is None:
         log.warning("%s: the result is %s and dropped", step.holding.ticket.id, applied.status)
         stop_chain(task)
         return applied.status
-    _settle(step, applied.outcome.state)
-    announce(applied.outcome)
-    follow(task, step.holding.ticket, applied.outcome.state, applied.steps)
+    state = applied.outcome.state
+    try:
+        shop.settle(step, state)
+    except Exception as error:
+        # What cannot be written outside is written later (`resume`); the workflow goes on.
+        log.warning("%s is committed, but not written outside: %s", step.holding.ticket.id, error)
+    announce(shop.profile, applied.outcome)
+    follow(task, step.holding.ticket, state, applied.steps)
     return "done"
 
 
-def _settle(step: Step, state: State) -> None:
-    """What cannot be written outside is written later (`resume`); the workflow goes on."""
-    try:
-        crew().settle(step, state)
-    except Exception as error:
-        log.warning("%s is committed, but not written outside: %s", step.holding.ticket.id, error)
+def _finished(shop: Workshop, step: Step, event: AnyEvent) -> ProfileApplied[Any]:
+    applied = step.finish(event)
+    for _ in range(ROUNDS):
+        if applied.status != "moved" or shop.brought is None:
+            break
+        with step.beating():
+            applied = step.finish(shop.brought(step, event))
+    return applied
 
 
-def _event(step: Step, ticket: Ticket) -> Event | None:
+def _event(shop: Workshop, step: Step) -> AnyEvent | None:
+    name, deaths = step.holding.ticket.step, step.holding.deaths
     # What only speaks kills nobody; whoever died over it was killed.
-    if step.holding.deaths >= POISONED and ticket.step not in SPEAKING:
-        return _failure(step, f"{step.holding.deaths} processes died over this step", "", final=True)
+    if deaths >= POISONED and name not in shop.speaking:
+        return shop.failure(step, Failure(f"{deaths} processes died over this step", is_final=True))
     try:
-        return _WORK[ticket.step](step)
-    except (Injured, NewerVersion):
+        return shop.work[name](step)
+    except (Injured, NewerVersion, PutOff):
         raise
     except InfrastructureError as error:
-        if ticket.step in (*SPEAKING, "notify"):
+        if name in shop.unfailing:
             raise
-        return _failure(step, str(error), "", undelivered=isinstance(error, Unseen))
+        return shop.failure(step, Failure(str(error), is_undelivered=isinstance(error, Unseen)))
     except FixloopError as error:
-        return _failure(step, str(error), "")
+        return shop.failure(step, Failure(str(error)))
     except Exception as error:
-        return _failure(step, f"{type(error).__name__}: {error}", traceback.format_exc())
-
-
-def _failure(
-    step: Step, error: str, stack_trace: str, *, final: bool = False, undelivered: bool = False
-) -> Event:
-    ticket = step.holding.ticket
-    if ticket.step == "fix":
-        return FixFailed(
-            specialist=ticket.specialist,
-            iteration=ticket.iteration,
-            attempt=ticket.attempt,
-            error=error,
-            output_tail=stack_trace,
-            undelivered=undelivered,
-            fatal=final,
-        )
-    if ticket.step == "notify":
-        return PersonNotified(detail=error)
-    if ticket.step == "push":
-        return BranchPushed(attempt=ticket.attempt, error=error, fatal=final)
-    return RunFinished(
-        step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
-        specialist=ticket.specialist,
-        iteration=ticket.iteration,
-        attempt=1000 if final else ticket.attempt,
-        outcome="error",
-        tree=step.holding.state.tree,
-        error=error,
-        stack_trace=stack_trace,
-    )
-
-
-def _check(step: Step) -> Event | None:
-    return crew().check(step)
-
-
-def _report(step: Step) -> Event | None:
-    ticket = step.holding.ticket
-    return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
-
-
-def _fix(step: Step) -> Event | None:
-    if crew().acknowledges:
-        step.acknowledge()
-    return crew().fix(step)
-
-
-def _notify(step: Step) -> Event | None:
-    return PersonNotified(detail=crew().notify(step))
-
-
-def _push(step: Step) -> Event | None:
-    attempt = step.holding.ticket.attempt
-    try:
-        return BranchPushed(branch=crew().push(step), attempt=attempt)
-    except UsageError as refused:
-        return BranchPushed(attempt=attempt, error=str(refused), fatal=True)
-
-
-_WORK: Final[dict[str, Callable[[Step], Event | None]]] = {
-    "validate": _check,
-    "recheck": _check,
-    "confirm": _check,
-    "report": _report,
-    "deliver": deliver,
-    "escalate": deliver,
-    "fix": _fix,
-    "notify": _notify,
-    "push": _push,
-}
+        return shop.failure(step, Failure(f"{type(error).__name__}: {error}", traceback.format_exc()))

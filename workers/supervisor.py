@@ -9,9 +9,9 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from fixloop.errors import InfrastructureError
 from fixloop.health import Health, forget, note
@@ -22,6 +22,7 @@ from fixloop.store.redis_store import RedisStore
 from workers.child import Child
 from workers.process import named_urls
 from workers.reoffering import release_dead, release_for_ever
+from workers.stopping import Stop
 from workers.tidying import tidy, tidy_for_ever
 
 __all__ = ["supervise"]
@@ -30,17 +31,13 @@ log = logging.getLogger("fixloop.supervisor")
 
 DRAIN_SECONDS: Final = 6.0
 """A running step may take so long to finish; then it is killed, and offered again."""
-SAME_SECONDS: Final = 1.0
-"""Signals so close together are one request: a terminal and a service manager tell all processes of a group."""
 POLL_SECONDS: Final = 0.2
 NOTE_SECONDS: Final = 1.0
 
 
-def supervise(children: Sequence[Child], own: str) -> int:
-    """Keep the processes of one worker alive until SIGTERM or SIGINT, then drain. `own` is a workflow's own queue."""
-    stopped, hastened = threading.Event(), threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _heeding(stopped, hastened))
+def supervise(children: Sequence[Child], own: str, stop: Stop) -> int:
+    """Keep the processes of one worker alive until it is told to stop, then drain. `own` is a workflow's own queue."""
+    stopped, hastened = stop
     is_steady = next(child for child in children if child.role == "work").is_steady
     for target, arguments in ((release_for_ever, (stopped, is_steady)), (tidy_for_ever, (stopped,))):
         threading.Thread(target=target, args=arguments, daemon=True).start()
@@ -54,21 +51,6 @@ def supervise(children: Sequence[Child], own: str) -> int:
     _drain(children, 0.0 if own else DRAIN_SECONDS, hastened)
     noting.end()
     return 0
-
-
-def _heeding(stopped: threading.Event, hastened: threading.Event) -> Callable[..., None]:
-    """A signal handler: the first request sets `stopped`, a second one `hastened`."""
-    since = 0.0
-
-    def heed(*_: Any) -> None:
-        nonlocal since
-        if not stopped.is_set():
-            since = time.monotonic()
-            stopped.set()
-        elif time.monotonic() - since > SAME_SECONDS:
-            hastened.set()
-
-    return heed
 
 
 class _Noting:

@@ -1,43 +1,33 @@
 """The Celery tasks, by explicit names (R2): a durable message must survive a module that moves."""
 
 import logging
-from typing import Any, Final
+from typing import Any
 
 from celery import Task
 from pydantic import ValidationError
 
+from fixloop.engine import ProfileEngine
 from fixloop.enqueueing import Feature, enqueue
 from fixloop.errors import FixloopError, NewerVersion
 from fixloop.hints import START_TASK, task_name
+from fixloop.profiles.table import profile_in
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.repository.git import without_userinfo
 from fixloop.settings import load_settings
 from workers.app import app
 from workers.process import process
 from workers.steps import carry_out
+from workers.workshops import WORKSHOPS
 
-__all__ = ["MAX_RETRIES", "deadline", "prepare", "start"]
+__all__ = ["deadline", "prepare", "start"]
 
 log = logging.getLogger("fixloop.tasks")
 
-# Celery counts retries, fixloop attempts including the first (K5).
-MAX_RETRIES: Final = {
-    "validate": 1,
-    "report": 2,
-    "deliver": 2,
-    "fix": 2,
-    "recheck": 1,
-    "confirm": 1,
-    "escalate": 2,
-    "notify": 0,
-    "push": 2,
-}
 
-
-def _step_task(step: str, max_retries: int) -> Task:
+def _step_task(profile: str, step: str, max_retries: int) -> Task:
     @app.task(  # type: ignore[untyped-decorator]
         bind=True,
-        name=task_name("validation", step),
+        name=task_name(profile, step),
         max_retries=max_retries,
         Request="workers.reoffering:StepRequest",
     )
@@ -47,15 +37,16 @@ def _step_task(step: str, max_retries: int) -> Task:
     return run
 
 
-for _step, _retries in MAX_RETRIES.items():
-    globals()[_step] = _step_task(_step, _retries)
+for _shop in WORKSHOPS.values():
+    for _step, _retries in _shop.retries.items():
+        _step_task(_shop.profile.name, _step, _retries)
 
 
 @app.task(name="fixloop.validation.deadline")  # type: ignore[untyped-decorator]
 def deadline(*, workflow: str, name: str, due: float, issue: int) -> str:
-    """The fast path of a deadline: ask the state again, then act (R6)."""
+    """The fast path of a deadline, of a workflow of any profile: ask the state again, then act (R6)."""
     try:
-        return process().engine.reach(workflow, name, due).status
+        return _engine_for(workflow, name).reach(workflow, name, due).status
     except NotDue:
         return "early"
     except Unexpected:
@@ -64,6 +55,15 @@ def deadline(*, workflow: str, name: str, due: float, issue: int) -> str:
         # It is handed out again every few seconds, until a newer control process takes it.
         log.info("%s: %s", name, newer)
         return "newer"
+
+
+def _engine_for(workflow: str, deadline_name: str) -> ProfileEngine[Any]:
+    """Only a name that the validation loop does not know costs a look at the workflow."""
+    here = process()
+    if here.engine.profile.is_deadline(deadline_name):
+        return here.engine
+    found = here.store.read(workflow)
+    return here.engine_of(profile_in(found.snapshot)) if found is not None else here.engine
 
 
 @app.task(name=START_TASK)  # type: ignore[untyped-decorator]

@@ -4,16 +4,14 @@ Needs a Redis to be named (`FIXLOOP_STATE_URL` or `FIXLOOP_BROKER_URL`), or the 
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from fixloop.commands.session import open_session
-from fixloop.commands.status import status_document
+from fixloop.commands.session import Seen, look, open_session
 from fixloop.enqueueing import Feature, refuse_unusable
 from fixloop.enqueueing import enqueue as _enqueue
 from fixloop.repository.snapshot import is_url
-from fixloop.snapshots import load_state
 
 __all__ = ["FeatureStatus", "SpecialistStatus", "enqueue", "status"]
 
@@ -34,7 +32,7 @@ class SpecialistStatus(BaseModel):
 
 
 class FeatureStatus(BaseModel):
-    """What `fixloop status ISSUE --json` says, typed."""
+    """What `fixloop status ISSUE --json` says, typed; of a cycle or of handoffs without phase and specialists."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -47,8 +45,8 @@ class FeatureStatus(BaseModel):
     verdict: str | None
     outcome: str | None
     owner: str
-    phase: str
-    specialist: str
+    phase: str = ""
+    specialist: str = ""
     iteration: int
     max_iterations: int
     deadline: str | None
@@ -56,9 +54,13 @@ class FeatureStatus(BaseModel):
     """What runs: name, specialist, iteration, elapsed_seconds, limit_seconds, reminded."""
     held: dict[str, Any] | None = None
     """A person's own pause: by, reason, since, and how many events were kept meanwhile."""
-    tree: str
+    tree: str = ""
     updated_at: str
-    specialists: tuple[SpecialistStatus, ...]
+    specialists: tuple[SpecialistStatus, ...] = ()
+    agents: tuple[dict[str, Any], ...] = ()
+    """Of a cycle or of handoffs: name, status, whether something is asked of it, and by what it is run."""
+    escalations: tuple[dict[str, Any], ...] = ()
+    """Of a cycle or of handoffs: id, reason, detail, and the options that answer it."""
 
 
 def enqueue(
@@ -70,6 +72,8 @@ def enqueue(
     fixer: str | None = None,
     only: str | None = None,
     push: bool = False,
+    profile: Literal["validation", "cycle", "handoff"] = "validation",
+    task: str = "",
 ) -> FeatureStatus:
     """
     Hand a feature to the workers; the same call twice is one workflow.
@@ -78,6 +82,7 @@ def enqueue(
         repo: a path that is the same on every machine whose worker takes it, or a git URL.
         ref: a branch, tag or commit instead of the working tree or the URL's HEAD.
         push: with a URL, push the verified branch `fixloop/{issue}` there when everything has passed.
+        task: of a cycle or of handoffs, what is to be done.
 
     Raises:
         UsageError: the path, the configuration or the fixer cannot be used; nothing was created.
@@ -85,11 +90,22 @@ def enqueue(
     """
     text = str(repo)
     directory = Path.cwd() if is_url(text) else Path(text)
-    feature = Feature(issue=issue, repo=text, ref=ref, name=name, fixer=fixer, only=only, push=push)
+    feature = Feature(
+        issue=issue,
+        repo=text,
+        ref=ref,
+        name=name,
+        fixer=fixer,
+        only=only,
+        push=push,
+        profile=profile,
+        task=task,
+    )
     refuse_unusable(feature)
     with open_session(directory, create=True) as session:
         handed_in = _enqueue(session.engine, feature, cache=session.settings.cache_dir)
-        return _status(session.store.read(handed_in.workflow))
+        session.draw(handed_in.workflow)
+        return _status(look(session, handed_in.workflow))
 
 
 def status(issue: int, *, project: str | None = None, directory: str | Path = ".") -> FeatureStatus:
@@ -101,8 +117,8 @@ def status(issue: int, *, project: str | None = None, directory: str | Path = ".
         InfrastructureError: Redis is away.
     """
     with open_session(Path(directory)) as session:
-        return _status(session.store.read(session.workflow_of(issue, project)))
+        return _status(look(session, session.workflow_of(issue, project)))
 
 
-def _status(found: Any) -> FeatureStatus:
-    return FeatureStatus.model_validate(status_document(found, load_state(found.snapshot)))
+def _status(seen: Seen) -> FeatureStatus:
+    return FeatureStatus.model_validate(seen.view.document(seen.found, seen.state))

@@ -6,30 +6,46 @@ among the artifacts, so that neither a lost cache nor a lost machine loses it, a
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.protocol.state import State
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import Snapshot, bring, mirror_of
 from fixloop.store.contract import Store
 from fixloop.store.entries import ARTIFACT_LIMIT_BYTES
 
-__all__ = ["TooLarge", "bring_work", "keep_bundle", "snapshot_in"]
+__all__ = ["Carried", "TooLarge", "bring_work", "keep_bundle", "snapshot_in"]
 
 _MB = 1024 * 1024
+
+
+class Carried(Protocol):
+    """A workflow of any profile, as far as its work is concerned."""
+
+    @property
+    def workflow(self) -> str: ...
+
+    @property
+    def issue(self) -> int: ...
+
+    @property
+    def snapshot(self) -> str: ...
+
+    @property
+    def tip(self) -> str: ...
 
 
 class TooLarge(UsageError):
     """A fix that is larger than an artifact may be; its commit would be on one machine only."""
 
 
-def snapshot_in(state: State) -> Snapshot:
+def snapshot_in(state: Carried) -> Snapshot:
     """The snapshot a workflow began with."""
     return Snapshot.model_validate_json(state.snapshot)
 
 
 def keep_bundle(
-    store: Store, state: State, mirror: Mirror, commit: str, *, limit_bytes: int = ARTIFACT_LIMIT_BYTES
+    store: Store, state: Carried, mirror: Mirror, commit: str, *, limit_bytes: int = ARTIFACT_LIMIT_BYTES
 ) -> str:
     """
     Store what other machines need to have `commit`, if they have the work so far; before the commit that names it.
@@ -52,7 +68,7 @@ def keep_bundle(
         return store.put_artifact(state.workflow, file.read_bytes())
 
 
-def bring_work(store: Store, state: State, cache: Path) -> Mirror:
+def bring_work(store: Store, state: Carried, cache: Path) -> Mirror:
     """
     The mirror of this machine, with the workflow's base and the work so far in it.
 
@@ -66,7 +82,7 @@ def bring_work(store: Store, state: State, cache: Path) -> Mirror:
     return mirror
 
 
-def _bring(mirror: Mirror, store: Store, state: State, cache: Path) -> None:
+def _bring(mirror: Mirror, store: Store, state: Carried, cache: Path) -> None:
     bring(snapshot_in(state), issue=state.issue, cache=cache)
     for digest in _bundles(store, state.workflow):
         found = store.get_artifact(state.workflow, digest)

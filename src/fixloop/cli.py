@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from fixloop import __version__
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import say
-from fixloop.errors import FixloopError
+from fixloop.errors import FixloopError, UsageError
 
 __all__ = ["app", "main"]
 
@@ -29,7 +29,9 @@ _MODULES: Final = {
     "report": "reporting",
     **dict.fromkeys(("ack", "fixed", "decide", "cancel"), "answering"),
     **dict.fromkeys(("pause", "continue"), "pausing"),
+    **dict.fromkeys(("lock", "unlock", "write"), "locking"),
     "mailbox": "mailbox",
+    "files": "files",
     "chat": "chatting",
     **dict.fromkeys(("archive", "purge"), "retention"),
     **dict.fromkeys(("worker", "flower"), "serving"),
@@ -117,6 +119,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str] | None) -> int:
     try:
+        _refuse_bytes(sys.argv[1:] if words is None else words)
         returned = typer.main.get_command(app)(words, prog_name="fixloop", standalone_mode=False)
         return returned if isinstance(returned, int) else ExitCode.DONE
     except FixloopError as error:
@@ -130,6 +133,21 @@ def _run(words: Sequence[str] | None) -> int:
         if isinstance(end.__context__, OSError) and end.__context__.errno == errno.EPIPE:
             return _without_reader()
         raise
+
+
+def _refuse_bytes(words: Sequence[str]) -> None:
+    """
+    Refuse an argument that is no text: it could be neither stored nor asked for. A path may be any bytes.
+
+    Raises:
+        UsageError: naming it.
+    """
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            if not os.path.lexists(word):
+                raise UsageError(f"{word!r} is not UTF-8; write it as text") from None
 
 
 def _one_sentence(text: str) -> str:

@@ -4,6 +4,8 @@ Used alike by workers, which hold a ticket, and by commands, which bring an even
 meets a newer version decides again on that version; a repetition gets its first answer (DESIGN, the one rule).
 """
 
+import random
+import time
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, Final, Generic, NamedTuple
@@ -12,18 +14,30 @@ from fixloop.errors import ProtocolError, UsageError
 from fixloop.profiles.profile import AnyEvent, AnyOutcome, AnyStart, Profile, S, iso
 from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
+from fixloop.protocol.refusals import Moved, NotDue, Repeated, Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.store.packing import NOTHING, Context
 from fixloop.store.records import Claim, Commit, Committed
 
-__all__ = ["Applied", "Engine", "Holding", "ProfileApplied", "ProfileEngine", "ProfileHolding", "hold"]
+__all__ = [
+    "ROUNDS",
+    "Applied",
+    "Engine",
+    "Holding",
+    "ProfileApplied",
+    "ProfileEngine",
+    "ProfileHolding",
+    "hold",
+]
 
 MOST_OF_A_REASON: Final = 500
-ROUNDS: Final = 8
+ROUNDS: Final = 60
 """How often a decision is made anew on a newer version before giving up; each round lost one race."""
+AT_ONCE: Final = 3
+"""Rounds without a pause; many that go for one workflow make room for each other then."""
+LONGEST_PAUSE_SECONDS: Final = 0.05
 
 
 class ProfileHolding(NamedTuple, Generic[S]):
@@ -60,7 +74,7 @@ class ProfileApplied(NamedTuple, Generic[S]):
     outcome: AnyOutcome[S] | None
     """None when there was nothing to commit: a repetition, or a ticket that others took over."""
     status: str
-    """`ok`, `dup`, `stale`, `gone`, `exists`; `refused`: it was not its bringer's to bring."""
+    """`ok`, `dup`, `stale`, `gone`, `exists`; `refused`: it was not its bringer's to bring; `moved`: see `finish`."""
     version: int
     other: str = ""
     """The workflow that is live already, for `exists`."""
@@ -90,6 +104,10 @@ class ProfileEngine(Generic[S]):
         self.profile = profile
         self._hint = hint
         self._announce = announce
+
+    def of(self, profile: Profile[Any]) -> "ProfileEngine[Any]":
+        """The same store and the same listeners, for workflows of another profile."""
+        return ProfileEngine(self.store, profile, self._hint, self._announce)
 
     def start(self, event: AnyStart) -> ProfileApplied[S]:
         """
@@ -156,8 +174,11 @@ class ProfileEngine(Generic[S]):
             raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
         state = self.profile.load(found.snapshot)
         basis = _Basis(found.version, found.head, found.context, found.moment, state)
-        for _ in range(ROUNDS):
+        for round_ in range(ROUNDS):
+            _make_room(round_)
             outcome = self.profile.decide(basis.state, event, basis.moment)
+            if not outcome.commits:
+                return ProfileApplied(outcome, "ok", basis.version)
             committed = self.store.commit(_commit(self.profile, event, outcome, basis, operation=operation))
             if committed.status != "conflict":
                 return self._applied(outcome, committed)
@@ -210,6 +231,7 @@ class ProfileEngine(Generic[S]):
         Returns:
             `stale` or `gone` when the ticket was withdrawn or taken over: the result is dropped. `refused` when it is
             not for whoever does this ticket's work to bring (A51): the ticket is still held. The history tells of both.
+            `moved` when the work so far is not what it was made on any more: the ticket is still held.
         """
         worker = self.profile.worker_of(held.ticket)
         try:
@@ -227,17 +249,36 @@ class ProfileEngine(Generic[S]):
     ) -> tuple[ProfileApplied[S], str]:
         """What became of it, and why it is stale."""
         basis = _Basis(held.version, held.head, held.context, moment, held.state)
-        for _ in range(ROUNDS):
+        for round_ in range(ROUNDS):
+            _make_room(round_)
             try:
                 outcome = self.profile.decide(basis.state, event, moment)
             except Unexpected as refused:
-                return ProfileApplied(None, "stale", basis.version), str(refused)
+                present = self._present(basis)
+                if present.version > basis.version:
+                    basis = present
+                    continue
+                instead = self.profile.instead(event, refused)
+                if instead is None:
+                    status = "moved" if isinstance(refused, Moved) else "stale"
+                    return ProfileApplied(None, status, basis.version), str(refused)
+                event = instead
+                continue
             committed = self.store.commit(_commit(self.profile, event, outcome, basis, held=held))
             if committed.status != "conflict":
                 done = outcome if committed.status == "ok" else None
                 return ProfileApplied(done, committed.status, committed.version), _too_late(held)
             basis = basis.moved(committed, self.profile.load)
         raise ProtocolError(f"workflow {held.ticket.workflow} changed {ROUNDS} times in a row")
+
+    def _present(self, basis: _Basis[S]) -> _Basis[S]:
+        """What others made of the state meanwhile: a refusal is by the present one."""
+        workflow = basis.state.workflow if basis.state is not None else ""
+        found = self.store.read(workflow)
+        if found is None or found.version == basis.version:
+            return basis
+        state = self.profile.load(found.snapshot)
+        return _Basis(found.version, found.head, found.context, basis.moment, state)
 
     def _applied(self, outcome: AnyOutcome[S], committed: Committed) -> ProfileApplied[S]:
         done = committed.status == "ok"
@@ -254,6 +295,11 @@ class ProfileEngine(Generic[S]):
         made = {ticket.id for ticket in outcome.steps}
         tickets = found.tickets if found is not None else ()
         return [kept.ticket for kept in tickets if kept.status == "pending" and kept.ticket.id not in made]
+
+
+def _make_room(round_: int) -> None:
+    if round_ > AT_ONCE:
+        time.sleep(random.uniform(0, min(LONGEST_PAUSE_SECONDS, 0.001 * 2 ** (round_ - AT_ONCE))))
 
 
 def _too_late(held: ProfileHolding[Any]) -> str:

@@ -4,12 +4,15 @@ The same code serves `run`, `enqueue`, the Python call and the Celery task. The 
 """
 
 import os
+import secrets
 import shutil
+import string
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,11 +20,18 @@ from fixloop.configuration.document import read_document
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.project import project_at
-from fixloop.engine import Engine
+from fixloop.configuration.roles import CycleSettings
+from fixloop.engine import ProfileEngine
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
 from fixloop.interpreters import Interpreter, choose_interpreter, importable_with
-from fixloop.protocol.events import Cancelled, WorkflowStarted
-from fixloop.protocol.state import Limits, State
+from fixloop.profiles.beginning import cycle_started, handoffs_started
+from fixloop.profiles.profile import AnyStart
+from fixloop.profiles.table import PROFILES, profile_in
+from fixloop.projecting import project
+from fixloop.protocol.cycle.graph import check_graph
+from fixloop.protocol.events import WorkflowStarted
+from fixloop.protocol.handoff.routes import Kind, Priority
+from fixloop.protocol.state import Limits
 from fixloop.repository.git import Git
 from fixloop.repository.identity import Project, project_of_url, top_of
 from fixloop.repository.snapshot import (
@@ -44,6 +54,7 @@ __all__ = [
     "frozen_configuration",
     "limits_of",
     "refuse_unusable",
+    "validation_started",
 ]
 
 
@@ -52,6 +63,7 @@ class Feature(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    profile: Literal["validation", "cycle", "handoff"] = "validation"
     issue: int | None = None
     """None: the lowest number this project has never used."""
     repo: str = "."
@@ -61,6 +73,14 @@ class Feature(BaseModel):
     push: bool = False
     """When everything has passed, push the branch with the fixes to the URL that `repo` is."""
     name: str = ""
+    task: str = ""
+    """Of a cycle or of handoffs: what is to be done, in as many words as it takes."""
+    graph: dict[str, tuple[str, ...]] = {}
+    """Of a cycle: which agent waits for which; empty: as its configuration says."""
+    kind: Kind = Kind.FEATURE
+    """Of handoffs: what they are for."""
+    priority: Priority = Priority.HIGH
+    """Of handoffs."""
     fixer: str | None = None
     only: str | None = None
     max_iterations: int | None = None
@@ -77,8 +97,19 @@ class Enqueued(NamedTuple):
 
     workflow: str
     created: bool
-    state: State
+    state: Any
+    """Of the feature's profile."""
     configuration: Configuration
+
+
+class _Configured(Protocol):
+    """A workflow of any profile, as far as its configuration is concerned."""
+
+    @property
+    def workflow(self) -> str: ...
+
+    @property
+    def configuration(self) -> str: ...
 
 
 class _Prepared(NamedTuple):
@@ -96,19 +127,26 @@ def refuse_unusable(feature: Feature) -> None:
         UsageError: the path, the configuration or the fixer cannot be used.
     """
     _refuse_push(feature)
+    if feature.graph:
+        check_graph(feature.graph)
     if not is_url(feature.repo) and not feature.ref:
         directory = _directory(feature)
-        _check_fixer(_configuration(directory, feature, project_at(directory), directory), directory, feature)
+        configuration = _configuration(directory, feature, project_at(directory), directory)
+        _check_commands(configuration, directory, feature)
 
 
-def enqueue(engine: Engine, feature: Feature, *, cache: Path) -> Enqueued:
+def enqueue(engine: ProfileEngine[Any], feature: Feature, *, cache: Path) -> Enqueued:
     """
     Create the feature's workflow, or join the live one on the same tree.
+
+    Args:
+        engine: of any profile; its store and listeners are taken.
 
     Raises:
         UsageError: the path, the configuration or the fixer cannot be used; nothing was created.
         RefusedError: the feature is live on another tree.
     """
+    engine = engine.of(PROFILES[feature.profile])
     prepared = _prepare(engine, feature, cache)
     live = engine.store.live(prepared.project.hash8, prepared.issue)
     if live is not None:
@@ -162,7 +200,7 @@ def _seconds(minutes: float | None) -> float | None:
     return minutes * 60 if minutes else None
 
 
-def frozen_configuration(store: Store, state: State) -> Configuration:
+def frozen_configuration(store: Store, state: _Configured) -> Configuration:
     """
     The configuration a workflow goes by.
 
@@ -189,7 +227,7 @@ def exported(snapshot: Snapshot, commit: str, cache: Path) -> Iterator[Path]:
         yield top / snapshot.subdirectory
 
 
-def _prepare(engine: Engine, feature: Feature, cache: Path) -> _Prepared:
+def _prepare(engine: ProfileEngine[Any], feature: Feature, cache: Path) -> _Prepared:
     if feature.issue is not None and not 0 < feature.issue < 10**15:
         raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
     _refuse_push(feature)
@@ -200,7 +238,7 @@ def _prepare(engine: Engine, feature: Feature, cache: Path) -> _Prepared:
     if feature.ref:
         return _from_ref(engine, feature, cache, directory)
     configuration = _configuration(directory, feature, project, directory)
-    _check_fixer(configuration, directory, feature)
+    _check_commands(configuration, directory, feature)
     issue = _number(engine, project, feature)
     globs = configuration.workspace.copy_globs
     snapshot = take_snapshot(directory, issue=issue, cache=cache, copy_globs=globs)
@@ -224,17 +262,17 @@ def _directory(feature: Feature) -> Path:
     return directory
 
 
-def _from_ref(engine: Engine, feature: Feature, cache: Path, directory: Path) -> _Prepared:
+def _from_ref(engine: ProfileEngine[Any], feature: Feature, cache: Path, directory: Path) -> _Prepared:
     project = project_at(directory)
     issue = _number(engine, project, feature)
     snapshot = take_snapshot(directory, issue=issue, cache=cache, ref=feature.ref)
     with exported(snapshot, snapshot.commit, cache) as folder:
         configuration = _configuration(folder, feature, project, directory)
-        _check_fixer(configuration, folder, feature)
+        _check_commands(configuration, folder, feature)
     return _Prepared(project, issue, snapshot, configuration)
 
 
-def _from_url(engine: Engine, feature: Feature, cache: Path) -> _Prepared:
+def _from_url(engine: ProfileEngine[Any], feature: Feature, cache: Path) -> _Prepared:
     project = project_of_url(feature.repo)
     issue = _number(engine, project, feature)
     snapshot = take_snapshot_of_url(feature.repo, feature.ref, issue=issue, cache=cache)
@@ -243,13 +281,18 @@ def _from_url(engine: Engine, feature: Feature, cache: Path) -> _Prepared:
         if configured and isinstance(configured, str):
             project = project_of_url(feature.repo, configured)
         configuration = _configuration(folder, feature, project, folder)
-        _check_fixer(configuration, folder, feature)
+        _check_commands(configuration, folder, feature)
     return _Prepared(project, issue, snapshot, configuration)
 
 
 def _configuration(directory: Path, feature: Feature, project: Project, home: Path) -> Configuration:
     loaded = configuration_in(
-        directory, home=home, fixer=feature.fixer, only=feature.only, project=project.name
+        directory,
+        home=home,
+        fixer=feature.fixer,
+        only=feature.only,
+        project=project.name,
+        profile=feature.profile,
     )
     if feature.max_iterations is None:
         return loaded
@@ -257,7 +300,13 @@ def _configuration(directory: Path, feature: Feature, project: Project, home: Pa
 
 
 def configuration_in(
-    directory: Path, *, home: Path, fixer: str | None = None, only: str | None = None, project: str
+    directory: Path,
+    *,
+    home: Path,
+    fixer: str | None = None,
+    only: str | None = None,
+    project: str,
+    profile: str = "validation",
 ) -> Configuration:
     """
     The configuration of a folder, with the presets of the tools that its interpreter has.
@@ -270,7 +319,9 @@ def configuration_in(
         UsageError: the configuration is wrong, or nothing applies.
     """
     importable = importable_with(interpreter_at(home))
-    loaded = load_configuration(directory, fixer=fixer, only=only, project=project, importable=importable)
+    loaded = load_configuration(
+        directory, fixer=fixer, only=only, project=project, importable=importable, profile=profile
+    )
     return loaded.model_copy(update={"only": only or ""})
 
 
@@ -280,29 +331,40 @@ def interpreter_at(home: Path) -> Interpreter:
     return choose_interpreter(made=None, source=top, subdirectory=subdirectory, variables=os.environ)
 
 
-def _number(engine: Engine, project: Project, feature: Feature) -> int:
+def _number(engine: ProfileEngine[Any], project: Project, feature: Feature) -> int:
     if feature.issue is None:
         return engine.store.allocate_issue(project.hash8)
     engine.store.use_issue(project.hash8, feature.issue)
     return feature.issue
 
 
-def _check_fixer(configuration: Configuration, directory: Path, feature: Feature) -> None:
-    """A fixer that cannot be found is refused before anything runs; what is installed elsewhere, only there."""
-    if configuration.fixer is None:
-        return
-    program = configuration.fixer.command[0]
-    if "/" in program:
-        found = os.access(directory / program, os.X_OK) and (directory / program).is_file()
-    else:
-        found = (
-            not feature.own_queue or bool(configuration.workspace.setup) or _is_installed(program, feature)
-        )
-    if not found:
-        raise UsageError(
-            f"the fixer's command {program!r} is not found or not executable; "
-            "install it or mend `[fixer] command`"
-        )
+def _check_commands(configuration: Configuration, directory: Path, feature: Feature) -> None:
+    """A command that cannot be found is refused before anything runs; what is installed elsewhere, only there."""
+    for whose, place, command in _commands(configuration, feature.profile):
+        program = command[0]
+        if "/" in program:
+            found = os.access(directory / program, os.X_OK) and (directory / program).is_file()
+        else:
+            found = (
+                not feature.own_queue
+                or bool(configuration.workspace.setup)
+                or _is_installed(program, feature)
+            )
+        if not found:
+            raise UsageError(
+                f"{whose} command {program!r} is not found or not executable; install it or mend `{place} command`"
+            )
+
+
+def _commands(configuration: Configuration, profile: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Whose command it is, the section that names it, and its words."""
+    settings = {"cycle": configuration.cycle, "handoff": configuration.handoff}.get(profile)
+    fixer = configuration.fixer
+    if profile == "validation" and fixer is not None and not fixer.is_handoffs:
+        yield "the fixer's", "[fixer]", fixer.command
+    for name, role in settings.agent.items() if settings is not None else ():
+        if role.command and not role.is_validation_loop:
+            yield f"{name}'s", f"[{profile}.agent.{name}]", role.command
 
 
 def _is_installed(program: str, feature: Feature) -> bool:
@@ -317,18 +379,36 @@ def _is_installed(program: str, feature: Feature) -> bool:
     )
 
 
-def _join(engine: Engine, live: str, prepared: _Prepared, feature: Feature) -> Enqueued | None:
-    state = engine.state(live)
-    if feature.restart:
-        event = Cancelled(reason="started again with --restart")
-        engine.apply(live, event, operation=f"restart/{prepared.snapshot.tree}")
+def validation_started(configuration: Configuration, /, **facts: Any) -> WorkflowStarted:
+    """The beginning of a validation loop; `facts` are the event's other fields: workflow, issue, name, tip …"""
+    written: dict[str, Any] = {
+        "specialists": tuple(entry.name for entry in configuration.specialists),
+        "max_iterations": configuration.max_iterations,
+        "limits": limits_of(configuration),
+        "fixer": "command" if configuration.fixer is not None else "outside",
+        "agent": configuration.agent.name if configuration.agent is not None else "",
+        "acks": configuration.agent is not None and configuration.agent.acks,
+        "notify": bool(configuration.notify),
+        "bundle_fix_request": configuration.bundle_fix_request,
+    }
+    return WorkflowStarted(**written | facts)
+
+
+def _join(engine: ProfileEngine[Any], live: str, prepared: _Prepared, feature: Feature) -> Enqueued | None:
+    found = engine.store.read(live)
+    if found is None:
         return None
-    began = Snapshot.model_validate_json(state.snapshot)
-    how = _difference(engine, live, prepared) if began.tree == prepared.snapshot.tree else "on another tree"
-    if not how and state.push != feature.push:
-        how = "with --push" if state.push else "without --push"
+    profile = profile_in(found.snapshot)
+    if feature.restart:
+        event = profile.cancelled(reason="started again with --restart")
+        engine.of(profile).apply(live, event, operation=f"restart/{prepared.snapshot.tree}")
+        project(engine.store, live)
+        return None
+    state = profile.load(found.snapshot)
+    how = _other(engine.store, state, prepared, feature)
     if how or not feature.may_join:
-        if began.is_git and not began.is_url:
+        began = Snapshot.model_validate_json(state.snapshot) if state.snapshot else None
+        if began is not None and began.is_git and not began.is_url:
             # The refused call has taken its own snapshot; the live one's is what this ref stands for.
             write_ref(Git(Path(began.source)), f"refs/fixloop/{prepared.issue}/base", began.commit)
         raise RefusedError(
@@ -338,10 +418,24 @@ def _join(engine: Engine, live: str, prepared: _Prepared, feature: Feature) -> E
     return Enqueued(live, False, state, prepared.configuration)
 
 
-def _difference(engine: Engine, live: str, prepared: _Prepared) -> str:
+def _other(store: Store, state: Any, prepared: _Prepared, feature: Feature) -> str:
+    """How the live workflow is another one than this call would begin; empty where it is the same."""
+    if state.profile != feature.profile:
+        return f"as a workflow of profile {state.profile}"
+    if not state.snapshot or Snapshot.model_validate_json(state.snapshot).tree != prepared.snapshot.tree:
+        return "on another tree"
+    how = _difference(store, state.workflow, prepared)
+    if not how and feature.profile == "validation" and state.push != feature.push:
+        return "with --push" if state.push else "without --push"
+    if not how and feature.task and feature.task != _TASKS[feature.profile](state):
+        return "with another task"
+    return how
+
+
+def _difference(store: Store, live: str, prepared: _Prepared) -> str:
     """How the call differs from the one that began the live workflow, whose gates a person may have changed since."""
-    [first, *_] = engine.store.history(live)
-    data = engine.store.get_artifact(live, first.body["event"].get("configuration", ""))
+    [first, *_] = store.history(live)
+    data = store.get_artifact(live, first.body["event"].get("configuration", ""))
     began = Configuration.model_validate_json(data) if data is not None else prepared.configuration
     if (began.fixer, began.agent) != (prepared.configuration.fixer, prepared.configuration.agent):
         return "with another fixer"
@@ -350,32 +444,69 @@ def _difference(engine: Engine, live: str, prepared: _Prepared) -> str:
     return "" if prepared.configuration.model_copy(update=same) == began else "with other gates"
 
 
-def _create(engine: Engine, prepared: _Prepared, feature: Feature) -> Enqueued:
+def _create(engine: ProfileEngine[Any], prepared: _Prepared, feature: Feature) -> Enqueued:
     project, configuration, snapshot = prepared.project.hash8, prepared.configuration, prepared.snapshot
     number = engine.store.next_number(project, prepared.issue)
     workflow = workflow_id(project, prepared.issue, number)
-    event = WorkflowStarted(
-        workflow=workflow,
-        project=prepared.project.name,
-        issue=prepared.issue,
-        name=feature.name or Path(snapshot.source).name.removesuffix(".git"),
-        specialists=tuple(entry.name for entry in configuration.specialists),
-        max_iterations=configuration.max_iterations,
-        limits=limits_of(configuration),
-        fixer="command" if configuration.fixer is not None else "outside",
-        agent=configuration.agent.name if configuration.agent is not None else "",
-        acks=configuration.agent is not None and configuration.agent.acks,
-        notify=bool(configuration.notify),
-        bundle_fix_request=configuration.bundle_fix_request,
-        queue=f"run-{workflow}" if feature.own_queue else "",
-        push=feature.push,
-        configuration=engine.store.put_artifact(workflow, configuration.to_json().encode(), shared=True),
-        snapshot=snapshot.model_dump_json(exclude_defaults=True),
-        tip=snapshot.commit,
-        tree=snapshot.tree,
-    )
-    applied = engine.start(event)
+    facts = {
+        "workflow": workflow,
+        "project": prepared.project.name,
+        "issue": prepared.issue,
+        "name": feature.name or Path(snapshot.source).name.removesuffix(".git"),
+        "queue": f"run-{workflow}" if feature.own_queue else "",
+        "configuration": engine.store.put_artifact(workflow, configuration.to_json().encode(), shared=True),
+        "snapshot": snapshot.model_dump_json(exclude_defaults=True),
+        "tip": snapshot.commit,
+    }
+    applied = engine.start(_BEGINNINGS[feature.profile](engine.store, prepared, feature, facts))
     if applied.status == "exists":
         joined = _join(engine, applied.other, prepared, feature)
         return joined if joined is not None else _create(engine, prepared, feature)
     return Enqueued(workflow, applied.status == "ok", engine.state(workflow), configuration)
+
+
+def _validation(store: Store, prepared: _Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
+    return validation_started(prepared.configuration, **facts, push=feature.push, tree=prepared.snapshot.tree)
+
+
+def _cycle(store: Store, prepared: _Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
+    settings = prepared.configuration.cycle or CycleSettings()
+    zone = timezone(timedelta(minutes=settings.utc_offset_minutes))
+    own = {"graph": feature.graph} if feature.graph else {}
+    return cycle_started(
+        prepared.configuration,
+        **facts,
+        cycle_id=_cycle_id(store.now(facts["workflow"]).at.astimezone(zone)),
+        description=feature.task,
+        **own,
+    )
+
+
+def _cycle_id(at: datetime) -> str:
+    """`cycle-v1-{YYYYMMDDTHHMMSS}-{eight characters}` (U10)."""
+    return f"cycle-v1-{at:%Y%m%dT%H%M%S}-{''.join(secrets.choice(_BASE_36) for _ in range(8))}"
+
+
+def _handoff(store: Store, prepared: _Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
+    return handoffs_started(
+        prepared.configuration,
+        **facts,
+        request=feature.task,
+        type=feature.kind,
+        priority=feature.priority,
+    )
+
+
+_BASE_36: Final = string.digits + string.ascii_lowercase
+_BEGINNINGS: Final[dict[str, Callable[[Store, _Prepared, Feature, Mapping[str, Any]], AnyStart]]] = {
+    "validation": _validation,
+    "cycle": _cycle,
+    "handoff": _handoff,
+}
+"""The event that begins a workflow of each profile, given what all have in common."""
+_TASKS: Final[dict[str, Callable[[Any], str]]] = {
+    "validation": lambda state: "",
+    "cycle": lambda state: str(state.description),
+    "handoff": lambda state: str(state.request),
+}
+"""What a workflow was asked to do."""

@@ -98,10 +98,18 @@ def waiting(store: Store, project: str, agent: str) -> list[Mail]:
 
 
 def arrived(
-    store: Store, mailboxes: "Mailboxes", project: str, agent: str, known: Iterable[Mail]
+    store: Store,
+    mailboxes: "Mailboxes",
+    project: str,
+    agent: str,
+    known: Iterable[Mail],
+    others: "list[Letter] | None" = None,
 ) -> list[Mail]:
     """
     `known`, with their letters, and what else lies in the mailbox and still matters.
+
+    Args:
+        others: gets the letters that are about workflows of other profiles, whose state says what is open.
 
     Raises:
         InfrastructureError: the broker is away.
@@ -112,6 +120,8 @@ def arrived(
         if received is None:
             break
         mail = _read(store, received.letter)
+        if others is not None and mail is None and received.letter is not None:
+            others.append(received.letter)
         if mail is None or (mail.message.uid in found and found[mail.message.uid].received is not None):
             received.acknowledge()
         else:

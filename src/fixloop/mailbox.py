@@ -5,7 +5,7 @@ One topic exchange, `fixloop.messages`; one durable queue for each agent of a pr
 agents of one name in two projects do not mix. A letter that is lost costs nothing but time.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
@@ -16,18 +16,14 @@ from kombu.transport.virtual import Channel as VirtualChannel
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fixloop.broker import SHORTLY, connection_to, errors_of, explained
-from fixloop.profiles.profile import AnyOutcome
-from fixloop.protocol.messages import MAIN_AGENT, Message
-from fixloop.protocol.state import State
+from fixloop.profiles.profile import Told
 from fixloop.store.keys import feature_of
 
-__all__ = ["EXCHANGE", "Letter", "Mailboxes", "Received", "letters_of", "queue_name"]
+__all__ = ["EXCHANGE", "Letter", "Mailboxes", "Received", "announce", "queue_name"]
 
 EXCHANGE: Final = Exchange("fixloop.messages", type="topic", durable=True)
 MOST_LETTERS: Final = 1000
 """Older ones make room: whatever is open is found in the state, and a mailbox that nobody reads has to end."""
-_BY_STEPS: Final = frozenset({"failure-report", "fix-request", "escalation"})
-"""Delivered by a step of their own, with attempts, a request with its report; the others are told as they are said."""
 
 
 class Letter(BaseModel):
@@ -41,16 +37,6 @@ class Letter(BaseModel):
     issue: int
     type: str
     """The kind of its body, such as `failure-report`."""
-
-    @classmethod
-    def of(cls, message: Message, workflow: str) -> "Letter":
-        return cls(
-            workflow=workflow,
-            message_id=message.message_id,
-            uid=message.uid,
-            issue=message.issue,
-            type=message.body.kind,
-        )
 
 
 class Received:
@@ -149,15 +135,18 @@ def queue_name(project: str, agent: str) -> str:
     return f"fixloop.mailbox.{project}.{agent}"
 
 
-def letters_of(outcome: AnyOutcome[State]) -> list[tuple[Letter, int]]:
-    """What an outcome says to its declared agent beside what has a step of its own, with the broker's priority."""
-    if not outcome.state.agent:
-        return []
-    return [
-        (Letter.of(message, outcome.state.workflow), message.priority.broker)
-        for message in outcome.messages
-        if message.recipient == MAIN_AGENT and message.body.kind not in _BY_STEPS
-    ]
+def announce(mailboxes: Mailboxes, told: Iterable[Told], workflow: str, issue: int) -> None:
+    """
+    Put a letter for each into its agent's mailbox, as far as that can be reached.
+
+    Raises:
+        InfrastructureError: the broker is away; whoever misses a letter finds what is open in the state.
+    """
+    for each in told:
+        letter = Letter(
+            workflow=workflow, message_id=each.message_id, uid=each.uid, issue=issue, type=each.kind
+        )
+        mailboxes.put(each.agent, letter, each.priority)
 
 
 def _declared(channel: Any, project: str, agent: str) -> tuple[Queue, int]:

@@ -1,40 +1,70 @@
-"""Files that others read while they change: each is whole at every moment, and never older than it was (K23, R13).
+"""Files that others read while they change: never older than they were, and no edit is lost or believed (K23, R13).
 
-A file is replaced by renaming, a directory whose files move between folders by renaming a link to the next generation
-of it. Whoever draws files from a state says which version of the state it is; an older one writes nothing.
+They are one place's, and of one workflow at a time. What somebody changed by hand since is kept aside and drawn anew.
+Knows nothing of what the files say.
 """
 
-import os
-import stat
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from fixloop.errors import RefusedError, UsageError
+from fixloop.file_record import Kept, Record, Stamp, read_record, write_record
+from fixloop.placing import File, Folders, is_ours, listed, place, read, swap
+from fixloop.redis_place import own_folder
 from fixloop.repository.flock import held
 
-__all__ = ["Folders", "NamedFiles"]
+__all__ = ["Edited", "Files", "NamedFiles", "Written", "records_below"]
 
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-KEPT_GENERATIONS: Final = 2
-"""A reader that opened the one before may finish."""
 LOCK_SECONDS: Final = 30.0
+_RECORDS: Final = Path(".fixloop", "files")
 
 
-class Folders(NamedTuple):
-    """All of a directory whose files change places at one moment."""
+class Files(NamedTuple):
+    """All named files of one state."""
 
-    folders: tuple[str, ...]
-    """They are there, empty or not."""
-    files: Mapping[str, bytes]
-    """By path in the directory."""
+    files: Sequence[File]
+    """In the order they change; the state file is the last."""
+    swapped: Mapping[str, Folders] = MappingProxyType({})
+    """By path, directories whose files change places."""
+    folders: Sequence[str] = ()
+    """Further ones that are there, empty or not."""
+
+    def inside(self) -> Iterator[tuple[str, bytes]]:
+        """The files of these directories, by path below the root."""
+        for directory, inside in self.swapped.items():
+            for path, content in inside.files.items():
+                yield f"{directory}/{path}", content
+
+
+class Edited(NamedTuple):
+    """A file that is not as fixloop wrote it."""
+
+    path: str
+    found: bytes | None
+    """What stands there; None: nothing does."""
+    kept: str = ""
+    """Where that is kept now, below the root."""
+
+
+class Written(NamedTuple):
+    """What a write did."""
+
+    done: bool
+    """False when a later version, or this one, is written already, or the place is another workflow's."""
+    before: Record
+    """What stood there."""
+    edited: tuple[Edited, ...] = ()
+    """What somebody else changed, made or removed since; it was kept aside and drawn anew."""
+
+
+def _never(before: Record) -> bool:
+    return False
 
 
 class NamedFiles:
-    """The named files of one workflow below one folder."""
+    """The named files of one place below one folder."""
 
     def __init__(self, root: Path, name: str) -> None:
         """
@@ -42,148 +72,132 @@ class NamedFiles:
 
         Args:
             root: the folder that all paths are relative to.
-            name: of the workflow; its lock and version are kept under it.
+            name: of the place; its lock and its record are kept under it.
         """
         self._root = root
-        self._version = root / ".fixloop" / "files" / f"{name}.version"
+        self._name = name
+        self._record = root / _RECORDS / f"{name}.json"
+        self._intent = self._record.with_suffix(".intent")
+
+    @property
+    def record(self) -> Record:
+        """What is known of the files; empty before the first."""
+        return read_record(self._record)
+
+    @property
+    def intended(self) -> Record:
+        """What a writer that was killed was about to write; empty where none was."""
+        return read_record(self._intent)
 
     def write(
         self,
-        version: int,
-        files: Iterable[tuple[str, bytes]],
-        swapped: Mapping[str, Folders] = MappingProxyType({}),
-    ) -> bool:
+        stamp: Stamp,
+        files: Files,
+        *,
+        takes_over: Callable[[Record], bool] = _never,
+        again: bool = False,
+    ) -> Written:
         """
-        Bring the files to a version of their state; the last file is the last that changes.
+        Bring the files to a version of their state.
 
         Args:
-            files: path and content, in order.
-            swapped: by path, directories whose files move between folders.
-
-        Returns:
-            False when a later version, or this one, is written already.
+            takes_over: whether these files may replace those of another workflow.
+            again: look at files of this version, too.
 
         Raises:
             RefusedError: something else stands in the place of a directory.
             UsageError: a path leads out of the folder.
         """
-        self._version.parent.mkdir(parents=True, exist_ok=True)
-        with held(self._version.with_suffix(".lock"), timeout_seconds=LOCK_SECONDS):
-            if self.version >= version:
-                return False
-            for directory, inside in swapped.items():
-                _swap(self._root, directory, inside, version)
-            for path, content in files:
-                _replace(self._root, path, content)
-            _replace(self._version.parent, self._version.name, str(version).encode())
-        return True
+        own_folder(self._root)
+        self._record.parent.mkdir(exist_ok=True)
+        with held(self._record.with_suffix(".lock"), timeout_seconds=LOCK_SECONDS):
+            before = self.record
+            if before.workflow == stamp.workflow:
+                late = before.rank > stamp.rank or (before.rank == stamp.rank and not again)
+            else:
+                late = bool(before.workflow) and not takes_over(before)
+            return Written(False, before) if late else self._bring(before, stamp, files)
 
-    @property
-    def version(self) -> int:
-        """Of the state that the files were last drawn from; 0 before the first."""
-        try:
-            return int(self._version.read_text())
-        except (FileNotFoundError, ValueError):
-            return 0
+    def forget(self) -> None:
+        """Know nothing of this place any more; its files stay."""
+        for path in (self._record, self._intent):
+            path.unlink(missing_ok=True)
 
-    def edited(self, files: Iterable[tuple[str, bytes]]) -> Iterator[str]:
-        """Those that somebody else changed or removed since they were written as given here (K23)."""
-        for path, content in files:
-            try:
-                with _folder(self._root, path, make=False) as (folder, name):
-                    found = _content(folder, name)
-            except (OSError, RefusedError):
-                found = None
-            if found != content:
-                yield path
+    def _bring(self, before: Record, stamp: Stamp, files: Files) -> Written:
+        edited = tuple(self.edited(before, files))
+        # Of files that a crash left behind it is not known which were written.
+        touched = before.files.keys() if self._intent.exists() else {edit.path for edit in edited}
+        known = {path: kept for path, kept in before.files.items() if path not in touched}
+        changed = [file.made() for file in files.files if _sources(known, file.path) != file.sources]
+        after = {file.path: known[file.path] for file in files.files if file.path in known}
+        after |= {file.path: Kept.of(file.parts(), file.sources) for file in changed}
+        after |= {path: Kept.of((content,), "") for path, content in files.inside()}
+        record = Record(**stamp.model_dump(), files=after)
+        write_record(self._intent, record)
+        aside = self._set_aside(stamp, edited)
+        for directory, inside in files.swapped.items():
+            is_there = is_ours(self._root, directory) and not any(map(_in(directory), touched))
+            if not is_there or _below(known, directory) != _below(after, directory):
+                swap(self._root, directory, inside)
+        place(self._root, changed, files.folders)
+        write_record(self._record, record)
+        self._intent.unlink(missing_ok=True)
+        return Written(True, before, aside)
 
+    def edited(self, before: Record, files: Files) -> Iterator[Edited]:
+        """
+        The files that are not as they were written, and those of somebody else in their places (K23).
 
-def _replace(root: Path, path: str, content: bytes) -> None:
-    with _folder(root, path, make=True) as (folder, name):
-        if _content(folder, name) == content:
-            return
-        hidden = f".{name}.new"
-        _write_new(folder, hidden, content)
-        os.rename(hidden, name, src_dir_fd=folder, dst_dir_fd=folder)
+        Args:
+            before: what was written.
+            files: what will be written.
+        """
+        intent = self.intended.files
+        ours: dict[str, set[str]] = {}
+        for path, kept in (*before.files.items(), *intent.items()):
+            ours.setdefault(path, set()).add(kept.digest)
+        there = sorted(path for directory in files.swapped for path in listed(self._root, directory))
+        new = {file.path: file for file in files.files}
+        new |= {path: File.of(path, content) for path, content in files.inside()}
+        for path in dict.fromkeys((*before.files, *there, *new)):
+            found = read(self._root, path, files.swapped)
+            if found is None:
+                if path in before.files and not intent:
+                    yield Edited(path, None)
+            elif sha256(found).hexdigest() not in ours.get(path, ()) and (
+                path not in new or new[path].content != found
+            ):
+                yield Edited(path, found)
 
-
-def _write_new(folder: int, name: str, content: bytes) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=folder)
-    descriptor = os.open(name, _NEW, 0o644, dir_fd=folder)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _content(folder: int, name: str) -> bytes | None:
-    """What a regular file holds; None for anything else."""
-    try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
-
-
-@contextmanager
-def _folder(root: Path, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
-    """The open directory a path leads to, followed through no link, and the path's last part."""
-    parts = PurePosixPath(path).parts
-    if not parts or parts[0] == "/" or ".." in parts:
-        raise UsageError(f"{path!r} leads out of {root}")
-    with ExitStack() as opened:
-        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        opened.callback(os.close, folder)
-        for part in parts[:-1]:
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=folder)
-            folder = _enter(folder, part, path)
-            opened.callback(os.close, folder)
-        yield folder, parts[-1]
+    def _set_aside(self, stamp: Stamp, edited: Sequence[Edited]) -> tuple[Edited, ...]:
+        """Keep what somebody else wrote where no file of fixloop's will ever be."""
+        if not edited:
+            return ()
+        number = 1
+        while (self._root / (aside := f"{_RECORDS}/edited/{self._name}.{stamp.version}.{number}")).exists():
+            number += 1
+        kept = [
+            edit._replace(kept=f"{aside}/{edit.path}") if edit.found is not None else edit for edit in edited
+        ]
+        place(self._root, (File.of(edit.kept, edit.found) for edit in kept if edit.found is not None))
+        return tuple(kept)
 
 
-def _enter(folder: int, part: str, path: str) -> int:
-    try:
-        return os.open(part, _DIRECTORY, dir_fd=folder)
-    except NotADirectoryError:
-        raise RefusedError(
-            f"{part} in {path} is no directory; move it away, the files are written there"
-        ) from None
+def records_below(root: Path) -> Iterator[Record]:
+    """What is known of the files of each place below a folder."""
+    for path in sorted((root / _RECORDS).glob("*.json")):
+        record = read_record(path)
+        if record.workflow:
+            yield record
 
 
-def _swap(root: Path, directory: str, inside: Folders, version: int) -> None:
-    """Make the next generation beside the present one, then have the directory's name lead to it."""
-    with _folder(root, directory, make=True) as (folder, name):
-        if not _is_link_or_nothing(folder, name):
-            raise RefusedError(
-                f"{directory} is a directory that fixloop did not make; move it away, its files change places there"
-            )
-        place = root / PurePosixPath(directory).parent
-        generation = f".{name}.{version:08}"
-        for path in inside.folders:
-            (place / generation / path).mkdir(parents=True, exist_ok=True)
-        for path, content in inside.files.items():
-            _replace(place / generation, path, content)
-        with suppress(FileNotFoundError):
-            os.unlink(f".{name}.link", dir_fd=folder)
-        os.symlink(generation, f".{name}.link", dir_fd=folder)
-        os.rename(f".{name}.link", name, src_dir_fd=folder, dst_dir_fd=folder)
-        _drop_generations(place, name)
+def _sources(known: Mapping[str, Kept], path: str) -> str:
+    return known[path].sources if path in known else ""
 
 
-def _is_link_or_nothing(folder: int, name: str) -> bool:
-    try:
-        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    except FileNotFoundError:
-        return True
+def _below(kept: Mapping[str, Kept], directory: str) -> dict[str, Kept]:
+    return {path: entry for path, entry in kept.items() if _in(directory)(path)}
 
 
-def _drop_generations(place: Path, name: str) -> None:
-    generations = sorted(place.glob(f".{name}.[0-9]*"))
-    for old in generations[:-KEPT_GENERATIONS]:
-        for path in sorted(old.rglob("*"), reverse=True):
-            path.rmdir() if path.is_dir() else path.unlink()
-        old.rmdir()
+def _in(directory: str) -> Callable[[str], bool]:
+    return lambda path: path.startswith(f"{directory}/")

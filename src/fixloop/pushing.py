@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fixloop.carrying import bring_work, snapshot_in
 from fixloop.errors import RefusedError
+from fixloop.profiles.reading import profile_of
 from fixloop.protocol.state import State
 from fixloop.repository.push import push
 from fixloop.snapshots import load_state
@@ -40,5 +41,6 @@ def _earlier(store: Store, workflow: str) -> set[str]:
     """What earlier workflows of the same issue may have pushed, as far as the store still knows them."""
     feature = workflow.rpartition("-")[0]
     found = (store.read(f"{feature}-{number}") for number in range(1, number_of(workflow)))
-    states = [load_state(each.snapshot) for each in found if each is not None]
+    own = (each for each in found if each is not None and profile_of(each.snapshot) == "validation")
+    states = [load_state(each.snapshot) for each in own]
     return {state.tip for state in states if state.pushed}

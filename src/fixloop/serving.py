@@ -16,7 +16,7 @@ from fixloop.settings import RedisUrls
 
 __all__ = ["STOP_SECONDS", "WORK_QUEUES", "environment_for", "supervisor"]
 
-WORK_QUEUES: Final = ("fix", *NAMES, "prepare")
+WORK_QUEUES: Final = ("fix", *NAMES, "cycle", "handoff", "prepare")
 """What a shared worker's processes for work serve, each as `fixloop.{name}`."""
 STOP_SECONDS: Final = 12.0
 """How long a supervisor may take to drain before it is killed."""

@@ -47,6 +47,7 @@ def test_a_held_ticket_is_neither_claimed_nor_hinted(store: Store, world: World)
     assert sweep(store, empty_lanes=LANES).hints == ()
 
     assert store.claim(ticket("a").id, ME, "t").status == "early"
+    assert store.wake(ticket("b").id) is None
     assert statuses(store) == {"a": "delayed", "b": "delayed"}
 
 

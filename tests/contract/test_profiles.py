@@ -4,16 +4,12 @@ from typing import Any
 
 import pytest
 
-from fixloop.engine import ProfileEngine
 from fixloop.errors import NewerVersion
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.profiles.reading import profile_of
-from fixloop.protocol.handoff.events import HandoffAccepted, HandoffsStarted, LockAcquired
-from fixloop.protocol.refusals import Unexpected
 from fixloop.store.contract import Store
 from tests.contract.profile_runs import FLOW, SCRIPTS, run
-from tests.contract.test_engine_refusals import at_once
 from tests.contract.world import World
 
 CYCLE_TICKETS = ["ra.1.1", "ep.1.1", "cd.1.1", "ra.2.1", "cd.2.1", "vas.1.1", "cd.3.1", "vas.2.1", "finish.2"]
@@ -64,39 +60,6 @@ def _told(store: Store, workflow: str) -> list[Any]:
         ]
         kept.append((entry.body["event"]["kind"], len(messages), entry.body.get("notes")))
     return kept
-
-
-@pytest.mark.proves("D17", "D31", "K10")
-@pytest.mark.parametrize("round_", range(5))
-def test_of_twenty_who_reach_for_one_handoff_or_one_lock_one_gets_it(store: Store, round_: int) -> None:
-    engine = ProfileEngine(store, HANDOFF)
-    engine.start(HandoffsStarted(workflow=FLOW, issue=7, name="race"))
-    engine.apply(FLOW, SCRIPTS["handoff"].started("planner"), operation="planner")
-    engine.apply(FLOW, next(SCRIPTS["handoff"].results()["planner"]), operation="planned")
-    (message,) = engine.state(FLOW).messages
-
-    accepted = at_once(
-        *(
-            lambda n=n: engine.apply(
-                FLOW,
-                HandoffAccepted(sender="builder", message_id=message.message_id),
-                operation=f"accept {n}",
-            )
-            for n in range(20)
-        )
-    )
-    locked = at_once(
-        *(
-            lambda name=name: engine.apply(
-                FLOW, LockAcquired(sender=name, resource="a.py"), operation=f"lock {name}"
-            )
-            for name in ("planner", "builder", "reviewer", "fixer")
-        )
-    )
-
-    assert sum(isinstance(found, Unexpected) for found in accepted) == 19
-    assert sorted(found.outcome.answer for found in locked) == ["granted", "pending", "pending", "pending"]  # type: ignore[attr-defined]
-    assert len(engine.state(FLOW).locks) == 1
 
 
 @pytest.mark.parametrize("profile", [CYCLE, HANDOFF])

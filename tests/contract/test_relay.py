@@ -214,3 +214,15 @@ def test_a_cut_line_refuses_until_it_is_mended(wire: Wire) -> None:
     threading.Timer(0.3, lambda: wire.now(wire.relay.mend, "here")).start()
 
     wire.store.ping()
+
+
+@pytest.mark.proves("S30")
+def test_a_silent_line_ends_nothing_and_what_was_sent_arrives_once_it_is_mended(wire: Wire) -> None:
+    wire.store.ping()
+
+    wire.now(wire.relay.silence, "here")
+    threading.Timer(0.3, lambda: wire.now(wire.relay.mend, "here")).start()
+    wire.store.ping()
+
+    assert wire.relay.withheld["here"] == 1
+    assert wire.relay.refused["here"] == 0

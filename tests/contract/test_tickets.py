@@ -145,6 +145,32 @@ def test_a_delayed_ticket_is_neither_claimed_nor_hinted_early(store: Store, worl
     assert store.claim(ticket("a").id, ME, "t").status == "ok"
 
 
+def test_a_delayed_ticket_is_claimed_at_once_when_it_is_woken(store: Store, world: World) -> None:
+    created(store, ticket("a"))
+    first = claimed(store, "a")
+    store.release(ticket("a").id, ME, first.fence, delay_seconds=60.0)
+    assert store.claim(ticket("a").id, ME, "t").status == "early"
+
+    assert store.wake(ticket("a").id) == ticket("a")
+
+    assert claimed(store, "a", token="again").fence == first.fence + 1
+    assert store.wake(ticket("a").id) is None
+    assert store.wake(ticket("never").id) is None
+    sweep(store)
+    assert sweep(store).ready == ()
+
+
+def test_a_ticket_that_was_woken_is_hinted_when_nobody_heard(store: Store, world: World) -> None:
+    created(store, ticket("a"))
+    store.release(ticket("a").id, ME, claimed(store, "a").fence, delay_seconds=60.0)
+    sweep(store)
+    store.wake(ticket("a").id)
+
+    world.elapse(2.0)
+
+    assert [found.id for found in sweep(store, empty_lanes=LANES).unheard] == [ticket("a").id]
+
+
 def test_a_delayed_ticket_may_be_claimed_on_time_before_any_sweep(store: Store, world: World) -> None:
     created(store, ticket("a", delay_seconds=4.0))
     world.elapse(4.5)

@@ -67,3 +67,42 @@ def test_messages_are_sent_taken_and_acknowledged(connection: Any) -> None:
     assert queue.get() is None
     with queue.channel.conn_or_acquire() as client:
         assert client.zcard("unacked_index") == 0
+
+
+def test_a_message_that_was_taken_is_noted_and_put_back_when_its_taker_ends(connection: Any) -> None:
+    queue: Any = _queue("transport", channel=connection.channel())
+    queue.declare()
+    with connection.Producer() as producer:
+        producer.publish({"number": 1}, routing_key="transport", serializer="json")
+    message = queue.get()
+    with queue.channel.conn_or_acquire() as client:
+        queue.channel.exchange.settle()
+        assert client.hlen("unacked") == client.zcard("unacked_index") == 1
+
+    message.requeue()
+
+    assert queue.get().payload == {"number": 1}
+
+
+def test_messages_of_one_channel_keep_their_priorities(connection: Any) -> None:
+    queue: Any = _queue("transport", channel=connection.channel())
+    queue.declare()
+    with connection.Producer() as producer:
+        for priority in (9, 0, 3):
+            producer.publish(
+                {"priority": priority}, routing_key="transport", serializer="json", priority=priority
+            )
+
+    assert [queue.get().payload["priority"] for _ in range(3)] == [0, 3, 9]
+
+
+def test_a_message_whose_headers_are_no_unicode_is_taken_all_the_same(connection: Any) -> None:
+    queue: Any = _queue("transport", channel=connection.channel())
+    queue.declare()
+    with connection.Producer() as producer:
+        producer.publish({}, routing_key="transport", serializer="json", headers={"from": "\udcff"})
+
+    message = queue.get()
+
+    assert message.headers["from"] == "\udcff"
+    message.ack()

@@ -164,7 +164,8 @@ _WATCHED: dict[str, list[Callable[[Any], None]]] = {
     "fixloop.commands.running": [_before("supervisor", "no worker yet"), _before("_repair", "before branch")],
     "workers.child": [_watch_draining],
     "workers.following": [_watch_hints],
-    "workers.steps": [_watch_ends, _watch_commands],
+    "workers.step": [_watch_commands],
+    "workers.steps": [_watch_ends],
 }
 
 

@@ -16,12 +16,13 @@ from types import SimpleNamespace
 from typing import Any, Final, Literal, NamedTuple
 
 from fixloop.commands.replaying import audit
-from fixloop.engine import Engine, Holding, hold
+from fixloop.engine import ProfileEngine, ProfileHolding
 from fixloop.hints import PRIORITY_STEPS
+from fixloop.profiles.profile import AnyEvent, AnyStart, Profile
+from fixloop.profiles.table import PROFILES
 from fixloop.protocol import events as ev
-from fixloop.protocol.state import Limits, State
+from fixloop.protocol.state import Limits
 from fixloop.protocol.ticket import Ticket
-from fixloop.snapshots import load_state
 from fixloop.store.keys import shard_of
 from fixloop.store.limits import LEASE_SECONDS, SEND_AGAIN
 from fixloop.store.memory_store import MemoryStore
@@ -29,7 +30,7 @@ from fixloop.store.records import Lane, Snapshot
 from fixloop.testing import ScriptedCrew
 from tests.scenarios.stage import START
 
-__all__ = ["Boundary", "Ending", "Point", "Rerun", "Scene"]
+__all__ = ["WORKFLOW", "Boundary", "Ending", "Point", "Rerun", "Scene"]
 
 WORKFLOW: Final = "0f0f0f0f-101-1"
 LONGEST: Final = 1000
@@ -70,6 +71,11 @@ class Scene(NamedTuple):
     fixer: Literal["command", "outside"] = "command"
     decisions: tuple[ev.DecisionMade, ...] = ()
     limits: Limits = Limits()
+    kind: str = "validation"
+
+    @property
+    def profile(self) -> Profile[Any]:
+        return PROFILES[self.kind]
 
 
 class Ending(NamedTuple):
@@ -78,6 +84,8 @@ class Ending(NamedTuple):
     state: dict[str, Any]
     history: list[dict[str, Any]]
     messages: list[dict[str, Any]]
+    files: dict[str, str]
+    """The named files by path; a validation loop has none."""
 
 
 class _Died(Exception):
@@ -112,7 +120,7 @@ class Rerun:
         self._decisions = list(scene.decisions)
         self._speaker = ""
         self.store = MemoryStore(lambda: self._wall)
-        self._engine = Engine(self.store, self._hint)
+        self._engine: ProfileEngine[Any] = ProfileEngine(self.store, scene.profile, self._hint)
         self._crew = ScriptedCrew(pause=self._pause)
 
     def play(self) -> Ending:
@@ -131,7 +139,7 @@ class Rerun:
             self._work(self._broker.pop(0))
         elif found.tickets:
             self._wait(1.0)
-        elif state.paused and self._decisions:
+        elif self._waits_for_person(state) and self._decisions:
             self._decide(self._decisions[0])
         elif found.deadlines:
             ahead = min(found.deadlines.values()) - found.moment.clock
@@ -145,8 +153,11 @@ class Rerun:
         assert found is not None
         return found
 
-    def _state(self) -> State:
-        return load_state(self._found().snapshot)
+    def _state(self) -> Any:
+        return self._engine.profile.load(self._found().snapshot)
+
+    def _waits_for_person(self, state: Any) -> bool:
+        return bool(state.paused)
 
     # A worker.
 
@@ -164,7 +175,7 @@ class Rerun:
         if claim.status != "ok" or claim.ticket is None:
             return
         self._at(Boundary.AFTER_CLAIM, ticket_id)
-        holding = hold(claim.ticket, claim, owner)
+        holding = self._engine.held(self._engine.profile, claim.ticket, claim, owner)
         event = self._event(holding)
         self._at(Boundary.BEFORE_COMMIT, ticket_id)
         applied = self._engine.finish(holding, event, self.store.now(WORKFLOW))
@@ -173,7 +184,7 @@ class Rerun:
         self._broker += [ticket.id for ticket in applied.steps]
         self._at(Boundary.AFTER_HINT, ticket_id)
 
-    def _event(self, holding: Holding) -> ev.Event:
+    def _event(self, holding: ProfileHolding[Any]) -> AnyEvent:
         ticket = holding.ticket
         self.executed[_end_of(ticket.id)] += 1
         if ticket.step == "fix":
@@ -208,7 +219,7 @@ class Rerun:
         """A person who heard no answer looks first whether it still waits."""
         with suppress(_Died):
             self._speak("decision", partial(self._engine.apply, WORKFLOW, decision, operation="decision"))
-        if not self._state().paused:
+        if not self._waits_for_person(self._state()):
             self._decisions.remove(decision)
 
     def _speak(self, name: str, act: Callable[[], object]) -> None:
@@ -217,7 +228,7 @@ class Rerun:
         act()
         self._at(Boundary.AFTER_HINT, name)
 
-    def _hint(self, ticket: Ticket, _: State) -> None:
+    def _hint(self, ticket: Ticket, _: Any) -> None:
         """What was said is committed."""
         self._at(Boundary.AFTER_COMMIT, self._speaker)
         self._at(Boundary.BEFORE_HINT, self._speaker)
@@ -266,7 +277,7 @@ class Rerun:
 
     # What is compared.
 
-    def _started(self) -> ev.WorkflowStarted:
+    def _started(self) -> AnyStart:
         return ev.WorkflowStarted(
             workflow=WORKFLOW,
             issue=101,
@@ -284,7 +295,11 @@ class Rerun:
             state=_timeless(self._state().model_dump(mode="json")),
             history=[_timeless(body) for body in bodies],
             messages=[_timeless(message) for body in bodies for message in body.get("messages", ())],
+            files=_timeless(self._files()),
         )
+
+    def _files(self) -> dict[str, str]:
+        return {}
 
 
 def _end_of(what: str) -> str:

@@ -20,7 +20,7 @@ from fixloop.embedded import embedded_redis
 from tests.crash.ledger import ISSUE, make_ledger
 from tests.unit.repositories import git
 
-__all__ = ["Ended", "Ending", "Scene", "wait_for"]
+__all__ = ["Ended", "Ending", "Scene", "timeless", "wait_for"]
 
 LONGEST_SECONDS: Final = 120.0
 DYING_SECONDS: Final = 10.0
@@ -60,11 +60,14 @@ class Scene:
         folder.mkdir(exist_ok=True)
         self.cache = folder / "cache"
         self.journal = folder / "journal"
-        self.project = make_ledger(folder / "ledger", settings)
+        self.project = self._made(settings)
         self.reached = folder / "reached"
         self._files: dict[int, tuple[Path, Path]] = {}
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
+
+    def _made(self, settings: str) -> Path:
+        return make_ledger(self.folder / "ledger", settings)
 
     def start(self, *words: str, crash_at: str = "") -> "subprocess.Popen[bytes]":
         """`fixloop WORDS` as the leader of a session and group of its own."""
@@ -163,9 +166,9 @@ class Scene:
             status = json.loads(self._said_by("status", str(ISSUE), "--json"))
             audited = main(["audit", "verify"])
         return Ending(
-            messages=[_timeless(entry) for entry in log["entries"]],
-            statistics=_timeless(log["statistics"]),
-            status=_timeless(status),
+            messages=[timeless(entry) for entry in log["entries"]],
+            statistics=timeless(log["statistics"]),
+            status=timeless(status),
             commits=git(self.project, "log", "--format=%s", f"HEAD..fixloop/{ISSUE}").splitlines(),
             tree=git(self.project, "rev-parse", f"fixloop/{ISSUE}^{{tree}}"),
             audited=audited,
@@ -235,11 +238,11 @@ def _interruptible_children() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _timeless(found: Any) -> Any:
+def timeless(found: Any) -> Any:
     """`found` without what differs between two equal runs: times, durations, and where they ran."""
     dropped = {"timestamp", "updated_at", "deadline", "duration_seconds"}
     if isinstance(found, dict):
-        return {name: _timeless(value) for name, value in found.items() if name not in dropped}
+        return {name: timeless(value) for name, value in found.items() if name not in dropped}
     if isinstance(found, list):
-        return [_timeless(value) for value in found]
+        return [timeless(value) for value in found]
     return _DURATIONS.sub("#", _STAMPS.sub("#", found)) if isinstance(found, str) else found

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fixloop.chat.message import read_name
 from fixloop.testing.contrast import contrast
+from fixloop.testing.places import CHAT
 from fixloop.testing.plan import Boundary, Injury, Occasion
 
 pytestmark = pytest.mark.slow
@@ -28,17 +30,74 @@ def chaos(*words: str) -> "subprocess.CompletedProcess[str]":
 def test_nothing_is_lost_doubled_or_stuck_whatever_is_injured(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
 
-    ended = chaos("--workflows", "14", "--kills", "8", "--seed", "221", "--keep", str(kept))
+    ended = chaos("--workflows", "14", "--kills", "8", "--seed", "210", "--keep", str(kept))
 
     assert ended.returncode == 0, f"{ended.stdout}{ended.stderr}{logs(kept)}"
     assert ended.stdout.splitlines()[-1] == (
-        "chaos: 0 lost, 0 doubled, 0 unexplained, 0 stuck, 14 of 14 histories verify (seed 221)"
+        "chaos: 0 lost, 0 doubled, 0 unexplained, 0 stuck, 14 of 14 histories verify (seed 210)"
     )
     injuries = [json.loads(line) for line in (kept / "injuries").read_text().splitlines()]
     felt = {one["injury"] for one in injuries if one["felt"]}
     killed = {"supervisor and all its children killed", "fixer or check killed"}
     assert {*killed, "Redis killed and started again", "reply to a claim lost"} <= felt
     assert running(kept) == []
+
+
+@pytest.mark.proves("S28", "S30", "E29", "E32")
+def test_chats_end_with_the_same_files_whatever_is_done_to_those_who_play_them(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    words = ("--profile", "chat", "--workflows", "3", "--kills", "6", "--seed", "1", "--keep", str(kept))
+
+    ended = chaos(*words)
+
+    assert ended.returncode == 0, f"{ended.stdout}{ended.stderr}{logs(kept)}"
+    assert ended.stdout.splitlines()[-1] == (
+        "chaos: 0 lost, 0 doubled, 0 unexplained, 0 stuck, 3 of 3 chats hold (seed 1)"
+    )
+    injuries = [json.loads(line) for line in (kept / "injuries").read_text().splitlines()]
+    felt = {one["injury"] for one in injuries if one["felt"]}
+    assert len(felt) >= 6
+    assert felt <= {injury.value for injury in CHAT}
+    chat = kept / "injured" / "chats" / "0002-dx-chaos"
+    assert sum(bool(read_name(file.name)) for file in chat.iterdir()) == 10
+    assert running(kept) == []
+
+
+@pytest.mark.proves("S17", "S30", "K23")
+def test_agents_end_with_the_same_state_and_files_whatever_is_injured(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    # Handoffs are injured by the same code, in `make chaos`.
+    words = ("--profile", "cycle", "--workflows", "4", "--kills", "4", "--seed", "153", "--keep", str(kept))
+
+    ended = chaos(*words)
+
+    assert ended.returncode == 0, f"{ended.stdout}{ended.stderr}{logs(kept)}"
+    assert ended.stdout.splitlines()[-1] == (
+        "chaos: 0 lost, 0 doubled, 0 unexplained, 0 stuck, 4 of 4 histories verify (seed 153)"
+    )
+    injuries = [json.loads(line) for line in (kept / "injuries").read_text().splitlines()]
+    felt = {one["injury"] for one in injuries if one["felt"]}
+    assert {"work process killed", "supervisor and all its children killed"} <= felt
+    assert len([path for path in (kept / "files" / "d15a57e2" / "1").rglob("*") if path.is_file()]) > 5
+    assert running(kept) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["--profile", "chess"],
+            "there is no chaos run of 'chess'; there are validation, cycle, handoff, chat",
+        ),
+        (["--profile", "chat", "--contrast"], "compared with the validation profile only"),
+        (["--profile", "chat", "--twice"], "no messages that could be delivered twice"),
+    ],
+)
+def test_what_a_profile_does_not_have_is_refused(words: list[str], told: str) -> None:
+    ended = chaos(*words)
+
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert told in ended.stderr
 
 
 @pytest.mark.proves("S30")
@@ -71,6 +130,7 @@ def test_a_bare_chain_is_whole_only_when_it_is_left_alone(
         tickets,
         concurrency=1,
         folder=tmp_path / "bare",
+        compared_seconds=0.0,
         tell=lambda progress: None,
     )
 

@@ -120,5 +120,6 @@ def test_a_closing_killed_anywhere_and_asked_for_again_closes_once(tmp_path: Pat
     assert errors_of(examine(read_chat(stage.path))) == []
     assert files["SUMMARY.md"].count(b"## Migrated messages") == 1
     assert files["001-to-engineer.md"].count(b"---\n") == 2
+    assert files[".journal.jsonl"].count(b'"did": "closed"') == 1
     with pytest.raises(RefusedError, match="is closed"):
         stage.let(event)

@@ -15,6 +15,7 @@ import pytest
 from fixloop.protocol.events import Cancelled, Continued, Paused, WorkflowStarted
 from fixloop.protocol.messages import Escalation, Reason
 from fixloop.protocol.state import Limits, WorkflowOutcome
+from fixloop.testing.processes import below
 from fixloop.testing.undisturbed import undisturbed
 from tests.e2e.deployment import Deployment, Execution, deployed, fresh_database
 from tests.redis_server import RedisServer
@@ -244,6 +245,18 @@ def test_a_worker_that_is_told_to_stop_finishes_a_short_step_and_gives_back_a_lo
     unharmed(own, short)
     assert len(own.executions(f"{short.workflow}.")) == 3
     own.engine.apply(long.workflow, Cancelled(), operation="enough")
+
+
+@pytest.mark.proves("K40")
+def test_a_worker_that_is_told_to_stop_while_it_still_loads_ends_in_order(own: Deployment) -> None:
+    own.start(ready=())
+    assert own.supervisor is not None
+    pid = own.supervisor.pid
+    own.until(lambda: bool(below(pid, 1)))
+
+    own.supervisor.send_signal(signal.SIGTERM)
+
+    assert own.supervisor.wait(10.0) == 0
 
 
 @pytest.mark.proves("K40")

@@ -94,9 +94,9 @@ class Deployment:
             "FIXLOOP_TASK_EVENTS": "0",
             **environment,
         }
-        self._producer = producer(self.broker)
+        self.producer = producer(self.broker)
         self._hinted = Engine(
-            self.store, lambda ticket, state: send_hint(self._producer, ticket, state.profile)
+            self.store, lambda ticket, state: send_hint(self.producer, ticket, state.profile)
         )
         self.engine = Engine(self.store)
         self._issues = itertools.count(101)
@@ -140,7 +140,7 @@ class Deployment:
         for process in self.processes():
             _kill(process.pid)
         self.store.close()
-        self._producer.close()
+        self.producer.close()
 
     def processes(self, role: str = "") -> list[Process]:
         """What runs of this deployment; `worker` is a process that does work, `work` the one above it."""

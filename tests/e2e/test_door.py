@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from fixloop.chat.examining import examine_all
 from fixloop.hints import START_TASK
 from fixloop.repository.identity import project_of
 from fixloop.settings import celery_url
+from tests.e2e.chat_defects import ERRORS, TITLE, WARNED, make_chats
 from tests.e2e.deployment import Deployment, deployed
-from tests.unit.chat_stage import Stage, meta
 
 pytestmark = pytest.mark.slow
 
@@ -106,13 +107,16 @@ def test_a_call_that_makes_no_sense_is_one_sentence_in_the_log(
     assert deployment.store.search(9) == []
 
 
-@pytest.mark.proves("E33")
+@pytest.mark.proves("S29", "E33")
 def test_a_caller_that_has_only_celery_has_chats_looked_at(deployment: Deployment, tmp_path: Path) -> None:
-    chat = Stage(tmp_path / "chats").put("meta.yaml", meta(area="zz"))
+    chats = tmp_path / "chats"
+    make_chats(chats)
+    found = [str(finding) for finding in examine_all([chats], title=TITLE).findings]
 
-    call(deployment, tmp_path, task="fixloop.chat.validate", path=str(tmp_path / "chats"))
+    call(deployment, tmp_path, task="fixloop.chat.validate", path=str(chats), title=TITLE)
 
-    deployment.until(lambda: f"{chat.path}/meta.yaml:3: error: area is 'zz'" in deployment.log())
+    deployment.until(lambda: all(finding in deployment.log() for finding in found))
+    assert len(found) == len(ERRORS) + 2 * len(WARNED) + 1
 
 
 def call(

@@ -170,7 +170,7 @@ def send_again(deployment: Deployment, started: WorkflowStarted) -> None:
     found = deployment.store.read(started.workflow)
     assert found is not None
     for held in found.tickets:
-        send_hint(deployment._producer, held.ticket, deployment.state(started.workflow).profile)
+        send_hint(deployment.producer, held.ticket, deployment.state(started.workflow).profile)
 
 
 def waiting(server: RabbitServer, queue: str) -> int:

@@ -176,7 +176,7 @@ def test_only_the_orchestrator_sends_and_never_without_something_to_do() -> None
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (lambda: reported("cd", plan="mine"), "cd reports a value for plan, which only ep writes"),
+        (lambda: reported("cd", plan="mine"), "cd reports plan 'mine', which only ep writes"),
         (lambda: reported("vas", sender="cd"), "cd reports for phase 'vas'"),
         (lambda: reported("cd", "done"), "status 'done' is none of a PHASE_RESULT's"),
         (lambda: reported("cd", "success", "requirements.md"), "none of its documents"),
@@ -393,6 +393,20 @@ def test_the_seeds_short_form_is_read_too() -> None:
 
     assert (read.source, read.input) == ("VAS", InputKind.FEEDBACK)
     assert read.actions == ("Fix the following:\nlogin",)
+
+
+@pytest.mark.proves("C57")
+def test_two_agents_that_would_wait_for_each_other_ask_a_person_instead() -> None:
+    stage = CycleStage(commands={})
+    stage.report("ra", "partial", issues='["TASK-001 is missing"]')
+
+    stage.report("ep", "partial", issues='["FR-001: unclear"]')
+
+    opened = stage.state.escalation
+    assert opened is not None
+    assert (opened.reason, opened.agents) == ("blocker", ("ep",))
+    stage.decide("manual-fix", "OAuth is optional")
+    assert [agent.key for agent in stage.state.agents if agent.asked] == ["ep"]
 
 
 @pytest.mark.proves("C62", "C9", "K11")

@@ -418,6 +418,17 @@ def test_five_reviews_with_issues_fetch_a_person_at_the_fifth() -> None:
     assert stage.asked() == ["fixer"]
 
 
+@pytest.mark.proves("D26", "D30", "K10")
+def test_asking_for_a_lock_that_is_kept_leaves_nothing_to_commit() -> None:
+    stage = HandoffStage()
+    stage.lock("builder", AUTH)
+    before = stage.state
+
+    assert [stage.lock(name, AUTH) for name in ("builder", "fixer")] == ["granted", "pending"]
+    assert not stage.last.commits
+    assert stage.state.with_(last_at=before.last_at) == before
+
+
 @pytest.mark.proves("D19", "D45", "K10")
 def test_the_last_write_wins_for_what_is_not_critical_if_the_state_is_locked() -> None:
     stage = HandoffStage()

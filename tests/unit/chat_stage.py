@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fixloop.chat.directory import apply, read_chat
-from fixloop.chat.events import ChatClosed, ChatEvent, ChatRead, MessageWritten, Outcome
+from fixloop.chat.events import Adopted, ChatClosed, ChatEvent, ChatRead, MessageWritten, Outcome
 from fixloop.chat.findings import Finding
 from fixloop.chat.opening import Plan, open_chat
 from fixloop.chat.roles import TEMPLATES, Role
@@ -94,6 +94,11 @@ class Stage:
         """`event` happens a minute later."""
         self.now += timedelta(minutes=1)
         return apply(self.path, event, self.now)
+
+    def adopt(self) -> "Stage":
+        """What is there is older than the protocol."""
+        self.let(Adopted())
+        return self
 
     def post(self, by: Role, to: Role, purpose: str = "Work", text: str = "", **other: Any) -> Outcome:
         """Read, then answer."""

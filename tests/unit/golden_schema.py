@@ -68,7 +68,7 @@ def written() -> dict[str, Any]:
 def schemas() -> dict[str, str]:
     """By name of what is stored: the digest of its JSON schema, without the words that explain it."""
     kinds: dict[str, Any] = {"state": State, "message": Message, "event": ev.Event, "ticket": Ticket}
-    return {name: _digest(TypeAdapter(kind).json_schema()) for name, kind in kinds.items()}
+    return {name: digest_of(TypeAdapter(kind).json_schema()) for name, kind in kinds.items()}
 
 
 def event_kinds() -> set[str]:
@@ -124,7 +124,8 @@ def _json(value: BaseModel) -> dict[str, Any]:
     return found
 
 
-def _digest(schema: Any) -> str:
+def digest_of(schema: Any) -> str:
+    """Of a JSON schema, without the words that explain it."""
     return hashlib.sha256(json.dumps(_bare(schema), sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -139,4 +140,4 @@ def _bare(schema: Any) -> Any:
     return [_bare(each) for each in schema] if isinstance(schema, list) else schema
 
 
-__all__ = ["FOLDER", "PRESENT", "event_kinds", "schemas", "text", "written"]
+__all__ = ["FOLDER", "PRESENT", "digest_of", "event_kinds", "schemas", "text", "written"]

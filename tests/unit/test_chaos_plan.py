@@ -7,42 +7,52 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.errors import UsageError
-from fixloop.testing.plan import COMMAND, Boundary, Injury, is_place, plan
+from fixloop.testing.places import CHAT, CYCLE, HANDOFF, VALIDATION
+from fixloop.testing.plan import COMMAND, Boundary, Injury, Places, plan
 
+RUNS = {"work": 200, "finish": 20, COMMAND: 30}
+TURNS = {"answer": 100, "close": 10}
 TICKETS = {"validate": 60, "report": 80, "fix": 90, "recheck": 80, "confirm": 20, COMMAND: 12}
 
 
 def test_the_same_seed_makes_the_same_plan_and_another_seed_another() -> None:
-    assert plan(1, 40, TICKETS) == plan(1, 40, TICKETS)
-    assert plan(1, 40, TICKETS) != plan(2, 40, TICKETS)
+    assert plan(1, 40, TICKETS, VALIDATION) == plan(1, 40, TICKETS, VALIDATION)
+    assert plan(1, 40, TICKETS, VALIDATION) != plan(2, 40, TICKETS, VALIDATION)
 
 
+@pytest.mark.parametrize(("tickets", "places"), [(TICKETS, VALIDATION), (RUNS, CYCLE), (TURNS, CHAT)])
 @given(seed=st.integers(), injuries=st.integers(0, 120))
-def test_each_injury_has_an_occasion_of_its_own_where_it_makes_sense(seed: int, injuries: int) -> None:
-    made = plan(seed, injuries, TICKETS)
+def test_each_injury_has_an_occasion_of_its_own_where_it_makes_sense(
+    tickets: dict[str, int], places: Places, seed: int, injuries: int
+) -> None:
+    made = plan(seed, injuries, tickets, places)
 
     assert len(made) == injuries
     for occasion, injury in made.items():
-        assert is_place(injury, occasion.step, occasion.boundary)
-        assert 1 <= occasion.number <= TICKETS[occasion.step]
+        assert (occasion.step, occasion.boundary) in places[injury]
+        assert 1 <= occasion.number <= tickets[occasion.step]
 
 
 @given(seed=st.integers())
 def test_no_kind_of_injury_is_left_out_of_a_long_enough_plan(seed: int) -> None:
-    assert set(plan(seed, len(Injury), TICKETS).values()) == set(Injury)
+    assert set(plan(seed, len(VALIDATION), TICKETS, VALIDATION).values()) == set(VALIDATION)
+    assert set(plan(seed, len(CHAT), TURNS, CHAT).values()) == set(CHAT)
 
 
 def test_what_no_step_offers_a_place_for_is_left_out() -> None:
     without = {step: count for step, count in TICKETS.items() if step != COMMAND}
 
-    assert set(Injury) - set(plan(1, 60, without).values()) == {Injury.KILL_COMMAND, Injury.NO_ROOM}
+    assert set(VALIDATION) - set(plan(1, 60, without, VALIDATION).values()) == {
+        Injury.KILL_COMMAND,
+        Injury.NO_ROOM,
+    }
 
 
 def test_work_processes_are_killed_at_every_boundary() -> None:
     killed = Counter(
         occasion.boundary
         for seed in range(40)
-        for occasion, injury in plan(seed, 40, TICKETS).items()
+        for occasion, injury in plan(seed, 40, TICKETS, VALIDATION).items()
         if injury is Injury.KILL_WORKER
     )
 
@@ -50,11 +60,16 @@ def test_work_processes_are_killed_at_every_boundary() -> None:
 
 
 def test_a_report_has_no_midst_and_the_first_hint_is_the_callers() -> None:
-    assert not any(is_place(injury, "report", Boundary.MID_WORK) for injury in Injury)
-    assert not any(is_place(injury, "validate", Boundary.BEFORE_HINT) for injury in Injury)
+    assert not any(("report", Boundary.MID_WORK) in places for places in VALIDATION.values())
+    assert not any(("validate", Boundary.BEFORE_HINT) in places for places in VALIDATION.values())
 
 
 @pytest.mark.parametrize("tickets", [{}, {"fix": 3}])
 def test_more_injuries_than_there_are_places_for_are_refused(tickets: dict[str, int]) -> None:
     with pytest.raises(UsageError, match="take more workflows"):
-        plan(1, 60, tickets)
+        plan(1, 60, tickets, VALIDATION)
+
+
+def test_every_injury_is_of_workers_or_of_those_who_play_chats() -> None:
+    assert {*VALIDATION, *CHAT} == set(Injury)
+    assert set(CYCLE) == set(HANDOFF) == set(VALIDATION)

@@ -35,6 +35,8 @@ PUSH = (b"LPUSH", b"fixloop.security", json.dumps(MESSAGE).encode())
     [
         (TICKET, "recheck"),
         ("d15a57e2-5-1.security.confirm.2.1.e2", "confirm"),
+        ("d15a57e2-5-1.vas.2.1", "work"),
+        ("d15a57e2-5-1.finish.2", "finish"),
         ("6c1f1a0e-7d39-4a3c-9a6c-3b0d8d9a4f10", ""),
         ("", ""),
     ],
@@ -133,4 +135,5 @@ def test_the_message_that_is_looked_for_is_found_by_its_own_id_only() -> None:
     other = json.dumps({"headers": {"root_id": TICKET, "id": "another"}}).encode()
 
     assert ticket_in(PUSH[2], [TICKET]) == TICKET
+    assert ticket_in(PUSH[2].replace(b": ", b":"), [TICKET]) == TICKET
     assert ticket_in(other, [TICKET]) == ""

@@ -28,6 +28,17 @@ def test_an_unknown_command_is_one_sentence_with_the_nearest(capsys: pytest.Capt
     assert told.out == ""
 
 
+@pytest.mark.parametrize("words", [["cancel", "47", "--reason", "a\udcff"], ["log", "\ud83d"]])
+def test_an_argument_that_is_no_text_is_one_sentence(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = said(capsys, *words)
+
+    assert (told.code, told.out) == (ExitCode.USAGE, "")
+    assert told.err.endswith("is not UTF-8; write it as text\n")
+    assert told.err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

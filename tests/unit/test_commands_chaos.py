@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fixloop.commands.chaos import report_lines
-from fixloop.testing.chaos import Order, Report
 from fixloop.testing.contrast import Contrast
+from fixloop.testing.report import Order, Report
 from fixloop.testing.verdict import Execution, Verdict
 
 WELL = Verdict("d15a57e2-1-1", steps=4, fixes=1)
@@ -72,14 +72,23 @@ def test_each_wrong_is_said_and_ends_badly(wrong: dict[str, Any], last: str) -> 
     assert lines[-2].startswith("  ")
 
 
+CHAINS = Contrast(chains=20, ended=16, doubled=61, repeated=62, seconds=56.8, limit_seconds=60.0, injuries=15)
+
+
 def test_bare_chains_are_shown_for_the_contrast_and_are_nobodys_fault() -> None:
-    found = report(contrast=Contrast(chains=20, ended=16, doubled=61, repeated=62, seconds=56.8, injuries=15))
+    found = report(contrast=CHAINS)
 
     assert found.is_well
     assert (
         "bare Celery chains, same plan: 16 of 20 ended in 56.8 s, 61 effects doubled,"
         " 62 steps begun again (15 injuries)"
     ) in list(report_lines(found))
+
+
+def test_bare_chains_that_were_waited_for_no_longer_are_said_to_be() -> None:
+    found = report(contrast=CHAINS._replace(seconds=60.4))
+
+    assert any("16 of 20 ended in 60.4 s (the limit)," in line for line in report_lines(found))
 
 
 def test_a_run_in_which_no_message_came_twice_did_not_try_that() -> None:

@@ -129,6 +129,24 @@ def test_only_the_architect_speaks_to_the_user(shell: Shell) -> None:
     assert shell.type(*words, "--as", "engineer").code == 2
 
 
+@pytest.mark.proves("E20", "K27")
+def test_what_a_chat_asks_of_a_person_is_in_the_inbox_until_the_next_message(shell: Shell) -> None:
+    shell.type(*NEW)
+    for _ in range(2):
+        shell.type("chat", "to-user", "5", "--status", "all green", "--action", "merge")
+
+    (item,) = shell.type("inbox", "--json").document["items"]
+    text = shell.type("inbox").out
+    shell.post(ARCHITECT)
+    after = shell.type("inbox", "--json").document["items"]
+
+    assert (item["profile"], item["name"], item["waits_for"], item["issue"]) == ("chat", NAME, "user", None)
+    assert item["detail"] == f"STATUS: all green; ACTION NEEDED: merge; CONTEXT: {CHATS}/{NAME}/"
+    assert item["commands"] == [f"fixloop chat read {NAME}"]
+    assert f"chat {NAME} waits for you since" in text
+    assert after == []
+
+
 @pytest.mark.proves("E45")
 def test_adopt_marks_old_messages(shell: Shell) -> None:
     shell.type(*NEW)

@@ -126,6 +126,50 @@ def test_an_answer_that_does_not_fit_is_asked_for_once_more_with_the_reason(stag
     assert Path("runs").read_text() == "x\n" * 2
 
 
+RIVAL = """\
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fixloop.chat.directory import apply
+from fixloop.chat.events import ChatClosed, ChatRead, MessageWritten
+from fixloop.chat.roles import Role
+
+chat, now = Path("chats/0005-dx-gh-sync"), datetime.now(UTC)
+if sys.argv[1] == "close":
+    apply(chat, ChatClosed(Role.ARCHITECT, "Completed", "Done.", "Ship it."), now)
+else:
+    apply(chat, ChatRead(Role.ENGINEER), now)
+    body = Path("engineer.md").read_text()
+    apply(chat, MessageWritten(Role.ENGINEER, Role.ARCHITECT, "Work", body), now)
+"""
+
+
+@pytest.mark.proves("E29")
+def test_a_chat_that_somebody_else_closed_meanwhile_is_closed(stage: Stage, run: Run) -> None:
+    Path("rival.py").write_text(RIVAL)
+    run(architect="cat architect.md", engineer="cat engineer.md", further=("--messages", "2"))
+
+    found = run(architect=f"echo x >> runs; {sys.executable} rival.py close && cat end.md")
+
+    assert (found.code, found.err) == (0, f"fixloop: chats/{NAME} is closed\n")
+    assert Path("runs").read_text() == "x\n"
+
+
+@pytest.mark.proves("E27", "E32")
+def test_a_role_is_not_asked_again_when_somebody_else_has_answered_for_it(stage: Stage, run: Run) -> None:
+    Path("rival.py").write_text(RIVAL)
+    stage.post(ARCHITECT, ENGINEER)
+
+    found = run(engineer=f"echo x >> runs; {sys.executable} rival.py post; echo none")
+
+    assert found.code == 3
+    assert Path("runs").read_text() == "x\n"
+    assert [name for name in stage.files() if name.startswith("00")] == [
+        *("001-to-engineer.md", "002-to-architect.md")
+    ]
+
+
 @pytest.mark.proves("E15", "E42", "K32")
 def test_what_commands_print_beside_their_answers_is_logged_by_role(stage: Stage, run: Run) -> None:
     run(

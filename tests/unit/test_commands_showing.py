@@ -214,7 +214,7 @@ def test_following_on_a_pipe_prints_what_happens_from_now_on_and_ends_with_the_w
     out = io.StringIO()
 
     with open_session() as session:
-        state = follow(session, workflow, tick=lambda: agents.run(workflow, 1), out=console(out))
+        state = follow(session, workflow, tick=lambda: agents.run(workflow, 1), out=console(out)).state
 
     assert state.ended
     told = out.getvalue()
@@ -235,7 +235,7 @@ def test_following_on_a_terminal_redraws_one_view_and_ends_with_the_workflow(age
     out = Console(file=io.StringIO(), force_terminal=True, width=100)
 
     with open_session() as session:
-        state = follow(session, workflow, tick=lambda: agents.run(workflow), out=out)
+        state = follow(session, workflow, tick=lambda: agents.run(workflow), out=out).state
 
     assert state.ended
     assert isinstance(out.file, io.StringIO)
@@ -262,7 +262,7 @@ def test_a_redis_that_is_restarted_does_not_end_a_watch(
 
     try:
         with open_session() as session:
-            state = follow(session, workflow, tick=injure, out=console(io.StringIO()))
+            state = follow(session, workflow, tick=injure, out=console(io.StringIO())).state
     finally:
         restart.join()
         store.close()

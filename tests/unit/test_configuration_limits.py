@@ -7,7 +7,18 @@ import pytest
 
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import LimitSettings
-from fixloop.configuration.schema import AGENT, COMMON, FIXER, LIMITS, SPECIALIST, TOP, WORKSPACE
+from fixloop.configuration.schema import (
+    AGENT,
+    COMMON,
+    CYCLE,
+    FIXER,
+    HANDOFF,
+    LIMITS,
+    ROLE,
+    SPECIALIST,
+    TOP,
+    WORKSPACE,
+)
 from fixloop.enqueueing import limits_of
 from fixloop.errors import UsageError
 from fixloop.protocol.state import Limits
@@ -165,10 +176,12 @@ def test_the_settings_page_has_every_key_with_its_default() -> None:
         if default:
             assert rows[name] == f"`{default:g}`"
         assert name in rows
-    for name in {*TOP, *FIXER, *AGENT, *WORKSPACE, *COMMON, *SPECIALIST} - {
+    for name in {*TOP, *FIXER, *AGENT, *WORKSPACE, *COMMON, *SPECIALIST, *CYCLE, *HANDOFF, *ROLE} - {
         "fixer",
         "workspace",
         "limits",
         "specialist",
+        "cycle",
+        "handoff",
     }:
         assert f"`{name}`" in page or f"] {name}`" in page or f".{name}]]`" in page, name

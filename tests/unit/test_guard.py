@@ -62,6 +62,16 @@ def test_exit_code_and_output_of_both_streams_are_told() -> None:
     assert (result.exit_code, result.output, result.signal) == (3, "out\nerr\n", None)
 
 
+def test_what_is_said_beside_an_answer_can_be_kept_apart_each_with_the_limit() -> None:
+    result = guarded("sh", "-c", "printf 12345678; printf abcdefgh >&2", apart=True, output_limit_bytes=4)
+
+    assert (result.output, result.talk) == (
+        "12\n[… 4 bytes left out …]\n78",
+        "ab\n[… 4 bytes left out …]\ngh",
+    )
+    assert result.output_bytes == 16
+
+
 @pytest.mark.proves("K40")
 @pytest.mark.parametrize(
     ("number", "injured"), [("KILL", True), ("TERM", True), ("SEGV", False), ("ABRT", False)]

@@ -6,6 +6,8 @@ import pytest
 import redis
 
 from fixloop.commands.exit_codes import ExitCode
+from fixloop.file_record import Stamp
+from fixloop.named_files import Files, NamedFiles
 from fixloop.repository.traces import issues_handed_in
 from fixloop.store.redis_store import RedisStore
 from tests.unit.command_stage import Agents, on_redis, said
@@ -48,6 +50,25 @@ def test_an_issue_that_was_handed_in_and_is_unknown_is_no_mere_unknown_issue(
     assert told.err.endswith(
         "the data was lost, or this is another Redis; restore its backup, or begin again with "
         "`fixloop run --issue 47`\n"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.proves("K23")
+def test_an_issue_whose_files_are_there_can_be_rebuilt_and_the_sentence_says_so(
+    agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = handed_in(tmp_path / "shop", 47, 48)
+    monkeypatch.chdir(shop)
+    for number, ended in ((47, True), (48, False)):
+        stamp = Stamp(workflow=f"0a1b2c3d-{number}-1", issue=number, version=1, ended=ended)
+        NamedFiles(shop, stamp.workflow).write(stamp, Files(()))
+
+    told = said(capsys, "status")
+
+    assert (
+        "restore its backup, rebuild it from its files with `fixloop files 48 --rebuild`, or begin"
+        in told.err
     )
 
 

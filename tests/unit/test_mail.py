@@ -62,9 +62,11 @@ def kinds(mails: list[Mail]) -> list[str]:
 
 def letters(agents: Agents, workflow: str) -> list[Taken]:
     """One letter for everything that was said to the main agent, in order."""
-    lines = said(agents.store.history(workflow))
+    messages = [line.message for line in said(agents.store.history(workflow))]
     return [
-        Taken(Letter.of(line.message, workflow)) for line in lines if line.message.recipient == MAIN_AGENT
+        Taken(Letter(workflow=workflow, message_id=m.message_id, uid=m.uid, issue=m.issue, type=m.body.kind))
+        for m in messages
+        if m.recipient == MAIN_AGENT
     ]
 
 

@@ -9,10 +9,21 @@ from pathlib import Path
 import pytest
 
 from fixloop.errors import RefusedError, UsageError
-from fixloop.named_files import Folders, NamedFiles
+from fixloop.file_record import Record, Stamp
+from fixloop.named_files import Edited, Files, NamedFiles
+from fixloop.placing import File, Folders
 
 FOLDERS = ("pending", "accepted", "completed")
 READER = Path(__file__).with_name("file_reader.py")
+
+
+def drawn(*files: tuple[str, bytes], handoffs: dict[str, bytes] | None = None) -> Files:
+    swapped = {"handoffs": Folders(FOLDERS, handoffs)} if handoffs is not None else {}
+    return Files([File.of(*file) for file in files], swapped)
+
+
+def of(version: int, workflow: str = "w") -> Stamp:
+    return Stamp(workflow=workflow, version=version)
 
 
 def bring(files: NamedFiles, version: int) -> None:
@@ -20,7 +31,7 @@ def bring(files: NamedFiles, version: int) -> None:
     status = FOLDERS[version % 3]
     state = json.dumps({"first": version, "filler": "x" * 100_000, "last": version}).encode()
     handoff = {f"{status}/handoff-1.json": json.dumps({"status": status, "v": version}).encode()}
-    files.write(version, [("state.json", state)], {"handoffs": Folders(FOLDERS, handoff)})
+    files.write(of(version), drawn(("state.json", state), handoffs=handoff))
 
 
 @pytest.mark.slow
@@ -34,7 +45,7 @@ def test_a_reader_that_polls_never_sees_half_a_file_nor_a_handoff_in_two_places(
         assert reader.stdout is not None
         assert reader.stdout.readline() == "reading\n"
 
-        for version in range(2, 150):
+        for version in range(2, 60):
             bring(files, version)
 
         (tmp_path / "stop").touch()
@@ -47,9 +58,33 @@ def test_a_reader_that_polls_never_sees_half_a_file_nor_a_handoff_in_two_places(
 def test_an_older_state_writes_nothing_over_a_newer_one(tmp_path: Path) -> None:
     files = NamedFiles(tmp_path, "w")
 
-    assert files.write(3, [("a.json", b"three")])
-    assert not NamedFiles(tmp_path, "w").write(2, [("a.json", b"two")])
+    assert files.write(of(3), drawn(("a.json", b"three"))).done
+    assert not NamedFiles(tmp_path, "w").write(of(2), drawn(("a.json", b"two"))).done
     assert (tmp_path / "a.json").read_bytes() == b"three"
+
+
+@pytest.mark.proves("K23", "R13")
+def test_a_rebuilt_workflow_counts_its_versions_anew(tmp_path: Path) -> None:
+    files = NamedFiles(tmp_path, "w")
+    files.write(of(7), drawn(("a.json", b"seven")))
+
+    again = Stamp(workflow="w", rebuilt=1, version=1)
+    assert files.write(again, drawn(("a.json", b"one"))).done
+    assert not files.write(of(8), drawn(("a.json", b"eight"))).done
+
+
+@pytest.mark.proves("D19")
+def test_a_place_is_one_workflows_until_another_may_take_it_over(tmp_path: Path) -> None:
+    files = NamedFiles(tmp_path, "handoff")
+    files.write(of(5), drawn(("a.json", b"w"), handoffs={"pending/x": b"w"}))
+    other = drawn(("a.json", b"o"), handoffs={})
+
+    refused = files.write(of(9, "other"), other)
+    taken = files.write(of(1, "other"), other, takes_over=lambda before: before.workflow == "w")
+
+    assert (refused.done, refused.before.workflow, taken.done) == (False, "w", True)
+    assert (tmp_path / "a.json").read_bytes() == b"o"
+    assert os.listdir(tmp_path / "handoffs" / "pending") == []
 
 
 @pytest.mark.proves("R13")
@@ -59,22 +94,89 @@ def test_files_that_a_crash_left_half_done_are_whole_after_the_next_write(tmp_pa
     (tmp_path / "deep" / ".a.json.new").write_bytes(b"hal")
     (tmp_path / ".handoffs.00000002").mkdir()
 
-    files.write(2, [("deep/a.json", b"whole")], {"handoffs": Folders(FOLDERS, {})})
+    files.write(of(2), drawn(("deep/a.json", b"whole"), handoffs={}))
 
     assert sorted(os.listdir(tmp_path / "deep")) == ["a.json"]
     assert sorted(os.listdir(tmp_path / "handoffs")) == sorted(FOLDERS)
 
 
-@pytest.mark.proves("K23")
-def test_what_somebody_changed_by_hand_is_named(tmp_path: Path) -> None:
+@pytest.mark.proves("K23", "R13")
+def test_what_a_killed_writer_left_is_no_edit_and_is_brought_to_the_next_version(tmp_path: Path) -> None:
     files = NamedFiles(tmp_path, "w")
-    given = [("a.json", b"{}"), ("b/c.json", b"{}"), ("gone.json", b"{}")]
-    files.write(1, given)
+    files.write(of(1), drawn(("a.json", b"one"), ("b.json", b"one"), handoffs={"pending/x": b"1"}))
+    kept = (tmp_path / ".fixloop/files/w.json").read_bytes()
+    files.write(of(2), drawn(("a.json", b"two"), ("b.json", b"two"), handoffs={"accepted/x": b"2"}))
+    # As after a kill: all is written but the record, whose intent is there still.
+    (tmp_path / ".fixloop/files/w.json").rename(tmp_path / ".fixloop/files/w.intent")
+    (tmp_path / ".fixloop/files/w.json").write_bytes(kept)
+    (tmp_path / "b.json").write_bytes(b"one")
 
+    written = files.write(
+        of(3), drawn(("a.json", b"one"), ("b.json", b"three"), handoffs={"pending/x": b"1"})
+    )
+
+    assert (written.done, written.edited) == (True, ())
+    assert ((tmp_path / "a.json").read_bytes(), (tmp_path / "b.json").read_bytes()) == (b"one", b"three")
+    assert [path.name for path in (tmp_path / "handoffs").glob("*/*")] == ["x"]
+    assert (tmp_path / "handoffs/pending/x").read_bytes() == b"1"
+
+
+@pytest.mark.proves("K23", "C5")
+def test_what_somebody_changed_by_hand_is_kept_aside_and_drawn_anew(tmp_path: Path) -> None:
+    files = NamedFiles(tmp_path, "w")
+    given = drawn(("a.json", b"{}"), ("b/c.json", b"{}"), ("gone.json", b"{}"), handoffs={"pending/x": b"1"})
+    files.write(of(1), given)
     (tmp_path / "b" / "c.json").write_bytes(b'{"status": "mine"}')
     (tmp_path / "gone.json").unlink()
+    (tmp_path / "handoffs/pending/x").rename(tmp_path / "handoffs/accepted/x")
 
-    assert list(files.edited(given)) == ["b/c.json", "gone.json"]
+    found = list(files.edited(files.record, given))
+    written = files.write(of(2), given)
+
+    assert found == [
+        Edited("b/c.json", b'{"status": "mine"}'),
+        Edited("gone.json", None),
+        Edited("handoffs/pending/x", None),
+        Edited("handoffs/accepted/x", b"1"),
+    ]
+    assert [edit.path for edit in written.edited] == [edit.path for edit in found]
+    aside = tmp_path / ".fixloop/files/edited/w.2.1"
+    assert (aside / "b/c.json").read_bytes() == b'{"status": "mine"}'
+    assert (aside / "handoffs/accepted/x").read_bytes() == b"1"
+    assert list(files.edited(files.record, given)) == []
+
+
+@pytest.mark.proves("K23")
+def test_files_of_somebody_elses_are_kept_aside_before_the_first_write(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b"mine")
+    (tmp_path / "same.json").write_bytes(b"same")
+
+    written = NamedFiles(tmp_path, "w").write(of(1), drawn(("a.json", b"ours"), ("same.json", b"same")))
+
+    assert [(edit.path, edit.found) for edit in written.edited] == [("a.json", b"mine")]
+    assert (tmp_path / written.edited[0].kept).read_bytes() == b"mine"
+
+
+@pytest.mark.proves("R13")
+def test_contents_that_are_written_already_are_not_made_again(tmp_path: Path) -> None:
+    made: list[str] = []
+    document = File("a.md", "digest-1", lambda: (made.append("a") or b"text",))  # type: ignore[func-returns-value]
+    files = NamedFiles(tmp_path, "w")
+
+    for version in range(1, 4):
+        files.write(of(version), Files([document, File.of("state.json", str(version).encode())]))
+
+    assert made == ["a"]
+    assert (tmp_path / "state.json").read_bytes() == b"3"
+
+
+def test_a_record_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    files = NamedFiles(tmp_path, "w")
+    files.write(of(4), drawn(("a.json", b"{}")))
+    (tmp_path / ".fixloop/files/w.json").write_text("{")
+
+    assert files.record == Record()
+    assert files.write(of(2), drawn(("a.json", b"{}"))).done
 
 
 def test_only_two_generations_of_a_swapped_directory_are_kept(tmp_path: Path) -> None:
@@ -99,9 +201,9 @@ def test_no_file_is_written_outside_or_through_a_link(tmp_path: Path) -> None:
 
     for path in ("../a", "/tmp/a", "b/../../a"):
         with pytest.raises(UsageError, match="leads out of"):
-            files.write(1, [(path, b"")])
+            files.write(of(1), drawn((path, b"")))
     with pytest.raises(RefusedError, match="link in link/a is no directory"):
-        files.write(1, [("link/a", b"")])
+        files.write(of(1), drawn(("link/a", b"")))
     assert list(outside.iterdir()) == []
 
 
@@ -110,6 +212,6 @@ def test_a_directory_of_somebody_elses_is_not_swapped(tmp_path: Path) -> None:
     (tmp_path / "handoffs" / "mine.txt").write_text("mine")
 
     with pytest.raises(RefusedError, match="did not make"):
-        NamedFiles(tmp_path, "w").write(1, [], {"handoffs": Folders(FOLDERS, {})})
+        NamedFiles(tmp_path, "w").write(of(1), drawn(handoffs={}))
 
     assert (tmp_path / "handoffs" / "mine.txt").read_text() == "mine"

@@ -27,7 +27,7 @@ from fixloop.snapshots import load_state
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.golden_schema import FOLDER, PRESENT, event_kinds, schemas, text
 from tests.unit.message_samples import SAMPLES
-from workers.tasks import MAX_RETRIES
+from workers.workshops import WORKSHOPS
 
 if os.environ.get("UPDATE_GOLDEN"):
     (FOLDER / f"{PRESENT}.json").write_text(text(), encoding="utf-8")
@@ -122,7 +122,7 @@ def test_every_older_ticket_can_be_carried_out(version: str) -> None:
 
     assert tickets
     for ticket in tickets:
-        assert MAX_RETRIES[ticket.step] >= 0
+        assert WORKSHOPS["validation"].retries[ticket.step] >= 0
         assert set(arguments(ticket)) == {"ticket", "issue", "specialist", "iteration"}
 
 

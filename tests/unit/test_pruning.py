@@ -4,7 +4,7 @@ import os
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -12,12 +12,17 @@ from fixloop.archive.files import Archive
 from fixloop.archive.moving import archive_ended
 from fixloop.archive.reading import with_archive
 from fixloop.carrying import bring_work, snapshot_in
+from fixloop.engine import ProfileEngine
+from fixloop.profiles.cycle import CYCLE
+from fixloop.profiles.handoff import HANDOFF
 from fixloop.protocol.events import Cancelled, RunFinished
 from fixloop.repository.publish import publish
 from fixloop.settings import Settings
+from fixloop.store.memory_store import MemoryStore
+from tests.contract.profile_runs import SCRIPTS
 from tests.unit.repositories import git
 from tests.unit.test_carrying import WORKFLOW, Loop
-from workers.pruning import prune_cache
+from workers.pruning import is_over, prune_cache
 from workers.tidying import prune_round
 
 pytestmark = pytest.mark.slow
@@ -195,3 +200,19 @@ def test_a_machine_prunes_once_an_hour(site: Site) -> None:
     prune_round(site.store, settings)
 
     assert not site.offer.exists()
+
+
+@pytest.mark.parametrize("profile", [CYCLE, HANDOFF], ids=lambda profile: profile.name)
+def test_a_cycle_and_handoffs_leave_as_little_behind(tmp_path: Path, profile: Any) -> None:
+    store, workflow = MemoryStore(lambda: datetime.now(UTC)), "0a1b2c3d-7-1"
+    engine = ProfileEngine(store, profile)
+    begin: Any = SCRIPTS[profile.name].begin
+    engine.start(begin.model_copy(update={"workflow": workflow}))
+    soon = datetime.now(UTC) + SOON
+    assert not is_over(store, workflow, soon)
+
+    cancelled = profile.read_event('{"kind": "cancelled", "sender": "user"}')
+    engine.apply(workflow, cancelled, operation="cancel")
+
+    assert is_over(store, workflow, soon)
+    assert not is_over(store, workflow, datetime.now(UTC) - SOON)

@@ -15,7 +15,7 @@ from fixloop.chat.agents import AgentRun, run_agent
 from fixloop.chat.channels import Channel, log_findings, tagged
 from fixloop.chat.conversation import Conversation
 from fixloop.chat.directory import apply, read_chat
-from fixloop.chat.events import ChatClosed, ChatRead, MessageWritten, Outcome
+from fixloop.chat.events import ChatClosed, ChatRead, MessageWritten, Outcome, UserAsked
 from fixloop.chat.findings import errors_of
 from fixloop.chat.roles import Role
 from fixloop.chat.turns import ForUser, Turn, prompt, understood
@@ -112,17 +112,22 @@ def _answered(chat: Path, crew: Crew, role: Role) -> int | Ended:
     for _ in range(MAX_ANSWERS):
         apply(chat, ChatRead(role), _now())
         found = read_chat(chat)
+        if found.is_closed or _owner(found) is not role:
+            return 0  # somebody else was quicker
         done = _run(crew, role, found, prompt(found, role, wrong))
         if not done.is_good:
             return Ended(Stop.FAILED, f"the command of {role} {done.ending}: {_tail(done)}")
         try:
             turn = understood(done.answer, role, found)
             if isinstance(turn, ForUser):
-                return _told(turn, role)
+                ended = _told(turn, role)
+                apply(chat, UserAsked(turn.text), _now())
+                return ended
             return _taken(chat, crew, turn, apply(chat, _placed(turn, crew), _now()))
         except RefusedError as refused:
-            if read_chat(chat).next_seq != found.next_seq:
-                return 0  # somebody else posted meanwhile
+            after = read_chat(chat)
+            if after.is_closed or after.next_seq != found.next_seq:
+                return 0  # somebody else was quicker
             wrong = str(refused)
         except UsageError as error:
             wrong = str(error)

@@ -20,6 +20,7 @@ from fixloop.chat.events import (
     MessageWritten,
     Outcome,
     Replaced,
+    UserAsked,
 )
 from fixloop.chat.findings import shown
 from fixloop.chat.journal import entry
@@ -72,6 +73,15 @@ def _read(event: ChatRead, chat: Conversation, now: datetime) -> Outcome:
     if chat.journal.read.get(event.by, -1) >= seq:
         return Outcome(seq=seq)
     return Outcome(journal=(entry("read", now, by=event.by, seq=seq),), seq=seq)
+
+
+@_decide.register
+def _ask_user(event: UserAsked, chat: Conversation, now: datetime) -> Outcome:
+    """It stays open until somebody posts the next message, or the chat is closed."""
+    seq, asked = chat.next_seq - 1, chat.journal.asked
+    if chat.is_closed or (asked is not None and asked.text == event.text):
+        return Outcome(seq=seq)
+    return Outcome(journal=(entry("asked", now, seq=seq, text=event.text),), seq=seq)
 
 
 @_decide.register
@@ -142,9 +152,11 @@ def _close(event: ChatClosed, chat: Conversation, now: datetime) -> Outcome:
         _written(chat, name, text) for name, text in documents.items() if chat.documents.get(name) != text
     ]
     values = {"owner": _owner(chat, meta), "state": ChatState.CLOSED, "closed": stamp(now)}
+    facts = {"by": event.by, "status": event.status, "migrated": [one.file for one in old]}
     return Outcome(
         files=(*old, *written),
-        journal=(entry("closed", now, by=event.by, status=event.status, migrated=[one.file for one in old]),),
+        # Whoever closed it may have died before meta.yaml said so.
+        journal=() if chat.journal.is_closed else (entry("closed", now, **facts),),
         contract=with_values(contract, values),
     )
 

@@ -15,6 +15,7 @@ __all__ = [
     "Outcome",
     "Prepended",
     "Replaced",
+    "UserAsked",
 ]
 
 
@@ -56,7 +57,13 @@ class ChatClosed(NamedTuple):
     """The text of DECISION.md; empty: the file is there already."""
 
 
-ChatEvent: TypeAlias = ChatRead | Adopted | MessageWritten | ChatClosed
+class UserAsked(NamedTuple):
+    """The architect turns to a person with a TO USER block (E20)."""
+
+    text: str
+
+
+ChatEvent: TypeAlias = ChatRead | Adopted | MessageWritten | ChatClosed | UserAsked
 
 
 class Created(NamedTuple):

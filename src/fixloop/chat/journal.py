@@ -2,8 +2,8 @@
 What a chat's directory remembers beside its messages: `.journal.jsonl`, one JSON object a line, appended only.
 
 Who read what (E17, E22), on which branch a message was written (E19, E23), the digest that each message had when it
-was posted (E29), and which files are older than the protocol (E45). Nothing here is needed to understand a chat:
-without it the messages are the same, only what can be checked about them is less.
+was posted (E29), which files are older than the protocol (E45), and what a person was asked (E20). Nothing here is
+needed to understand a chat: without it the messages are the same, only what can be checked about them is less.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from fixloop.chat.message import stamp
 from fixloop.chat.roles import Role
 
-__all__ = ["JOURNAL", "Adopted", "Journal", "entry", "read_journal"]
+__all__ = ["JOURNAL", "Adopted", "Asked", "Journal", "entry", "read_journal"]
 
 JOURNAL: Final = ".journal.jsonl"
 
@@ -27,6 +27,15 @@ class Adopted(NamedTuple):
     """In bytes; the migrated file ends with them."""
 
 
+class Asked(NamedTuple):
+    """What a person was asked and nobody has gone on after."""
+
+    text: str
+    """The TO USER block."""
+    at: str
+    """As the journal has it, ISO 8601."""
+
+
 class Journal(NamedTuple):
     """What the entries come to."""
 
@@ -37,6 +46,9 @@ class Journal(NamedTuple):
     adopted: Mapping[str, Adopted]
     is_adopted: bool
     """Whether somebody said what is old here, even if nothing was."""
+    is_closed: bool = False
+    """Whether its end was written down, even if meta.yaml does not say so yet."""
+    asked: Asked | None = None
 
 
 def read_journal(text: str) -> Journal:
@@ -45,16 +57,23 @@ def read_journal(text: str) -> Journal:
     read: dict[Role, int] = {}
     posted: dict[str, str] = {}
     adopted: dict[str, Adopted] = {}
+    asked: Asked | None = None
     for document in found:
         match document:
             case {"did": "read", "by": str(by), "seq": int(seq)} if by in tuple(Role):
                 read[Role(by)] = max(seq, read.get(Role(by), 0))
             case {"did": "posted", "file": str(file), "sha256": str(sha256)}:
                 posted.setdefault(file, sha256)
+                asked = None
             case {"did": "adopted", "files": dict(files)}:
                 adopted = _adopted(files) | adopted
+            case {"did": "asked", "text": str(text), "at": str(at)}:
+                asked = Asked(text, at)
+            case {"did": "closed"}:
+                asked = None
     is_adopted = any(document.get("did") == "adopted" for document in found)
-    return Journal(read, posted, adopted, is_adopted)
+    is_closed = any(document.get("did") == "closed" for document in found)
+    return Journal(read, posted, adopted, is_adopted, is_closed, asked)
 
 
 def entry(did: str, at: datetime, **facts: Any) -> str:

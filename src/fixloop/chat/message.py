@@ -146,7 +146,7 @@ def read_message(text: str, name: FileName, chat: str, file: str) -> Message:
     lines = lines_of(text)
     opening = next((number for number, line in enumerate(lines) if line.strip()), 0)
     if lines[opening].rstrip() != _FENCE:
-        told = "it has no front matter: the first line has to be ---"
+        told = f"it has no front matter: the first line has to be ---, and is {shown(lines[opening])}"
         return Message(False, None, tuple(lines), (Finding("front-matter", file, told, opening + 1),))
     fences = range(opening + 1, min(len(lines), opening + _MAX_FRONT_LINES))
     closing = next((number for number in fences if lines[number].rstrip() in (_FENCE, "...")), None)
@@ -252,6 +252,11 @@ def _headed(lines: Sequence[str], start: int, name: FileName, file: str) -> tupl
     """Where the body begins below its header line, and what is wrong with that line."""
     first = next((number for number in range(start, len(lines)) if lines[number].strip()), start)
     line = lines[first].strip().lstrip("\ufeff") if first < len(lines) else ""
+    if line == _FENCE:
+        told = (
+            f"a second front matter begins here; a message has one, and then its header {header(name.role)}"
+        )
+        return first, [Finding("front-matter", file, told, first + 1, value=line)]
     hit = _HEADER.fullmatch(line)
     if hit is None:
         told = (

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -17,12 +17,28 @@ from fixloop.commands.session import AsJson
 from fixloop.errors import UsageError
 
 if TYPE_CHECKING:
-    from fixloop.testing.chaos import Progress, Report
     from fixloop.testing.contrast import Contrast
+    from fixloop.testing.report import Report
+    from fixloop.testing.site import Progress
 
 __all__ = ["register", "report_lines"]
 
 SHOWN: Final = 20
+
+
+class _Words(NamedTuple):
+    """What the report calls things."""
+
+    works: str = "workflows"
+    results: str = "fixes"
+    held: str = "histories verify"
+
+
+_WORDS: Final = {
+    "cycle": _Words("cycles", "reports"),
+    "handoff": _Words("workflows of handoffs", "results"),
+    "chat": _Words("chats", "messages", "chats hold"),
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -31,6 +47,9 @@ def register(app: typer.Typer) -> None:
 
 
 def chaos(
+    profile: Annotated[
+        str, typer.Option("--profile", help="Which protocol: validation, cycle, handoff or chat.")
+    ] = "validation",
     workflows: Annotated[int, typer.Option("--workflows", min=1, max=100_000, help="How many.")] = 50,
     kills: Annotated[int, typer.Option("--kills", min=0, help="How many injuries, of all kinds.")] = 20,
     seed: Annotated[int, typer.Option("--seed", help="Another seed, another plan.")] = 1,
@@ -53,13 +72,15 @@ def chaos(
     Injure workers and Redis while they work, and check that nothing is lost.
 
     Starts a Redis and two workers of its own, with scripted agents; touches no project and no other
-    Redis. Everything runs twice, once undisturbed. Exit code 1: something was lost, doubled, stuck or
-    not to be verified. Sends SIGKILL and SIGSTOP only to what it started.
+    Redis. Everything runs twice, once undisturbed. For chats there is no Redis: two hosts run `fixloop
+    chat run`, and every file has to be the same. Exit code 1: something was lost, doubled, stuck or not
+    to be verified. Sends SIGKILL and SIGSTOP only to what it started.
     """
     # Celery takes a third of a second to load, and no other command needs the rest.
     from fixloop.testing import chaos as running
+    from fixloop.testing.report import Order
 
-    order = running.Order(workflows, kills, seed, concurrency, contrast, twice)
+    order = Order(workflows, kills, seed, concurrency, contrast, twice, profile)
     with _folder(keep) as folder, _progress() as tell:
         report = running.chaos(order, folder, tell)
     if json:
@@ -102,25 +123,27 @@ def _progress() -> Iterator[Callable[["Progress"], object]]:
 def report_lines(report: "Report") -> Iterator[str]:
     """The figures, what is wrong in particular, and the sum in the last line."""
     order, tickets = report.order, sum(one.steps for one in report.verdicts)
-    yield f"{order.workflows} workflows, undisturbed in {report.undisturbed_seconds:.1f} s"
-    yield f"{order.workflows} workflows, injured in {report.injured_seconds:.1f} s"
+    words = _WORDS.get(order.profile, _Words())
+    yield f"{order.workflows} {words.works}, undisturbed in {report.undisturbed_seconds:.1f} s"
+    yield f"{order.workflows} {words.works}, injured in {report.injured_seconds:.1f} s"
     for injury, planned in sorted(report.planned.items()):
         yield f"  {report.done[injury]} of {planned} × {injury}"
     if report.order.twice:
         yield f"{report.copies} messages delivered twice"
     fixes = sum(one.fixes for one in report.verdicts)
-    yield f"{tickets} effects in the histories, {fixes} of them fixes; {report.doubled} are there twice"
+    yield f"{tickets} effects in the histories, {fixes} of them {words.results}; {report.doubled} are there twice"
     yield f"{report.executions} executions by agents, {report.repeated} of a ticket that had begun before"
     if report.resumptions:
         yield _resumption_line(report.resumptions)
-    share = report.surplus / tickets if tickets else 0.0
-    yield f"{tickets} steps, {report.surplus} surplus deliveries ({share:.2f} a step)"
+    if order.profile != "chat":
+        share = report.surplus / tickets if tickets else 0.0
+        yield f"{tickets} steps, {report.surplus} surplus deliveries ({share:.2f} a step)"
     if report.contrast is not None:
         yield _contrast_line(report.contrast)
     yield from _findings(report)
     yield (
         f"chaos: {report.lost} lost, {report.doubled} doubled, {len(report.unexplained)} unexplained,"
-        f" {report.stuck} stuck, {report.verified} of {len(report.verdicts)} histories verify"
+        f" {report.stuck} stuck, {report.verified} of {len(report.verdicts)} {words.held}"
         f" (seed {order.seed})"
     )
 
@@ -134,15 +157,17 @@ def _resumption_line(seconds: Sequence[float]) -> str:
 
 
 def _contrast_line(found: "Contrast") -> str:
+    limit = " (the limit)" if found.seconds >= found.limit_seconds else ""
     return (
-        f"bare Celery chains, same plan: {found.ended} of {found.chains} ended in {found.seconds:.1f} s,"
+        f"bare Celery chains, same plan: {found.ended} of {found.chains} ended in {found.seconds:.1f} s{limit},"
         f" {found.doubled} effects doubled, {found.repeated} steps begun again ({found.injuries} injuries)"
     )
 
 
 def _findings(report: "Report") -> Iterator[str]:
+    words = _WORDS.get(report.order.profile, _Words())
     if report.astray:
-        yield f"  {report.astray} of the undisturbed workflows went astray; no injury is to blame for these"
+        yield f"  {report.astray} of the undisturbed {words.works} went astray; no injury is to blame for these"
     found = [
         f"  {one.workflow}: {text}"
         for one in (*report.verdicts, *report.left_alone)
@@ -159,6 +184,7 @@ def _findings(report: "Report") -> Iterator[str]:
 
 def _document(report: "Report") -> dict[str, object]:
     return {
+        "profile": report.order.profile,
         "workflows": report.order.workflows,
         "seed": report.order.seed,
         "injuries": dict(report.done),

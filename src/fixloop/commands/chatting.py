@@ -11,7 +11,7 @@ from fixloop.chat.channels import to_user as to_user_block
 from fixloop.chat.closing import STATUSES
 from fixloop.chat.conversation import Conversation, Posted
 from fixloop.chat.directory import apply, read_chat
-from fixloop.chat.events import Adopted, ChatClosed, ChatRead, MessageWritten
+from fixloop.chat.events import Adopted, ChatClosed, ChatRead, MessageWritten, UserAsked
 from fixloop.chat.findings import errors_of
 from fixloop.chat.message import MAX_SEQ, stamp
 from fixloop.chat.meta import META
@@ -210,7 +210,7 @@ def to_user(
     """
     Print the architect's block for a person.
 
-    It is the one thing that may be said outside the files.
+    It is the one thing that may be said outside the files. `fixloop inbox` shows it until the next message.
     """
     directory = directory_of(chat, chats)
     if by is not Role.ARCHITECT:
@@ -218,7 +218,9 @@ def to_user(
     for name, text in (("--status", status), ("--action", action)):
         if not text.strip() or not text.isprintable():
             raise UsageError(f"{name} is {text!r}; it has to be one line of text")
-    print_lines(to_user_block(status.strip(), action.strip(), f"{printable(str(directory)).rstrip('/')}/"))
+    block = to_user_block(status.strip(), action.strip(), f"{printable(str(directory)).rstrip('/')}/")
+    apply(directory, UserAsked(block), _now())
+    print_lines(block)
 
 
 def _now() -> datetime:

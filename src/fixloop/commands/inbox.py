@@ -1,140 +1,118 @@
-"""What waits for somebody outside the engine: a decision, a manual fix, or an outside agent's fix."""
+"""What waits for somebody outside the engine, of all profiles in one list: the longest first."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from fixloop.commands.outcome import decision_commands, fix_commands, waits_for_agent
+from fixloop.chat.channels import TO_USER
+from fixloop.chat.conversation import Conversation
+from fixloop.chat.directory import read_chat
+from fixloop.chat.tree import chats_below, default_chats
 from fixloop.commands.screen import say
+from fixloop.commands.views.table import view_in
 from fixloop.errors import NewerVersion
-from fixloop.offering import offered_at
-from fixloop.protocol.durations import iso_stamp
-from fixloop.protocol.ids import request_id
-from fixloop.protocol.messages import MAIN_AGENT, USER, Decision
-from fixloop.protocol.notices import count_of
-from fixloop.protocol.state import Hold, OpenEscalation, State
-from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
-from fixloop.store.records import Snapshot
+from fixloop.store.keys import project_hash
 
-__all__ = ["item_text", "waiting"]
+__all__ = ["asked_in_chats", "item_text", "waiting"]
 
 
 _WHAT: Final = {
     "decision": "a decision",
+    "answer": "an answer",
     "manual-fix": "a manual fix",
     "fix": "a fix",
+    "work": "an agent outside",
     "continue": "`fixloop continue`",
+    "user": "you",
 }
 
 
 def waiting(store: Store, cache: Path, *, prefix: str = "") -> list[dict[str, Any]]:
     """Everything that waits, the longest first; `prefix` of workflow ids narrows it to a project."""
     found = (
-        _item(store, workflow, cache) for workflow in _candidates(store.workflows(live_only=True), prefix)
+        item
+        for workflow in _candidates(store.workflows(live_only=True), prefix)
+        for item in _items(store, workflow, cache)
     )
-    return sorted((item for item in found if item is not None), key=lambda item: str(item["since"]))
+    return sorted(found, key=lambda item: str(item["since"]))
 
 
 def _candidates(found: Iterable[tuple[str, Mapping[str, str]]], prefix: str) -> Iterator[str]:
-    """Plain fields tell nearly all; the snapshot of the rest has to be read."""
+    """
+    Plain fields tell nearly all; the snapshot of the rest has to be read.
+
+    A workflow that works for another has an id of its own kind, and the project's name.
+    """
     for workflow, fields in found:
-        if workflow.startswith(prefix) and fields.get("owner") in ("person", "agent"):
+        own = workflow.startswith(prefix) or prefix == f"{project_hash(fields.get('project', ''))}-"
+        if own and fields.get("owner") in ("person", "agent"):
             yield workflow
 
 
-def _item(store: Store, workflow: str, cache: Path) -> dict[str, Any] | None:
+def _items(store: Store, workflow: str, cache: Path) -> Iterator[dict[str, Any]]:
     found = store.read(workflow)
     if found is None:
-        return None
+        return
     try:
-        state = load_state(found.snapshot)
+        view = view_in(found.snapshot)
+        state = view.load(found.snapshot)
     except NewerVersion as newer:
         # What others wait for is shown all the same.
         say(str(newer))
-        return None
+        return
     common = {
         "issue": state.issue,
         "name": state.name,
         "workflow_id": workflow,
         "project": state.project,
-        "specialist": state.current,
-        "iteration": state.active.iteration,
-        "max_iterations": state.active.max_iterations,
+        "profile": state.profile,
     }
-    if state.held is not None:
-        return common | _pause(state, state.held)
-    if state.escalation is not None:
-        return common | _decision(state, state.escalation, cache)
-    return common | _fix(found, state, cache) if waits_for_agent(state) else None
+    for item in view.items(found, state, cache):
+        yield common | dict(item)
 
 
-def _pause(state: State, held: Hold) -> dict[str, Any]:
+def asked_in_chats(here: Path) -> list[dict[str, Any]]:
+    """What the chats of the project around `here` ask of a person: TO USER blocks that nobody went on after (E20)."""
+    folder = default_chats(here)
+    found = chats_below(here / folder) if (here / folder).is_dir() else ()
+    chats = (read_chat(path) for path in found if isinstance(path, Path))
+    return [_asked(chat) for chat in chats if chat.journal.asked is not None and not chat.is_closed]
+
+
+def _asked(chat: Conversation) -> dict[str, Any]:
+    asked = chat.journal.asked
+    assert asked is not None
+    lines = [line.strip() for line in asked.text.splitlines() if line.strip() != TO_USER[0]]
     return {
-        "waits_for": "continue",
+        "issue": None,
+        "name": chat.name,
+        "workflow_id": None,
+        "project": None,
+        "profile": "chat",
+        "specialist": "architect",
+        "iteration": chat.next_seq - 1,
+        "max_iterations": None,
+        "waits_for": "user",
         "escalation_id": None,
-        "reason": f"paused by {held.by}",
-        "detail": held.reason,
-        "target": USER,
-        "since": iso_stamp(held.at),
-        "directory": None,
-        "commands": [f"fixloop continue {state.issue}"],
+        "reason": "TO USER",
+        "detail": "; ".join(lines),
+        "target": "user",
+        "since": asked.at,
+        "directory": chat.path,
+        "options": [],
+        "commands": [f"fixloop chat read {chat.name}"],
     }
-
-
-def _decision(state: State, opened: OpenEscalation, cache: Path) -> dict[str, Any]:
-    manual = opened.decision is Decision.MANUAL_FIX
-    return {
-        "waits_for": "manual-fix" if manual else "decision",
-        "escalation_id": opened.message_id,
-        "reason": opened.reason.text,
-        "detail": opened.detail,
-        "target": opened.target,
-        "since": iso_stamp(opened.at),
-        "directory": _directory(state, cache) if manual else None,
-        "commands": list(decision_commands(state)),
-    }
-
-
-def _fix(found: Snapshot, state: State, cache: Path) -> dict[str, Any]:
-    return {
-        "waits_for": "fix",
-        "escalation_id": None,
-        "reason": request_id(state.issue, state.active.iteration),
-        "detail": count_of(state.failure_count),
-        "target": MAIN_AGENT,
-        "since": iso_stamp(_offered_since(found, state)),
-        "directory": _directory(state, cache),
-        "commands": list(fix_commands(state)),
-    }
-
-
-def _offered_since(found: Snapshot, state: State) -> datetime:
-    operation = state.operation
-    if operation is None or operation.started_clock is None:
-        return state.last_at
-    return found.moment.at - timedelta(seconds=found.moment.clock - operation.started_clock)
-
-
-def _directory(state: State, cache: Path) -> str | None:
-    """Where the fix is to be made; None until `ack` or `run` has made the directory on this machine."""
-    made = offered_at(state, cache).directory if state.snapshot else None
-    return str(made) if made is not None and made.is_dir() else None
 
 
 def item_text(item: Mapping[str, Any]) -> Iterator[str]:
     """One item for people."""
-    what = {
-        "decision": "a decision",
-        "manual-fix": "a manual fix",
-        "fix": "a fix",
-        "continue": "`fixloop continue`",
-    }[item["waits_for"]]
-    yield f"#{item['issue']} {item['name']} waits for {what} since {item['since']}"
+    who = f"#{item['issue']}" if item["issue"] is not None else "chat"
+    yield f"{who} {item['name']} waits for {_WHAT[item['waits_for']]} since {item['since']}"
     detail = f": {item['detail']}" if item["detail"] else ""
     yield f"  {item['reason']}{detail}"
-    yield f"  {item['specialist']}, run {item['iteration']}/{item['max_iterations']}; to {item['target']}"
+    most = f"/{item['max_iterations']}" if item["max_iterations"] is not None else ""
+    yield f"  {item['specialist']}, run {item['iteration']}{most}; to {item['target']}"
     if item["escalation_id"]:
         yield f"  {item['escalation_id']}"
     if item["waits_for"] == "fix":

@@ -2,35 +2,31 @@
 
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.outcome import decision_commands
+from fixloop.commands.letters import Shown, agents_outside, runs_asked, shown_mail
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import (
     AsJson,
     NothingYet,
     OnlyProject,
     Session,
-    caller,
     here,
     open_session,
     prefix_of,
 )
 from fixloop.configuration.document import read_document
 from fixloop.configuration.place import nearest, shown
-from fixloop.errors import FixloopError, InfrastructureError, UsageError
+from fixloop.configuration.roles import CYCLE_AGENTS, HANDOFF_AGENTS
+from fixloop.errors import InfrastructureError, UsageError
 from fixloop.mail import Mail, arrived, known_agents, waiting
-from fixloop.offering import offer
-from fixloop.protocol.durations import iso_stamp
-from fixloop.protocol.messages import MAIN_AGENT
 
 if TYPE_CHECKING:
-    from fixloop.mailbox import Mailboxes
+    from fixloop.mailbox import Letter, Mailboxes
 
 __all__ = ["register"]
 
@@ -51,7 +47,11 @@ def register(app: typer.Typer) -> None:
 
 def mailbox(
     agent: Annotated[
-        str, typer.Argument(metavar="AGENT", help="The name it is declared with in fixloop.toml.")
+        str,
+        typer.Argument(
+            metavar="AGENT",
+            help="The name it is declared with in fixloop.toml, or that of an agent of a cycle or of handoffs.",
+        ),
     ],
     wait: Annotated[bool, typer.Option("--wait", help="Wait until there is a message.")] = False,
     minutes: Annotated[
@@ -64,21 +64,21 @@ def mailbox(
     Read what is said to a declared outside agent, and acknowledge it.
 
     Failure reports with their fix requests, notices, reminders, successes and escalations to the main
-    orchestrator; the most urgent first. Ends with exit code 1 when there is none. What asks for a fix is
-    shown again until `fixloop fixed` answers it.
+    orchestrator; of a cycle or of handoffs what is asked of the agent of this name. The most urgent first.
+    Ends with exit code 1 when there is none. What asks for work is shown again until `fixloop fixed` answers it.
     """
     if minutes is not None and not wait:
         raise UsageError("--minutes goes with --wait; add it")
     declared = _declared() if project is None else set()
     try:
-        with open_session(create=wait and agent in declared) as session:
+        with open_session(create=wait and not declared.isdisjoint((agent, agent.lower()))) as session:
             place = prefix_of(project).removesuffix("-") or session.project.hash8
             if agent not in declared:
-                _refuse_unknown(agent, declared | known_agents(session.store, place))
+                known = declared | known_agents(session.store, place) | agents_outside(session, place)
+                agent = _known(agent, known)
             read = _read(session, place, agent, (30.0 if minutes is None else minutes) * 60 * wait, json=json)
     except NothingYet as nothing:
-        if agent not in declared:
-            _refuse_unknown(agent, declared)
+        agent = _known(agent, declared)
         say(str(nothing))
         read = False
     if not read:
@@ -87,13 +87,26 @@ def mailbox(
 
 def _declared() -> set[str]:
     """The agents of the current directory's configuration."""
-    table = read_document(here()).table.get("agent")
-    return set(table) if isinstance(table, dict) else set()
+    written = read_document(here()).table
+    found = set(written["agent"]) if isinstance(written.get("agent"), dict) else set()
+    for profile, four in (("cycle", CYCLE_AGENTS), ("handoff", HANDOFF_AGENTS)):
+        section = written.get(profile)
+        if isinstance(section, dict):
+            further = section.get("agent")
+            found |= {*four, *(map(str.lower, further) if isinstance(further, dict) else ())}
+    return found
 
 
-def _refuse_unknown(agent: str, known: set[str]) -> None:
-    if agent in known:
-        return
+def _known(agent: str, known: set[str]) -> str:
+    """
+    The agent somebody means; those of cycles and handoffs are written in any case of letters.
+
+    Raises:
+        UsageError: nobody is called so.
+    """
+    for name in (agent, agent.lower()):
+        if name in known:
+            return name
     near = nearest(agent, known)
     if near:
         advice = f"did you mean {near!r}?" + (
@@ -110,107 +123,69 @@ def _read(session: Session, project: str, agent: str, seconds: float, *, json: b
     from fixloop.mailbox import Mailboxes
 
     with closing(Mailboxes(session.urls.broker)) as mailboxes:
-        mails = _awaited(session, mailboxes, project, agent, seconds)
+        found = _awaited(session, mailboxes, project, agent, seconds)
         if json:
-            documents = [_document(session, mail) for mail in mails]
+            documents = [each.document() for each in found]
             print_json({"agent": agent, "project": project, "messages": documents})
-        elif mails:
-            print_lines(RULE.join(mail.text for mail in mails))
+        elif found:
+            print_lines(RULE.join(each.text for each in found))
         else:
             say(f"no message for {agent}")
         # A message that did not get out was not read.
         sys.stdout.flush()
-        for mail in mails:
-            mail.acknowledge(session.engine, agent, sender=caller(MAIN_AGENT))
-            if not json:
-                _say_next(session, mail)
-    return bool(mails)
+        for each in found:
+            each.acknowledge()
+            then = each.then() if not json else ""
+            if then:
+                typer.echo(then, err=True)
+    return bool(found)
 
 
 def _awaited(
     session: Session, mailboxes: "Mailboxes", project: str, agent: str, seconds: float
-) -> list[Mail]:
-    """The messages there are, or the first that come within `seconds`."""
+) -> list[Shown]:
+    """What there is to read, or the first that comes within `seconds`."""
     started = time.monotonic()
     answered: float | None = None
     looked, pause = 0.0, 0.0
     while True:
         now = time.monotonic()
-        found: list[Mail] = []
+        mails: list[Mail] = []
+        runs: list[Shown] = []
+        letters: list[Letter] = []
         try:
             if now >= looked + pause:
-                found = waiting(session.store, project, agent)
+                mails = waiting(session.store, project, agent)
+                runs = runs_asked(session, project, agent)
                 looked = time.monotonic()
                 pause = max(LOOK_SECONDS, LOOKS_IN * (looked - now))
-            found = _with_letters(session, mailboxes, project, agent, found)
+            mails = _with_letters(session, mailboxes, project, agent, mails, letters, anything=bool(runs))
+            if letters and not runs:
+                runs = runs_asked(session, project, agent)
             answered = now
         except InfrastructureError:
             if answered is None or now - answered > PATIENCE_SECONDS:
                 raise
+        found = [*runs, *(shown_mail(session, agent, mail) for mail in mails)]
         if found or now - started >= seconds:
-            return found
+            return sorted(found, key=lambda each: each.order)
         time.sleep(POLL_SECONDS)
 
 
 def _with_letters(
-    session: Session, mailboxes: "Mailboxes", project: str, agent: str, found: list[Mail]
+    session: Session,
+    mailboxes: "Mailboxes",
+    project: str,
+    agent: str,
+    found: list[Mail],
+    letters: "list[Letter]",
+    *,
+    anything: bool,
 ) -> list[Mail]:
     try:
-        return arrived(session.store, mailboxes, project, agent, found)
+        return arrived(session.store, mailboxes, project, agent, found, letters)
     except InfrastructureError as error:
-        if not found:
+        if not found and not anything:
             raise
         say(f"{error}; this is what the state says")
         return found
-
-
-def _document(session: Session, mail: Mail) -> dict[str, Any]:
-    message, state = mail.message, mail.state
-    return {
-        "issue": state.issue,
-        "name": state.name,
-        "workflow_id": state.workflow,
-        "uid": message.uid,
-        "message_id": message.message_id,
-        "type": message.body.kind,
-        "sender": message.sender,
-        "recipient": message.recipient,
-        "priority": message.priority.value,
-        "timestamp": iso_stamp(message.at),
-        "specialist": message.specialist,
-        "iteration": message.iteration,
-        "max_iterations": message.max_iterations,
-        "attached": message.attached.message_id if message.attached is not None else None,
-        "directory": _directory(session, mail),
-        "commands": list(_commands(mail)),
-        "text": mail.text,
-    }
-
-
-def _directory(session: Session, mail: Mail) -> str | None:
-    """Where the fix is to be made; None where nothing is asked, or the repository is not on this machine."""
-    if not mail.is_request or not mail.state.snapshot:
-        return None
-    try:
-        return str(offer(session.engine, mail.state, session.settings.cache_dir).directory)
-    except FixloopError as error:
-        say(f"there is no directory to work in: {error}")
-        return None
-
-
-def _commands(mail: Mail) -> Sequence[str]:
-    """What answers it."""
-    kind, issue = mail.message.body.kind, mail.state.issue
-    if kind == "escalation":
-        return decision_commands(mail.state)
-    if kind in ("success", "error-notification"):
-        return ()
-    return (f"fixloop fixed {issue}", f"fixloop fixed {issue} --blocked TEXT")
-
-
-def _say_next(session: Session, mail: Mail) -> None:
-    directory = _directory(session, mail)
-    commands = " or ".join(f"`{command}`" for command in _commands(mail))
-    if commands:
-        where = f"work in {directory}, then" if directory is not None else f"{mail.message.message_id}:"
-        typer.echo(f"{where} {commands}", err=True)

@@ -1,31 +1,26 @@
-"""How following a workflow ends: its exit code, and the lines that say what came of it."""
+"""How following a validation workflow ends: where it stands, and the lines that say what came of it."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final, Literal
 
-from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.screen import print_lines, short
+from fixloop.commands.screen import called, short
+from fixloop.commands.views.view import Standing
 from fixloop.protocol.durations import stamp
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, Hold, OpenEscalation, State, WorkflowOutcome
 
-if TYPE_CHECKING:
-    from fixloop.commands.session import Session
-
 __all__ = [
     "decision_commands",
-    "exit_code",
     "fix_commands",
     "is_fixed",
-    "is_settled",
     "next_command",
     "pause_of",
-    "print_result",
     "reason_of",
     "remarks",
     "result_lines",
+    "standing",
     "waits_for_agent",
 ]
 
@@ -37,29 +32,23 @@ _VERDICTS: Final = {
 }
 
 
-def exit_code(state: State) -> ExitCode:
-    """What `run`, `resume` and `watch` exit with when they stop at `state`."""
-    if state.outcome is not None:
-        passed = state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED)
-        return ExitCode.DONE if passed else ExitCode.WRONG
-    if state.paused or waits_for_agent(state):
-        return ExitCode.WAITS
-    return ExitCode.INTERRUPTED
-
-
-def is_settled(state: State) -> bool:
-    """True when it ended or waits for a person: nothing goes on by itself."""
-    return state.ended or state.paused
+def standing(state: State) -> Standing:
+    """Where it stands for whoever follows it."""
+    waits_for: Literal["", "decision", "agent"] = "agent" if waits_for_agent(state) else ""
+    return Standing(
+        issue=state.issue,
+        name=state.name,
+        outcome=state.outcome.value if state.outcome is not None else "",
+        waits_for="decision" if state.paused else waits_for,
+        held=pause_of(state.held) if state.held is not None else "",
+        at_work=f"{state.active.name} is {state.active.status}",
+        pushes=state.push,
+    )
 
 
 def waits_for_agent(state: State) -> bool:
     """True when an outside agent or a person has the open fix request; a fixer command is not waited for."""
     return state.fixer == "outside" and state.owner == "agent" and not state.ended
-
-
-def print_result(session: "Session", state: State) -> None:
-    """What came of it, on stdout: the reason, the failures and the commands where a person has to act."""
-    print_lines("\n".join(result_lines(state)))
 
 
 def result_lines(state: State) -> Iterator[str]:
@@ -70,7 +59,7 @@ def result_lines(state: State) -> Iterator[str]:
         yield "; ".join([f"{who}: {_ending(state)}", *remarks(state)])
     elif state.held is not None:
         yield f"{who} is paused by {pause_of(state.held)}"
-        yield f"fixloop continue {state.issue}"
+        yield f"fixloop continue {called(state)}"
     elif state.escalation is not None:
         yield f"{who} waits for {_wanted(state.escalation)}: {reason_of(state.escalation)}"
         yield from _failures(state)
@@ -97,7 +86,7 @@ def remarks(state: State) -> Iterator[str]:
     if state.pushed:
         yield f"pushed as {state.pushed}"
     elif state.push_error:
-        yield f"not pushed: {short(state.push_error, 400)}; `fixloop push {state.issue}` tries again"
+        yield f"not pushed: {short(state.push_error, 400)}; `fixloop push {called(state)}` tries again"
 
 
 def reason_of(opened: OpenEscalation) -> str:
@@ -118,19 +107,19 @@ def decision_commands(state: State) -> tuple[str, ...]:
     if opened is None:
         return ()
     if opened.decision is Decision.MANUAL_FIX:
-        return (f"fixloop fixed {state.issue}", f"fixloop fixed {state.issue} --here")
-    return tuple(f"fixloop decide {state.issue} {decision}" for decision in Decision)
+        return (f"fixloop fixed {called(state)}", f"fixloop fixed {called(state)} --here")
+    return tuple(f"fixloop decide {called(state)} {decision}" for decision in Decision)
 
 
 def fix_commands(state: State) -> tuple[str, str]:
     """What takes the open request, and what answers it."""
-    take = f"fixloop mailbox {state.agent}" if state.agent else f"fixloop ack {state.issue}"
-    return take, f"fixloop fixed {state.issue}"
+    take = f"fixloop mailbox {state.agent}" if state.agent else f"fixloop ack {called(state)}"
+    return take, f"fixloop fixed {called(state)}"
 
 
 def next_command(state: State) -> str:
     """The one command that is most likely wanted next."""
-    issue = state.issue
+    issue = called(state)
     if state.held is not None and not state.ended:
         return f"fixloop continue {issue}"
     if state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED):

@@ -1,15 +1,12 @@
 """A person's own pause: `pause` and `continue`. No escalation, and nothing to decide."""
 
-import getpass
 from typing import Annotated
 
 import typer
 
-from fixloop.commands.session import Issue, ProjectOption, caller, open_session
-from fixloop.protocol.durations import stamp
-from fixloop.protocol.events import Continued, Paused
-from fixloop.protocol.messages import USER
-from fixloop.protocol.state import State
+from fixloop.commands.doors.table import door_of
+from fixloop.commands.session import Issue, ProjectOption, look, open_session
+from fixloop.commands.views.view import Standing
 
 __all__ = ["register"]
 
@@ -32,28 +29,27 @@ def pause(
     """
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        if session.engine.state(workflow).held is None:
-            session.bring(workflow, Paused(by=getpass.getuser(), reason=reason, sender=caller(USER)))
-        typer.echo(_paused(session.engine.state(workflow)), err=True)
+        if not look(session, workflow).standing.held:
+            session.bring(workflow, door_of(session, workflow).paused(reason))
+        typer.echo(_paused(look(session, workflow).standing), err=True)
 
 
 def continue_command(issue: Issue, project: ProjectOption = None) -> None:
     """Let a paused workflow go on where it stood."""
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        state = session.engine.state(workflow)
-        if state.held is not None or state.ended:
-            session.bring(workflow, Continued(by=getpass.getuser(), sender=caller(USER)))
-        typer.echo(_going_on(session.engine.state(workflow)), err=True)
+        now = look(session, workflow).standing
+        if now.held or now.outcome:
+            session.bring(workflow, door_of(session, workflow).continued())
+        typer.echo(_going_on(look(session, workflow).standing), err=True)
 
 
-def _paused(state: State) -> str:
-    held = state.held
-    if held is None:
-        return f"issue {state.issue} was continued meanwhile"
-    return f"issue {state.issue} is paused by {held.by} since {stamp(held.at)} UTC; `fixloop continue {state.issue}`"
+def _paused(now: Standing) -> str:
+    if not now.held:
+        return f"issue {now.issue} was continued meanwhile"
+    return f"issue {now.issue} is paused by {now.held}; `fixloop continue {now.issue}`"
 
 
-def _going_on(state: State) -> str:
-    waits = "; it waits for a decision: `fixloop inbox`" if state.paused else ""
-    return f"issue {state.issue} goes on: {state.active.name} is {state.active.status}{waits}"
+def _going_on(now: Standing) -> str:
+    waits = "; it waits for a decision: `fixloop inbox`" if now.waits_for == "decision" else ""
+    return f"issue {now.issue} goes on: {now.at_work}{waits}"

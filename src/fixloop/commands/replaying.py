@@ -10,17 +10,13 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from fixloop.errors import FixloopError, NewerVersion
-from fixloop.history import recorded
-from fixloop.profiles.validation import plain_fields
-from fixloop.protocol.events import event_from_json
-from fixloop.protocol.messages import Message
+from fixloop.profiles.profile import AnyOutcome, Profile
+from fixloop.profiles.table import profile_in
+from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.state import State
-from fixloop.protocol.validation import DECIDE_VERSION, decide
-from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from fixloop.store.entries import digest_of
-from fixloop.store.records import Entry
+from fixloop.store.records import Entry, Snapshot
 
 __all__ = ["Audit", "audit", "replay"]
 
@@ -34,37 +30,35 @@ class Audit(NamedTuple):
     problems: tuple[str, ...]
 
 
-class _Replayed(NamedTuple):
-    state: State
-    messages: tuple[Message, ...]
-
-
 def audit(store: Store, workflow: str) -> Audit:
     """Check a workflow's chain; where that holds, replay it."""
+    broken = store.verify(workflow)
+    # What is damaged may not be readable at all.
+    found = store.read(workflow) if not broken else None
+    if found is None:
+        return Audit(workflow, 0, 0, tuple(broken))
+    entries = store.history(workflow)
     try:
-        problems = store.verify(workflow) or list(_changed_fields(store, workflow))
+        profile = profile_in(found.snapshot)
+        changed = tuple(_changed_fields(profile, found))
     except NewerVersion:
         # Its chain holds; what else there is to check, its own version knows.
-        return Audit(workflow, len(store.history(workflow)), 0, ())
-    if problems:
-        return Audit(workflow, 0, 0, tuple(problems))
-    entries = store.history(workflow)
-    replayed, found = replay(entries)
-    return Audit(workflow, len(entries), replayed, tuple(found))
+        return Audit(workflow, len(entries), 0, ())
+    if changed:
+        return Audit(workflow, 0, 0, changed)
+    replayed, problems = replay(entries, profile)
+    return Audit(workflow, len(entries), replayed, tuple(problems))
 
 
-def _changed_fields(store: Store, workflow: str) -> Iterator[str]:
+def _changed_fields(profile: Profile[Any], found: Snapshot) -> Iterator[str]:
     """The plain fields beside the snapshot are what lists show, and no digest covers them."""
-    found = store.read(workflow)
-    if found is None:
-        return
-    for name, value in plain_fields(load_state(found.snapshot)).items():
+    for name, value in profile.fields(profile.load(found.snapshot)).items():
         shown = found.fields.get(name, "")
         if shown != value:
             yield f"field {name} was changed: it says {shown!r}, the snapshot {value!r}"
 
 
-def replay(entries: Iterable[Entry]) -> tuple[int, list[str]]:
+def replay(entries: Iterable[Entry], profile: Profile[Any] = VALIDATION) -> tuple[int, list[str]]:
     """
     Decide every entry's event again, from the first on.
 
@@ -72,17 +66,17 @@ def replay(entries: Iterable[Entry]) -> tuple[int, list[str]]:
         how many entries were replayed, and what differs; the first difference ends it, because all later
         ones would follow from it.
     """
-    state: State | None = None
+    state: Any = None
     count = 0
     for entry in entries:
-        if entry.body.get("decide") != DECIDE_VERSION:
+        if entry.body.get("decide") != profile.decide_version:
             return count, []
         try:
-            made = _decided(state, entry.body)
+            made = _decided(profile, state, entry.body)
         # A damaged or forged entry can break decide in any way; each is a finding, none ends the audit.
         except (FixloopError, LookupError, TypeError, ValueError, AttributeError) as error:
             return count, [f"entry {entry.seq} cannot be replayed: {' '.join(str(error).split())[:200]}"]
-        problems = list(_differences(entry, made))
+        problems = list(_differences(profile, entry, made))
         if problems:
             return count, problems
         state = made.state
@@ -90,18 +84,17 @@ def replay(entries: Iterable[Entry]) -> tuple[int, list[str]]:
     return count, []
 
 
-def _decided(state: State | None, body: Mapping[str, Any]) -> _Replayed:
+def _decided(profile: Profile[Any], state: Any, body: Mapping[str, Any]) -> AnyOutcome[Any]:
     now = Moment(datetime.fromisoformat(body["at"]), float(body["clock"]))
-    outcome = decide(state, event_from_json(json.dumps(body["event"])), now)
-    return _Replayed(outcome.state, tuple(outcome.messages))
+    return profile.decide(state, profile.read_event(json.dumps(body["event"])), now)
 
 
-def _differences(entry: Entry, made: _Replayed) -> Iterator[str]:
+def _differences(profile: Profile[Any], entry: Entry, made: AnyOutcome[Any]) -> Iterator[str]:
     state = digest_of(made.state.model_dump_json(exclude_defaults=True).encode())
     if not state.startswith(entry.state):
         yield f"entry {entry.seq} leads to another state than the one that was recorded"
     said = list(entry.body.get("messages", ()))
-    expected = [recorded(message) for message in made.messages]
+    expected = [profile.recorded(message) for message in made.messages]
     if _ids(said) != _ids(expected):
         yield f"entry {entry.seq} says {_ids(said)}, and its event leads to {_ids(expected)}"
     elif said != expected:

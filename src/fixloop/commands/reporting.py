@@ -9,14 +9,12 @@ from typing import Annotated
 
 import typer
 
-from fixloop.commands.outcome import next_command
 from fixloop.commands.screen import print_lines, say
-from fixloop.commands.session import Issue, ProjectOption, Session, open_session
+from fixloop.commands.session import Issue, ProjectOption, Seen, Session, look, open_session
+from fixloop.commands.views.view import Logged
 from fixloop.errors import UsageError
 from fixloop.redis_place import own_folder
 from fixloop.repository.identity import top_of
-from fixloop.snapshots import load_state
-from fixloop.summary import Summary, as_html, as_markdown, summarize
 
 __all__ = ["register"]
 
@@ -52,7 +50,7 @@ def report(
             "--output",
             metavar="FILE",
             help="Where to write it, `-` for stdout.",
-            show_default="stdout; a page goes to .fixloop/reports/feature-ISSUE-validation.html",
+            show_default="stdout; a page goes to .fixloop/reports/feature-ISSUE-PROFILE.html",
         ),
     ] = None,
     open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
@@ -68,9 +66,12 @@ def report(
     if open and (wanted is not Format.HTML or output == STDOUT):
         raise UsageError("--open shows the page in a file; use it with --format html and without --output -")
     with open_session() as session:
-        summary = _summary(session, session.workflow_of(issue, project))
-        target = _target(session, summary, wanted, output)
-    text = _text(summary, wanted)
+        seen = look(session, session.workflow_of(issue, project))
+        # What was committed since the snapshot was read belongs to the next report.
+        entries = session.store.history(seen.found.workflow)[: seen.found.version]
+        target = _target(session, seen, wanted, output)
+    logged = Logged(seen.state, seen.found.moment, entries)
+    text = seen.view.report(seen.found, logged, wanted.value)
     if target is None:
         typer.echo(text) if wanted is not Format.MARKDOWN else print_lines(text)
         return
@@ -87,32 +88,14 @@ def _meant(output: str | None, *, open: bool) -> Format:
     return named.get(suffix, Format.HTML if open else Format.MARKDOWN)
 
 
-def _summary(session: Session, workflow: str) -> Summary:
-    found = session.store.read(workflow)
-    if found is None:
-        raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
-    state = load_state(found.snapshot)
-    # What was committed since the snapshot was read belongs to the next report.
-    history = session.store.history(workflow)[: found.version]
-    return summarize(state, history, found.moment, next_command=next_command(state))
-
-
-def _text(summary: Summary, wanted: Format) -> str:
-    if wanted is Format.HTML:
-        return as_html(summary)
-    if wanted is Format.MARKDOWN:
-        return as_markdown(summary)
-    return summary.model_dump_json(indent=2)
-
-
-def _target(session: Session, summary: Summary, wanted: Format, output: str | None) -> Path | None:
+def _target(session: Session, seen: Seen, wanted: Format, output: str | None) -> Path | None:
     """The file to write; None for stdout."""
     if output is not None:
         return None if output == STDOUT else Path(output).absolute()
     if wanted is not Format.HTML:
         return None
     top, _ = top_of(session.directory)
-    return _reports_folder(top) / f"feature-{summary.issue}-validation.html"
+    return _reports_folder(top) / f"feature-{seen.state.issue}-{seen.state.profile}.html"
 
 
 def _reports_folder(top: Path) -> Path:

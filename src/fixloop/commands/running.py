@@ -6,19 +6,42 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from fixloop.carrying import bring_work, snapshot_in
-from fixloop.commands import outcome, progress
+from fixloop.commands import progress
+from fixloop.commands.children import waiting_child
+from fixloop.commands.doors.table import door_of
 from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.features import (
+    Options,
+    PlanFile,
+    Profiled,
+    ProfileName,
+    Task,
+    TaskFile,
+    Type,
+    Urgency,
+    facts_of,
+)
+from fixloop.commands.files import restore_lost
+from fixloop.commands.result import print_result
 from fixloop.commands.screen import say
-from fixloop.commands.session import Issue, OptionalIssue, ProjectOption, Session, caller, open_session
+from fixloop.commands.session import (
+    Issue,
+    OptionalIssue,
+    ProjectOption,
+    Session,
+    caller,
+    look,
+    open_session,
+)
+from fixloop.commands.views.view import PASSED, Standing
 from fixloop.configuration.project import project_at
 from fixloop.enqueueing import Enqueued, Feature, enqueue, refuse_unusable
 from fixloop.errors import FixloopError, InfrastructureError, RefusedError, UsageError
-from fixloop.offering import offer
 from fixloop.protocol.events import BranchPushed, DecisionMade
 from fixloop.protocol.messages import USER, Decision
 from fixloop.protocol.state import State, WorkflowOutcome
@@ -60,6 +83,12 @@ def run(
         int | None, typer.Option("--issue", min=1, help="Its issue number; else the lowest one never used.")
     ] = None,
     name: Annotated[str, typer.Option("--name", help="The feature's name.")] = "",
+    profile: Profiled = ProfileName.VALIDATION,
+    task: Task = "",
+    task_file: TaskFile = None,
+    plan: PlanFile = None,
+    type: Type = None,
+    priority: Urgency = None,
     fixer: Annotated[
         str | None, typer.Option("--fixer", help="The main agent's command, instead of the file's.")
     ] = None,
@@ -74,8 +103,14 @@ def run(
         bool, typer.Option("--restart", help="Cancel what is live of this issue first.")
     ] = False,
 ) -> None:
-    """Validate a feature, have its failures fixed and checked again, until everything passes or a person decides."""
+    """
+    Validate a feature, have its failures fixed and checked again, until everything passes or a person decides.
+
+    With --profile cycle or handoff: have it made by its agents, until it is complete or a person decides.
+    """
+    validating = {"--fixer": fixer, "--only": only, "--dry": dry, "--push": push}
     feature = Feature(
+        **facts_of(Options(profile, task, task_file, plan, type, priority, validating)),
         issue=issue,
         repo=repo,
         ref=ref,
@@ -88,17 +123,14 @@ def run(
         may_join=not dry,
         own_queue=True,
     )
-    path = Path.cwd() if is_url(repo) else Path(repo)
+    path = _directory(repo)
     if apply and is_url(repo):
         raise UsageError(
             "--apply needs a checkout to change; with a URL use --push, or apply in a checkout of it"
         )
-    refuse_unusable(feature)
-    with open_session(path, create=True) as session:
-        handed_in = enqueue(session.engine, feature, cache=session.settings.cache_dir)
+    with _handed_in(feature, path) as (session, handed_in):
         state = handed_in.state
         typer.echo(f"issue {state.issue}: {state.name}, workflow {handed_in.workflow}", err=True)
-        _say_what_is_missing(state)
         with _interruptible(state):
             _carry_on(session, handed_in.workflow, dry=dry, since=0)
         _close(session, handed_in.workflow, path, apply=apply, dry=dry, handed_in=handed_in)
@@ -109,12 +141,15 @@ def resume(
     project: ProjectOption = None,
 ) -> None:
     """Go on where a killed `run` stopped; of a finished one, the result again."""
+    restore_lost(issue)
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        state = session.engine.state(workflow)
-        if state.held is not None:
-            say(f"issue {state.issue} is paused; `fixloop continue {state.issue}` lets it go on")
-        with _interruptible(state):
+        seen = look(session, workflow)
+        issue_ = seen.standing.issue
+        if seen.standing.held:
+            say(f"issue {issue_} is paused; `fixloop continue {issue_}` lets it go on")
+        session.draw(workflow)
+        with _interruptible(seen.state):
             _carry_on(session, workflow, dry=False, since=None)
         _close(session, workflow, session.directory, apply=False, dry=False, handed_in=None)
 
@@ -125,6 +160,12 @@ def enqueue_command(
     ref: Ref = None,
     push: Push = False,
     name: Annotated[str, typer.Option("--name", help="The feature's name.")] = "",
+    profile: Profiled = ProfileName.VALIDATION,
+    task: Task = "",
+    task_file: TaskFile = None,
+    plan: PlanFile = None,
+    type: Type = None,
+    priority: Urgency = None,
     fixer: Annotated[str | None, typer.Option("--fixer", help="The main agent's command.")] = None,
     only: Annotated[str | None, typer.Option("--only", help="One specialist.")] = None,
     restart: Annotated[
@@ -132,34 +173,45 @@ def enqueue_command(
     ] = False,
 ) -> None:
     """Hand a feature to the workers; the same call twice is one workflow."""
-    directory = Path.cwd() if is_url(repo) else Path(repo)
+    validating = {"--fixer": fixer, "--only": only, "--push": push}
     feature = Feature(
-        issue=issue, repo=repo, ref=ref, push=push, name=name, fixer=fixer, only=only, restart=restart
+        **facts_of(Options(profile, task, task_file, plan, type, priority, validating)),
+        issue=issue,
+        repo=repo,
+        ref=ref,
+        push=push,
+        name=name,
+        fixer=fixer,
+        only=only,
+        restart=restart,
     )
-    refuse_unusable(feature)
-    with open_session(directory, create=True) as session:
-        handed_in = enqueue(session.engine, feature, cache=session.settings.cache_dir)
+    with _handed_in(feature, _directory(repo)) as (session, handed_in):
         typer.echo(handed_in.workflow)
         what = "handed in" if handed_in.created else "was handed in before"
         typer.echo(f"issue {issue} {what}; `fixloop watch {issue}` follows it", err=True)
-        _say_what_is_missing(handed_in.state)
-        if handed_in.state.paused:
-            raise typer.Exit(outcome.exit_code(handed_in.state))
+        now = look(session, handed_in.workflow).standing
+        if now.waits_for == "decision":
+            raise typer.Exit(now.exit_code)
 
 
 def apply_command(issue: Issue, project: ProjectOption = None) -> None:
     """Put the verified fixes into the checkout as uncommitted changes, all or nothing."""
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        _apply(session.engine.state(workflow), session, session.directory)
+        _apply(look(session, workflow).state, session, session.directory)
 
 
 def push_command(issue: Issue, project: ProjectOption = None) -> None:
     """Push the verified branch to the URL the repository was given by; repairs a push that was refused."""
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        state = session.engine.state(workflow)
+        state = look(session, workflow).state
         _refuse_unverified(state, "push")
+        if not isinstance(state, State):
+            raise RefusedError(
+                f"issue {state.issue} is of profile {state.profile}, whose work is not pushed; "
+                f"`fixloop apply {state.issue}` puts it into a checkout"
+            )
         branch = push_branch(session.store, state, session.settings.cache_dir)
         if not branch:
             typer.echo(f"nothing to push: issue {state.issue} passed without a fix", err=True)
@@ -170,7 +222,22 @@ def push_command(issue: Issue, project: ProjectOption = None) -> None:
         typer.echo(branch)
 
 
-def _say_what_is_missing(state: State) -> None:
+def _directory(repo: str) -> Path:
+    return Path.cwd() if is_url(repo) else Path(repo)
+
+
+@contextmanager
+def _handed_in(feature: Feature, directory: Path) -> Iterator[tuple[Session, Enqueued]]:
+    """A session in which the feature has a workflow."""
+    refuse_unusable(feature)
+    with open_session(directory, create=True) as session:
+        found = enqueue(session.engine, feature, cache=session.settings.cache_dir)
+        session.draw(found.workflow)
+        _say_what_is_missing(found.state)
+        yield session, found
+
+
+def _say_what_is_missing(state: Any) -> None:
     submodules = snapshot_in(state).submodules
     if submodules:
         more = f" and {len(submodules) - 5} more" if len(submodules) > 5 else ""
@@ -181,7 +248,7 @@ def _say_what_is_missing(state: State) -> None:
 
 
 @contextmanager
-def _interruptible(state: State) -> Iterator[None]:
+def _interruptible(state: Any) -> Iterator[None]:
     """Ctrl-C ends the worker with all it runs, and one line tells how to go on."""
     try:
         yield
@@ -192,28 +259,32 @@ def _interruptible(state: State) -> Iterator[None]:
 
 def _carry_on(session: Session, workflow: str, *, dry: bool, since: int | None) -> None:
     """Follow the workflow, with a worker of its own, until it ends or nobody here can go on."""
-    state = session.engine.state(workflow)
+    seen = look(session, workflow)
+
+    def until(now: Standing) -> bool:
+        return _stops(now) or waiting_child(session, workflow) is not None
+
     with ExitStack() as running:
         tick = None
-        if _brings_worker(session, state) and (
-            not outcome.is_settled(state) or _is_telling(session, workflow)
+        if _brings_worker(session, seen.state) and (
+            not seen.standing.is_settled or _is_telling(session, workflow)
         ):
-            tick = _worker(session, state, running)
+            tick = _worker(session, workflow, seen.state.queue, running)
         while True:
-            state = progress.follow(session, workflow, until=_stops, since=since, tick=tick)
+            now = progress.follow(session, workflow, until=until, since=since, tick=tick).standing
             since = None
-            if dry and state.paused:
+            if dry and now.waits_for == "decision":
                 _pass_over(session, workflow)
-            elif outcome.waits_for_agent(state) and sys.stdout.isatty():
-                _show_offer(session, state)
-                state = progress.follow(session, workflow, until=_moved_on, tick=tick)
+            elif now.waits_for_agent and sys.stdout.isatty():
+                door_of(session, workflow).show(session, workflow)
+                progress.follow(session, workflow, until=_moved_on, tick=tick)
             else:
                 break
         if tick is not None:
             _until_told(session, workflow, tick)
 
 
-def _brings_worker(session: Session, state: State) -> bool:
+def _brings_worker(session: Session, state: Any) -> bool:
     """What was enqueued belongs to the shared workers; beside an embedded Redis there need be none."""
     return bool(state.queue) or session.settings.is_embedded
 
@@ -230,18 +301,18 @@ def _is_telling(session: Session, workflow: str) -> bool:
     return found is not None and any(held.ticket.step == "notify" for held in found.tickets)
 
 
-def _stops(state: State) -> bool:
-    return outcome.is_settled(state) or outcome.waits_for_agent(state)
+def _stops(now: Standing) -> bool:
+    return now.is_settled or now.waits_for_agent
 
 
-def _moved_on(state: State) -> bool:
-    return not outcome.waits_for_agent(state)
+def _moved_on(now: Standing) -> bool:
+    return not now.waits_for_agent
 
 
-def _worker(session: Session, state: State, running: ExitStack) -> Callable[[], None]:
+def _worker(session: Session, workflow: str, queue: str, running: ExitStack) -> Callable[[], None]:
     """A worker for this workflow's queue; the returned check says when it has gone."""
-    log = _log_file(session, state)
-    options = {"concurrency": 1, "queue": state.queue}
+    log = _log_file(session, workflow)
+    options = {"concurrency": 1, "queue": queue}
     process = running.enter_context(supervisor(session.urls, options, log=log))
 
     def check() -> None:
@@ -253,10 +324,10 @@ def _worker(session: Session, state: State, running: ExitStack) -> Callable[[], 
     return check
 
 
-def _log_file(session: Session, state: State) -> Path:
+def _log_file(session: Session, workflow: str) -> Path:
     folder = session.settings.cache_dir / "logs"
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{state.workflow}.log"
+    return folder / f"{workflow}.log"
 
 
 def _pass_over(session: Session, workflow: str) -> None:
@@ -265,41 +336,38 @@ def _pass_over(session: Session, workflow: str) -> None:
     session.engine.apply(workflow, event, operation=uuid.uuid4().hex)
 
 
-def _show_offer(session: Session, state: State) -> None:
-    made = offer(session.engine, state, session.settings.cache_dir)
-    typer.echo(f"the request is {made.request}", err=True)
-    typer.echo(f"work in {made.directory}, then `fixloop fixed {state.issue}` in another terminal", err=True)
-
-
 def _close(
     session: Session, workflow: str, path: Path, *, apply: bool, dry: bool, handed_in: Enqueued | None
 ) -> None:
-    state = session.engine.state(workflow)
-    if not outcome.is_settled(state) and not outcome.waits_for_agent(state):
-        raise typer.Exit(130)
+    seen = look(session, workflow)
+    state, now = seen.state, seen.standing
+    if not _stops(now):
+        child = waiting_child(session, workflow)
+        raise typer.Exit(print_result(child) if child is not None else ExitCode.INTERRUPTED)
+    # Its own worker goes with it, perhaps between the last commit and the files.
+    session.draw(workflow)
     _repair(session, state)
-    outcome.print_result(session, state)
+    code = print_result(seen)
     if handed_in is not None:
         for tool in handed_in.configuration.detected_not_configured:
             typer.echo(f"detected and not configured: {tool}", err=True)
-    passed = state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED)
+    passed = now.outcome in PASSED
     if passed and apply:
         _apply(state, session, path)
-    elif passed and state.tip != snapshot_in(state).commit and not state.push:
+    elif passed and state.tip != snapshot_in(state).commit and not now.pushes:
         typer.echo(_way_out(state), err=True)
-    if outcome.is_settled(state):
+    if now.is_settled:
         typer.echo(f"look at it: fixloop report {state.issue} --open", err=True)
-    code = outcome.exit_code(state)
-    raise typer.Exit(1 if dry and state.outcome is WorkflowOutcome.SKIPPED else code)
+    raise typer.Exit(ExitCode.WRONG if dry and now.outcome == WorkflowOutcome.SKIPPED else code)
 
 
-def _way_out(state: State) -> str:
+def _way_out(state: Any) -> str:
     if snapshot_in(state).is_url:
-        return f"push the fixes as fixloop/{state.issue}: fixloop push {state.issue}"
-    return f"put the fixes into your checkout: fixloop apply {state.issue}"
+        return f"push the work as fixloop/{state.issue}: fixloop push {state.issue}"
+    return f"put the work into your checkout: fixloop apply {state.issue}"
 
 
-def _repair(session: Session, state: State) -> None:
+def _repair(session: Session, state: Any) -> None:
     """Write the branch that a killed worker may have left out (DESIGN, Getting it out)."""
     if state.tip == snapshot_in(state).commit:
         return
@@ -313,14 +381,14 @@ def _repair(session: Session, state: State) -> None:
         typer.echo(published.note, err=True)
 
 
-def _refuse_unverified(state: State, verb: str) -> None:
-    if state.outcome not in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED):
+def _refuse_unverified(state: Any, verb: str) -> None:
+    if state.outcome not in PASSED:
         raise RefusedError(
             f"issue {state.issue} has no verified tree to {verb}: it is {state.outcome or state.status}"
         )
 
 
-def _apply(state: State, session: Session, path: Path) -> None:
+def _apply(state: Any, session: Session, path: Path) -> None:
     _refuse_unverified(state, "apply")
     snapshot = snapshot_in(state)
     if project_at(path).name != state.project:

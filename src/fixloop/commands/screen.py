@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-__all__ = ["console", "plain", "print_json", "print_lines", "row", "say", "short", "show", "table"]
+__all__ = ["called", "console", "plain", "print_json", "print_lines", "row", "say", "short", "show", "table"]
 
 # A table that goes into a file or another program is not folded to somebody's terminal.
 _PIPE_COLUMNS: Final = 220
@@ -68,6 +68,16 @@ def short(text: str, limit: int = 160) -> str:
     """`text` on one line of at most `limit` characters."""
     line = " ".join(plain(text).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def called(state: Any) -> str:
+    """
+    What a command's ISSUE has to be for this workflow.
+
+    Its number means the issue's latest workflow. One that works for another has that number, too, and is named by its
+    id.
+    """
+    return str(state.workflow if getattr(state, "parent", "") else state.issue)
 
 
 def print_json(document: Any) -> None:

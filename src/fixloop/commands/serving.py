@@ -46,7 +46,8 @@ def worker(
             "--queue",
             "-Q",
             metavar="NAME",
-            help="Serve only this kind of work: fix, prepare or a specialist's name. May be given several times.",
+            help="Serve only this kind of work: fix, cycle, handoff, prepare or a specialist's name. May be given "
+            "several times.",
         ),
     ] = None,
     check: Annotated[

@@ -7,34 +7,36 @@ project's `.fixloop` for a command that only looks.
 import os
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
+from fixloop.commands.screen import say
+from fixloop.commands.views.table import view_in
+from fixloop.commands.views.view import Standing, View
 from fixloop.configuration.project import project_at
-from fixloop.errors import InfrastructureError, RefusedError, UsageError
+from fixloop.errors import InfrastructureError, ProtocolError, RefusedError, UsageError
+from fixloop.named_files import records_below
+from fixloop.profiles.reading import profile_of
 from fixloop.protocol.durations import stamp
 from fixloop.redis_place import Place
 from fixloop.redis_url import shown_url
 from fixloop.repository.identity import Project, top_of
 from fixloop.repository.traces import issues_handed_in
 from fixloop.settings import RedisUrls, Settings, load_settings, redis_urls
-from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from fixloop.store.keys import project_hash
 from fixloop.store.records import Snapshot
 from fixloop.store.redis_store import RedisStore
 
 if TYPE_CHECKING:
-    from fixloop.engine import Engine
-    from fixloop.protocol.events import Event
-    from fixloop.protocol.outcome import Outcome
-    from fixloop.protocol.state import State
+    from fixloop.engine import Engine, ProfileEngine
+    from fixloop.profiles.profile import AnyEvent, AnyOutcome, Profile
     from fixloop.protocol.ticket import Ticket
 
 __all__ = [
@@ -44,12 +46,14 @@ __all__ = [
     "OnlyProject",
     "OptionalIssue",
     "ProjectOption",
+    "Seen",
     "Session",
     "caller",
+    "files_root",
     "here",
+    "look",
     "open_session",
     "prefix_of",
-    "read_workflow",
 ]
 
 _WORKFLOW: Final = re.compile(r"[0-9a-f]{8}-\d{1,15}-\d{1,9}")
@@ -97,7 +101,43 @@ class Session:
         # It knows every decision there is; a command that only looks needs none of them.
         from fixloop.engine import Engine
 
-        return Engine(self.store, _Hints(self.urls.broker), partial(_announce, self.urls.broker))
+        return Engine(self.store, self._hints, self._announce)
+
+    def engine_of(self, workflow: str) -> "ProfileEngine[Any]":
+        """
+        The engine of a workflow's profile.
+
+        Raises:
+            UsageError: there is no such workflow.
+            NewerVersion: this version has no such profile.
+        """
+        from fixloop.profiles.table import profile_in
+
+        found = self.store.read(workflow)
+        if found is None:
+            raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+        return self._engine(profile_in(found.snapshot))
+
+    def _engine(self, profile: "Profile[Any]") -> "ProfileEngine[Any]":
+        from fixloop.engine import ProfileEngine
+
+        return ProfileEngine(self.store, profile, self._hints, self._announce)
+
+    @cached_property
+    def _hints(self) -> "_Hints":
+        return _Hints(self.urls.broker)
+
+    def _announce(self, outcome: "AnyOutcome[Any]") -> None:
+        """Tell outside agents and other workflows what follows for them; whoever misses it finds it in the state."""
+        from fixloop.bridging import bridge
+
+        _announce(self.urls.broker, outcome)
+        bridge(self.store, self._engine, outcome, self._hint_again)
+
+    def _hint_again(self, ticket: "Ticket") -> None:
+        found = self.store.read(ticket.workflow)
+        if found is not None:
+            self._hints.send(ticket, profile_of(found.snapshot))
 
     def workflow_of(self, issue: int | str | None, project: str | None = None) -> str:
         """
@@ -123,22 +163,33 @@ class Session:
             raise UsageError(f"project {project} has no issue {number}; `fixloop status` lists what there is")
         return self._elsewhere(number)
 
-    def bring(self, workflow: str, event: "Event") -> None:
+    def bring(self, workflow: str, event: "AnyEvent") -> None:
         """
-        Apply what somebody outside says; a refusal is in the history, too.
+        Apply what somebody outside says; a refusal is in the history, too. Named files are drawn anew.
 
         Raises:
             RefusedError: the workflow does not allow it, or ended.
         """
-        state = self.engine.state(workflow)
+        engine = self.engine_of(workflow)
+        state = engine.state(workflow)
         if state.ended:
             said = (
                 f"issue {state.issue} ended already ({state.outcome}); `fixloop log {state.issue}` shows how"
             )
             kept = getattr(event, "artifacts", ())
-            self.engine.refuse(workflow, event.kind, said, sender=event.sender, artifacts=kept)
+            engine.refuse(workflow, event.kind, said, sender=event.sender, artifacts=kept)
             raise RefusedError(said)
-        self.engine.apply(workflow, event, operation=uuid.uuid4().hex)
+        engine.apply(workflow, event, operation=uuid.uuid4().hex)
+        self.draw(workflow)
+
+    def draw(self, workflow: str) -> None:
+        """Bring a workflow's named files to its present version; what stands in the way is told."""
+        from fixloop.projecting import project
+
+        told = project(self.store, workflow)
+        for sentence in (told.problem, *told.edits):
+            if sentence:
+                say(sentence)
 
     def workflows_of(self, project: str | None = None) -> list[str]:
         """All workflows of a project, this one if not given, in the order of their issues."""
@@ -167,7 +218,7 @@ class Session:
             number for number in issues_handed_in(top_of(self.directory)[0]) if issue in (None, number)
         ]
         unknown = [number for number in handed_in if self.store.retired(self.project.hash8, number) is None]
-        return _lost_by(f"Redis at {shown_url(self.urls.state)}", unknown)
+        return _lost_by(f"Redis at {shown_url(self.urls.state)}", unknown, self.directory)
 
     def _existing(self, workflow: str) -> str:
         if self.store.read(workflow) is None:
@@ -197,7 +248,8 @@ class Session:
         return max(ended)[1]
 
     def _elsewhere(self, number: int) -> str:
-        found = self.store.search(number)
+        # One that works for another has its issue, and is named by its id.
+        found = [name for name in self.store.search(number) if not self._fields(name).get("parent")]
         if not found:
             lost = self._lost(number)
             raise UsageError(lost or f"no workflow of issue {number}; `fixloop status` lists what there is")
@@ -206,10 +258,38 @@ class Session:
             raise UsageError(f"issue {number} is in {len(found)} projects: {names}; name one with --project")
         return found[0]
 
+    def _fields(self, workflow: str) -> Mapping[str, str]:
+        try:
+            known = self.store.read(workflow)
+        except ProtocolError:
+            # A damaged one is found all the same: `audit verify` says what is wrong with it.
+            return {}
+        return known.fields if known is not None else {}
+
     def _named(self, workflow: str) -> str:
-        known = self.store.read(workflow)
-        name = known.fields.get("project", "") if known is not None else ""
+        name = self._fields(workflow).get("project", "")
         return f"{name} ({workflow[:8]})" if name else workflow[:8]
+
+
+class Seen(NamedTuple):
+    """One workflow as a command looks at it."""
+
+    found: Snapshot
+    view: View[Any]
+    state: Any
+    """Of the view's profile."""
+
+    @classmethod
+    def of(cls, found: Snapshot) -> "Seen":
+        """What a store has, read. Raises NewerVersion for what this version cannot read."""
+        view = view_in(found.snapshot)
+        return cls(found, view, view.load(found.snapshot))
+
+    @property
+    def standing(self) -> Standing:
+        """Where it stands for whoever follows it."""
+        standing: Standing = self.view.standing(self.state)
+        return standing
 
 
 @contextmanager
@@ -230,7 +310,7 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
     top, _ = top_of(place)
     home = settings.embedded or top
     if not create and settings.is_embedded and not Place(home).data.is_dir():
-        lost = _lost_by(f"the embedded Redis in {home}", issues_handed_in(top))
+        lost = _lost_by(f"the embedded Redis in {home}", issues_handed_in(top), place)
         raise NothingYet(
             lost or f"no workflow here yet: nothing was started in {home}; `fixloop run` starts one"
         )
@@ -239,16 +319,24 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
         yield Session(settings, urls, _with_archive(redis, settings), place, project_at(place))
 
 
-def _lost_by(where: str, issues: list[int]) -> str:
+def _lost_by(where: str, issues: list[int], directory: Path) -> str:
     """One sentence where the repository tells of workflows that its Redis does not know; else nothing."""
     if not issues:
         return ""
     first, names = issues[0], _listed([str(number) for number in issues])
+    live = [record.issue for record in records_below(files_root(directory)) if not record.ended]
+    kept = next((number for number in issues if number in live), 0)
+    way_out = f"rebuild it from its files with `fixloop files {kept} --rebuild`, or " if kept else ""
     return (
         f"{where} knows no workflow of issue {names}, although refs/fixloop/{first}/base shows that it was handed in: "
-        f"the data was lost, or this is another Redis; restore its backup, or begin again with "
+        f"the data was lost, or this is another Redis; restore its backup, {way_out or 'or '}begin again with "
         f"`fixloop run --issue {first}`"
     )
+
+
+def files_root(directory: Path) -> Path:
+    """The folder below which the named files of a directory's project are: itself, else the project's top."""
+    return directory if (directory / ".fixloop" / "files").is_dir() else top_of(directory)[0]
 
 
 def _with_archive(redis: RedisStore, settings: Settings) -> Store:
@@ -292,22 +380,28 @@ class _Hints:
         self._broker_url = broker_url
         self._app: Any = None
 
-    def __call__(self, ticket: "Ticket", state: "State") -> None:
+    def __call__(self, ticket: "Ticket", state: Any) -> None:
+        self.send(ticket, state.profile)
+
+    def send(self, ticket: "Ticket", profile: str) -> None:
+        """Send one."""
         from fixloop.hints import producer, send_hint
 
         self._app = self._app or producer(self._broker_url)
-        send_hint(self._app, ticket, state.profile)
+        send_hint(self._app, ticket, profile)
 
 
-def _announce(broker_url: str, outcome: "Outcome") -> None:
-    """Tell a declared agent what was said to it; one that misses it finds what is open in the state."""
-    if outcome.state.agent:
-        from fixloop.mailbox import Mailboxes, letters_of
+def _announce(broker_url: str, outcome: "AnyOutcome[Any]") -> None:
+    """Tell outside agents what was said to them; one that misses it finds what is open in the state."""
+    from fixloop.profiles.table import PROFILES
+
+    told = PROFILES[outcome.state.profile].letters(outcome)
+    if told:
+        from fixloop.mailbox import Mailboxes, announce
 
         mailboxes = Mailboxes(broker_url)
         with suppress(InfrastructureError):
-            for letter, priority in letters_of(outcome):
-                mailboxes.put(outcome.state.agent, letter, priority)
+            announce(mailboxes, told, outcome.state.workflow, outcome.state.issue)
             mailboxes.close()
 
 
@@ -333,14 +427,15 @@ def _listed(issues: list[str]) -> str:
     return ", ".join(dict.fromkeys(issues[:_SHOWN_ISSUES]))
 
 
-def read_workflow(session: Session, workflow: str) -> tuple[Snapshot, "State"]:
+def look(session: Session, workflow: str) -> Seen:
     """
-    A workflow as the store has it.
+    A workflow as the store has it, and how its profile is shown.
 
     Raises:
         UsageError: there is none of that id.
+        NewerVersion: this version cannot read it.
     """
     found = session.store.read(workflow)
     if found is None:
         raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
-    return found, load_state(found.snapshot)
+    return Seen.of(found)

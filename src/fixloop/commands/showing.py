@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import typer
 
-from fixloop.commands import outcome
 from fixloop.commands.screen import print_json, print_lines, row, say, show, table
 from fixloop.commands.session import (
     AsJson,
@@ -18,20 +17,14 @@ from fixloop.commands.session import (
     OnlyProject,
     OptionalIssue,
     ProjectOption,
+    Seen,
+    here,
+    look,
     open_session,
     prefix_of,
-    read_workflow,
 )
-from fixloop.commands.status import (
-    details,
-    is_away,
-    listed,
-    listing_table,
-    phases_table,
-    status_document,
-)
-from fixloop.protocol.state import State
-from fixloop.store.records import Snapshot
+from fixloop.commands.status import is_away, listed, listing_table
+from fixloop.commands.views.view import Standing
 
 __all__ = ["register"]
 
@@ -54,9 +47,9 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
     """
     if issue is not None:
         with open_session() as session:
-            found, state = read_workflow(session, session.workflow_of(issue, project))
-            away = is_away(found.moment, session.store.now(state.workflow))
-        _show_status(found, state, json=json, away=away)
+            seen = look(session, session.workflow_of(issue, project))
+            away = is_away(seen.found.moment, session.store.now(seen.found.workflow))
+        _show_status(seen, json=json, away=away)
         return
     try:
         with open_session() as session:
@@ -72,11 +65,12 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
 
 def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
     """
-    List what waits for a person.
+    List what waits for a person, of all profiles.
 
-    Escalations with the commands that answer them, and fixes that an outside agent or a person has to make.
+    Escalations and questions with the commands that answer them, work that an outside agent or a person has to
+    do, and what the project's chats ask of you. With --project no chats: they lie in a directory.
     """
-    from fixloop.commands.inbox import item_text, waiting
+    from fixloop.commands.inbox import asked_in_chats, item_text, waiting
 
     try:
         with open_session() as session:
@@ -84,6 +78,8 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
     except NothingYet as nothing:
         say(str(nothing))
         items = []
+    if project is None:
+        items = sorted([*items, *asked_in_chats(here())], key=lambda item: str(item["since"]))
     if json:
         print_json({"items": items})
         return
@@ -101,27 +97,34 @@ def watch(issue: Issue, project: ProjectOption = None) -> None:
     runs and clocks; on a pipe one line for each event.
     """
     from fixloop.commands import progress
+    from fixloop.commands.children import waiting_child
+    from fixloop.commands.result import print_result
 
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         on_terminal = sys.stdout.isatty()
-        state = progress.follow(session, workflow, until=lambda now: _is_over(now, on_terminal=on_terminal))
-        outcome.print_result(session, state)
-        raise typer.Exit(outcome.exit_code(state))
+
+        def until(now: Standing) -> bool:
+            return _is_over(now, on_terminal=on_terminal) or waiting_child(session, workflow) is not None
+
+        seen = progress.follow(session, workflow, until=until)
+        child = waiting_child(session, workflow) if not seen.standing.is_settled else None
+        raise typer.Exit(print_result(child if child is not None else seen))
 
 
-def _show_status(found: Snapshot, state: State, *, json: bool, away: bool) -> None:
+def _show_status(seen: Seen, *, json: bool, away: bool) -> None:
+    found, view, state = seen
     if json:
-        print_json(status_document(found, state))
+        print_json(view.document(found, state))
         return
     from rich.console import Group
 
     print_lines(f"#{state.issue} {state.name}")
     facts = table("", "")
     facts.show_header = False
-    for label, text in details(found, state, away=away):
+    for label, text in view.details(found, state, away):
         row(facts, label, text)
-    show(Group(facts, "", phases_table(state)))
+    show(Group(facts, "", view.table(state)))
 
 
 def _show_list(rows: Sequence[dict[str, Any]], *, json: bool) -> None:
@@ -134,6 +137,6 @@ def _show_list(rows: Sequence[dict[str, Any]], *, json: bool) -> None:
         say(f"{len(rows) - SHOWN_WORKFLOWS} more are not shown; --json lists all")
 
 
-def _is_over(state: State, *, on_terminal: bool) -> bool:
-    """An outside agent's fix is waited for on a terminal only: there somebody may be about to make it."""
-    return outcome.is_settled(state) or (outcome.waits_for_agent(state) and not on_terminal)
+def _is_over(standing: Standing, *, on_terminal: bool) -> bool:
+    """An outside agent's work is waited for on a terminal only: there somebody may be about to do it."""
+    return standing.is_settled or (standing.waits_for_agent and not on_terminal)

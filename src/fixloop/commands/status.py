@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands.outcome import is_fixed, next_command, pause_of, reason_of, remarks
-from fixloop.commands.screen import row, short, table
+from fixloop.commands.screen import called, row, short, table
 from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.monitoring import Running, running
@@ -213,7 +213,7 @@ def is_away(before: Moment, after: Moment) -> bool:
     return after.at > before.at and after.clock <= before.clock
 
 
-def details(found: Snapshot, state: State, *, away: bool = False) -> Iterator[tuple[str, str]]:
+def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple[str, str]]:
     """The facts beside the table of phases, as label and text."""
     yield "workflow", f"{state.workflow} ({state.profile}, project {state.project or state.workflow[:8]})"
     yield "status", _standing(state)
@@ -243,7 +243,7 @@ def details(found: Snapshot, state: State, *, away: bool = False) -> Iterator[tu
 
 
 def _or_resume(state: State) -> str:
-    return f" or `fixloop resume {state.issue}`" if state.queue else ""
+    return f" or `fixloop resume {called(state)}`" if state.queue else ""
 
 
 def _standing(state: State) -> str:

@@ -21,8 +21,15 @@ from fixloop.configuration.model import (
     SpecialistChecks,
     WorkspaceSettings,
 )
-from fixloop.configuration.place import Place, nearest, shown_path
+from fixloop.configuration.place import Place, nearest, shown, shown_path
 from fixloop.configuration.presets import TARGET_COVERAGE_PERCENT, all_tools, not_configured, preset_checks
+from fixloop.configuration.roles import (
+    HANDOFFS,
+    CycleSettings,
+    HandoffSettings,
+    cycle_settings,
+    handoff_settings,
+)
 from fixloop.configuration.schema import Written, WrittenCheck, WrittenSpecialist, written_in
 from fixloop.errors import UsageError
 from fixloop.protocol.specialists import NAMES
@@ -39,6 +46,7 @@ def load_configuration(
     only: str | None = None,
     project: str = "",
     importable: Callable[[str], bool] | None = None,
+    profile: str = "validation",
 ) -> Configuration:
     """
     The configuration of a workflow that starts now, from a checkout of its snapshot.
@@ -49,13 +57,20 @@ def load_configuration(
         only: The one specialist to run.
         project: The project's identity where the file names none.
         importable: Whether the project's interpreter can import a module; None when nobody can say.
+        profile: Of the workflow; only one that validates needs something to check.
 
     Raises:
         UsageError: the file is wrong, or nothing that applies here is left to check (A2, K28, K38).
     """
     document = read_document(directory)
     return configuration_from(
-        document, directory, fixer=fixer, only=only, project=project, importable=importable
+        document,
+        directory,
+        fixer=fixer,
+        only=only,
+        project=project,
+        importable=importable,
+        profile=profile,
     )
 
 
@@ -67,12 +82,15 @@ def configuration_from(
     only: str | None = None,
     project: str = "",
     importable: Callable[[str], bool] | None = None,
+    profile: str = "validation",
 ) -> Configuration:
     """As `load_configuration`, for a document that is read already."""
     written = written_in(document)
     found = detect(directory, document.pyproject, all_tools(), importable)
     specialists = _specialists(written, found, document.place)
-    if not specialists:
+    cycle = cycle_settings(written.get("cycle"), document.place)
+    handoff = handoff_settings(written.get("handoff"), document.place)
+    if not specialists and _validates(profile, {"cycle": cycle, "handoff": handoff}):
         raise _nothing_to_check(written.get("project") or project or shown_path(directory), written, document)
     checks = tuple(check for entry in specialists for check in entry.checks)
     workspace = written.get("workspace", {})
@@ -83,11 +101,21 @@ def configuration_from(
         bundle_fix_request=written.get("bundle_fix_request", True),
         limits=LimitSettings(**written.get("limits", {})),
         workspace=WorkspaceSettings(setup=workspace.get("setup", ()), copy=workspace.get("copy", ())),
-        fixer=_fixer(written, fixer),
+        fixer=_fixer(written, fixer, document.place),
         agent=_agent(written, fixer, document.place),
+        cycle=cycle,
+        handoff=handoff,
         specialists=specialists if only is None else (_only(only, specialists),),
         detected_not_configured=not_configured(found, checks),
     )
+
+
+def _validates(profile: str, settings: Mapping[str, CycleSettings | HandoffSettings | None]) -> bool:
+    """Whether a workflow of this profile comes to specialists: the loop itself, or an agent that is one."""
+    if profile not in settings:
+        return True
+    own = settings[profile]
+    return own is not None and any(role.is_validation_loop for role in own.agent.values())
 
 
 def _specialists(written: Written, found: Found, place: Place) -> tuple[SpecialistChecks, ...]:
@@ -188,7 +216,19 @@ def _refuse_idle_keys(written: Mapping[str, object], checks: tuple[Check, ...], 
             raise place.at(key).error(f"has no effect, because no command here writes {{{kind}}}")
 
 
-def _fixer(written: Written, flag: str | None) -> Fixer | None:
+def _check_built_in(written: Written, command: tuple[str, ...], place: Place) -> None:
+    if not command[0].startswith("fixloop:"):
+        return
+    section = place.inside("fixer").at("command")
+    if tuple(command) != (HANDOFFS,):
+        raise section.error(
+            f"is {shown(' '.join(command))}; only {HANDOFFS!r}, without arguments, is built in"
+        )
+    if "handoff" not in written:
+        raise section.error(f"is {HANDOFFS!r}, and there is no [handoff] that says who its agents are")
+
+
+def _fixer(written: Written, flag: str | None, place: Place) -> Fixer | None:
     settings = written.get("fixer", {})
     command = (
         split_command(flag, Place("command line", key="--fixer"))
@@ -197,6 +237,7 @@ def _fixer(written: Written, flag: str | None) -> Fixer | None:
     )
     if command is None:
         return None
+    _check_built_in(written, command, place)
     return Fixer(
         command=command, timeout_minutes=settings.get("timeout_minutes"), env=settings.get("env", ())
     )

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fixloop.configuration.roles import HANDOFFS, CycleSettings, HandoffSettings
+
 __all__ = [
     "Check",
     "Configuration",
@@ -71,6 +73,10 @@ class Fixer(_Frozen):
     """None: as `limits` says; 0: no limit."""
     env: tuple[str, ...] = ()
 
+    @property
+    def is_handoffs(self) -> bool:
+        return self.command == (HANDOFFS,)
+
 
 class OutsideAgent(_Frozen):
     """The main agent as a program or a person elsewhere that reads a mailbox of this name."""
@@ -130,6 +136,8 @@ class Configuration(_Frozen):
     """None: the engine waits for a person or an outside agent."""
     agent: OutsideAgent | None = None
     """The declared one, instead of a command."""
+    cycle: CycleSettings | None = None
+    handoff: HandoffSettings | None = None
     specialists: tuple[SpecialistChecks, ...] = ()
     """In the fixed order of the phases (U1, U2)."""
     detected_not_configured: tuple[str, ...] = ()

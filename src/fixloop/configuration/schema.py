@@ -71,6 +71,30 @@ class WrittenLimits(TypedDict, total=False):
     extend_minutes: float
 
 
+class WrittenRole(TypedDict, total=False):
+    """Keys of an agent of a cycle or of handoffs."""
+
+    command: tuple[str, ...]
+    outside: bool
+    timeout_minutes: float
+    env: tuple[str, ...]
+    depends_on: tuple[str, ...]
+
+
+class WrittenProfile(TypedDict, total=False):
+    """Keys of `[cycle]` and `[handoff]`."""
+
+    max_iterations: int
+    timeout_minutes: float
+    attempts: int
+    converge_minutes: float
+    answer_attempts: int
+    pass_rate_percent: float
+    coverage_percent: float
+    utc_offset_minutes: int
+    agent: dict[str, WrittenRole]
+
+
 class Written(TypedDict, total=False):
     """The whole file."""
 
@@ -84,6 +108,8 @@ class Written(TypedDict, total=False):
     agent: dict[str, WrittenAgent]
     limits: WrittenLimits
     specialist: dict[str, WrittenSpecialist]
+    cycle: WrittenProfile
+    handoff: WrittenProfile
 
 
 def written_in(document: Document) -> Written:
@@ -130,15 +156,19 @@ def _specialists(value: Any, place: Place) -> dict[str, dict[str, Any]]:
     return {name: _section(SPECIALIST, value[name], inside.inside(name)) for name in NAMES if name in value}
 
 
-def _agents(value: Any, place: Place) -> dict[str, dict[str, Any]]:
-    if not isinstance(value, dict):
-        raise place.wrong("a table", value)
-    inside = place.inside(place.key)
-    for name, entry in value.items():
-        if not isinstance(entry, dict) and name in AGENT:
-            raise inside.at(name).error("belongs to an agent; write it in [agent.NAME]")
-        values.agent_name(name, place)
-    return {name: _section(AGENT, entry, inside.inside(name)) for name, entry in value.items()}
+def _agents(keys: Mapping[str, Reader]) -> Reader:
+    def read(value: Any, place: Place) -> dict[str, dict[str, Any]]:
+        if not isinstance(value, dict):
+            raise place.wrong("a table", value)
+        inside = place.inside(place.key)
+        for name, entry in value.items():
+            if not isinstance(entry, dict) and name in keys:
+                heading = inside.inside("NAME")._replace(prefix="").heading
+                raise inside.at(name).error(f"belongs to an agent; write it in {heading}")
+            values.agent_name(name, place)
+        return {name: _section(keys, entry, inside.inside(name)) for name, entry in value.items()}
+
+    return read
 
 
 def _unknown(key: str, keys: Mapping[str, Reader], place: Place) -> Exception:
@@ -167,7 +197,7 @@ COMMON: Final[Mapping[str, Reader]] = {
     "command": _check_command,
     "optional": values.truth,
     "fail_on": values.fail_on,
-    "coverage_percent": values.coverage_percent,
+    "coverage_percent": values.percent,
     "env": values.environment_names,
 }
 CHECK: Final[Mapping[str, Reader]] = {"name": values.check_name, **COMMON}
@@ -201,6 +231,28 @@ LIMITS: Final[Mapping[str, Reader]] = {
     "extend_minutes": values.minutes,
 }
 AGENT: Final[Mapping[str, Reader]] = {"acks": values.truth}
+ROLE: Final[Mapping[str, Reader]] = {
+    "command": split_command,
+    "outside": values.truth,
+    "timeout_minutes": values.minutes_or_off,
+    "env": values.environment_names,
+    "depends_on": values.agent_names,
+}
+HANDOFF: Final[Mapping[str, Reader]] = {
+    "max_iterations": values.iterations,
+    "timeout_minutes": values.minutes,
+    "attempts": values.iterations,
+    "agent": _agents(ROLE),
+}
+CYCLE: Final[Mapping[str, Reader]] = {
+    **HANDOFF,
+    "timeout_minutes": values.minutes_or_off,
+    "converge_minutes": values.minutes,
+    "answer_attempts": values.iterations,
+    "pass_rate_percent": values.percent,
+    "coverage_percent": values.percent,
+    "utc_offset_minutes": values.utc_offset_minutes,
+}
 TOP: Final[Mapping[str, Reader]] = {
     "project": values.line_of_text,
     "max_iterations": values.iterations,
@@ -210,8 +262,10 @@ TOP: Final[Mapping[str, Reader]] = {
     "workspace": _table(WORKSPACE),
     "fixer": _table(FIXER),
     "limits": _table(LIMITS),
-    "agent": _agents,
+    "agent": _agents(AGENT),
     "specialist": _specialists,
+    "cycle": _table(CYCLE),
+    "handoff": _table(HANDOFF),
 }
 SECTIONS: Final[Mapping[str, Mapping[str, Reader]]] = {
     "at the top": TOP,
@@ -221,4 +275,8 @@ SECTIONS: Final[Mapping[str, Mapping[str, Reader]]] = {
     "in [limits]": LIMITS,
     "in [specialist.NAME]": SPECIALIST,
     "in [[specialist.NAME.check]]": CHECK,
+    "in [cycle]": CYCLE,
+    "in [cycle.agent.NAME]": ROLE,
+    "in [handoff]": HANDOFF,
+    "in [handoff.agent.NAME]": ROLE,
 }

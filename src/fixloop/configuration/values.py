@@ -13,8 +13,8 @@ from fixloop.configuration.place import Place, nearest
 
 __all__ = [
     "agent_name",
+    "agent_names",
     "check_name",
-    "coverage_percent",
     "environment_names",
     "fail_on",
     "globs",
@@ -23,7 +23,9 @@ __all__ = [
     "minutes",
     "minutes_or_off",
     "number_or_off",
+    "percent",
     "truth",
+    "utc_offset_minutes",
 ]
 
 NAME_CHARACTERS = 80
@@ -31,6 +33,8 @@ TEXT_CHARACTERS = 500
 MOST_ITERATIONS = 1000
 # A month: longer than that nobody waits, and it still fits every clock that counts it.
 MOST_MINUTES = 43_200
+# Fourteen hours, the largest there is.
+MOST_OFFSET = 840
 AGENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 
 
@@ -80,7 +84,19 @@ def agent_name(value: Any, place: Place) -> str:
     return value
 
 
-def coverage_percent(value: Any, place: Place) -> float:
+def agent_names(value: Any, place: Place) -> tuple[str, ...]:
+    """Agents of a profile, in small letters."""
+    return tuple(dict.fromkeys(agent_name(name, place).lower() for name in _strings(value, place)))
+
+
+def utc_offset_minutes(value: Any, place: Place) -> int:
+    """How far a zone's clocks are ahead of UTC."""
+    if isinstance(value, bool) or not isinstance(value, int) or not -MOST_OFFSET <= value <= MOST_OFFSET:
+        raise place.wrong(f"a whole number of minutes from -{MOST_OFFSET} to {MOST_OFFSET}", value)
+    return value
+
+
+def percent(value: Any, place: Place) -> float:
     """A gate, 0 to 100."""
     if not _is_number(value) or not 0 <= value <= 100:
         raise place.wrong("a number from 0 to 100", value)

@@ -3,13 +3,23 @@
 from typing import Any, Final
 
 from fixloop.profiles.agents import ORCHESTRATOR, own_results, worker_of
-from fixloop.profiles.profile import Profile, iso
+from fixloop.profiles.profile import AnyEvent, Profile, Told, iso
 from fixloop.profiles.reading import loader
 from fixloop.protocol.cycle.decide import DECIDE_VERSION, decide
-from fixloop.protocol.cycle.events import DeadlineReached, EventRefused
+from fixloop.protocol.cycle.events import (
+    AnswerInvalid,
+    Cancelled,
+    DeadlineReached,
+    EventRefused,
+    PhaseReported,
+    event_from_json,
+)
 from fixloop.protocol.cycle.messages import Message
+from fixloop.protocol.cycle.outcome import URGENCY, Outcome, work_id
+from fixloop.protocol.cycle.phase_result import InvalidResult
 from fixloop.protocol.cycle.state import SCHEMA_VERSION, Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus
+from fixloop.protocol.refusals import Unexpected
 
 __all__ = ["CYCLE"]
 
@@ -43,17 +53,46 @@ def _is_deadline(name: str) -> bool:
     return name.startswith(("run/", "converge/"))
 
 
+def _instead(event: AnyEvent, refused: Unexpected) -> AnyEvent | None:
+    """A report that does not hold is an invalid answer (C35)."""
+    if not isinstance(refused, InvalidResult) or not isinstance(event, PhaseReported):
+        return None
+    return AnswerInvalid(
+        sender=event.sender, agent=event.sender, problem=str(refused), artifacts=event.artifacts
+    )
+
+
+def _letters(outcome: Outcome) -> list[Told]:
+    """To an outside agent: each message, and that a run is asked of it where none says so."""
+    state, outside = outcome.state, {agent.key for agent in outcome.state.agents if not agent.command}
+    said = [message for message in outcome.messages if message.recipient in outside]
+    letters = [
+        Told(message.recipient, message.message_id, message.uid, message.body.kind, URGENCY)
+        for message in said
+    ]
+    for key in outcome.asked:
+        if key not in {message.recipient for message in said}:
+            run = work_id(state, state.agent(key))
+            letters.append(Told(key, run, run, "cycle.work", URGENCY))
+    return letters
+
+
 CYCLE: Final[Profile[Cycle]] = Profile(
     name="cycle",
     orchestrator=ORCHESTRATOR,
     decide_version=DECIDE_VERSION,
     decide=decide,
     load=loader(Cycle, SCHEMA_VERSION),
+    read_event=event_from_json,
     fields=_fields,
     recorded=_recorded,
     refused=EventRefused,
     reached=DeadlineReached,
+    cancelled=Cancelled,
     check_party=own_results("phase-reported"),
     worker_of=worker_of,
     is_deadline=_is_deadline,
+    instead=_instead,
+    letters=_letters,
+    draws=True,
 )

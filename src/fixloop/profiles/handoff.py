@@ -3,12 +3,21 @@
 from typing import Any, Final
 
 from fixloop.profiles.agents import ORCHESTRATOR, own_results, worker_of
-from fixloop.profiles.profile import Profile, iso
+from fixloop.profiles.profile import AnyEvent, Profile, Told, iso
 from fixloop.profiles.reading import loader
 from fixloop.protocol.handoff.decide import DECIDE_VERSION, decide
-from fixloop.protocol.handoff.events import DeadlineReached, EventRefused
-from fixloop.protocol.handoff.outcome import Said
+from fixloop.protocol.handoff.events import (
+    AgentFailed,
+    AgentReturned,
+    Cancelled,
+    DeadlineReached,
+    EventRefused,
+    event_from_json,
+)
+from fixloop.protocol.handoff.outcome import Outcome, Said, work_id
+from fixloop.protocol.handoff.returns import InvalidReturn
 from fixloop.protocol.handoff.state import SCHEMA_VERSION, Handoffs
+from fixloop.protocol.refusals import Unexpected
 
 __all__ = ["HANDOFF"]
 
@@ -27,6 +36,7 @@ def _fields(state: Handoffs) -> dict[str, str]:
         "specialist": state.current_agent,
         "iteration": f"{state.iteration}/{state.max_iterations}",
         "queue": state.queue,
+        "parent": state.parent,
         "updated_at": iso(state.last_at),
     }
 
@@ -39,17 +49,52 @@ def _is_deadline(name: str) -> bool:
     return name.startswith("run/")
 
 
+def _instead(event: AnyEvent, refused: Unexpected) -> AnyEvent | None:
+    """A result that does not fit its contract is an attempt that failed (D37, D56)."""
+    if not isinstance(refused, InvalidReturn) or not isinstance(event, AgentReturned):
+        return None
+    return AgentFailed(
+        sender=event.sender, agent=event.sender, reason=str(refused), artifacts=event.artifacts
+    )
+
+
+def _letters(outcome: Outcome) -> list[Told]:
+    """To an outside agent: each handoff, and that a run is asked of it where none says so."""
+    state, outside = outcome.state, {agent.name for agent in outcome.state.agents if not agent.command}
+    said = [said.message for said in outcome.messages if said.message.recipient in outside]
+    letters = [
+        Told(
+            message.recipient,
+            message.message_id,
+            message.message_id,
+            message.type.value,
+            message.priority.broker,
+        )
+        for message in said
+    ]
+    for name in outcome.asked:
+        if name not in {message.recipient for message in said}:
+            run = work_id(state, state.agent(name))
+            letters.append(Told(name, run, run, "handoff.work", state.priority.broker))
+    return letters
+
+
 HANDOFF: Final[Profile[Handoffs]] = Profile(
     name="handoff",
     orchestrator=ORCHESTRATOR,
     decide_version=DECIDE_VERSION,
     decide=decide,
     load=loader(Handoffs, SCHEMA_VERSION),
+    read_event=event_from_json,
     fields=_fields,
     recorded=_recorded,
     refused=EventRefused,
     reached=DeadlineReached,
+    cancelled=Cancelled,
     check_party=own_results("agent-returned"),
     worker_of=worker_of,
     is_deadline=_is_deadline,
+    instead=_instead,
+    letters=_letters,
+    draws=True,
 )

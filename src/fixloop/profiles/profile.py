@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from fixloop.protocol.moment import Moment
+from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["AnyEvent", "AnyOutcome", "AnyStart", "AnyState", "Profile", "S", "iso"]
+__all__ = ["AnyEvent", "AnyOutcome", "AnyStart", "AnyState", "Profile", "S", "Told", "iso"]
 
 
 class AnyState(Protocol):
@@ -92,6 +93,28 @@ class AnyOutcome(Protocol[S_co]):
     @property
     def stood_seconds(self) -> float: ...
 
+    @property
+    def commits(self) -> bool: ...
+
+
+class Told(NamedTuple):
+    """Something said to an outside agent, whose mailbox gets a letter about it."""
+
+    agent: str
+    message_id: str
+    uid: str
+    kind: str
+    priority: int
+    """The broker's: 0 is served first."""
+
+
+def _nothing_instead(event: Any, refused: Unexpected) -> AnyEvent | None:
+    return None
+
+
+def _no_letters(outcome: Any) -> Sequence[Told]:
+    return ()
+
 
 class Profile(NamedTuple, Generic[S]):
     """One profile's side of the engine."""
@@ -103,6 +126,8 @@ class Profile(NamedTuple, Generic[S]):
     """Of the decisions: `audit verify` replays its own only."""
     decide: Callable[[S | None, Any, Moment], AnyOutcome[S]]
     load: Callable[[bytes], S]
+    read_event: Callable[[str], AnyEvent]
+    """An event as the history keeps it, JSON."""
     fields: Callable[[S], dict[str, str]]
     """What a person would look for with `redis-cli`, beside the snapshot (DESIGN, Redis)."""
     recorded: Callable[[Any], dict[str, Any]]
@@ -111,12 +136,20 @@ class Profile(NamedTuple, Generic[S]):
     """The event that tells of a refused one: `refused`, `reason`, `sender`, `artifacts`."""
     reached: Callable[..., AnyEvent]
     """The event of a deadline that passed: `name`, `due`."""
+    cancelled: Callable[..., AnyEvent]
+    """The event that stops a workflow: `reason`."""
     check_party: Callable[[Any, str], None]
     """Refuses an event from somebody whose it is not (A51)."""
     worker_of: Callable[[Ticket], str]
     """Whose work a ticket is."""
     is_deadline: Callable[[str], bool]
     """Whether the profile sets deadlines of this name."""
+    instead: Callable[[Any, Unexpected], AnyEvent | None] = _nothing_instead
+    """What happened where a worker's result was refused for what it says: an invalid answer is an event, too."""
+    letters: Callable[[Any], Sequence[Told]] = _no_letters
+    """What an outcome says to outside agents, each with a mailbox of its own name; what steps deliver is left out."""
+    draws: bool = False
+    """Whether named files are drawn from its states (K23)."""
     supersedes: bool = False
     """Whether steps that somebody outside asks for take the place of the one in progress."""
 

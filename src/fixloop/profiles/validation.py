@@ -3,10 +3,11 @@
 from typing import Final
 
 from fixloop.history import recorded
-from fixloop.profiles.profile import Profile, iso
+from fixloop.profiles.profile import Profile, Told, iso
 from fixloop.protocol.delivering import RECEIPT_DEADLINE
-from fixloop.protocol.events import DeadlineReached, EventRefused
-from fixloop.protocol.messages import ORCHESTRATOR
+from fixloop.protocol.events import Cancelled, DeadlineReached, EventRefused, event_from_json
+from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR
+from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.roles import check_party, worker_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OperationName, State
@@ -43,8 +44,24 @@ def plain_fields(state: State) -> dict[str, str]:
         "iteration": f"{active.iteration}/{active.max_iterations}",
         "tree": state.tree,
         "queue": state.queue,
+        "parent": state.parent,
         "updated_at": iso(state.last_at),
     }
+
+
+_BY_STEPS: Final = frozenset({"failure-report", "fix-request", "escalation"})
+"""Delivered by a step of their own, with attempts, a request with its report; the others are told as they are said."""
+
+
+def _letters(outcome: Outcome) -> list[Told]:
+    """To the declared agent."""
+    if not outcome.state.agent:
+        return []
+    return [
+        Told(outcome.state.agent, message.message_id, message.uid, message.body.kind, message.priority.broker)
+        for message in outcome.messages
+        if message.recipient == MAIN_AGENT and message.body.kind not in _BY_STEPS
+    ]
 
 
 VALIDATION: Final[Profile[State]] = Profile(
@@ -53,12 +70,15 @@ VALIDATION: Final[Profile[State]] = Profile(
     decide_version=DECIDE_VERSION,
     decide=decide,
     load=load_state,
+    read_event=event_from_json,
     fields=plain_fields,
     recorded=recorded,
     refused=EventRefused,
     reached=DeadlineReached,
+    cancelled=Cancelled,
     check_party=check_party,
     worker_of=worker_of,
     is_deadline=_DEADLINES.__contains__,
+    letters=_letters,
     supersedes=True,
 )

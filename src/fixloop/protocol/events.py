@@ -65,6 +65,10 @@ class WorkflowStarted(_Event):
     snapshot: str = ""
     tip: str = ""
     tree: str = ""
+    parent: str = ""
+    """The ticket of another workflow whose work this is; empty: a person's or a program's own."""
+    bundle: str = ""
+    """Digest of what other machines need to have `tip`, where that is not the snapshot; an artifact."""
 
 
 class RunFinished(_Event):

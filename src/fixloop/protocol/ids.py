@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import uuid
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -104,8 +103,9 @@ def read_id(message_id: str) -> MessageId:
 
 def message_uid(workflow: str, sequence: int) -> str:
     """A UUID in version 4's form, derived from the workflow and the message's sequence number (K3)."""
-    digest = hashlib.sha256(f"{workflow}/{sequence}".encode()).digest()[:16]
-    return str(uuid.UUID(bytes=digest, version=4))
+    digits = hashlib.sha256(f"{workflow}/{sequence}".encode()).hexdigest()
+    variant = "89ab"[int(digits[16], 16) % 4]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
 
 def ticket_id(workflow: str, specialist: str, step: str, iteration: int, attempt: int, epoch: int) -> str:

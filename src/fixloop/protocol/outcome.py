@@ -4,8 +4,10 @@ An outcome is a value: the next state and everything that has to happen because 
 in one piece. A draft collects it; nothing else in the protocol builds messages, tickets or transitions.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -46,16 +48,14 @@ class Transition(BaseModel):
     at: datetime
 
 
-class Outcome(BaseModel):
+class Outcome(NamedTuple):
     """The next state and what follows from it."""
-
-    model_config = ConfigDict(frozen=True)
 
     state: State
     messages: tuple[Message, ...] = ()
     transitions: tuple[Transition, ...] = ()
     steps: tuple[Ticket, ...] = ()
-    deadlines: dict[str, float] = {}
+    deadlines: Mapping[str, float] = MappingProxyType({})
     """Engine seconds by name, to be set."""
     cleared_deadlines: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
@@ -68,6 +68,8 @@ class Outcome(BaseModel):
     """True: tickets that nobody works on and all deadlines are held; False: they go on."""
     stood_seconds: float = 0.0
     """How long deadlines were held that go on."""
+    commits: bool = True
+    """False: nothing happened that anybody has to remember; the answer is all."""
 
 
 class Draft:
@@ -90,7 +92,7 @@ class Draft:
 
     def outcome(self) -> Outcome:
         """The finished outcome."""
-        return Outcome.model_construct(
+        return Outcome(
             state=self.state,
             messages=tuple(self._messages),
             transitions=tuple(self._transitions),

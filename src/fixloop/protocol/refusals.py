@@ -2,7 +2,7 @@
 
 from fixloop.errors import RefusedError
 
-__all__ = ["NotDue", "Repeated", "Unexpected"]
+__all__ = ["Moved", "NotDue", "Repeated", "Unexpected"]
 
 
 class Unexpected(RefusedError):
@@ -15,3 +15,7 @@ class Repeated(Unexpected):
 
 class NotDue(Unexpected):
     """A timer came too early; it will come again."""
+
+
+class Moved(Unexpected):
+    """It was made on a commit that others have gone on from; whoever made it brings it onto theirs first."""

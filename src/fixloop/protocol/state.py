@@ -318,7 +318,8 @@ def changed(value: V, changes: Mapping[str, Any]) -> V:
     """`value` with some fields changed: what `model_copy` does, at a quarter of its cost, for plain frozen values."""
     copy = value.__class__.__new__(value.__class__)
     object.__setattr__(copy, "__dict__", {**value.__dict__, **changes})
-    object.__setattr__(copy, "__pydantic_fields_set__", value.__pydantic_fields_set__ | changes.keys())
+    # Which of them were given and which are defaults is asked by nobody.
+    object.__setattr__(copy, "__pydantic_fields_set__", value.__pydantic_fields_set__)
     object.__setattr__(copy, "__pydantic_extra__", None)
     object.__setattr__(copy, "__pydantic_private__", None)
     return copy
@@ -343,6 +344,8 @@ class State(_Value):
     acks: bool = False
     """Whether that agent has to give receipts (G1)."""
     notify: bool = False
+    parent: str = ""
+    """The ticket of another workflow whose work this is (bridging)."""
     push: bool = False
     """When everything has passed, the branch with the fixes goes to the repository's URL."""
     pushed: str = ""

@@ -15,6 +15,7 @@ from fixloop.repository.threeway import merge_trees
 from fixloop.repository.tree import Entry, commit_tree, tracked_in_index, tracked_in_tree, tree_id, write_tree
 
 __all__ = [
+    "brought_onto",
     "commit_of_directory",
     "import_folder",
     "merge_checkout",
@@ -61,6 +62,25 @@ def merge_checkout(
         raise UsageError(
             f"the checkout and the fixes so far changed the same lines in {files}; nothing was taken:"
             " mend it in the directory that holds those fixes, which `fixloop inbox` names"
+        )
+    return _kept_change(mirror, tip, merged.tree, message)
+
+
+def brought_onto(tip: str, change: Change, *, base: str, mirror: Mirror, message: str) -> Change:
+    """
+    A change of `base`, brought onto a later commit of the same work.
+
+    Raises:
+        UsageError: both changed the same lines; the sentence names the files.
+    """
+    if change.commit == base or tip == base:
+        return change if tip == base else Change(commit=tip, tree=tree_id(mirror.git, tip))
+    merged = merge_trees(mirror, base, tree_id(mirror.git, tip), change.commit)
+    if merged.conflicts:
+        files = ", ".join(merged.conflicts)
+        raise UsageError(
+            f"this work and what others did since {base[:12]} changed the same lines in {files}; nothing was taken: "
+            f"bring it onto {tip[:12]}"
         )
     return _kept_change(mirror, tip, merged.tree, message)
 

@@ -46,6 +46,14 @@ CACHES: Final = (
 )
 """Untracked things with these names are never part of a tree: tools make them, nobody writes them."""
 
+NAMED_FILES: Final = (
+    "**/.workflow/.cycle/",
+    "**/.claude/handoffs",
+    "**/.claude/.handoffs.*",
+    "**/.claude/events.ndjson",
+    "**/.claude/state.json",
+)
+"""Drawn from the state of a cycle or of handoffs, wherever it lies (K23); untracked, they are no part of the work."""
 NEVER: Final = frozenset({b".git", b".fixloop"})
 READ_BY_GIT: Final = frozenset({b".gitignore", b".gitattributes", b".gitmodules", b".git"})
 NOT_ENTERED: Final = frozenset(name.encode() for name in CACHES) | NEVER
@@ -218,7 +226,7 @@ def _submodule_head(top: bytes, path: bytes, entry: Entry) -> str:
 
 
 def _untracked(own: Git) -> list[bytes]:
-    excludes = [f"--exclude={name}" for name in (*CACHES, ".fixloop")]
+    excludes = [f"--exclude={name}" for name in (*CACHES, *NAMED_FILES, ".fixloop")]
     listed = _records(own.output("ls-files", "-o", "-z", "--exclude-standard", *excludes))
     return _files_only(own, listed)
 

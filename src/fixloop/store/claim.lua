@@ -27,12 +27,14 @@ if not repeated then
   if state.kind == 'p' then redis.call('ZREM', PENDING, state.rest) end
   if state.kind == 'd' then redis.call('ZREM', DELAYED, id) end
   local limit = ticket.limit_seconds and ticket.limit_name or ''
+  local claimed = state_text('c', fence, owner, limit, token)
   if limit ~= '' then
     local due = clock + ticket.limit_seconds
-    redis.call('HSET', WORKFLOW, 'd:' .. limit, seconds(due))
+    redis.call('HSET', WORKFLOW, 's:' .. id, claimed, 'd:' .. limit, seconds(due))
     redis.call('ZADD', DEADLINES, due, workflow .. '|' .. limit)
+  else
+    redis.call('HSET', WORKFLOW, 's:' .. id, claimed)
   end
-  redis.call('HSET', WORKFLOW, 's:' .. id, state_text('c', fence, owner, limit, token))
   redis.call('HSET', OWNERS, id, fence .. ' ' .. owner)
 end
 redis.call('ZADD', LEASES, clock + lease, id)

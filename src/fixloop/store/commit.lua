@@ -68,8 +68,10 @@ end
 local made = version + 1
 local removed = {}
 
+local passed = {}
+
 local function clear_deadline(name)
-  redis.call('ZREM', DEADLINES, change.workflow .. '|' .. name)
+  passed[#passed + 1] = change.workflow .. '|' .. name
   removed[#removed + 1] = 'd:' .. name
 end
 
@@ -107,6 +109,7 @@ if change.drop_all or change.clear_all then
   end
 end
 for _, name in ipairs(change.clear) do clear_deadline(name) end
+if #passed > 0 then redis.call('ZREM', DEADLINES, unpack(passed)) end
 if #removed > 0 then redis.call('HDEL', WORKFLOW, unpack(removed)) end
 
 -- Tickets that somebody has are not touched: what runs may finish.

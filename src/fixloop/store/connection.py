@@ -31,8 +31,9 @@ from redis.sentinel import MasterNotFoundError, Sentinel
 
 from fixloop.errors import InfrastructureError, ProtocolError, UsageError
 from fixloop.reaching import Reason, one_line, reason_of
+from fixloop.redis_exchange import Exchange
 from fixloop.redis_url import RedisPlace, place_of, shown_place
-from fixloop.store.scripts import SCRIPTS, source
+from fixloop.store.scripts import digest, source
 
 __all__ = ["Connection", "client_for"]
 
@@ -73,7 +74,7 @@ class Connection:
         self._url = url
         self._place = _place(url)
         self._client = client_for(self._place)
-        self._scripts = {name: self._client.register_script(source(name)) for name in SCRIPTS}
+        self._exchange = Exchange(self._client.connection_pool)
         self._alone_until = 0.0
 
     def call(self, action: Callable[["redis.Redis"], T]) -> T:
@@ -98,7 +99,8 @@ class Connection:
 
     def send(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """One script, once; for use inside an action of `call`."""
-        return self._scripts[script](keys=keys, args=args)
+        (reply,) = self._sent(script, keys, args)
+        return reply
 
     def send_durably(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """
@@ -109,23 +111,27 @@ class Connection:
         """
         if not self._place.replicas or time.monotonic() < self._alone_until:
             return self.send(script, keys, args)
-        with self._client.pipeline(transaction=False) as pipe:
-            pipe.evalsha(self._scripts[script].sha, len(keys), *keys, *args)
-            cast(Any, pipe).execute_command(
-                "WAIT", self._place.replicas, round(self._place.replica_seconds * 1000)
-            )
-            reply, confirmed = pipe.execute(raise_on_error=False)
-        if isinstance(reply, NoScriptError):
-            self._client.script_load(source(script))
-            return self.send_durably(script, keys, args)
-        if isinstance(reply, Exception):
-            raise reply
+        wait = ("WAIT", self._place.replicas, round(self._place.replica_seconds * 1000))
+        reply, confirmed = self._sent(script, keys, args, wait)
         self._note(confirmed)
         return reply
 
     def run_durably(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """As `run`, confirmed as by `send_durably`."""
         return self.call(lambda _client: self.send_durably(script, keys, args))
+
+    def _sent(
+        self, script: str, keys: Sequence[str], args: Sequence[Any], *more: tuple[Any, ...]
+    ) -> list[Any]:
+        """The replies to a script, which Redis learns if it does not know it, and to the commands behind it."""
+        command = ("EVALSHA", digest(script), len(keys), *keys, *args)
+        replies = self._exchange.ask_all((command, *more))
+        if isinstance(replies[0], NoScriptError):
+            self._exchange.ask("SCRIPT", "LOAD", source(script))
+            replies = self._exchange.ask_all((command, *more))
+        if isinstance(replies[0], Exception):
+            raise replies[0]
+        return replies
 
     def close(self) -> None:
         """Give up all connections."""

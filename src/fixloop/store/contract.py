@@ -94,6 +94,15 @@ class Store(Protocol):
         """
         ...
 
+    def wake(self, ticket_id: str) -> Ticket | None:
+        """
+        Have a delayed ticket be claimed from now on: what it waited for has come.
+
+        Returns:
+            The ticket, to be hinted; None when it was not delayed, or its workflow is held.
+        """
+        ...
+
     def release_dead(self, is_dead: Callable[[str], bool], *, poison: bool = False) -> list[Ticket]:
         """Release every claim whose owner is dead; the tickets, to be hinted."""
         ...

@@ -6,6 +6,7 @@ script touches one shard, in Redis Cluster too. A workflow's id is `{project, 8 
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final, NamedTuple
 
@@ -36,6 +37,8 @@ __all__ = [
 ]
 
 SHARDS: Final = 16
+_REMEMBERED: Final = 256
+"""Workflows whose parts and shard are known: a step asks for them a dozen times."""
 _WORKFLOW: Final = re.compile(r"([0-9a-f]{8})-(\d{1,15})-(\d{1,9})")
 
 
@@ -111,6 +114,7 @@ def latest_of(workflows: Iterable[str]) -> dict[str, str]:
     return {feature_of(workflow): workflow for workflow in sorted(workflows, key=number_of)}
 
 
+@lru_cache(_REMEMBERED)
 def shard_of(workflow: str) -> int:
     """
     The shard of a workflow id.
@@ -188,6 +192,7 @@ def _prefix(shard: int) -> str:
     return f"fixloop:{{{shard:02}}}:"
 
 
+@lru_cache(_REMEMBERED)
 def _parts(workflow: str) -> tuple[str, ...]:
     match = _WORKFLOW.fullmatch(workflow)
     if match is None:

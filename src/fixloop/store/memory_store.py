@@ -158,6 +158,16 @@ class MemoryStore:
             held.deaths += poison
             return held.ticket
 
+    def wake(self, ticket_id: str) -> Ticket | None:
+        """See `Store`."""
+        shard = self._shard(keys.workflow_of(ticket_id))
+        with self._guard:
+            held = self._ticket(ticket_id)
+            if held is None or held.kind != "delayed" or held.is_held_back:
+                return None
+            shard.offer(held, shard.moment(self._now()).clock, again=True)
+            return held.ticket
+
     def release_dead(self, is_dead: Callable[[str], bool], *, poison: bool = False) -> list[Ticket]:
         """See `Store`."""
         released = [

@@ -126,6 +126,11 @@ class RedisStore:
         )
         return replies.ticket(reply) if reply else None
 
+    def wake(self, ticket_id: str) -> Ticket | None:
+        """See `Store`."""
+        reply = self._connection.run("wake", _keys(keys.workflow_of(ticket_id)), (ticket_id,))
+        return replies.ticket(reply) if reply else None
+
     def release_dead(self, is_dead: Callable[[str], bool], *, poison: bool = False) -> list[Ticket]:
         """See `Store`."""
         held = self.owners()

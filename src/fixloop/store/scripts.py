@@ -1,14 +1,15 @@
 """The Lua scripts as Redis gets them: the limits, the shared beginning, then the script's own file."""
 
 from functools import cache
+from hashlib import sha1
 from importlib.resources import files
 from typing import Final
 
 from fixloop.store.limits import SCRIPT_LIMITS
 
-__all__ = ["SCRIPTS", "source"]
+__all__ = ["SCRIPTS", "digest", "source"]
 
-_OF_A_SHARD: Final = ("commit", "claim", "renew", "release", "sweep", "read", "list", "now", "remove")
+_OF_A_SHARD: Final = ("commit", "claim", "renew", "release", "wake", "sweep", "read", "list", "now", "remove")
 _ALONE: Final = ("number", "acquire", "keep")
 _FENCING: Final = ("claim", "acquire")
 SCRIPTS: Final = _OF_A_SHARD + _ALONE
@@ -22,6 +23,12 @@ def source(name: str) -> str:
         return own
     limits = "".join(f"local {limit} = {value}\n" for limit, value in SCRIPT_LIMITS.items())
     return limits + _text("prelude") + own
+
+
+@cache
+def digest(name: str) -> str:
+    """What Redis calls the script `name`."""
+    return sha1(source(name).encode(), usedforsecurity=False).hexdigest()
 
 
 def _text(name: str) -> str:

@@ -68,6 +68,7 @@ class Blows:
         self._missed = missed
         self._wrong: set[str] = set()
         self._cuts = cycle(CUT_SECONDS)
+        self._silences = cycle(CUT_SECONDS)
         self._offsets = cycle(CLOCK_OFF_SECONDS)
         self._levels = cycle((2, 1))
         self._tasks: set[asyncio.Task[None]] = set()
@@ -89,6 +90,8 @@ class Blows:
             return role == "worker"
         if injury in (Injury.KILL_SWEEPER, Injury.STOP_SWEEPER):
             return bool(host.find("sweep"))
+        if injury in (Injury.CUT_NETWORK, Injury.SILENT_NETWORK):
+            return role is not None and not self._relay.is_away(link.host)
         return role is not None and not (injury is Injury.WRONG_CLOCK and link.host in self._wrong)
 
     def strike(self, wound: Wound, link: Link) -> None:
@@ -238,6 +241,18 @@ class Blows:
         self._later(wound, next(self._cuts), mend)
         raise Cut
 
+    def _silence(self, wound: Wound, link: Link) -> None:
+        """The request that is here still passes; its answer does not."""
+        wound.hosts = (link.host,)
+        before = self._relay.withheld[link.host]
+        self._relay.silence(link.host)
+
+        def mend() -> None:
+            wound.is_felt = self._relay.withheld[link.host] > before
+            self._relay.mend(link.host)
+
+        self._later(wound, next(self._silences), mend)
+
     def _fill(self, wound: Wound, link: Link) -> None:
         """Felt when a write is refused, see `Injurer`."""
         self.full.add(link.host)
@@ -311,6 +326,7 @@ _BLOWS: Final[Mapping[Injury, Callable[[Blows, Wound, Link], None]]] = {
     Injury.BLIP_REDIS: Blows._blip,
     Injury.FREEZE_REDIS: Blows._freeze,
     Injury.CUT_NETWORK: Blows._cut,
+    Injury.SILENT_NETWORK: Blows._silence,
     Injury.NO_ROOM: Blows._fill,
     Injury.FULL_REDIS: Blows._fill_redis,
 }

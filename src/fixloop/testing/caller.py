@@ -7,8 +7,9 @@ from typing import Any, Final, NamedTuple
 
 import redis
 
-from fixloop.engine import Engine
+from fixloop.engine import Engine, ProfileEngine
 from fixloop.hints import producer, send_hint
+from fixloop.profiles.profile import AnyEvent, AnyStart, Profile
 from fixloop.protocol.events import DecisionMade, WorkflowStarted
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.refusals import Unexpected
@@ -28,11 +29,20 @@ class Workflows:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: ProfileEngine[Any],
         client: Any,
-        started: Sequence[WorkflowStarted],
-        decisions: Mapping[str, Sequence[DecisionMade]],
+        started: Sequence[AnyStart],
+        decisions: Mapping[str, Sequence[AnyEvent]],
+        given_up: AnyEvent = GIVEN_UP,
     ) -> None:
+        """
+        Nothing is handed in yet.
+
+        Args:
+            decisions: by workflow, what a person says to its escalations, in order.
+            given_up: what is said to those that should not be there.
+        """
+        self._given_up = given_up
         self._engine = engine
         self._client = client
         self._started = started
@@ -60,7 +70,7 @@ class Workflows:
     def _decide(self, workflow: str) -> None:
         """The next of its decisions; one that escalates more often than it should is given up."""
         number = self._decided[workflow]
-        decisions = [*self._decisions.get(workflow, ()), *[GIVEN_UP] * (number + 1)]
+        decisions = [*self._decisions.get(workflow, ()), *[self._given_up] * (number + 1)]
         with suppress(Unexpected):
             self._engine.apply(workflow, decisions[number], operation=f"decision-{number}")
             self._decided[workflow] += 1
@@ -78,6 +88,16 @@ class Caller(NamedTuple):
     ) -> Workflows:
         """Work to be handed in, and what a person decides on each when it escalates."""
         return Workflows(self.engine, self.client, started, decisions)
+
+    def of(
+        self,
+        profile: Profile[Any],
+        started: Sequence[AnyStart],
+        decisions: Mapping[str, Sequence[AnyEvent]],
+        given_up: AnyEvent,
+    ) -> Workflows:
+        """The same of any profile."""
+        return Workflows(self.engine.of(profile), self.client, started, decisions, given_up)
 
 
 @contextmanager

@@ -17,8 +17,10 @@ from fixloop.hints import producer
 from fixloop.serving import environment_for
 from fixloop.settings import RedisUrls
 from fixloop.testing.bare import QUEUE, send
+from fixloop.testing.places import VALIDATION
 from fixloop.testing.plan import Plan
 from fixloop.testing.processes import Host, parents
+from fixloop.testing.schedule import Schedule
 from fixloop.testing.site import EXECUTIONS, Progress, site
 from fixloop.testing.wire import BEGUN, EFFECTS
 
@@ -27,6 +29,9 @@ __all__ = ["Contrast", "contrast"]
 PATIENCE_SECONDS: Final = 30.0
 """Longer than a lost message needs to come back."""
 SENDING_SECONDS: Final = 60.0
+LEAST_LIMIT_SECONDS: Final = 60.0
+LIMIT_TIMES: Final = 3.0
+"""Chains that need more than so many times what fixloop needed are not waited for."""
 
 
 class Contrast(NamedTuple):
@@ -34,11 +39,13 @@ class Contrast(NamedTuple):
 
     chains: int
     ended: int
+    """Before `limit_seconds` were over."""
     doubled: int
     """Effects that are there twice or more often."""
     repeated: int
     """Steps that began twice or more often."""
     seconds: float
+    limit_seconds: float
     injuries: int
 
 
@@ -111,6 +118,7 @@ def contrast(
     *,
     concurrency: int,
     folder: Path,
+    compared_seconds: float,
     tell: Callable[[Progress], object],
 ) -> Contrast:
     """
@@ -119,8 +127,10 @@ def contrast(
     Args:
         tickets: by workflow, those of its undisturbed run.
         folder: where it leaves logs and data; made if it is not there.
+        compared_seconds: what fixloop took.
     """
     folder.mkdir(exist_ok=True)
+    limit_seconds = max(LEAST_LIMIT_SECONDS, LIMIT_TIMES * compared_seconds)
     kind = partial(
         BareHost, concurrency=concurrency, environment={"FIXLOOP_EXECUTIONS": str(folder / EXECUTIONS)}
     )
@@ -130,8 +140,10 @@ def contrast(
         closing(redis.Redis.from_url(place.server.url, socket_timeout=2.0)) as client,
     ):
         chains = _Chains(app, client, tickets)
-        place.arm(planned)
-        seconds = place.run("bare chains", chains, tell, patience_seconds=PATIENCE_SECONDS)
+        place.arm(Schedule(planned, VALIDATION))
+        seconds = place.run(
+            "bare chains", chains, tell, patience_seconds=PATIENCE_SECONDS, limit_seconds=limit_seconds
+        )
         place.heal()
         return Contrast(
             chains=len(tickets),
@@ -139,6 +151,7 @@ def contrast(
             doubled=_more_than_one(client, EFFECTS),
             repeated=_more_than_one(client, BEGUN),
             seconds=seconds,
+            limit_seconds=limit_seconds,
             injuries=sum(wound.is_felt for wound in place.injurer.wounds),
         )
 

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
+from fixloop.played import Brought, Played
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.testing.clock import skew_seconds
+from fixloop.testing.parts import answer_of, part_of, writings_of
 from fixloop.testing.script import Word, script_of
+from fixloop.written import Writings
 
 __all__ = ["MESSAGE_BYTES", "Answered", "ScriptedCrew", "ScriptedError", "scripted_crew"]
 
@@ -76,6 +79,25 @@ class ScriptedCrew:
         answer = _answered(word.what, state, ticket)
         return answer.model_copy(update={"artifacts": kept}) if kept else answer
 
+    def play(self, work: Any, snapshot: bytes) -> Played | None:
+        """Be the agent as scripted, see `fixloop.testing.parts`; None when it was cancelled meanwhile."""
+        state, ticket = work.holding.state, work.holding.ticket
+        agent, run = ticket.specialist, int(ticket.id.split(".")[-2])
+        word = part_of(state.name, state.profile, agent, run)
+        kept = self._begin(work, word)
+        if kept is None:
+            return None
+        return Played(
+            answer=answer_of(word, state.profile, agent),
+            writings=writings_of(work.store, ticket, run) if state.profile == "cycle" else Writings(),
+            artifacts=kept,
+            brought=Brought(state.tip, f"commit-{agent}-{run}" if state.tip else ""),
+        )
+
+    def bring_onto(self, work: Any, state: Any, base: str, tip: str) -> Brought:
+        """Two scripted differences never touch the same lines."""
+        return Brought(state.tip, f"{state.tip}+{tip}")
+
     def notify(self, work: Any) -> str:
         """Nobody is told."""
         self._begin(work, Word("-"))
@@ -116,8 +138,10 @@ class ScriptedCrew:
 
     def _record(self, holding: Any) -> None:
         if self._executions:
-            ticket, tree = holding.ticket, holding.state.tree or "-"
-            told = ticket.id, holding.fence, ticket.step, tree, os.getpid()
+            ticket, state = holding.ticket, holding.state
+            # What it works on: the loop names a tree, the others a commit.
+            ground = getattr(state, "tree", state.tip) or "-"
+            told = ticket.id, holding.fence, ticket.step, ground, os.getpid()
             line = f"{' '.join(map(str, told))} {time.monotonic():.6f} {skew_seconds():.1f}\n"
             # One write to an appending descriptor: lines of many processes do not mix.
             descriptor = os.open(self._executions, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.testing.blows import Blows
-from fixloop.testing.plan import COMMAND, MOST_FOR_A_TICKET, Boundary, Injury, Occasion, Plan, is_place
+from fixloop.testing.plan import COMMAND, Boundary, Injury
 from fixloop.testing.processes import Host, RedisServer, below, is_running, kill
 from fixloop.testing.relay import Cut, Link, Relay
+from fixloop.testing.schedule import Schedule
 from fixloop.testing.wire import (
     NO_ROOM,
     NOTHING_TAKEN,
@@ -56,7 +57,7 @@ class Injurer:
             executions: where agents write down what they begin.
         """
         self.relay = Relay(server.socket, self)
-        self.blows = Blows(hosts, server, self.relay, lambda wound: self._due.append(wound.injury))
+        self.blows = Blows(hosts, server, self.relay, lambda wound: self._schedule.put_off(wound.injury))
         self.wounds: list[Wound] = []
         self.takeovers: list[Takeover] = []
         self.answers: Counter[str] = Counter()
@@ -67,29 +68,24 @@ class Injurer:
         self._hosts = hosts
         self._server = server
         self._executions = executions
-        self._plan: Plan = {}
+        self._schedule = Schedule({}, {})
         self._commands: Container[str] = ()
-        self._came: Counter[tuple[str, Boundary]] = Counter()
-        self._seen: set[tuple[str, Boundary]] = set()
-        self._due: list[Injury] = []
-        self._hurt: Counter[str] = Counter()
         self._holders: dict[str, int] = {}
         self._doomed: dict[str, Wound] = {}
         self._doubling: list[Wound] = []
         self._doubles_all = False
 
-    def arm(self, plan: Plan, commands: Container[str] = (), *, twice_over: bool = False) -> None:
+    def arm(self, schedule: Schedule, commands: Container[str] = (), *, twice_over: bool = False) -> None:
         """
-        From now on, go by `plan`; what came by before is not counted.
+        From now on, go by `schedule`; what came by before is not counted.
 
         Args:
             commands: the tickets whose work is done by a command of its own.
             twice_over: deliver every message twice.
         """
-        self._plan = plan
+        self._schedule = schedule
         self._commands = commands
         self._doubles_all = twice_over
-        self._came.clear()
         self.answers.clear()
 
     # What passes by.
@@ -122,8 +118,9 @@ class Injurer:
                 self._unacked(request.ticket, link)
             elif request.kind == "sweep" and has_swept(data):
                 self.blows.swept.setdefault(request.ticket, {})[link.pid] = time.monotonic()
-            if step_of(request.ticket) and (request.kind == "hint" or status == "ok"):
-                self._come(request.ticket, _AFTER[request.kind], link)
+            after = _AFTER.get(request.kind)
+            if after is not None and step_of(request.ticket) and (request.kind == "hint" or status == "ok"):
+                self._come(request.ticket, after, link)
             if request.kind == "claim" and status == "ok":
                 self._come(request.ticket, Boundary.MID_WORK, link)
         return self._taken(data) if link.pops and self._doomed else data
@@ -141,25 +138,12 @@ class Injurer:
 
     def _come(self, ticket: str, boundary: Boundary, link: Link) -> None:
         """A ticket is at a boundary: injure, if that is planned for it or was put off."""
-        if (ticket, boundary) in self._seen:
-            return
-        self._seen.add((ticket, boundary))
         steps = (step_of(ticket), *([COMMAND] if ticket in self._commands else []))
-        for step in steps:
-            self._came[step, boundary] += 1
-            planned = self._plan.get(Occasion(step, boundary, self._came[step, boundary]))
-            if planned is not None:
-                self._due.append(planned)
-        for injury in self._due:
-            fits = any(is_place(injury, step, boundary) for step in steps)
-            if fits and self._hurt[ticket] < MOST_FOR_A_TICKET and self.blows.may(injury, link):
-                self._due.remove(injury)
-                self._hurt[ticket] += 1
-                if boundary is Boundary.MID_WORK:
-                    self.blows.begin(self._amid(injury, ticket, link))
-                else:
-                    self._injure(injury, ticket, boundary, link)
-                return
+        injury = self._schedule.due(ticket, steps, boundary, lambda one: self.blows.may(one, link))
+        if injury is not None and boundary is Boundary.MID_WORK:
+            self.blows.begin(self._amid(injury, ticket, link))
+        elif injury is not None:
+            self._injure(injury, ticket, boundary, link)
 
     async def _amid(self, injury: Injury, ticket: str, link: Link) -> None:
         """Wait until the crew has begun; when it has ended before that was seen, it is another ticket's turn."""
@@ -171,8 +155,7 @@ class Injurer:
             await asyncio.sleep(POLL_SECONDS)
         is_amid = self._has_begun(injury, ticket, link) and not self._has_ended(ticket)
         if not is_amid or not is_running(link.pid):
-            self._hurt[ticket] -= 1
-            self._due.append(injury)
+            self._schedule.put_off(injury, ticket)
             return
         with suppress(Cut):
             self._injure(injury, ticket, Boundary.MID_WORK, link)
@@ -183,7 +166,7 @@ class Injurer:
         return self._executions.exists() and f"{ticket} ".encode() in self._executions.read_bytes()
 
     def _has_ended(self, ticket: str) -> bool:
-        return (ticket, Boundary.BEFORE_COMMIT) in self._seen
+        return self._schedule.has_come(ticket, Boundary.BEFORE_COMMIT)
 
     # What is done.
 

@@ -12,13 +12,11 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
 
-__all__ = ["COMMAND", "MOST_FOR_A_TICKET", "Boundary", "Injury", "Occasion", "Plan", "is_place", "plan"]
+__all__ = ["COMMAND", "Boundary", "Injury", "Occasion", "Place", "Places", "Plan", "plan"]
 
 COMMAND: Final = "command"
 """What a step is called, too, when a command of its own does its work."""
 
-MOST_FOR_A_TICKET: Final = 4
-"""A fifth death of its process is taken for the step's own fault (K40)."""
 TRIES: Final = 500
 EARLIEST, LATEST = 0.02, 0.9
 """Of all tickets of a kind: nothing is in progress before the one, and little after the other."""
@@ -60,6 +58,14 @@ class Injury(StrEnum):
     LOSE_CLAIM_REPLY = "reply to a claim lost"
     LOSE_COMMIT_REPLY = "reply to a commit lost"
     CUT_NETWORK = "network cut"
+    SILENT_NETWORK = "network silent"
+    # Of those who let commands play a chat; there is no Redis in it.
+    KILL_RUNNER = "runner of a chat killed"
+    KILL_RUNNERS = "all runners of a host killed, with their agents"
+    KILL_AGENT = "agent of a chat or its guard killed"
+    STOP_RUNNER = "runner stopped while another goes on"
+    RIVAL_RUNNERS = "two runners of one chat at once"
+    FULL_DISK = "disk full for 2 s"
 
 
 class Occasion(NamedTuple):
@@ -71,67 +77,38 @@ class Occasion(NamedTuple):
 
 
 Plan = Mapping[Occasion, Injury]
-
-_CREW: Final = ("validate", "fix", "recheck", "confirm")
-_B = Boundary
-_HOLDING: Final = (_B.BEFORE_CLAIM, _B.AFTER_CLAIM, _B.BEFORE_COMMIT, _B.AFTER_COMMIT)
-_HINTING: Final = (_B.BEFORE_HINT, _B.AFTER_HINT)
-# Whoever finishes a ticket sends the hint of the next: a report is hinted by a work process, a fix by control. The
-# first ticket of a workflow is hinted by whoever starts it, who is not injured.
-_BY_WORK: Final = (
-    *((step, boundary) for step in _CREW for boundary in (*_HOLDING, _B.MID_WORK)),
-    *((step, boundary) for step in ("report", "recheck") for boundary in _HINTING),
-)
-_BY_CONTROL: Final = (
-    *(("report", boundary) for boundary in _HOLDING),
-    *(("fix", boundary) for boundary in _HINTING),
-)
-_ANYWHERE: Final = (*_BY_WORK, *_BY_CONTROL)
-_AMID: Final = tuple((step, _B.MID_WORK) for step in _CREW)
-_SENT: Final = tuple((step, _B.BEFORE_HINT) for step in ("report", "fix", "recheck"))
-_STEPS: Final = (*_CREW, "report")
-
-_PLACES: Final[Mapping[Injury, tuple[tuple[str, Boundary], ...]]] = {
-    Injury.KILL_WORKER: _BY_WORK,
-    Injury.KILL_CONTROL: _BY_CONTROL,
-    Injury.STOP_WORKER: tuple(place for place in _BY_WORK if place[1] in (*_HOLDING, _B.MID_WORK)),
-    Injury.BLIP_REDIS: _AMID,
-    Injury.DOUBLE_MESSAGES: _SENT,
-    Injury.LOSE_SENT: _SENT,
-    Injury.LOSE_TAKEN: _SENT,
-    Injury.LOSE_UNACKED: _SENT,
-    Injury.KILL_COMMAND: ((COMMAND, _B.MID_WORK),),
-    Injury.NO_ROOM: ((COMMAND, _B.MID_WORK),),
-    Injury.LOSE_CLAIM_REPLY: tuple((step, _B.AFTER_CLAIM) for step in _STEPS),
-    Injury.LOSE_COMMIT_REPLY: tuple((step, _B.AFTER_COMMIT) for step in _STEPS),
-}
-"""Where an injury may be done; one that is not here, anywhere."""
+Place = tuple[str, Boundary]
+"""A step, and where in its life."""
+Places = Mapping[Injury, tuple[Place, ...]]
+"""What may be done where; see `fixloop.testing.places`."""
 
 _DECK: Final = (
     *Injury,
     *(Injury.KILL_WORKER,) * 9,
     *(Injury.LOSE_CLAIM_REPLY, Injury.LOSE_COMMIT_REPLY, Injury.LOSE_SENT, Injury.LOSE_TAKEN),
     *(Injury.KILL_CONTROL, Injury.KILL_WORKER, Injury.DOUBLE_MESSAGES),
+    *(Injury.KILL_RUNNER,) * 6,
 )
 """One of each and more of the usual: how often each comes once every kind was there."""
 
 
-def plan(seed: int, injuries: int, tickets: Mapping[str, int]) -> Plan:
+def plan(seed: int, injuries: int, tickets: Mapping[str, int], places: Places) -> Plan:
     """
     So many injuries, each at another occasion.
 
     Args:
         tickets: by step, how many the undisturbed workflows have in all; `COMMAND` are those of any step that a
             command does.
+        places: where each kind of injury may be done.
 
     Raises:
         UsageError: there are too few tickets for so many injuries.
     """
     dice = random.Random(seed)
     made: dict[Occasion, Injury] = {}
-    for injury in islice(_drawn(dice, [one for one in Injury if _places(one, tickets)]), injuries):
-        places = _places(injury, tickets)
-        tried = islice(_occasions(dice, places, tickets), TRIES)
+    there = {one: [place for place in places.get(one, ()) if tickets.get(place[0])] for one in Injury}
+    for injury in islice(_drawn(dice, [one for one in Injury if there[one]]), injuries):
+        tried = islice(_occasions(dice, there[injury], tickets), TRIES)
         occasion = next((one for one in tried if one not in made), None)
         if occasion is None:
             break
@@ -140,16 +117,6 @@ def plan(seed: int, injuries: int, tickets: Mapping[str, int]) -> Plan:
         steps = sum(tickets.values()) - tickets.get(COMMAND, 0)
         raise UsageError(f"{steps} steps are too few for {injuries} injuries; take more workflows")
     return made
-
-
-def is_place(injury: Injury, step: str, boundary: Boundary) -> bool:
-    """Whether an injury may be done at this boundary of this step."""
-    return (step, boundary) in _PLACES.get(injury, _ANYWHERE)
-
-
-def _places(injury: Injury, tickets: Mapping[str, int]) -> list[tuple[str, Boundary]]:
-    """Where it may be done in these tickets."""
-    return [place for place in _PLACES.get(injury, _ANYWHERE) if tickets.get(place[0])]
 
 
 def _drawn(dice: random.Random, kinds: list[Injury]) -> Iterator[Injury]:
@@ -161,9 +128,7 @@ def _drawn(dice: random.Random, kinds: list[Injury]) -> Iterator[Injury]:
         rest = dice.sample(deck, len(deck))
 
 
-def _occasions(
-    dice: random.Random, places: list[tuple[str, Boundary]], tickets: Mapping[str, int]
-) -> Iterator[Occasion]:
+def _occasions(dice: random.Random, places: list[Place], tickets: Mapping[str, int]) -> Iterator[Occasion]:
     """Some of those there are, at random; the same may come again."""
     for step, boundary in cycle(dice.sample(places, len(places))) if places else ():
         count = tickets[step]

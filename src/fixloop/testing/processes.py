@@ -25,7 +25,7 @@ from fixloop.settings import RedisUrls
 from fixloop.testing import clock
 from fixloop.testing.clock import set_clock
 
-__all__ = ["Host", "RedisServer", "below", "is_running", "is_stopped", "kill", "parents"]
+__all__ = ["Host", "RedisServer", "below", "is_running", "is_stopped", "kill", "parents", "with_clock"]
 
 START_SECONDS: Final = 10.0
 MEMORY: Final = "1gb"
@@ -127,7 +127,7 @@ class Host:
         self.clock = folder / f"{name}.clock"
         """By how much its wall clock is off; see `fixloop.testing.clock`."""
         set_clock(self.clock, 0.0)
-        self._environment = {**environment, **_with_clock(self.clock)}
+        self._environment = {**environment, **with_clock(self.clock)}
         self._log = folder / f"{name}.log"
         self._running = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
@@ -183,7 +183,7 @@ class Host:
         return sorted(pid for pid, named in self.roles().items() if named == role)
 
 
-def _with_clock(path: Path) -> dict[str, str]:
+def with_clock(path: Path) -> dict[str, str]:
     """The environment of processes whose clock `path` sets."""
     place = path.with_name("clock")
     place.mkdir(exist_ok=True)

@@ -74,8 +74,11 @@ class Relay:
         self._servers: list[asyncio.Server] = []
         self._open: dict[asyncio.StreamWriter, Link] = {}
         self._cut: set[str] = set()
+        self._silent: dict[str, asyncio.Event] = {}
         self.refused: Counter[str] = Counter()
         """By host, the connections that were turned away while it was cut off."""
+        self.withheld: Counter[str] = Counter()
+        """By host, how often something came too late because it was silent."""
 
     async def listen(self, host: str, path: Path) -> None:
         """Take connections of `host` at `path`."""
@@ -88,9 +91,24 @@ class Relay:
             if link.host == host:
                 writer.transport.abort()
 
+    def is_away(self, host: str) -> bool:
+        """Whether nothing of `host` passes."""
+        return host in self._cut or host in self._silent
+
+    def silence(self, host: str) -> None:
+        """
+        Pass nothing on, either way, and end nothing, until it is mended.
+
+        As in a network that loses every packet: what was sent arrives in the end, though its sender may have gone.
+        """
+        self._silent[host] = asyncio.Event()
+
     def mend(self, host: str) -> None:
-        """Take connections of `host` again."""
+        """Take connections of `host` again, and pass on what was withheld."""
         self._cut.discard(host)
+        silence = self._silent.pop(host, None)
+        if silence is not None:
+            silence.set()
 
     async def close(self) -> None:
         """End everything."""
@@ -142,6 +160,7 @@ class Relay:
     ) -> None:
         requests = Requests()
         while data := await reader.read(CHUNK):
+            await self._arrives(link.host)
             found = requests.read(data)
             passed, answer = self._witness.sent(link, found, data) if found else (data, b"")
             if passed:
@@ -155,6 +174,7 @@ class Relay:
     ) -> None:
         held = b""
         while data := await from_redis.read(CHUNK):
+            await self._arrives(link.host)
             held += data
             if link.unanswered or link.pops:
                 # Redis may send a reply in pieces, and the first may not tell anything yet.
@@ -165,6 +185,12 @@ class Relay:
                 to_client.write(held)
                 await to_client.drain()
             held = b""
+
+    async def _arrives(self, host: str) -> None:
+        silence = self._silent.get(host)
+        if silence is not None:
+            self.withheld[host] += 1
+            await silence.wait()
 
 
 def _peer(writer: asyncio.StreamWriter) -> int:

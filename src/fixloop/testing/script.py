@@ -24,12 +24,12 @@ from typing import Final, NamedTuple
 from fixloop.errors import UsageError
 from fixloop.protocol.specialists import specialist
 
-__all__ = ["Script", "Word", "script_of"]
+__all__ = ["AFFIXED", "Script", "Word", "script_of", "worded"]
 
 FIX: Final = "fix"
-_AFFIXED: Final = r"(?P<raises>!*)(?P<dies>#*)(?P<command>\$?)(?P<what>{})(?:~(?P<seconds>\d+(?:\.\d+)?))?"
-_RUN: Final = re.compile(_AFFIXED.format(r"-|\d+|[A-Za-z]+|"))
-_ANSWER: Final = re.compile(_AFFIXED.format(r"ok|same|lie|fail|gone|bad|blocked|silent|"))
+AFFIXED: Final = r"(?P<raises>!*)(?P<dies>#*)(?P<command>\$?)(?P<what>{})(?:~(?P<seconds>\d+(?:\.\d+)?))?"
+_RUN: Final = re.compile(AFFIXED.format(r"-|\d+|[A-Za-z]+|"))
+_ANSWER: Final = re.compile(AFFIXED.format(r"ok|same|lie|fail|gone|bad|blocked|silent|"))
 
 
 class Word(NamedTuple):
@@ -95,10 +95,15 @@ def _word(text: str, target: str) -> Word:
         raise UsageError(
             f"{text!r} is no word of a script for {target or 'a specialist'}; see fixloop.testing"
         )
+    return worded(match, "ok" if target == FIX else "-")
+
+
+def worded(match: re.Match[str], otherwise: str) -> Word:
+    """A word from its parts; without a word of its own, what its affixes say goes on for ever."""
     what = match["what"]
     endless = float("inf") if not what else 0.0
     return Word(
-        what=what or ("ok" if target == FIX else "-"),
+        what=what or otherwise,
         raises=len(match["raises"]) and (endless or len(match["raises"])),
         dies=len(match["dies"]) and (endless or len(match["dies"])),
         seconds=float(match["seconds"] or 0),

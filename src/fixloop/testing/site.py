@@ -1,6 +1,7 @@
 """Where a chaos run takes place: a Redis, two workers, the one who injures them, and the caller who hands work in."""
 
 import asyncio
+import os
 import tempfile
 import threading
 import time
@@ -14,17 +15,31 @@ import redis
 
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.testing.injuring import Injurer
-from fixloop.testing.plan import Plan
 from fixloop.testing.processes import Host, RedisServer
+from fixloop.testing.schedule import Schedule
 from fixloop.testing.verdict import Execution, executions_in, feel_clocks
 
-__all__ = ["EXECUTIONS", "HostKind", "Progress", "Site", "Work", "site"]
+__all__ = [
+    "EXECUTIONS",
+    "HOSTS",
+    "INJURED",
+    "LEFT_ALONE",
+    "HostKind",
+    "Progress",
+    "Site",
+    "Work",
+    "host_kind",
+    "site",
+]
 
 HostKind = Callable[[str, Path, Path], Host]
 """Makes a host of a name, the folder for its log, and the socket where it finds Redis."""
 EXECUTIONS: Final = "executions"
 """The file in which agents write down what they begin."""
 HOSTS: Final = ("host-1", "host-2")
+LEFT_ALONE: Final = "0a1e1e55"
+INJURED: Final = "d15a57e2"
+"""Two projects, by their hashes."""
 POLL_SECONDS: Final = 0.1
 START_SECONDS: Final = 180.0
 PATIENCE_SECONDS: Final = 60.0
@@ -32,6 +47,18 @@ PATIENCE_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 0.0005
 """For each workflow that is looked at."""
 SETTLING_SECONDS: Final = 1.0
+
+
+def host_kind(concurrency: int, folder: Path) -> HostKind:
+    """Hosts whose workers have the scripted crew, with everything they leave in `folder`."""
+    environment = {
+        "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
+        "FIXLOOP_EXECUTIONS": str(folder / EXECUTIONS),
+        "FIXLOOP_CACHE_DIR": str(folder / "cache"),
+        "FIXLOOP_LOG_LEVEL": os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING"),
+        "FIXLOOP_TASK_EVENTS": "0",
+    }
+    return partial(Host, concurrency=concurrency, environment=environment)
 
 
 class Progress(NamedTuple):
@@ -104,9 +131,9 @@ class Site:
                 )
             time.sleep(POLL_SECONDS)
 
-    def arm(self, planned: Plan, commands: Container[str] = (), *, twice_over: bool = False) -> None:
+    def arm(self, schedule: Schedule, commands: Container[str] = (), *, twice_over: bool = False) -> None:
         """From now on, injure; see `Injurer`."""
-        arm = partial(self.injurer.arm, planned, commands, twice_over=twice_over)
+        arm = partial(self.injurer.arm, schedule, commands, twice_over=twice_over)
         self._loop.call_soon_threadsafe(arm)
 
     def heal(self) -> None:
@@ -127,12 +154,14 @@ class Site:
         tell: Callable[[Progress], object],
         *,
         patience_seconds: float = PATIENCE_SECONDS,
+        limit_seconds: float = float("inf"),
     ) -> float:
-        """Hand `work` in; the seconds until all has ended, or nothing goes on."""
+        """Hand `work` in; the seconds until all has ended, nothing goes on, or it takes too long."""
         began = time.monotonic()
         waiting = work.begin()
         count, patience = len(waiting), _Patience(patience_seconds)
-        while waiting and not patience.is_over(self._moves(len(waiting))):
+        seconds = 0.0
+        while waiting and seconds < limit_seconds and not patience.is_over(self._moves(len(waiting))):
             # Looking costs Redis time, too.
             time.sleep(max(POLL_SECONDS, len(waiting) * LOOK_SECONDS))
             for host in self.hosts.values():

@@ -134,7 +134,7 @@ def resumptions(executions: Iterable[Execution], wounds: Iterable[Wound]) -> lis
     later = [
         [at - wound.began for at in began[wound.ticket] if at > wound.began]
         for wound in wounds
-        if wound.injury is Injury.KILL_WORKER and wound.boundary in _IN_STEP
+        if wound.injury in (Injury.KILL_WORKER, Injury.KILL_RUNNER) and wound.boundary in _IN_STEP
     ]
     return sorted(min(seconds) for seconds in later if seconds)
 
@@ -169,7 +169,7 @@ def _hit(
     """Whether an injury before `until` may have ended an execution."""
     if wound.began > until:
         return False
-    if wound.injury is Injury.KILL_COMMAND:
+    if wound.injury in (Injury.KILL_COMMAND, Injury.KILL_AGENT):
         return wound.ticket == before.ticket and wound.began >= before.at
     if before.pid in wound.pids:
         return wound.ended + BEGINNING_SECONDS >= before.at

@@ -51,7 +51,10 @@ _SCRIPTS: Final[dict[bytes, _Scripted]] = {
     for name in get_args(_Scripted)
 }
 _ARTIFACTS: Final = re.compile(rb"fixloop:\{?\w+\}?:artifacts?:")
-_STEP: Final = re.compile(r"[0-9a-f]{8}-\d+-\d+\.[a-z0-9-]+\.([a-z]+)\.\d+\.\d+(\.e\d+)?")
+_STEP: Final = re.compile(
+    r"[0-9a-f]{8}-\d+-\d+\.(?:[a-z0-9-]+\.(?P<step>[a-z]+)\.\d+\.\d+(?:\.e\d+)?|(?P<end>finish)\.\d+|(?P<run>[a-z0-9-]+\.\d+\.\d+))"
+)
+"""Steps of the validation loop; a cycle's end; runs of agents, which the tickets of all others ask for."""
 _STATUS: Final = re.compile(rb"\*\d+\r\n\$\d+\r\n([a-z]+)\r\n")
 
 
@@ -142,12 +145,22 @@ def has_swept(reply: bytes) -> bool:
 def step_of(ticket: str) -> str:
     """The step that a ticket's id is for; empty when it is no ticket's."""
     found = _STEP.fullmatch(ticket)
-    return found[1] if found else ""
+    if found is None:
+        return ""
+    return "work" if found["run"] else found["step"] or found["end"]
 
 
 def ticket_in(data: bytes, tickets: Iterable[str]) -> str:
     """The one of `tickets` that a message in `data` offers; empty when none does."""
-    return next((ticket for ticket in tickets if f'"id": "{ticket}"'.encode() in data), "")
+    return next(
+        (
+            ticket
+            for ticket in tickets
+            # Celery's callers and workers write JSON with spaces and without.
+            if f'"id": "{ticket}"'.encode() in data or f'"id":"{ticket}"'.encode() in data
+        ),
+        "",
+    )
 
 
 def twice(request: Request) -> tuple[bytes, ...]:

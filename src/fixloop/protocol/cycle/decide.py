@@ -21,6 +21,7 @@ from fixloop.protocol.cycle.phase_result import InvalidResult
 from fixloop.protocol.cycle.plan import completed, revised
 from fixloop.protocol.cycle.records import IterationRecord
 from fixloop.protocol.cycle.resolving import blocked, complete
+from fixloop.protocol.cycle.restoring import restored
 from fixloop.protocol.cycle.sending import asked_by_orchestrator, primary, start_ready
 from fixloop.protocol.cycle.state import SCHEMA_VERSION, Agent, Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus, CycleStatus, ResultStatus
@@ -28,6 +29,7 @@ from fixloop.protocol.cycle.validating import validated
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, worker
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Repeated, Unexpected
+from fixloop.protocol.tips import advanced
 
 __all__ = ["DECIDE_VERSION", "decide"]
 
@@ -42,12 +44,13 @@ def decide(state: Cycle | None, event: ev.Event, now: Moment) -> Outcome:
     Raises:
         Unexpected: the event does not fit the state; nothing was changed.
         InvalidResult: what an agent reported is no valid PHASE_RESULT; nothing was changed.
+        Moved: its work was begun on an older commit; nothing was changed.
         UsageError: a cycle that cannot be: its graph, or an agent that takes no part.
     """
-    if isinstance(event, ev.CycleStarted):
+    if isinstance(event, ev.CycleStarted | ev.CycleRestored):
         if state is not None:
             raise Unexpected(f"cycle {state.cycle_id} has started already")
-        return _start(event, now)
+        return _start(event, now) if isinstance(event, ev.CycleStarted) else restored(event, now)
     if state is None:
         raise Unexpected(f"{event.kind} came before the cycle started")
     draft = Draft(state, now)
@@ -120,6 +123,7 @@ def _reported(draft: Draft, event: ev.PhaseReported) -> None:
         raise Unexpected(f"{key} reports, but nothing was asked of it; it stands at {agent.status}")
     check_files(draft.state, event)
     _take_plan(draft, event)
+    draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
     if agent.status is not AgentStatus.RUNNING:
         _begin(draft, agent)
     draft.stop_clock(key)

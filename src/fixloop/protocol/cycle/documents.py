@@ -15,6 +15,8 @@ from fixloop.protocol.durations import iso_stamp
 __all__ = ["check_files", "open_iteration", "progress_path", "take_in"]
 
 _CHANGES: Final = "changes.log"
+MOST_SHOWN: Final = 80
+"""Characters of a value that a sentence shows."""
 
 
 def progress_path(cycle_id: str, agent: str, name: str) -> str:
@@ -31,10 +33,10 @@ def check_files(state: Cycle, event: ev.PhaseReported) -> None:
             changed (C15), or a document that it names and did not write.
     """
     key = event.result.phase
-    for name in event.result.fields:
-        owner = field_owner(name)
+    for name, value in event.result.fields.items():
+        owner = _owner(state, name)
         if owner not in (None, key):
-            raise InvalidResult(f"{key} reports a value for {name}, which only {owner} writes")
+            raise InvalidResult(f"{key} reports {name} {_shown(value)}, which only {owner} writes")
     own = worker(key)
     for written in event.documents:
         if written.name not in own.documents:
@@ -47,6 +49,17 @@ def check_files(state: Cycle, event: ev.PhaseReported) -> None:
         if not log.intact:
             raise InvalidResult(f"{key} changed earlier lines of {log.name}; a log is only appended to")
     _check_claimed(state, event)
+
+
+def _owner(state: Cycle, field: str) -> str | None:
+    """Whose field it is: one of the four's, or a further agent's that takes part (C61, K17)."""
+    further = (agent.key for agent in state.agents if field in worker(agent.key).fields)
+    return field_owner(field) or next(further, None)
+
+
+def _shown(value: object) -> str:
+    text = str(value) if isinstance(value, str) else json.dumps(value)
+    return repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…")
 
 
 def _check_claimed(state: Cycle, event: ev.PhaseReported) -> None:

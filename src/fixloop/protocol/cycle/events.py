@@ -1,8 +1,8 @@
 """What can happen to a cycle. The only input of a decision; all of it is data (C6, C20, C35, C57)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from fixloop.protocol.cycle.phase_result import PhaseResult
 from fixloop.protocol.cycle.plan import PlanTask
@@ -17,6 +17,7 @@ __all__ = [
     "Cancelled",
     "Continued",
     "CycleFinished",
+    "CycleRestored",
     "CycleStarted",
     "DeadlineReached",
     "DecisionMade",
@@ -27,6 +28,7 @@ __all__ = [
     "PhaseReported",
     "StateWritten",
     "Written",
+    "event_from_json",
 ]
 
 
@@ -66,6 +68,20 @@ class CycleStarted(_Event):
     max_iterations: int = 5
     limits: Limits = Limits()
     queue: str = ""
+    configuration: str = ""
+    snapshot: str = ""
+    tip: str = ""
+
+
+class CycleRestored(_Event):
+    """A cycle that Redis lost goes on from its named files (K23)."""
+
+    kind: Literal["cycle-restored"] = "cycle-restored"
+    workflow: str
+    state: dict[str, Any]
+    """The snapshot that the files were drawn from."""
+    bundle: str = ""
+    """Digest of what other machines need to have the work so far, an artifact."""
 
 
 class AgentStarted(_Event):
@@ -84,11 +100,20 @@ class PhaseReported(_Event):
     logs: tuple[Written, ...] = ()
     plan: tuple[PlanTask, ...] | None = None
     """What `plan.json` says, where that was written."""
+    base: str = ""
+    """The commit that its agent began from."""
+    tip: str = ""
+    """The commit with what it changed; `base`, or empty, where that is nothing."""
+    bundle: str = ""
+    """Digest of what other machines need to have `tip`, an artifact."""
+    output: str = ""
+    """Digest of all that the agent printed, an artifact."""
 
     @property
     def artifacts(self) -> tuple[str, ...]:
         """The digests of all that it rests on."""
-        return tuple(written.digest for written in (*self.documents, *self.logs))
+        written = (written.digest for written in (*self.documents, *self.logs))
+        return tuple(filter(None, (*written, self.output)))
 
 
 class AnswerInvalid(_Event):
@@ -184,6 +209,7 @@ class EventRefused(_Event):
 
 Event = (
     CycleStarted
+    | CycleRestored
     | AgentStarted
     | PhaseReported
     | AnswerInvalid
@@ -198,3 +224,11 @@ Event = (
     | Continued
     | EventRefused
 )
+
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+
+
+def event_from_json(text: str | bytes) -> Event:
+    """Read an event back from a history entry."""
+    return _ADAPTER.validate_json(text)

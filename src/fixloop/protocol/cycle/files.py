@@ -34,14 +34,19 @@ def state_path(cycle_id: str) -> str:
 
 
 def named_files(state: Cycle) -> Iterator[Named]:
-    """Every file of the cycle; the state file last, so that it never names a document that is not there."""
+    """
+    Every file of the cycle, in the order they are written.
+
+    The archive is the first, so that every version of a document is somewhere at every moment (C14); the state file
+    the last, so that it never names a document that is not there.
+    """
+    for old in state.archive:
+        name = archive_name(old.name, version_of(old.version))
+        yield Named(progress_path(state.cycle_id, old.agent, f"history/{name}"), (f"sha256:{old.digest}",))
     for document in state.documents:
         yield Named(
             progress_path(state.cycle_id, document.agent, document.name), (f"sha256:{document.digest}",)
         )
-    for old in state.archive:
-        name = archive_name(old.name, version_of(old.version))
-        yield Named(progress_path(state.cycle_id, old.agent, f"history/{name}"), (f"sha256:{old.digest}",))
     for agent, name in dict.fromkeys((part.agent, part.name) for part in state.logs):
         parts = (part for part in state.logs if (part.agent, part.name) == (agent, name))
         path = progress_path(state.cycle_id, agent, name)

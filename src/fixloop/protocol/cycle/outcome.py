@@ -14,9 +14,10 @@ from fixloop.protocol.ids import message_uid
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["Draft", "Outcome", "Transition"]
+__all__ = ["URGENCY", "Draft", "Outcome", "Transition", "finish_ticket", "work_id", "work_ticket"]
 
-_HIGH: Final = 3
+URGENCY: Final = 3
+"""Of all steps and messages of a cycle, as the broker has it: high."""
 
 
 class Transition(BaseModel):
@@ -38,6 +39,8 @@ class Outcome(BaseModel):
     messages: tuple[Message, ...] = ()
     transitions: tuple[Transition, ...] = ()
     steps: tuple[Ticket, ...] = ()
+    asked: tuple[str, ...] = ()
+    """Outside agents that are to begin a run; nobody holds anything for them."""
     dropped: tuple[str, ...] = ()
     """Tickets that are void now."""
     deadlines: dict[str, float] = {}
@@ -46,6 +49,8 @@ class Outcome(BaseModel):
     notes: tuple[str, ...] = ()
     holds: bool | None = None
     stood_seconds: float = 0.0
+    commits: bool = True
+    """False: nothing happened that anybody has to remember; the answer is all."""
 
 
 class Draft:
@@ -56,7 +61,8 @@ class Draft:
         self.clock = now.clock
         self.state = state.with_(last_at=self.at)
         self._collected: dict[str, list[Any]] = {
-            name: [] for name in ("messages", "transitions", "steps", "dropped", "cleared_deadlines", "notes")
+            name: []
+            for name in ("messages", "transitions", "steps", "asked", "dropped", "cleared_deadlines", "notes")
         }
         self._deadlines: dict[str, float] = {}
         self._holds: bool | None = None
@@ -135,40 +141,18 @@ class Draft:
     def ask(self, key: str, *, delay_seconds: float = 0.0) -> None:
         """Ask an agent for one run: a ticket for its command, the run's clock for somebody outside."""
         agent = self.agent(key, asked=True)
-        limit = self.state.limits.run_seconds
+        limit = self.state.limits.seconds_of(key)
         if not agent.command:
+            self._collected["asked"].append(key)
             if limit is not None:
                 self.set_deadline(f"run/{key}", self.clock + limit)
             return
-        self._collected["steps"].append(
-            Ticket(
-                id=work_id(self.state, agent),
-                workflow=self.state.workflow,
-                step="work",
-                queue=self.state.queue or "fixloop.cycle",
-                priority=_HIGH,
-                specialist=key,
-                iteration=self.state.iteration,
-                attempt=agent.attempt,
-                delay_seconds=delay_seconds,
-                limit_name=f"run/{key}" if limit is not None else "",
-                limit_seconds=limit,
-            )
-        )
+        ticket = work_ticket(self.state, agent)
+        self._collected["steps"].append(ticket.model_copy(update={"delay_seconds": delay_seconds}))
 
     def ask_to_finish(self) -> None:
         """Have the orchestrator complete the cycle in a step of its own (C50)."""
-        own = self.state.queue
-        self._collected["steps"].append(
-            Ticket(
-                id=f"{self.state.workflow}.finish.{self.state.iteration}",
-                workflow=self.state.workflow,
-                step="finish",
-                queue=f"{own}.control" if own else "fixloop.control",
-                priority=_HIGH,
-                iteration=self.state.iteration,
-            )
-        )
+        self._collected["steps"].append(finish_ticket(self.state))
 
     def drop(self, key: str) -> None:
         """What an agent was asked for is void."""
@@ -200,9 +184,39 @@ class Draft:
         """Void every ticket and deadline."""
         self._withdraws = True
         self._collected["steps"].clear()
+        self._collected["asked"].clear()
         self._deadlines.clear()
 
 
 def work_id(state: Cycle, agent: Agent) -> str:
     """The ticket of an agent's present run and attempt."""
     return f"{state.workflow}.{agent.key}.{agent.runs}.{agent.attempt}"
+
+
+def work_ticket(state: Cycle, agent: Agent) -> Ticket:
+    """The right to do an agent's present run and attempt."""
+    limit = state.limits.seconds_of(agent.key)
+    return Ticket(
+        id=work_id(state, agent),
+        workflow=state.workflow,
+        step="work",
+        queue=state.queue or "fixloop.cycle",
+        priority=URGENCY,
+        specialist=agent.key,
+        iteration=state.iteration,
+        attempt=agent.attempt,
+        limit_name=f"run/{agent.key}" if limit is not None else "",
+        limit_seconds=limit,
+    )
+
+
+def finish_ticket(state: Cycle) -> Ticket:
+    """The right to complete the cycle in its present iteration."""
+    return Ticket(
+        id=f"{state.workflow}.finish.{state.iteration}",
+        workflow=state.workflow,
+        step="finish",
+        queue=f"{state.queue or 'fixloop'}.control",
+        priority=URGENCY,
+        iteration=state.iteration,
+    )

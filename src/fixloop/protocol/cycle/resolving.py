@@ -75,13 +75,30 @@ def _block(draft: Draft, key: str, issue: str) -> None:
 
 
 def _resolver(state: Cycle, blocker: Blocker) -> str | None:
-    """Who can clear it. Nobody, where it was cleared before, the agent itself would have to, or too often already."""
+    """
+    Who can clear it.
+
+    Nobody, where it was cleared before or too often already, whoever could takes no part, is the agent itself, or waits
+    for it in turn: both would wait for ever.
+    """
     resolver = text.RESOLVERS.get(blocker.kind)
     earlier = [old for old in state.blockers if old.reported_by == blocker.reported_by]
     again = any(old.description == blocker.description for old in earlier)
-    if resolver == blocker.reported_by or again or len(earlier) >= state.max_iterations:
+    taking = [agent.key for agent in state.agents]
+    if resolver not in taking or again or len(earlier) >= state.max_iterations:
         return None
-    return resolver
+    return None if blocker.reported_by in _awaited(state, resolver) else resolver
+
+
+def _awaited(state: Cycle, key: str) -> set[str]:
+    """An agent, and all that it waits for, directly or through others."""
+    found, left = set[str](), [key]
+    while left:
+        agent = left.pop()
+        if agent not in found:
+            found.add(agent)
+            left.extend(state.agent(agent).waits_for)
+    return found
 
 
 def _ask_resolver(draft: Draft, blocker: Blocker, resolver: str) -> None:

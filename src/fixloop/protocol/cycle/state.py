@@ -31,6 +31,8 @@ class Limits(_Value):
 
     run_seconds: float | None = 1800.0
     """How long one run of an agent may take; None: as long as it likes."""
+    agent_seconds: dict[str, float | None] = {}
+    """The same for single agents, by key."""
     converge_seconds: float = 900.0
     """How much longer after the request to converge."""
     attempts: int = 3
@@ -43,6 +45,10 @@ class Limits(_Value):
     coverage_percent: float = 80.0
     utc_offset_minutes: int = 480
     """Of all times in the named files (K14)."""
+
+    def seconds_of(self, key: str) -> float | None:
+        """How long one run of this agent may take."""
+        return self.agent_seconds.get(key, self.run_seconds)
 
     def backoff_seconds(self, attempt: int) -> float:
         """How long to wait before `attempt` + 1 (G19)."""
@@ -120,8 +126,16 @@ class Cycle(_Value):
     paused_clock: float | None = None
     limits: Limits = Limits()
     queue: str = ""
+    configuration: str = ""
+    """Digest of the frozen configuration, an artifact."""
+    snapshot: str = ""
+    """The snapshot's description as JSON: opaque here, the workers' business."""
+    tip: str = ""
+    """The commit that holds the work so far."""
     lines: int = 0
     sequence: int = 0
+    rebuilt: int = 0
+    """How often it was rebuilt from its named files (K23); each time its versions begin anew."""
 
     @property
     def ended(self) -> bool:

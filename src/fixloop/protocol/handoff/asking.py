@@ -8,6 +8,7 @@ from fixloop.protocol.handoff.outcome import Draft
 from fixloop.protocol.handoff.records import Question
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, USER, HandoffType, check_agent
 from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.tips import advanced
 
 __all__ = ["ENGINE_REASONS", "answered", "ask_person", "decided", "escalated"]
 
@@ -29,6 +30,7 @@ def escalated(draft: Draft, event: ev.AgentEscalated) -> None:
     agent = draft.state.agent(event.sender)
     if not agent.started or agent.status != "active":
         raise Unexpected(f"{event.sender} is not at work; only who works can escalate")
+    draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
     if event.blocking:
         draft.drop(agent.name)
     question = Question(
@@ -84,9 +86,11 @@ def answered(draft: Draft, event: ev.Answered) -> None:
 
 def decided(draft: Draft, event: ev.DecisionMade) -> None:
     """A person decides on what retries or reviews could not settle (K20)."""
-    question = next((q for q in draft.state.questions if q.reason in ENGINE_REASONS), None)
+    found = (q for q in draft.state.questions if q.reason in ENGINE_REASONS)
+    question = next((q for q in found if event.question in ("", q.id)), None)
     if question is None:
-        raise Unexpected(f"nothing of workflow {draft.state.workflow} waits for a decision")
+        what = f"escalation {event.question}" if event.question else "nothing"
+        raise Unexpected(f"{what} of workflow {draft.state.workflow} waits for a decision")
     if event.sender != USER:
         raise Unexpected(f"{event.sender} cannot decide; the escalation is the user's")
     _close(draft, question)

@@ -13,6 +13,7 @@ from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff import locking, working, writing
 from fixloop.protocol.handoff.asking import answered, ask_person, decided, escalated
 from fixloop.protocol.handoff.outcome import Draft, Outcome
+from fixloop.protocol.handoff.restoring import restored
 from fixloop.protocol.handoff.routes import AGENTS
 from fixloop.protocol.handoff.state import SCHEMA_VERSION, Agent, Handoffs
 from fixloop.protocol.moment import Moment
@@ -32,10 +33,10 @@ def decide(state: Handoffs | None, event: ev.Event, now: Moment) -> Outcome:
         Unexpected: the event does not fit the state; nothing was changed.
         UsageError: a workflow that cannot be.
     """
-    if isinstance(event, ev.HandoffsStarted):
+    if isinstance(event, ev.HandoffsStarted | ev.HandoffsRestored):
         if state is not None:
             raise Unexpected(f"workflow {state.workflow} has started already")
-        return _start(event, now)
+        return _start(event, now) if isinstance(event, ev.HandoffsStarted) else restored(event, now)
     if state is None:
         raise Unexpected(f"{event.kind} came before the workflow started")
     draft = Draft(state, now)
@@ -86,8 +87,8 @@ def _deadline(draft: Draft, event: ev.DeadlineReached) -> None:
         raise Unexpected(f"{event.name} no longer matters: {name} is {agent.status}")
     draft.drop(name)
     draft.record("error_occurred", name, "timeout")
-    minutes = draft.state.limits.lease_seconds / 60
-    ask_person(draft, name, "timeout", f"{name} did not return within {minutes:g} minutes")
+    seconds = draft.state.limits.seconds_of(name) or 0.0
+    ask_person(draft, name, "timeout", f"{name} did not return within {seconds / 60:g} minutes")
 
 
 def _cancelled(draft: Draft, event: ev.Cancelled) -> None:

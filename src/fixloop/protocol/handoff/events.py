@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from fixloop.protocol.handoff.returns import Returned
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, USER, Kind, Priority
@@ -23,6 +23,7 @@ __all__ = [
     "HandoffAccepted",
     "HandoffRejected",
     "HandoffSent",
+    "HandoffsRestored",
     "HandoffsStarted",
     "Heartbeat",
     "LockAcquired",
@@ -30,6 +31,7 @@ __all__ = [
     "LockReleased",
     "Paused",
     "StateWritten",
+    "event_from_json",
 ]
 
 
@@ -54,6 +56,26 @@ class HandoffsStarted(_Event):
     max_iterations: int = 5
     limits: Limits = Limits()
     queue: str = ""
+    configuration: str = ""
+    snapshot: str = ""
+    tip: str = ""
+    request: str = ""
+    """What is wanted, where the name does not say all of it."""
+    parent: str = ""
+    """The ticket of another workflow whose work this is; empty: a person's or a program's own."""
+    bundle: str = ""
+    """Digest of what other machines need to have `tip`, where that is not the snapshot; an artifact."""
+
+
+class HandoffsRestored(_Event):
+    """A workflow that Redis lost goes on from its named files (K23)."""
+
+    kind: Literal["handoffs-restored"] = "handoffs-restored"
+    workflow: str
+    state: dict[str, Any]
+    """The snapshot that the files were drawn from."""
+    bundle: str = ""
+    """Digest of what other machines need to have the work so far, an artifact."""
 
 
 class AgentActivated(_Event):
@@ -93,6 +115,12 @@ class AgentReturned(_Event):
     kind: Literal["agent-returned"] = "agent-returned"
     result: Returned
     artifacts: tuple[str, ...] = ()
+    base: str = ""
+    """The commit that its agent began from."""
+    tip: str = ""
+    """The commit with what it changed; `base`, or empty, where that is nothing."""
+    bundle: str = ""
+    """Digest of what other machines need to have `tip`, an artifact."""
 
 
 class AgentFailed(_Event):
@@ -114,6 +142,13 @@ class AgentEscalated(_Event):
     options: tuple[str, ...] = ()
     context: str = ""
     blocking: bool = True
+    artifacts: tuple[str, ...] = ()
+    base: str = ""
+    """The commit that its agent began from."""
+    tip: str = ""
+    """The commit with what it changed; `base`, or empty, where that is nothing."""
+    bundle: str = ""
+    """Digest of what other machines need to have `tip`, an artifact."""
 
 
 class Answered(_Event):
@@ -132,6 +167,8 @@ class DecisionMade(_Event):
     kind: Literal["decision-made"] = "decision-made"
     sender: str = USER
     decision: Literal["manual-fix", "skip", "abort", "extend"]
+    question: str = ""
+    """The id of what it settles; empty: what is open longest."""
     text: str = ""
     iterations: int = 3
 
@@ -209,6 +246,7 @@ class EventRefused(_Event):
 
 Event = (
     HandoffsStarted
+    | HandoffsRestored
     | AgentActivated
     | HandoffAccepted
     | HandoffRejected
@@ -229,3 +267,11 @@ Event = (
     | Continued
     | EventRefused
 )
+
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+
+
+def event_from_json(text: str | bytes) -> Event:
+    """Read an event back from a history entry."""
+    return _ADAPTER.validate_json(text)

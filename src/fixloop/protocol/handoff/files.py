@@ -6,7 +6,7 @@ Nothing is written here; the same state gives the same files.
 import json
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.handoff.records import EventRecord, Lock, Message
@@ -14,7 +14,19 @@ from fixloop.protocol.handoff.routes import USER
 from fixloop.protocol.handoff.state import Agent, Handoffs
 from fixloop.protocol.ids import message_uid
 
-__all__ = ["Named", "event_document", "message_document", "named_files", "state_document"]
+__all__ = [
+    "FOLDERS",
+    "HANDOFFS",
+    "Named",
+    "event_document",
+    "message_document",
+    "named_files",
+    "state_document",
+]
+
+HANDOFFS: Final = ".claude/handoffs"
+"""Where handoffs lie, each in one of the folders (D14)."""
+FOLDERS: Final = ("pending", "accepted", "completed")
 
 
 class Named(NamedTuple):
@@ -28,7 +40,7 @@ class Named(NamedTuple):
 def named_files(state: Handoffs) -> Iterator[Named]:
     """Every file: handoffs in their folders, events, metrics' source, and `state.json` last."""
     for message in state.messages:
-        path = f".claude/handoffs/{message.status.folder}/handoff-{message.message_id}.json"
+        path = f"{HANDOFFS}/{message.status.folder}/handoff-{message.message_id}.json"
         yield Named(path, _json(message_document(message)))
     events = "".join(json.dumps(event_document(event)) + "\n" for event in state.events)
     yield Named(".claude/events.ndjson", events)

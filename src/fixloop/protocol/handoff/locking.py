@@ -12,14 +12,16 @@ __all__ = ["acquire", "extend", "release", "wait_seconds"]
 
 
 def acquire(draft: Draft, event: ev.LockAcquired) -> None:
-    """Answers `granted`, `forced` (the old one had expired), or `pending`: somebody else has it (D26, D28)."""
+    """
+    Answers `granted`, `forced` (the old one had expired), or `pending`: somebody else has it (D26, D28).
+
+    A lock that is kept changes nothing, however often it is asked for.
+    """
     check_agent(event.sender)
     present = draft.state.locks.get(event.resource)
-    if present is not None and present.agent == event.sender and present.expires >= draft.at:
-        draft.answer = "granted"
-        return
     if present is not None and present.expires >= draft.at:
-        draft.answer = "pending"
+        draft.answer = "granted" if present.agent == event.sender else "pending"
+        draft.commits = False
         return
     forced_from = present.agent if present is not None else ""
     token = draft.state.tokens + 1

@@ -12,7 +12,7 @@ from fixloop.protocol.ids import message_uid
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["Draft", "Outcome", "Said", "work_id"]
+__all__ = ["Draft", "Outcome", "Said", "work_id", "work_ticket"]
 
 
 class Said(BaseModel):
@@ -33,6 +33,8 @@ class Outcome(BaseModel):
     messages: tuple[Said, ...] = ()
     transitions: tuple[BaseModel, ...] = ()
     steps: tuple[Ticket, ...] = ()
+    asked: tuple[str, ...] = ()
+    """Outside agents that are to begin a run; nobody holds anything for them."""
     dropped: tuple[str, ...] = ()
     deadlines: dict[str, float] = {}
     cleared_deadlines: tuple[str, ...] = ()
@@ -43,6 +45,8 @@ class Outcome(BaseModel):
     stood_seconds: float = 0.0
     answer: str = ""
     """What the bringer of the event is told: `granted`, `forced`, `pending`, `lost` … (K10)."""
+    commits: bool = True
+    """False: nothing happened that anybody has to remember; the answer is all."""
 
 
 class Draft:
@@ -53,8 +57,10 @@ class Draft:
         self.clock = now.clock
         self.state = state.with_(last_at=self.at)
         self.answer = ""
+        self.commits = True
         self._messages: list[Said] = []
         self._steps: list[Ticket] = []
+        self._asked: list[str] = []
         self._dropped: list[str] = []
         self._cleared: list[str] = []
         self._notes: list[str] = []
@@ -69,6 +75,7 @@ class Draft:
             state=self.state,
             messages=tuple(self._messages),
             steps=tuple(self._steps),
+            asked=tuple(self._asked),
             dropped=tuple(self._dropped),
             deadlines=self._deadlines,
             cleared_deadlines=tuple(self._cleared),
@@ -77,6 +84,7 @@ class Draft:
             holds=self._holds,
             stood_seconds=self._stood,
             answer=self.answer,
+            commits=self.commits,
         )
 
     def update(self, **changes: Any) -> None:
@@ -145,25 +153,14 @@ class Draft:
     def ask(self, name: str, *, delay_seconds: float = 0.0) -> None:
         """Ask an agent for one run: a ticket for its command, the task's clock for somebody outside (G15)."""
         agent = self.agent(name, asked=True)
-        limit = self.state.limits.lease_seconds
+        limit = self.state.limits.seconds_of(name)
         if not agent.command:
-            self.set_deadline(f"run/{name}", self.clock + limit)
+            self._asked.append(name)
+            if limit is not None:
+                self.set_deadline(f"run/{name}", self.clock + limit)
             return
-        self._steps.append(
-            Ticket(
-                id=work_id(self.state, agent),
-                workflow=self.state.workflow,
-                step="work",
-                queue=self.state.queue or "fixloop.handoff",
-                priority=self.state.priority.broker,
-                specialist=name,
-                iteration=self.state.iteration,
-                attempt=agent.attempt,
-                delay_seconds=delay_seconds,
-                limit_name=f"run/{name}",
-                limit_seconds=limit,
-            )
-        )
+        ticket = work_ticket(self.state, agent)
+        self._steps.append(ticket.model_copy(update={"delay_seconds": delay_seconds}))
 
     def drop(self, name: str) -> None:
         """What an agent was asked for is void."""
@@ -194,6 +191,7 @@ class Draft:
         """The workflow is over: nothing is left to do or to wait for."""
         self._withdraws = True
         self._steps.clear()
+        self._asked.clear()
         self._deadlines.clear()
         agents = tuple(agent.with_(asked=False) for agent in self.state.agents)
         self.update(
@@ -204,3 +202,20 @@ class Draft:
 def work_id(state: Handoffs, agent: Agent) -> str:
     """The ticket of an agent's present activation and attempt."""
     return f"{state.workflow}.{agent.name}.{agent.activations}.{agent.attempt}"
+
+
+def work_ticket(state: Handoffs, agent: Agent) -> Ticket:
+    """The right to do an agent's present activation and attempt."""
+    limit = state.limits.seconds_of(agent.name)
+    return Ticket(
+        id=work_id(state, agent),
+        workflow=state.workflow,
+        step="work",
+        queue=state.queue or "fixloop.handoff",
+        priority=state.priority.broker,
+        specialist=agent.name,
+        iteration=state.iteration,
+        attempt=agent.attempt,
+        limit_name=f"run/{agent.name}" if limit is not None else "",
+        limit_seconds=limit,
+    )

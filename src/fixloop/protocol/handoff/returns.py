@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["STATUSES", "InvalidReturn", "Returned", "check_return", "read_return"]
+__all__ = ["STATUSES", "InvalidReturn", "Returned", "check_return", "read_questions", "read_return"]
 
 STATUSES: Final = {
     "planner": ("completed",),
@@ -71,6 +71,11 @@ def check_return(agent: str, result: Returned) -> None:
         raise InvalidReturn(f"planner returned spec {result.spec!r}, which lies outside the repository")
 
 
+def read_questions(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects of `type` escalation that an agent printed, in order (D41)."""
+    return (value for value in _objects(text[-MOST_CHARACTERS:]) if value.get("type") == "escalation")
+
+
 def read_return(text: str) -> dict[str, Any]:
     """
     The last JSON object with a `status` that an agent printed.
@@ -78,7 +83,12 @@ def read_return(text: str) -> dict[str, Any]:
     Raises:
         InvalidReturn: there is none.
     """
-    found = [value for value in _objects(text[-MOST_CHARACTERS:]) if isinstance(value.get("status"), str)]
+    objects = _objects(text[-MOST_CHARACTERS:])
+    found = [
+        value
+        for value in objects
+        if isinstance(value.get("status"), str) and value.get("type") != "escalation"
+    ]
     if not found:
         raise InvalidReturn(
             'the answer has no result; it ends with a JSON object such as {"status": "completed"}'

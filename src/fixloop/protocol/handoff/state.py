@@ -29,9 +29,15 @@ class Limits(_Value):
 
     lease_seconds: float = 1800.0
     """Of a lock, and of an agent's task."""
+    agent_seconds: dict[str, float | None] = {}
+    """How long the tasks of single agents may take, by name; None: as long as they like."""
     attempts: int = 3
     base_seconds: float = 2.0
     cap_seconds: float = 60.0
+
+    def seconds_of(self, name: str) -> float | None:
+        """How long one task of this agent may take."""
+        return self.agent_seconds.get(name, self.lease_seconds)
 
     def backoff_seconds(self, attempt: int) -> float:
         """How long to wait after `attempt` failed (D37)."""
@@ -99,8 +105,20 @@ class Handoffs(_Value):
     paused_clock: float | None = None
     limits: Limits = Limits()
     queue: str = ""
+    configuration: str = ""
+    """Digest of the frozen configuration, an artifact."""
+    snapshot: str = ""
+    """The snapshot's description as JSON: opaque here, the workers' business."""
+    tip: str = ""
+    """The commit that holds the work so far."""
+    request: str = ""
+    """What is wanted, where the name does not say all of it."""
+    parent: str = ""
+    """The ticket of another workflow whose work this is (bridging)."""
     lines: int = 0
     sequence: int = 0
+    rebuilt: int = 0
+    """How often it was rebuilt from its named files (K23); each time its versions begin anew."""
 
     @property
     def ended(self) -> bool:

@@ -10,6 +10,7 @@ from fixloop.protocol.handoff.returns import Returned, check_return
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, HandoffStatus, HandoffType, check_agent, receiver
 from fixloop.protocol.handoff.state import Agent
 from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.tips import advanced
 
 __all__ = ["accept", "activate", "activated", "failed", "reject", "returned", "sent"]
 
@@ -101,9 +102,11 @@ def returned(draft: Draft, event: ev.AgentReturned) -> None:
 
     Raises:
         InvalidReturn: the result is none of this agent's (D56); nothing was changed.
+        Moved: its work was begun on an older commit; nothing was changed.
     """
     agent = _asked(draft, event.sender)
     check_return(agent.name, event.result)
+    draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
     if not agent.started:
         activated(draft, ev.AgentActivated(agent=agent.name))
     result = event.result

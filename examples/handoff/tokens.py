@@ -1,0 +1,1 @@
+"""Tokens of logged-in users. Nothing is built yet."""

@@ -1,0 +1,1 @@
+"""What commands bring to each profile, one module each; `door.py` says what that is."""

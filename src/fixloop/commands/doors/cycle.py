@@ -1,0 +1,138 @@
+"""What people and agents outside bring to a cycle: decisions with guidance, receipts, PHASE_RESULTs (C33, C35, C57)."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+import typer
+
+from fixloop.commands.doors.door import Answer, Door
+from fixloop.commands.doors.outside import Facts, Handed, Outside, ack, hand_in, person, sender, show
+from fixloop.commands.session import Session, look
+from fixloop.commands.views.cycle import DECISIONS
+from fixloop.errors import UsageError
+from fixloop.protocol.cycle import events as ev
+from fixloop.protocol.cycle.outcome import URGENCY, work_id
+from fixloop.protocol.cycle.phase_result import InvalidResult, PhaseResult, read_result
+from fixloop.protocol.cycle.state import Agent, Cycle
+from fixloop.protocol.cycle.statuses import ResultStatus
+from fixloop.protocol.cycle.workers import USER
+from fixloop.written import Writings, written_by
+
+__all__ = ["DOOR", "OUTSIDE"]
+
+
+def _cancelled(reason: str) -> ev.Cancelled:
+    return ev.Cancelled(sender=person("cancel"), reason=reason)
+
+
+def _paused(reason: str) -> ev.Paused:
+    return ev.Paused(sender=person("pause"), reason=reason)
+
+
+def _continued() -> ev.Continued:
+    return ev.Continued(sender=person("continue"))
+
+
+def _decide(session: Session, workflow: str, given: Answer) -> None:
+    state = look(session, workflow).state
+    _check(given, state)
+    iterations = {"iterations": given.iterations} if given.iterations is not None else {}
+    facts: dict[str, Any] = {"decision": given.word, "text": given.text, "sender": sender(USER)} | iterations
+    session.bring(workflow, ev.DecisionMade(**facts))
+    now = look(session, workflow).standing
+    if now.outcome:
+        typer.echo(f"issue {now.issue} ended: {now.outcome}", err=True)
+    elif now.waits_for == "decision":
+        typer.echo(f"issue {now.issue} waits for another decision: `fixloop inbox`", err=True)
+    else:
+        typer.echo(f"issue {now.issue} goes on: {now.at_work}", err=True)
+
+
+def _check(given: Answer, state: Cycle) -> None:
+    """
+    Refuse what cannot be meant.
+
+    Raises:
+        UsageError: naming what is possible.
+    """
+    if given.word not in DECISIONS:
+        raise UsageError(
+            f"{given.word!r} is no decision on a cycle; possible are {', '.join(DECISIONS)}, and what its agents are "
+            "to do goes with manual-fix as --guidance"
+        )
+    if given.word == "manual-fix" and not given.text.strip():
+        raise UsageError("manual-fix goes on with your guidance; add --guidance TEXT")
+    if given.iterations is not None and given.word != "extend":
+        raise UsageError(f"--iterations goes with extend, not with {given.word}")
+    if given.minutes is not None:
+        raise UsageError(
+            "--minutes has no effect on a cycle: each further run has its whole time; leave it out"
+        )
+    opened = state.escalation
+    if given.escalation and (opened is None or given.escalation != opened.id):
+        open_ = f"{opened.id} is answered first" if opened is not None else "none is open"
+        raise UsageError(f"escalation {given.escalation} cannot be answered now; {open_}")
+
+
+def _agents(state: Cycle) -> Mapping[str, Facts]:
+    return {
+        agent.key: Facts(
+            agent.command, agent.asked, agent.status.value, work_id(state, agent), _place(state, agent)
+        )
+        for agent in state.agents
+    }
+
+
+def _place(state: Cycle, agent: Agent) -> str:
+    """An answer that was none is asked for in a further run, and what was made before it stays where it is."""
+    return f"{state.workflow}.{agent.key}.{agent.runs - agent.invalid}"
+
+
+def _began(agent: str) -> ev.AgentStarted:
+    return ev.AgentStarted(agent=agent, sender=agent)
+
+
+def _brought(handed: Handed) -> None:
+    """A PHASE_RESULT; what is none, or says what it may not, is an invalid answer, which the cycle counts (C35)."""
+    workflow = handed.seen.found.workflow
+    try:
+        result = _result(handed)
+        written = _written(handed)
+        event: dict[str, Any] = {"sender": handed.agent, "result": result, **written._asdict()}
+        handed.session.bring(workflow, ev.PhaseReported(**event | dict(handed.work)))
+    except InvalidResult as invalid:
+        problem = str(invalid)
+        rejected = ev.AnswerInvalid(
+            sender=handed.agent, agent=handed.agent, problem=problem, artifacts=handed.artifacts
+        )
+        handed.session.bring(workflow, rejected)
+        raise UsageError(problem) from None
+
+
+def _result(handed: Handed) -> PhaseResult:
+    if handed.blocked is None:
+        return read_result(handed.text)
+    said = handed.blocked.strip()
+    if not said:
+        raise UsageError("--blocked says why it cannot be done; give the reason")
+    return PhaseResult(phase=handed.agent, status=ResultStatus.FAILED, summary=said, issues=(said,))
+
+
+def _written(handed: Handed) -> Writings:
+    if handed.folder is None:
+        return Writings()
+    state = handed.seen.state
+    return written_by(handed.session.store, state, handed.laid, handed.agent, handed.folder)
+
+
+OUTSIDE: Final = Outside(agents=_agents, began=_began, brought=_brought, priority=lambda state: URGENCY)
+DOOR: Final = Door(
+    cancelled=_cancelled,
+    paused=_paused,
+    continued=_continued,
+    decide=_decide,
+    ack=partial(ack, OUTSIDE),
+    fixed=partial(hand_in, OUTSIDE),
+    show=partial(show, OUTSIDE),
+)

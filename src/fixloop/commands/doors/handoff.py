@@ -1,0 +1,171 @@
+"""What people and agents outside bring to a workflow of handoffs: answers, receipts, results (D41-D43, D54)."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+import typer
+from pydantic import ValidationError
+
+from fixloop.commands.doors.door import Answer, Door
+from fixloop.commands.doors.outside import Facts, Handed, Outside, ack, hand_in, person, sender, show
+from fixloop.commands.session import Session, look
+from fixloop.commands.views.handoff import options_of
+from fixloop.errors import RefusedError, UsageError
+from fixloop.profiles.profile import AnyEvent
+from fixloop.protocol.handoff import events as ev
+from fixloop.protocol.handoff.asking import ENGINE_REASONS
+from fixloop.protocol.handoff.outcome import work_id
+from fixloop.protocol.handoff.records import Question
+from fixloop.protocol.handoff.returns import (
+    InvalidReturn,
+    Returned,
+    check_return,
+    read_questions,
+    read_return,
+)
+from fixloop.protocol.handoff.routes import USER
+from fixloop.protocol.handoff.state import Agent, Handoffs
+
+__all__ = ["DOOR", "OUTSIDE"]
+
+
+def _cancelled(reason: str) -> ev.Cancelled:
+    return ev.Cancelled(sender=person("cancel"), reason=reason)
+
+
+def _paused(reason: str) -> ev.Paused:
+    return ev.Paused(sender=person("pause"), reason=reason)
+
+
+def _continued() -> ev.Continued:
+    return ev.Continued(sender=person("continue"))
+
+
+def _decide(session: Session, workflow: str, given: Answer) -> None:
+    question = _question(look(session, workflow).state, given.escalation)
+    session.bring(workflow, _decision(question, given))
+    now = look(session, workflow).standing
+    if now.outcome:
+        typer.echo(f"issue {now.issue} ended: {now.outcome}", err=True)
+    elif now.waits_for == "decision":
+        typer.echo(f"issue {now.issue} waits for another answer: `fixloop inbox`", err=True)
+    else:
+        typer.echo(f"issue {now.issue} goes on: {now.at_work}", err=True)
+
+
+def _question(state: Handoffs, wanted: str) -> Question:
+    """
+    The question that is answered.
+
+    Raises:
+        RefusedError: none is open, or not this one.
+        UsageError: there are several, and none was named.
+    """
+    if not state.questions:
+        ended = f": it ended ({state.outcome})" if state.ended else "; `fixloop inbox` lists what does"
+        raise RefusedError(f"nothing of issue {state.issue} waits for an answer{ended}")
+    names = ", ".join(question.id for question in state.questions)
+    if not wanted and len(state.questions) > 1:
+        raise UsageError(f"{len(state.questions)} questions are open ({names}); name one with --escalation")
+    for question in state.questions:
+        if wanted in ("", question.id):
+            return question
+    raise RefusedError(f"escalation {wanted} is not open in issue {state.issue}; open is {names}")
+
+
+def _decision(question: Question, given: Answer) -> AnyEvent:
+    options = options_of(question)
+    if options and given.word not in options:
+        raise UsageError(f"{given.word!r} does not answer {question.id}; possible are {', '.join(options)}")
+    if given.minutes is not None:
+        raise UsageError(
+            "--minutes has no effect on handoffs: each further run has its whole time; leave it out"
+        )
+    if given.iterations is not None and given.word != "extend":
+        raise UsageError(f"--iterations goes with extend, not with {given.word}")
+    if question.reason not in ENGINE_REASONS:
+        answer = f"{given.word}\n{given.text}".rstrip() if not options else given.word
+        return ev.Answered(sender=sender(USER), question=question.id, answer=answer)
+    iterations = {"iterations": given.iterations} if given.iterations is not None else {}
+    facts: dict[str, Any] = {"decision": given.word, "text": given.text, "question": question.id} | iterations
+    return ev.DecisionMade(sender=sender(USER), **facts)
+
+
+def _agents(state: Handoffs) -> Mapping[str, Facts]:
+    return {
+        agent.name: Facts(
+            agent.command, agent.asked, agent.status, work_id(state, agent), _place(state, agent)
+        )
+        for agent in state.agents
+    }
+
+
+def _place(state: Handoffs, agent: Agent) -> str:
+    return f"{state.workflow}.{agent.name}.{agent.activations}"
+
+
+def _began(agent: str) -> ev.AgentActivated:
+    return ev.AgentActivated(agent=agent, sender=agent)
+
+
+def _brought(handed: Handed) -> None:
+    """Its questions to a person, and its result; a blocking question ends the run without one."""
+    workflow = handed.seen.found.workflow
+    try:
+        events = list(_events(handed))
+    except InvalidReturn as invalid:
+        engine = handed.session.engine_of(workflow)
+        engine.refuse(
+            workflow, "agent-returned", str(invalid), sender=handed.agent, artifacts=handed.artifacts
+        )
+        raise
+    if not handed.seen.state.agent(handed.agent).started:
+        handed.session.bring(workflow, _began(handed.agent))
+    for event in events:
+        handed.session.bring(workflow, event)
+
+
+def _events(handed: Handed) -> Iterator[AnyEvent]:
+    if handed.blocked is not None:
+        if not handed.blocked.strip():
+            raise UsageError("--blocked says why it cannot be done; give the reason")
+        yield _asked(handed, {"reason": "blocked", "details": handed.blocked})
+        return
+    questions = [_asked(handed, found) for found in read_questions(handed.text)]
+    blocking = [question for question in questions if question.blocking]
+    yield from (question for question in questions if not question.blocking)
+    if blocking:
+        # The first is what everything waits for; the agent asks on when it is asked again.
+        yield blocking[0].model_copy(update=dict(handed.work))
+        return
+    result = Returned.model_validate(read_return(handed.text))
+    check_return(handed.agent, result)
+    facts: dict[str, Any] = {"sender": handed.agent, "result": result, "artifacts": handed.artifacts}
+    yield ev.AgentReturned(**facts | dict(handed.work))
+
+
+def _asked(handed: Handed, found: Mapping[str, Any]) -> ev.AgentEscalated:
+    facts = {
+        name: found[name] for name in ("reason", "details", "options", "context", "blocking") if name in found
+    }
+    try:
+        return ev.AgentEscalated(sender=handed.agent, artifacts=handed.artifacts, **facts)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidReturn(f"the escalation's {where} is wrong: {first['msg'].lower()}") from None
+
+
+OUTSIDE: Final = Outside(
+    agents=_agents, began=_began, brought=_brought, priority=lambda state: state.priority.broker
+)
+DOOR: Final = Door(
+    cancelled=_cancelled,
+    paused=_paused,
+    continued=_continued,
+    decide=_decide,
+    ack=partial(ack, OUTSIDE),
+    fixed=partial(hand_in, OUTSIDE),
+    show=partial(show, OUTSIDE),
+)

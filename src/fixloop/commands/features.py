@@ -1,0 +1,158 @@
+"""What `run` and `enqueue` are asked for beside a repository: a profile, and the options that go with it."""
+
+import json
+import sys
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Final, NamedTuple
+
+import typer
+
+from fixloop.errors import UsageError
+from fixloop.protocol.handoff.routes import Kind, Priority
+
+__all__ = [
+    "Options",
+    "PlanFile",
+    "ProfileName",
+    "Profiled",
+    "Task",
+    "TaskFile",
+    "Type",
+    "Urgency",
+    "facts_of",
+]
+
+MOST_BYTES: Final = 256 * 1024
+"""Of a task: a request, not its material."""
+
+
+class ProfileName(StrEnum):
+    """What a workflow goes by."""
+
+    VALIDATION = "validation"
+    CYCLE = "cycle"
+    HANDOFF = "handoff"
+
+
+Profiled = Annotated[
+    ProfileName,
+    typer.Option(
+        "--profile",
+        help="validation: check and have fixed; cycle: requirements, planning, development, validation; "
+        "handoff: planner, builder, reviewer, fixer.",
+    ),
+]
+Task = Annotated[str, typer.Option("--task", help="cycle, handoff: what is to be done.")]
+TaskFile = Annotated[
+    Path | None, typer.Option("--task-file", metavar="FILE", help="The same from a file, - for stdin.")
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        help='cycle: who waits for whom, as JSON: {"ra": [], "ep": ["ra"], …}.',
+        show_default="as fixloop.toml says",
+    ),
+]
+Type = Annotated[
+    Kind | None, typer.Option("--type", help="handoff: what the work is.", show_default=Kind.FEATURE.value)
+]
+Urgency = Annotated[
+    Priority | None,
+    typer.Option("--priority", help="handoff: how urgent it is.", show_default=Priority.HIGH.value),
+]
+
+
+class Options(NamedTuple):
+    """The options that only some profiles have, as they were given."""
+
+    profile: ProfileName
+    task: str = ""
+    task_file: Path | None = None
+    plan: Path | None = None
+    type: Kind | None = None
+    priority: Priority | None = None
+    validating: Mapping[str, object] = MappingProxyType({})
+    """The options of the validation loop alone by name; None or False: not given."""
+
+
+_OF: Final[Mapping[str, tuple[ProfileName, ...]]] = {
+    "--task": (ProfileName.CYCLE, ProfileName.HANDOFF),
+    "--task-file": (ProfileName.CYCLE, ProfileName.HANDOFF),
+    "--plan": (ProfileName.CYCLE,),
+    "--type": (ProfileName.HANDOFF,),
+    "--priority": (ProfileName.HANDOFF,),
+}
+
+
+def facts_of(options: Options) -> dict[str, Any]:
+    """
+    What they come to, as fields of a Feature.
+
+    Raises:
+        UsageError: an option of another profile, or a file that cannot be read.
+    """
+    _refuse_others(options)
+    if options.task and options.task_file is not None:
+        raise UsageError("--task and --task-file exclude each other; use one of them")
+    facts: dict[str, Any] = {"profile": options.profile.value, "task": options.task}
+    if options.task_file is not None:
+        facts["task"] = _text(options.task_file, "the task")
+    if options.plan is not None:
+        facts["graph"] = _graph(options.plan)
+    given = {"kind": options.type, "priority": options.priority}
+    return facts | {name: value for name, value in given.items() if value is not None}
+
+
+def _refuse_others(options: Options) -> None:
+    given = {
+        "--task": bool(options.task),
+        "--task-file": options.task_file is not None,
+        "--plan": options.plan is not None,
+        "--type": options.type is not None,
+        "--priority": options.priority is not None,
+    }
+    for name, profiles in _OF.items():
+        if given[name] and options.profile not in profiles:
+            raise UsageError(
+                f"{name} goes with --profile {' or '.join(profiles)}, not with {options.profile}"
+            )
+    loops = [name for name, value in options.validating.items() if value not in (None, False)]
+    if loops and options.profile is not ProfileName.VALIDATION:
+        raise UsageError(f"{loops[0]} goes with validation, not with --profile {options.profile}")
+
+
+def _text(file: Path, what: str) -> str:
+    try:
+        if str(file) == "-":
+            raw = sys.stdin.buffer.read(MOST_BYTES + 1)
+        else:
+            with file.open("rb") as opened:
+                raw = opened.read(MOST_BYTES + 1)
+        text = raw.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read {what} {file}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise UsageError(f"{what} {file} is not UTF-8: byte {byte:#04x} at {error.start}") from None
+    if len(raw) > MOST_BYTES:
+        raise UsageError(f"{what} {file} has more than {MOST_BYTES} bytes; shorten it")
+    return text
+
+
+def _graph(file: Path) -> dict[str, tuple[str, ...]]:
+    """The agents of a cycle, each with those it waits for (K17)."""
+    try:
+        found = json.loads(_text(file, "the plan"))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"the plan {file} is not valid JSON: {' '.join(str(error).split())}") from None
+    if not isinstance(found, dict) or not found:
+        raise UsageError(f'the plan {file} has to be an object such as {{"ra": [], "ep": ["ra"]}}')
+    for agent, needed in found.items():
+        if not isinstance(needed, list) or not all(isinstance(other, str) for other in needed):
+            raise UsageError(f"the plan {file} has {needed!r} for {agent}; it has to be a list of agents")
+    return {agent.lower(): tuple(map(str.lower, needed)) for agent, needed in found.items()}

@@ -1,0 +1,125 @@
+"""`files`: the named files of a cycle or of handoffs, looked at, drawn anew, or Redis rebuilt from them (K23)."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fixloop.commands.screen import print_lines, say
+from fixloop.commands.session import Issue, ProjectOption, Session, files_root, here, open_session
+from fixloop.drawing import has_files
+from fixloop.errors import InfrastructureError, RefusedError, UsageError
+from fixloop.named_files import NamedFiles, records_below
+from fixloop.projecting import lay, place_of, root_of
+from fixloop.projecting import project as projected
+from fixloop.protocol.ticket import Ticket
+from fixloop.rebuilding import lost, rebuild
+from fixloop.settings import load_settings
+from fixloop.store.records import Snapshot
+
+__all__ = ["register", "restore_lost"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    app.command()(files)
+
+
+def files(
+    issue: Issue,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="DIR", help="Write plain copies into this folder instead.")
+    ] = None,
+    rebuild_: Annotated[
+        bool, typer.Option("--rebuild", help="Rebuild the workflow in a Redis that lost it, from its files.")
+    ] = False,
+    project: ProjectOption = None,
+) -> None:
+    """
+    Look at the named files of a cycle or of handoffs, and draw anew what is not as it was written.
+
+    Redis is the truth while a workflow runs. A file that somebody edited is named with field and value, kept in
+    `.fixloop/files/edited` and drawn anew; the exit code is 2 then. The folder on stdout.
+    """
+    if rebuild_:
+        _rebuild(issue)
+        return
+    with open_session() as session:
+        found = session.store.read(session.workflow_of(issue, project))
+        if found is None or not has_files(found.snapshot):
+            raise UsageError(f"workflow {found.workflow if found else issue} has no named files")
+        print_lines(str(_copy(session, found, to) if to is not None else _look(session, found)))
+
+
+def _copy(session: Session, found: Snapshot, folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lay(session.store, found.snapshot, folder)
+    except OSError as error:
+        raise UsageError(f"cannot write {error.filename or folder}: {error.strerror}") from None
+    return folder.absolute()
+
+
+def _look(session: Session, found: Snapshot) -> Path:
+    root = root_of(found.snapshot)
+    if root is None or not root.is_dir():
+        raise UsageError(
+            f"workflow {found.workflow} has no folder on this machine; `--to DIR` writes its files anywhere"
+        )
+    done = projected(session.store, found.workflow, again=True)
+    for edit in done.edits:
+        say(edit)
+    if done.problem:
+        raise InfrastructureError(done.problem)
+    record = NamedFiles(root, place_of(found.snapshot, found.workflow)).record
+    if not done.written and record.version > found.version:
+        raise RefusedError(
+            f"the files in {root} are of version {record.version} of {found.workflow}, and Redis has version "
+            f"{found.version}: it was set back; restore its newer data, or remove .fixloop/files to draw them anew"
+        )
+    if done.edits:
+        print_lines(str(root))
+        raise typer.Exit(UsageError.exit_code)
+    return root
+
+
+def restore_lost(issue: str | None) -> None:
+    """
+    Where a project's embedded Redis lost a workflow that was live, put it back from its files (K23).
+
+    No other Redis can have it, as one behind a URL could: there it is done when somebody says so, with --rebuild.
+    """
+    root = files_root(here())
+    live = [record for record in records_below(root) if not record.ended]
+    if not live or not load_settings().is_embedded:
+        return
+    with open_session(create=True) as session:
+        for record in lost(session.store, root):
+            if issue in (None, str(record.issue), f"#{record.issue}", record.workflow):
+                _put_back(session, root, record.issue)
+
+
+def _rebuild(issue: str) -> None:
+    number = issue.removeprefix("#")
+    if not (number.isascii() and number.isdecimal()):
+        raise UsageError(f"{issue[:60]!r} is no issue number; --rebuild takes one such as 47")
+    with open_session(create=True) as session:
+        print_lines(_put_back(session, files_root(session.directory), int(number)))
+
+
+def _put_back(session: Session, root: Path, issue: int) -> str:
+    cache = session.settings.cache_dir
+    workflow = rebuild(session.store, root, issue, cache=cache, hint=_hints(session))
+    say(f"issue {issue} was lost, and rebuilt from the files in {root}; its history begins anew")
+    return workflow
+
+
+def _hints(session: Session) -> Any:
+    from fixloop.hints import producer, send_hint
+
+    app = producer(session.urls.broker)
+
+    def hint(ticket: Ticket, state: Any) -> None:
+        send_hint(app, ticket, state.profile)
+
+    return hint

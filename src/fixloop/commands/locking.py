@@ -1,0 +1,206 @@
+"""`lock`, `unlock` and `write`: for agents of handoffs that share what they change (D19, D24-D31, D45, G17, K10)."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.session import Issue, ProjectOption, Session, open_session
+from fixloop.errors import UsageError
+
+if TYPE_CHECKING:
+    from fixloop.profiles.profile import AnyEvent
+    from fixloop.protocol.handoff.records import Lock
+    from fixloop.protocol.handoff.state import Handoffs
+
+__all__ = ["register", "taken"]
+
+MOST_OF_A_FIELD: Final = 200
+MOST_OF_A_VALUE: Final = 16_000
+"""Characters: every snapshot of the workflow carries it."""
+
+Resource = Annotated[
+    str, typer.Argument(metavar="RESOURCE", help="What is changed, such as src/auth.ts or state.json.")
+]
+Agent = Annotated[str, typer.Option("--agent", metavar="NAME", help="Who has or wants the lock.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    app.command()(lock)
+    app.command()(unlock)
+    app.command()(write)
+
+
+def lock(
+    issue: Issue,
+    resource: Resource,
+    agent: Agent,
+    skip: Annotated[bool, typer.Option("--skip", help="Do not wait for somebody else's lock.")] = False,
+    extend: Annotated[bool, typer.Option("--extend", help="Have the lock for longer.")] = False,
+    project: ProjectOption = None,
+) -> None:
+    """
+    Take a lock for an agent of handoffs: prints its token.
+
+    Waits while somebody else has it; one that has expired is taken over. With --skip, exit code 3 says that
+    somebody has it.
+    """
+    if skip and extend:
+        raise UsageError("--skip and --extend exclude each other; who extends a lock has it")
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        held = extended(session, workflow, resource, agent) if extend else None
+        held = held or taken(session, workflow, resource, agent, wait=not skip)
+        if held is None:
+            raise typer.Exit(ExitCode.WAITS)
+        typer.echo(held.token)
+
+
+def unlock(
+    issue: Issue,
+    resource: Resource,
+    agent: Agent,
+    token: Annotated[
+        int | None, typer.Option("--token", metavar="N", help="As `lock` printed it: no later lock is meant.")
+    ] = None,
+    project: ProjectOption = None,
+) -> None:
+    """Give a lock back; exit code 1 says that somebody took it over meanwhile, and nothing was changed."""
+    from fixloop.protocol.handoff.events import LockReleased
+
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        event = LockReleased(sender=agent.lower(), resource=resource, token=token)
+        if _answer(session, workflow, event) == "lost":
+            typer.echo(f"the lock of {resource} had expired, and somebody else took it over", err=True)
+            raise typer.Exit(ExitCode.WRONG)
+        typer.echo(f"{resource} is free", err=True)
+
+
+def write(
+    issue: Issue,
+    field: Annotated[str, typer.Argument(metavar="FIELD", help="Of state.json, such as coverage.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="JSON, or else a text.")],
+    agent: Agent,
+    seen: Annotated[
+        int | None,
+        typer.Option("--seen", metavar="N", help="As `write` printed it when the field was read."),
+    ] = None,
+    project: ProjectOption = None,
+) -> None:
+    """
+    Write a field of your own into the state that agents of handoffs share: prints how often it was written.
+
+    The agent has the lock of state.json, and the last write wins. What the workflow itself rests on is not
+    written before a person has looked: exit code 3.
+    """
+    from fixloop.protocol.handoff.events import StateWritten
+
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        before = _state(session, workflow).written.get(field, 0)
+        known = before if seen is None else seen
+        event = StateWritten(sender=agent.lower(), field=_field(field), value=_value(value), seen=known)
+        if _answer(session, workflow, event) == "held":
+            typer.echo(f"{field} is held until a person has looked at it: fixloop inbox", err=True)
+            raise typer.Exit(ExitCode.WAITS)
+        typer.echo(_state(session, workflow).written.get(field, 0))
+
+
+def _field(text: str) -> str:
+    if not 0 < len(text) <= MOST_OF_A_FIELD:
+        raise UsageError(f"a field's name has 1 to {MOST_OF_A_FIELD} characters, not {len(text)}")
+    return text
+
+
+def _value(text: str) -> Any:
+    if len(text) > MOST_OF_A_VALUE:
+        raise UsageError(
+            f"a value has at most {MOST_OF_A_VALUE} characters, not {len(text)}; write it into a file and name that"
+        )
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def taken(
+    session: Session,
+    workflow: str,
+    resource: str,
+    agent: str,
+    *,
+    wait: bool,
+    pause: Callable[[float], object] = time.sleep,
+) -> "Lock | None":
+    """
+    Take a lock, or wait for it as long as somebody else has it and does not let it expire (D29, D30).
+
+    Returns:
+        None where it is somebody else's and nobody waits.
+
+    Raises:
+        UsageError: the workflow has no locks.
+        RefusedError: nobody is called so, or the workflow ended.
+    """
+    from fixloop.protocol.handoff.events import LockAcquired
+    from fixloop.protocol.handoff.locking import wait_seconds
+
+    event, attempt = LockAcquired(sender=agent.lower(), resource=resource), 1
+    while True:
+        state = _state(session, workflow)
+        found, now = state.locks.get(resource), session.store.now(workflow).at
+        is_open = found is None or found.agent == event.sender or found.expires < now
+        # Asking for what somebody has would be an entry in the history each time.
+        answer = _answer(session, workflow, event) if is_open else "pending"
+        held = _state(session, workflow).locks.get(resource)
+        if answer != "pending" and held is not None:
+            _tell(resource, held)
+            return held
+        if held is not None:
+            _tell(resource, held)
+        if not wait:
+            return None
+        pause(wait_seconds(attempt))
+        attempt += 1
+
+
+def extended(session: Session, workflow: str, resource: str, agent: str) -> "Lock | None":
+    """Have a lock for longer; None where it is lost, and has to be taken again (G18)."""
+    from fixloop.protocol.handoff.events import LockExtended
+
+    event = LockExtended(sender=agent.lower(), resource=resource)
+    if _answer(session, workflow, event) == "lost":
+        return None
+    held = _state(session, workflow).locks.get(resource)
+    if held is not None:
+        _tell(resource, held)
+    return held
+
+
+def _state(session: Session, workflow: str) -> "Handoffs":
+    engine: Any = session.engine_of(workflow)
+    if engine.profile.name != "handoff":
+        raise UsageError(
+            f"{workflow} is a {engine.profile.name} workflow; only agents of handoffs share what they write"
+        )
+    found: Handoffs = engine.state(workflow)
+    return found
+
+
+def _answer(session: Session, workflow: str, event: "AnyEvent") -> str:
+    _state(session, workflow)
+    applied = session.engine_of(workflow).apply(workflow, event, operation=uuid.uuid4().hex)
+    session.draw(workflow)
+    return str(getattr(applied.outcome, "answer", ""))
+
+
+def _tell(resource: str, held: "Lock") -> None:
+    taken_over = f", taken over from {held.forced_from}" if held.forced_from else ""
+    until = f"{held.expires.astimezone():%Y-%m-%d %H:%M:%S}"
+    typer.echo(f"{resource} is {held.agent}'s until {until}{taken_over}", err=True)

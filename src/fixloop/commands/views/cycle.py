@@ -1,0 +1,342 @@
+"""A cycle as commands show it: its agents, what waits for whom, and its log."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from fixloop.commands.screen import called, row, short, table
+from fixloop.commands.status import deadline_of
+from fixloop.commands.views import spoken
+from fixloop.commands.views.cycle_report import parts
+from fixloop.commands.views.reporting import reported
+from fixloop.commands.views.view import Standing, View, has_work
+from fixloop.commands.views.work import AtWork, asked_at, away_line, clocks, deadline_line, few
+from fixloop.profiles.reading import loader
+from fixloop.protocol.cycle.files import state_path
+from fixloop.protocol.cycle.messages import Message
+from fixloop.protocol.cycle.spoken import message_text
+from fixloop.protocol.cycle.state import SCHEMA_VERSION, Agent, Cycle
+from fixloop.protocol.cycle.statuses import AgentStatus, TaskStatus
+from fixloop.protocol.cycle.workers import worker
+from fixloop.protocol.durations import iso_stamp, stamp
+from fixloop.store.records import Snapshot
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["DECISIONS", "VIEW", "outside"]
+
+DECISIONS: Final = ("manual-fix", "skip", "abort", "extend")
+_VERDICTS: Final = {"success": "passed", "skipped": "passed_with_known_issues"}
+_STYLES: Final = {
+    AgentStatus.COMPLETED: "green",
+    AgentStatus.FAILED: "red",
+    AgentStatus.RUNNING: "yellow",
+    AgentStatus.IDLE: "dim",
+}
+
+
+def outside(state: Cycle) -> tuple[Agent, ...]:
+    """The agents elsewhere of whom something is asked."""
+    return tuple(agent for agent in state.agents if agent.asked and not agent.command)
+
+
+def _busy(state: Cycle) -> bool:
+    """Whether the engine goes on by itself: a command has work, or all is done and the end is near."""
+    done = all(agent.status is AgentStatus.COMPLETED for agent in state.agents) and not state.escalations
+    return not state.ended and (done or any(agent.asked and agent.command for agent in state.agents))
+
+
+def _standing(state: Cycle) -> Standing:
+    waits_for: Literal["", "decision", "agent"] = ""
+    if not state.ended and not _busy(state):
+        waits_for = "decision" if state.escalations else "agent" if outside(state) else ""
+    held = f"a person since {stamp(state.paused_at)} UTC" if state.paused_at is not None else ""
+    if held and waits_for == "agent":
+        waits_for = ""
+    asked = ", ".join(agent.key for agent in state.agents if agent.asked)
+    at_work = f"{asked} at work" if asked else "nobody is asked for anything"
+    if state.outcome:
+        at_work = f"it ended ({state.outcome})"
+    return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work)
+
+
+def _owner(state: Cycle) -> str:
+    if state.escalations or state.paused_at is not None:
+        return "person"
+    return "engine" if all(map(state.completed, (agent.key for agent in state.agents))) else "agent"
+
+
+def _document(found: Snapshot, state: Cycle) -> dict[str, Any]:
+    due = deadline_of(found)
+    return {
+        "issue": state.issue,
+        "name": state.name,
+        "workflow_id": state.workflow,
+        "profile": state.profile,
+        "status": state.status.value,
+        "paused": bool(state.escalations) or state.paused_at is not None,
+        "held": {"since": iso_stamp(state.paused_at)} if state.paused_at is not None else None,
+        "verdict": (_VERDICTS.get(state.outcome, "not_passed") if state.ended else None),
+        "outcome": state.outcome or None,
+        "owner": _owner(state),
+        "iteration": state.iteration,
+        "max_iterations": state.max_iterations,
+        "deadline": iso_stamp(due) if due is not None else None,
+        "tip": state.tip,
+        "updated_at": iso_stamp(state.last_at),
+        "cycle_id": state.cycle_id,
+        "version": state.version,
+        "state_file": state_path(state.cycle_id),
+        "agents": [_agent(state, agent) for agent in state.agents],
+        "tasks": [task.model_dump(mode="json") for task in state.plan],
+        "escalations": [_escalation(state, number) for number in range(len(state.escalations))],
+        "blockers": [blocker.model_dump(mode="json") for blocker in state.blockers],
+        "conflicts": [conflict.model_dump(mode="json") for conflict in state.conflicts],
+        "feedback_log": [entry.model_dump(mode="json") for entry in state.feedback_log],
+        "remaining_issues": list(state.remaining_issues),
+    }
+
+
+def _agent(state: Cycle, agent: Agent) -> dict[str, Any]:
+    return {
+        "name": agent.key,
+        "role": worker(agent.key).role,
+        "status": agent.status.value,
+        "command": agent.command or None,
+        "asked": agent.asked,
+        "depends_on": list(agent.depends_on),
+        "ready": state.ready(agent.key),
+        "can_start": state.can_start(agent.key),
+        "run": agent.runs,
+        "attempt": agent.attempt,
+        "started_at": iso_stamp(agent.started_at) if agent.started_at is not None else None,
+        "completed_at": iso_stamp(agent.completed_at) if agent.completed_at is not None else None,
+        "output_files": list(agent.output_files),
+        "iterations_completed": len(agent.completed_in),
+        "message": agent.message or None,
+    }
+
+
+def _escalation(state: Cycle, number: int) -> dict[str, Any]:
+    opened = state.escalations[number]
+    return {
+        "id": opened.id,
+        "reason": opened.reason,
+        "detail": opened.detail,
+        "agents": list(opened.agents),
+        "since": iso_stamp(opened.at),
+        "options": list(DECISIONS),
+        "next": number == 0,
+    }
+
+
+def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, str]]:
+    yield (
+        "workflow",
+        f"{state.workflow} (cycle {state.cycle_id}, project {state.project or state.workflow[:8]})",
+    )
+    yield "status", _status(state)
+    for opened in state.escalations:
+        yield "paused", f"{opened.reason}: {short(opened.detail)} ({opened.id}), since {stamp(opened.at)} UTC"
+    if state.paused_at is not None:
+        yield "paused", f"by a person since {stamp(state.paused_at)} UTC; no clock runs"
+    yield from (("at work", each.line(found)) for each in _at_work(state))
+    for blocker in state.open_blockers():
+        yield "blocker", f"{blocker.id} of {blocker.reported_by}: {short(blocker.description)}"
+    if away and _busy(state) and state.paused_at is None:
+        yield away_line(state)
+    yield from deadline_line(found)
+    if state.plan:
+        done = sum(task.status is TaskStatus.COMPLETED for task in state.plan)
+        yield "tasks", f"{done} of {len(state.plan)} completed"
+    for issue in state.remaining_issues:
+        yield "note", f"known issue: {short(issue)}"
+    yield "files", state_path(state.cycle_id)
+    yield "updated", f"{stamp(state.last_at)} UTC"
+    yield "next", _next(state)
+
+
+def _status(state: Cycle) -> str:
+    where = f"iteration {state.iteration} of {state.max_iterations}, v{state.version}"
+    if state.outcome:
+        return f"{state.status}, {state.outcome}, {where}"
+    return f"{state.status}, {where}, {_owner(state)}'s turn"
+
+
+def _next(state: Cycle) -> str:
+    """The one command that is most likely wanted next."""
+    issue = called(state)
+    if state.ended:
+        return f"fixloop {'apply' if has_work(state) else 'log'} {issue}"
+    if state.paused_at is not None:
+        return f"fixloop continue {issue}"
+    if state.escalations:
+        return f"fixloop decide {issue} {'|'.join(DECISIONS)}"
+    return _answers(state, outside(state)[0])[1] if outside(state) else f"fixloop watch {issue}"
+
+
+def _answers(state: Cycle, agent: Agent) -> tuple[str, str]:
+    one = f" --agent {agent.key}"
+    return f"fixloop ack {called(state)}{one}", f"fixloop fixed {called(state)}{one} --file ANSWER"
+
+
+def _table(state: Cycle) -> "Table":
+    made = table("", "agent", "role", "status", "run", "waits for", "documents")
+    for agent in state.agents:
+        waits = dict.fromkeys(
+            [*(other for other in agent.depends_on if not state.completed(other)), *agent.waits_for]
+        )
+        row(
+            made,
+            ">" if agent.asked else "",
+            agent.key,
+            worker(agent.key).role,
+            agent.status.value,
+            agent.runs,
+            ", ".join(waits) if agent.status is not AgentStatus.COMPLETED else "",
+            ", ".join(f"{document.name} v{document.version}" for document in state.documents_of(agent.key)),
+            style=_STYLES.get(agent.status, ""),
+        )
+    return made
+
+
+def _at_work(state: Cycle) -> Iterator[AtWork]:
+    for agent in state.agents:
+        if agent.asked:
+            began = agent.started_at if agent.status is AgentStatus.RUNNING else None
+            yield AtWork(agent.key, agent.runs, agent.command, began)
+
+
+def _clocks(found: Snapshot, state: Cycle) -> str:
+    turn = "paused" if state.paused_at is not None else f"{_owner(state)}'s turn"
+    return clocks(found, state, _at_work(state), turn)
+
+
+def _result(state: Cycle) -> Iterator[str]:
+    who = f"#{state.issue} {short(state.name, 60)}"
+    rounds = f"{state.iteration} iteration{'s' * (state.iteration > 1)}, v{state.version}"
+    if state.outcome:
+        for agent in state.agents:
+            written = (f"{each.name} v{each.version}" for each in state.documents_of(agent.key))
+            files = ", ".join(written) or "no documents"
+            yield f"  {agent.key}: {agent.status}, {agent.runs} run{'s' * (agent.runs != 1)}, {files}"
+        known = f"; known issues: {few(state.remaining_issues)}" if state.remaining_issues else ""
+        yield f"{who}: {state.outcome} ({rounds}){known}"
+        return
+    if state.paused_at is not None:
+        yield f"{who} is paused by a person since {stamp(state.paused_at)} UTC"
+        yield f"fixloop continue {called(state)}"
+    if state.escalation is not None:
+        opened = state.escalation
+        yield f"{who} waits for a decision: {opened.reason}: {short(opened.detail)} ({opened.id})"
+        yield from (f"  {short(issue, 200)}" for issue in state.remaining_issues)
+        yield from _decision_commands(state)
+    for agent in outside(state):
+        yield f"{who} waits for {agent.key} ({worker(agent.key).role}), run {agent.runs}"
+        yield from _answers(state, agent)
+    if _standing(state).waits_for == "" and state.paused_at is None:
+        yield f"{who} goes on ({rounds})"
+
+
+def _decision_commands(state: Cycle) -> Iterator[str]:
+    yield f'fixloop decide {called(state)} manual-fix --guidance "…"'
+    yield from (f"fixloop decide {called(state)} {decision}" for decision in DECISIONS[1:])
+
+
+def _items(found: Snapshot, state: Cycle, cache: Path) -> Iterator[dict[str, Any]]:
+    common = {"iteration": state.iteration, "max_iterations": state.max_iterations, "directory": None}
+    if state.paused_at is not None:
+        yield common | {
+            "specialist": "orchestrator",
+            "waits_for": "continue",
+            "escalation_id": None,
+            "reason": "paused by a person",
+            "detail": "",
+            "target": "user",
+            "since": iso_stamp(state.paused_at),
+            "options": [],
+            "commands": [f"fixloop continue {called(state)}"],
+        }
+        return
+    if state.escalation is not None:
+        yield common | _decision(state)
+    for agent in outside(state):
+        yield common | {
+            "specialist": agent.key,
+            "waits_for": "work",
+            "escalation_id": None,
+            "reason": f"{agent.key} ({worker(agent.key).role}), run {agent.runs}",
+            "detail": short(agent.message) if agent.message else "",
+            "target": agent.key,
+            "since": iso_stamp(asked_at(found, state, agent.key, agent.started_at)),
+            "options": [],
+            "commands": list(_answers(state, agent)),
+        }
+
+
+def _decision(state: Cycle) -> dict[str, Any]:
+    opened = state.escalations[0]
+    more = len(state.escalations) - 1
+    return {
+        "specialist": ", ".join(opened.agents),
+        "waits_for": "decision",
+        "escalation_id": opened.id,
+        "reason": opened.reason,
+        "detail": opened.detail + (f" ({more} more after this one)" if more else ""),
+        "target": "user",
+        "since": iso_stamp(opened.at),
+        "options": list(DECISIONS),
+        "commands": list(_decision_commands(state)),
+    }
+
+
+def _line(kept: dict[str, Any], state: Cycle | None) -> spoken.Line:
+    message = Message.model_validate(kept)
+    kind = message.body.kind.removeprefix("cycle.")
+    if message.body.kind == "cycle.input":
+        kind = message.body.input.value
+    return spoken.Line(
+        number=message.number,
+        at=message.at,
+        sender=message.sender,
+        recipient=message.recipient,
+        kind=kind,
+        message_id=message.message_id,
+        summary=message.summary,
+        iteration=message.iteration,
+        max_iterations=message.max_iterations,
+        text=message_text(message),
+    )
+
+
+def _statistics(state: Cycle, said: Sequence[spoken.Line]) -> dict[str, Any]:
+    return {
+        "iterations": state.iteration,
+        "version": state.version,
+        "runs": dict(Counter({agent.key: agent.runs for agent in state.agents})),
+        "blockers": dict(Counter(blocker.status.value for blocker in state.blockers)),
+        "conflicts": dict(Counter(conflict.kind.value for conflict in state.conflicts)),
+        "decisions": len(state.decisions),
+        "escalations": sum(line.kind == "escalation" for line in said),
+    }
+
+
+_SPEECH: Final = spoken.Speech(_line, _statistics)
+
+VIEW: Final[View[Cycle]] = View(
+    load=loader(Cycle, SCHEMA_VERSION),
+    standing=_standing,
+    document=_document,
+    details=_details,
+    table=_table,
+    clocks=_clocks,
+    happened=spoken.happened(_line),
+    result=_result,
+    items=_items,
+    log_text=spoken.log_text(_SPEECH),
+    log_markdown=spoken.log_markdown(_SPEECH),
+    log_document=spoken.log_document(_SPEECH),
+    report=reported(parts, lambda: VIEW),
+)

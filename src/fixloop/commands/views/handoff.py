@@ -1,0 +1,339 @@
+"""A workflow of handoffs as commands show it: its agents, handoffs, locks and questions, and its log."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from fixloop.commands.screen import called, row, short, table
+from fixloop.commands.status import deadline_of
+from fixloop.commands.views import spoken
+from fixloop.commands.views.handoff_log import line, statistics
+from fixloop.commands.views.handoff_report import parts
+from fixloop.commands.views.reporting import reported
+from fixloop.commands.views.view import Standing, View, has_work
+from fixloop.commands.views.work import AtWork, asked_at, away_line, clocks, deadline_line, few
+from fixloop.profiles.reading import loader
+from fixloop.protocol.durations import iso_stamp, stamp
+from fixloop.protocol.handoff.asking import ENGINE_REASONS
+from fixloop.protocol.handoff.metrics import measured
+from fixloop.protocol.handoff.records import Message, Question
+from fixloop.protocol.handoff.state import SCHEMA_VERSION, Agent, Handoffs
+from fixloop.store.records import Snapshot
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["DECISIONS", "VIEW", "options_of", "outside"]
+
+DECISIONS: Final = ("manual-fix", "skip", "abort", "extend")
+_VERDICTS: Final = {"success": "passed", "skipped": "passed_with_known_issues"}
+_STYLES: Final = {"completed": "green", "active": "yellow", "idle": "dim"}
+
+
+def outside(state: Handoffs) -> tuple[Agent, ...]:
+    """The agents elsewhere of whom something is asked."""
+    return tuple(agent for agent in state.agents if agent.asked and not agent.command)
+
+
+def options_of(question: Question) -> tuple[str, ...]:
+    """What a person may answer; empty: any text."""
+    return DECISIONS if question.reason in ENGINE_REASONS else question.options
+
+
+def _standing(state: Handoffs) -> Standing:
+    busy = any(agent.asked and agent.command for agent in state.agents)
+    waits_for: Literal["", "decision", "agent"] = ""
+    if not state.ended and not busy:
+        stands = state.blocking() is not None or bool(state.questions and not outside(state))
+        waits_for = "decision" if stands else "agent" if outside(state) else ""
+    held = "a person" if state.paused_clock is not None else ""
+    if held and waits_for == "agent":
+        waits_for = ""
+    asked = ", ".join(agent.name for agent in state.agents if agent.asked)
+    at_work = f"{asked} at work" if asked else "nobody is asked for anything"
+    if state.outcome:
+        at_work = f"it ended ({state.outcome})"
+    return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work)
+
+
+def _owner(state: Handoffs) -> str:
+    return "person" if state.questions or state.paused_clock is not None else "agent"
+
+
+def _document(found: Snapshot, state: Handoffs) -> dict[str, Any]:
+    due = deadline_of(found)
+    return {
+        "issue": state.issue,
+        "name": state.name,
+        "workflow_id": state.workflow,
+        "profile": state.profile,
+        "status": state.status,
+        "paused": bool(state.questions) or state.paused_clock is not None,
+        "held": {"since": None} if state.paused_clock is not None else None,
+        "verdict": (_VERDICTS.get(state.outcome, "not_passed") if state.ended else None),
+        "outcome": state.outcome or None,
+        "owner": _owner(state),
+        "iteration": state.iteration,
+        "max_iterations": state.max_iterations,
+        "deadline": iso_stamp(due) if due is not None else None,
+        "tip": state.tip,
+        "updated_at": iso_stamp(state.last_at),
+        "type": state.kind.value,
+        "priority": state.priority.value,
+        "spec": state.spec or None,
+        "commit": state.commit or None,
+        "current_agent": state.current_agent or None,
+        "state_file": ".claude/state.json",
+        "agents": [_agent(agent) for agent in state.agents],
+        "handoffs": [_handoff(message) for message in state.messages],
+        "locks": {resource: lock.model_dump(mode="json") for resource, lock in state.locks.items()},
+        "escalations": [_question(question) for question in state.questions],
+        "metrics": measured(state.events).model_dump(mode="json"),
+        "remaining_issues": list(state.remaining_issues),
+    }
+
+
+def _agent(agent: Agent) -> dict[str, Any]:
+    return {
+        "name": agent.name,
+        "status": agent.status,
+        "command": agent.command or None,
+        "asked": agent.asked,
+        "run": agent.activations,
+        "attempt": agent.attempt,
+        "handoff": agent.handoff or None,
+        "last_active": iso_stamp(agent.last_active) if agent.last_active is not None else None,
+    }
+
+
+def _handoff(message: Message) -> dict[str, Any]:
+    return {
+        "message_id": message.message_id,
+        "type": message.type.value,
+        "from": message.sender,
+        "to": message.recipient,
+        "status": message.status.value,
+        "created_at": iso_stamp(message.timestamp),
+        "reason": message.reason or None,
+    }
+
+
+def _question(question: Question) -> dict[str, Any]:
+    return {
+        "id": question.id,
+        "reason": question.reason,
+        "detail": question.details,
+        "context": question.context or None,
+        "agents": [question.agent],
+        "since": iso_stamp(question.at),
+        "options": list(options_of(question)),
+        "blocking": question.blocking,
+    }
+
+
+def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str, str]]:
+    yield (
+        "workflow",
+        f"{state.workflow} ({state.kind} by handoffs, project {state.project or state.workflow[:8]})",
+    )
+    yield "status", _status(state)
+    if state.spec:
+        yield "spec", state.spec
+    for question in state.questions:
+        waits = "paused" if question.blocking else "asked"
+        yield waits, f"{_asks(question)}, since {stamp(question.at)} UTC"
+    if state.paused_clock is not None:
+        yield "paused", "by a person; no clock runs"
+    yield from (("at work", each.line(found)) for each in _at_work(state))
+    for resource, lock in state.locks.items():
+        yield "lock", f"{resource} of {lock.agent} until {stamp(lock.expires)} UTC"
+    if away and _standing(state).waits_for == "" and not state.ended and state.paused_clock is None:
+        yield away_line(state)
+    yield from deadline_line(found)
+    if state.messages:
+        last = state.messages[-1]
+        yield (
+            "handoff",
+            f"{last.type} from {last.sender} to {last.recipient}, {last.status} ({last.message_id})",
+        )
+    for issue in state.remaining_issues:
+        yield "note", f"known issue: {short(issue)}"
+    yield "files", ".claude/state.json"
+    yield "updated", f"{stamp(state.last_at)} UTC"
+    yield "next", _next(state)
+
+
+def _status(state: Handoffs) -> str:
+    where = f"review {state.iteration} of {state.max_iterations}"
+    if state.outcome:
+        return f"{state.status}, {state.outcome}, {where}"
+    now = f", {state.current_agent} is active" if state.current_agent else ""
+    return f"{state.status}, {where}{now}, {_owner(state)}'s turn"
+
+
+def _asks(question: Question) -> str:
+    context = f" ({short(question.context, 80)})" if question.context else ""
+    return f"{question.agent}: {question.reason}: {short(question.details)}{context} ({question.id})"
+
+
+def _next(state: Handoffs) -> str:
+    """The one command that is most likely wanted next."""
+    if state.ended:
+        return f"fixloop {'apply' if has_work(state) else 'log'} {called(state)}"
+    if state.paused_clock is not None:
+        return f"fixloop continue {called(state)}"
+    if state.questions:
+        question = state.blocking() or state.questions[0]
+        return _decide(state, question, "|".join(options_of(question)) or "ANSWER")
+    return _answers(state, outside(state)[0])[1] if outside(state) else f"fixloop watch {called(state)}"
+
+
+def _answers(state: Handoffs, agent: Agent) -> tuple[str, str]:
+    one = f" --agent {agent.name}"
+    return f"fixloop ack {called(state)}{one}", f"fixloop fixed {called(state)}{one} --file ANSWER"
+
+
+def _decide(state: Handoffs, question: Question, answer: str) -> str:
+    which = f" --escalation {question.id}" if len(state.questions) > 1 else ""
+    return f"fixloop decide {called(state)} {answer}{which}"
+
+
+def _table(state: Handoffs) -> "Table":
+    made = table("", "agent", "status", "run", "handoff", "last active")
+    for agent in state.agents:
+        row(
+            made,
+            ">" if agent.asked else "",
+            agent.name,
+            agent.status,
+            agent.activations,
+            _held(state, agent),
+            f"{stamp(agent.last_active)} UTC" if agent.last_active is not None else "",
+            style=_STYLES.get(agent.status, ""),
+        )
+    return made
+
+
+def _held(state: Handoffs, agent: Agent) -> str:
+    """The handoff it works on, or the one that waits for it."""
+    if agent.handoff:
+        return f"{state.message(agent.handoff).type} accepted"
+    waiting = state.pending_for(agent.name)
+    return f"{waiting.type} pending" if waiting is not None else ""
+
+
+def _at_work(state: Handoffs) -> Iterator[AtWork]:
+    for agent in state.agents:
+        if agent.asked:
+            began = agent.last_active if agent.started and agent.status == "active" else None
+            yield AtWork(agent.name, agent.activations, agent.command, began)
+
+
+def _clocks(found: Snapshot, state: Handoffs) -> str:
+    turn = "paused" if state.paused_clock is not None else f"{_owner(state)}'s turn"
+    return clocks(found, state, _at_work(state), turn)
+
+
+def _result(state: Handoffs) -> Iterator[str]:
+    who = f"#{state.issue} {short(state.name, 60)}"
+    reviews = f"{state.iteration} review{'s' * (state.iteration > 1)}"
+    if state.outcome:
+        for message in state.messages:
+            yield f"  {message.type}: {message.sender} → {message.recipient}, {message.status}"
+        known = f"; known issues: {few(state.remaining_issues)}" if state.remaining_issues else ""
+        spec = f", {state.spec}" if state.spec else ""
+        yield f"{who}: {state.outcome} ({reviews}{spec}){known}"
+        return
+    if state.paused_clock is not None:
+        yield f"{who} is paused by a person"
+        yield f"fixloop continue {called(state)}"
+    for question in state.questions:
+        yield f"{who} waits for {_wanted(question)}: {_asks(question)}"
+        yield from (f"  {short(issue, 200)}" for issue in state.remaining_issues)
+        yield from _commands(state, question)
+    for agent in outside(state):
+        yield f"{who} waits for {agent.name}, run {agent.activations}"
+        yield from _answers(state, agent)
+    if _standing(state).waits_for == "" and state.paused_clock is None:
+        yield f"{who} goes on ({reviews})"
+
+
+def _wanted(question: Question) -> str:
+    return "a decision" if question.reason in ENGINE_REASONS else "an answer"
+
+
+def _commands(state: Handoffs, question: Question) -> Iterator[str]:
+    """What answers the question."""
+    options = options_of(question)
+    for option in options:
+        plain = option.replace("-", "").isalnum()
+        yield _decide(state, question, option if plain else json.dumps(option, ensure_ascii=False))
+    if not options:
+        yield _decide(state, question, '"ANSWER"')
+
+
+def _items(found: Snapshot, state: Handoffs, cache: Path) -> Iterator[dict[str, Any]]:
+    common = {"iteration": state.iteration, "max_iterations": state.max_iterations, "directory": None}
+    if state.paused_clock is not None:
+        yield common | {
+            "specialist": state.current_agent or "orchestrator",
+            "waits_for": "continue",
+            "escalation_id": None,
+            "reason": "paused by a person",
+            "detail": "",
+            "target": "user",
+            "since": iso_stamp(state.last_at),
+            "options": [],
+            "commands": [f"fixloop continue {called(state)}"],
+        }
+        return
+    for question in state.questions:
+        yield common | {
+            "specialist": question.agent,
+            "waits_for": "decision" if question.reason in ENGINE_REASONS else "answer",
+            "escalation_id": question.id,
+            "reason": question.reason,
+            "detail": question.details + (f" ({question.context})" if question.context else ""),
+            "target": "user",
+            "since": iso_stamp(question.at),
+            "options": list(options_of(question)),
+            "commands": list(_commands(state, question)),
+        }
+    for agent in outside(state):
+        yield common | _asked(found, state, agent)
+
+
+def _asked(found: Snapshot, state: Handoffs, agent: Agent) -> dict[str, Any]:
+    waiting = state.message(agent.handoff) if agent.handoff else state.pending_for(agent.name)
+    what = f": {waiting.type} from {waiting.sender}" if waiting is not None else ""
+    return {
+        "specialist": agent.name,
+        "waits_for": "work",
+        "escalation_id": None,
+        "reason": f"{agent.name}, run {agent.activations}{what}",
+        "detail": agent.answer,
+        "target": agent.name,
+        "since": iso_stamp(asked_at(found, state, agent.name, agent.last_active)),
+        "options": [],
+        "commands": list(_answers(state, agent)),
+    }
+
+
+_SPEECH: Final = spoken.Speech(line, statistics)
+
+VIEW: Final[View[Handoffs]] = View(
+    load=loader(Handoffs, SCHEMA_VERSION),
+    standing=_standing,
+    document=_document,
+    details=_details,
+    table=_table,
+    clocks=_clocks,
+    happened=spoken.happened(line),
+    result=_result,
+    items=_items,
+    log_text=spoken.log_text(_SPEECH),
+    log_markdown=spoken.log_markdown(_SPEECH),
+    log_document=spoken.log_document(_SPEECH),
+    report=reported(parts, lambda: VIEW),
+)

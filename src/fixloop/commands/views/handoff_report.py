@@ -1,0 +1,62 @@
+"""The report on a workflow of handoffs, as headed tables."""
+
+from collections.abc import Iterable
+
+from fixloop.commands.views.handoff_log import summary
+from fixloop.commands.views.reporting import Parts, Row
+from fixloop.protocol.durations import hours_minutes_seconds, stamp
+from fixloop.protocol.handoff.metrics import measured
+from fixloop.protocol.handoff.state import Handoffs
+
+__all__ = ["parts"]
+
+
+def parts(details: Iterable[Row], state: Handoffs) -> Parts:
+    """The report: how it stands, what was handed to whom, the four metrics, and all events in order."""
+    figures = measured(state.events)
+    return (
+        Parts(f"{state.name} (issue {state.issue})")
+        .table("How it stands", ("what", "how"), details)
+        .table(
+            "Agents",
+            ("agent", "status", "runs", "time"),
+            (
+                (
+                    agent.name,
+                    agent.status,
+                    str(agent.activations),
+                    hours_minutes_seconds(figures.seconds_by_agent.get(agent.name, 0.0)),
+                )
+                for agent in state.agents
+            ),
+        )
+        .table(
+            "Handoffs",
+            ("time", "type", "from", "to", "status", "what"),
+            (
+                (
+                    f"{stamp(each.timestamp)} UTC",
+                    each.type.value,
+                    each.sender,
+                    each.recipient,
+                    each.status.value,
+                    summary(each),
+                )
+                for each in state.messages
+            ),
+        )
+        .table(
+            "Metrics",
+            ("what", "how many"),
+            (
+                ("handoffs", str(figures.handoffs)),
+                ("fix iterations", str(figures.fix_iterations)),
+                ("escalated", "yes" if figures.escalated else "no"),
+            ),
+        )
+        .table(
+            "Events",
+            ("time", "event", "agent", "detail"),
+            ((f"{stamp(each.timestamp)} UTC", each.event, each.agent, each.detail) for each in state.events),
+        )
+    )

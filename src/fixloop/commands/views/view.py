@@ -1,0 +1,100 @@
+"""What a command needs to know of a profile to show its workflows: one record of functions for each.
+
+What workflows have in common, their numbers, deadlines, histories and exit codes, the commands do themselves.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.protocol.moment import Moment
+from fixloop.store.records import Entry, Snapshot
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["PASSED", "Logged", "S", "Standing", "View", "has_work"]
+
+S = TypeVar("S")
+PASSED = ("success", "skipped")
+"""The outcomes with which `run` ends well."""
+
+
+class Standing(NamedTuple):
+    """Where a workflow stands for whoever follows it."""
+
+    issue: int
+    name: str
+    outcome: str = ""
+    """Empty while it is live."""
+    waits_for: Literal["", "decision", "agent"] = ""
+    """Nothing goes on by itself until a person has decided, or somebody outside has done their work."""
+    held: str = ""
+    """Who paused it, and since when; empty: nobody did."""
+    at_work: str = ""
+    """What is going on, in a few words."""
+    pushes: bool = False
+    """Its branch goes to a server by itself."""
+
+    @property
+    def is_settled(self) -> bool:
+        """True when it ended or waits for a person: nothing goes on by itself."""
+        return bool(self.outcome) or self.waits_for == "decision"
+
+    @property
+    def waits_for_agent(self) -> bool:
+        """True when only somebody outside is asked for something."""
+        return self.waits_for == "agent"
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What `run`, `resume` and `watch` exit with when they stop here."""
+        if self.outcome:
+            return ExitCode.DONE if self.outcome in PASSED else ExitCode.WRONG
+        return ExitCode.WAITS if self.waits_for else ExitCode.INTERRUPTED
+
+
+class Logged(NamedTuple, Generic[S]):
+    """One workflow's history, read to be shown."""
+
+    state: S
+    moment: Moment
+    entries: Sequence[Entry]
+    beside: bool = False
+    """Also what is no message."""
+    agent: str = ""
+    """Only what this agent or specialist says and is told."""
+
+
+class View(NamedTuple, Generic[S]):
+    """One profile's side of the commands that look."""
+
+    load: Callable[[bytes], S]
+    standing: Callable[[S], Standing]
+    document: Callable[[Snapshot, S], dict[str, Any]]
+    """`status ISSUE --json`."""
+    details: Callable[[Snapshot, S, bool], Iterator[tuple[str, str]]]
+    """`status ISSUE`: facts as label and text; the last argument says whether no worker is running."""
+    table: Callable[[S], "Table"]
+    """Who takes part, below the facts."""
+    clocks: Callable[[Snapshot, S], str]
+    """One line of times, below the table where it is watched on a terminal."""
+    happened: Callable[[Iterable[Entry]], Iterator[str]]
+    """What a `watch` on a pipe prints of new entries, a line each, without the time."""
+    result: Callable[[S], Iterator[str]]
+    """The last lines of `run` and `watch`."""
+    items: Callable[[Snapshot, S, Path], Iterator[Mapping[str, Any]]]
+    """What waits for somebody outside the engine; the path is the cache's."""
+    log_text: Callable[[Logged[S]], str]
+    log_markdown: Callable[[Logged[S]], str]
+    log_document: Callable[[Logged[S]], dict[str, Any]]
+    report: Callable[[Snapshot, Logged[S], str], str]
+    """What came of it, as `markdown`, `html` or `json`."""
+
+
+def has_work(state: Any) -> bool:
+    """Whether a workflow that ended well has changed something that may be applied."""
+    began = json.loads(state.snapshot).get("commit", "") if state.snapshot else ""
+    return bool(began) and state.outcome in PASSED and state.tip != began

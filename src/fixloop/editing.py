@@ -1,0 +1,75 @@
+"""What somebody changed in a named file by hand, as one sentence: file, field and value (C5, K23)."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+__all__ = ["difference"]
+
+_MOST: Final = 80
+"""Characters of a value that are shown."""
+_NOTHING: Final = object()
+
+
+def difference(path: str, found: bytes | None, written: bytes | None) -> str:
+    """
+    The first difference between what stands in a file and what fixloop wrote there, in a few words.
+
+    Args:
+        found: None where there is no file any more.
+        written: None where fixloop wrote none.
+    """
+    if found is None:
+        return f"{path} was removed by hand"
+    if written is None:
+        return f"{path} was made by hand{_told(found)}"
+    try:
+        field, value, ours = next(_fields("", json.loads(found), json.loads(written)))
+    except ValueError:
+        return f"{path} was edited by hand: {_line(found, written)}"
+    except StopIteration:
+        return f"{path} was edited by hand: it is laid out in another way"
+    return f"{path} was edited by hand: {field} is {_shown(value)}, and was written as {_shown(ours)}"
+
+
+def _told(found: bytes) -> str:
+    """What a file that nobody expected says of itself."""
+    try:
+        document = json.loads(found)
+    except ValueError:
+        return ""
+    status = document.get("status") if isinstance(document, dict) else None
+    return f": status is {_shown(status)}" if status is not None else ""
+
+
+def _fields(name: str, found: Any, written: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Every field that differs: its name, the value there, the value that was written."""
+    if isinstance(found, dict) and isinstance(written, dict):
+        for key in dict.fromkeys((*written, *found)):
+            inner = f"{name}.{key}".lstrip(".")
+            yield from _fields(inner, found.get(key, _NOTHING), written.get(key, _NOTHING))
+    elif isinstance(found, list) and isinstance(written, list) and len(found) == len(written):
+        for number, (value, ours) in enumerate(zip(found, written, strict=True)):
+            yield from _fields(f"{name}[{number}]", value, ours)
+    elif found != written or type(found) is not type(written):
+        yield name or "the document", found, written
+
+
+def _line(found: bytes, written: bytes) -> str:
+    lines, ours = (
+        found.decode("utf-8", "replace").splitlines(),
+        written.decode("utf-8", "replace").splitlines(),
+    )
+    for number in range(max(len(lines), len(ours))):
+        value = lines[number] if number < len(lines) else _NOTHING
+        before = ours[number] if number < len(ours) else _NOTHING
+        if value != before:
+            return f"line {number + 1} is {_shown(value)}, and was written as {_shown(before)}"
+    return "its line ends are others"
+
+
+def _shown(value: Any) -> str:
+    if value is _NOTHING:
+        return "not there"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MOST else f"{text[:_MOST]}…"

@@ -1,0 +1,215 @@
+"""Files put below a folder: each is whole at every moment, and none is written outside or through a link (C18, R13).
+
+A file is replaced by renaming; a directory whose files change places by renaming a link to its next generation.
+"""
+
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import Final, NamedTuple
+
+from fixloop.errors import RefusedError, UsageError
+
+__all__ = ["File", "Folders", "is_ours", "listed", "place", "read", "swap"]
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class File(NamedTuple):
+    """One file that is to be written."""
+
+    path: str
+    """Below the root."""
+    sources: str
+    """The same for the same content; see `Kept`."""
+    parts: Callable[[], tuple[bytes, ...]]
+    """Makes the content, which costs something."""
+
+    @classmethod
+    def of(cls, path: str, content: bytes) -> "File":
+        """A file whose content is at hand."""
+        return cls(path, sha256(content).hexdigest(), lambda: (content,))
+
+    @property
+    def content(self) -> bytes:
+        return b"".join(self.parts())
+
+    def made(self) -> "File":
+        """The same with its content at hand."""
+        parts = self.parts()
+        return self._replace(parts=lambda: parts)
+
+
+class Folders(NamedTuple):
+    """All of a directory whose files change places at one moment."""
+
+    folders: tuple[str, ...]
+    """They are there, empty or not."""
+    files: Mapping[str, bytes]
+    """By path in the directory."""
+
+
+def place(root: Path, files: Iterable[File], folders: Iterable[str] = ()) -> None:
+    """
+    Put files below a folder, each whole at every moment, and make folders there.
+
+    Raises:
+        RefusedError: something else stands in the place of a directory.
+        UsageError: a path leads out of the folder.
+    """
+    for inner in folders:
+        with _folder(root, f"{inner}/file", make=True):
+            pass
+    for file in files:
+        _replace(root, file.path, file.content)
+
+
+def read(root: Path, path: str, swapped: Iterable[str] = ()) -> bytes | None:
+    """
+    What a named file holds; None where there is none.
+
+    Args:
+        swapped: the directories whose files change places; they are read through their link, and no other is followed.
+    """
+    for directory in swapped:
+        generation = _generation(root, directory) if path.startswith(f"{directory}/") else ""
+        if generation:
+            path = f"{generation}{path.removeprefix(directory)}"
+    try:
+        with _folder(root, path, make=False) as (folder, name):
+            return _content(folder, name)
+    except (OSError, RefusedError):
+        return None
+
+
+def is_ours(root: Path, directory: str) -> bool:
+    """Whether a directory is there as `swap` made it."""
+    generation = _generation(root, directory)
+    return bool(generation) and (root / generation).is_dir()
+
+
+def _generation(root: Path, directory: str) -> str:
+    """The path of a swapped directory's present generation; empty for anything else."""
+    try:
+        with _folder(root, directory, make=False) as (folder, name):
+            leads_to = os.readlink(name, dir_fd=folder)
+    except (OSError, UsageError):
+        return ""
+    made_here = re.fullmatch(rf"\.{re.escape(name)}\.\d+", leads_to)
+    return str(PurePosixPath(directory).with_name(leads_to)) if made_here else ""
+
+
+def listed(root: Path, directory: str) -> Iterator[str]:
+    """Every file in a directory whose files change places, by path below the root."""
+    top = root / (_generation(root, directory) or directory)
+    for folder, _, names in os.walk(top):
+        for name in names:
+            yield f"{directory}/{(Path(folder) / name).relative_to(top).as_posix()}"
+
+
+def _replace(root: Path, path: str, content: bytes) -> None:
+    with _folder(root, path, make=True) as (folder, name):
+        if _content(folder, name) == content:
+            return
+        hidden = f".{name}.new"
+        _write_new(folder, hidden, content)
+        os.rename(hidden, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _write_new(folder: int, name: str, content: bytes) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+    descriptor = os.open(name, _NEW, 0o644, dir_fd=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        # Not synced to the disk: what a power failure takes differs from its record, and is drawn again.
+        file.write(content)
+
+
+def _content(folder: int, name: str) -> bytes | None:
+    """What a regular file holds; None for anything else."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+
+
+@contextmanager
+def _folder(root: Path, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
+    """The open directory a path leads to, followed through no link, and the path's last part."""
+    parts = PurePosixPath(path).parts
+    if not parts or parts[0] == "/" or ".." in parts:
+        raise UsageError(f"{path!r} leads out of {root}")
+    with ExitStack() as opened:
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        opened.callback(os.close, folder)
+        for part in parts[:-1]:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=folder)
+            folder = _enter(folder, part, path)
+            opened.callback(os.close, folder)
+        yield folder, parts[-1]
+
+
+def _enter(folder: int, part: str, path: str) -> int:
+    try:
+        return os.open(part, _DIRECTORY, dir_fd=folder)
+    except NotADirectoryError:
+        raise RefusedError(
+            f"{part} in {path} is no directory; move it away, the files are written there"
+        ) from None
+
+
+def swap(root: Path, directory: str, inside: Folders) -> None:
+    """
+    Make the next generation beside the present one, then have the directory's name lead to it.
+
+    Raises:
+        RefusedError: the directory is somebody else's.
+        UsageError: its path leads out of the root.
+    """
+    with _folder(root, directory, make=True) as (folder, name):
+        if not _is_link_or_nothing(folder, name):
+            raise RefusedError(
+                f"{directory} is a directory that fixloop did not make; move it away, its files change places there"
+            )
+        parent = root / PurePosixPath(directory).parent
+        present = PurePosixPath(_generation(root, directory)).name
+        generation = _next_generation(parent, name)
+        for path in inside.folders:
+            (parent / generation / path).mkdir(parents=True, exist_ok=True)
+        for path, content in inside.files.items():
+            _replace(parent / generation, path, content)
+        with suppress(FileNotFoundError):
+            os.unlink(f".{name}.link", dir_fd=folder)
+        os.symlink(generation, f".{name}.link", dir_fd=folder)
+        os.rename(f".{name}.link", name, src_dir_fd=folder, dst_dir_fd=folder)
+        # A reader that opened the one before may finish.
+        _drop_generations(parent, name, but=(present, generation))
+
+
+def _next_generation(parent: Path, name: str) -> str:
+    numbers = (path.name.rpartition(".")[2] for path in parent.glob(f".{name}.[0-9]*"))
+    last = max((int(number) for number in numbers if number.isdecimal()), default=0)
+    return f".{name}.{last + 1:08}"
+
+
+def _is_link_or_nothing(folder: int, name: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return True
+
+
+def _drop_generations(parent: Path, name: str, *, but: Sequence[str]) -> None:
+    for old in parent.glob(f".{name}.[0-9]*"):
+        if old.name not in but:
+            shutil.rmtree(old, ignore_errors=True)

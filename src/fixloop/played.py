@@ -1,0 +1,33 @@
+"""What comes of one run of an agent of a cycle or of handoffs, before anybody reads what it said."""
+
+from typing import NamedTuple
+
+from fixloop.written import Writings
+
+__all__ = ["Brought", "Played"]
+
+
+class Brought(NamedTuple):
+    """An agent's difference, see `PhaseReported`."""
+
+    base: str = ""
+    tip: str = ""
+    bundle: str = ""
+
+
+class Played(NamedTuple):
+    """One run that ended."""
+
+    answer: str = ""
+    """What it printed on its standard output."""
+    error: str = ""
+    """Why it did not end well; then nothing else of it counts."""
+    fatal: bool = False
+    """Trying again is of no use."""
+    writings: Writings = Writings()
+    """Of a cycle's agent: what it left in its progress directory."""
+    wrong: str = ""
+    """What it left that it may not, in one sentence."""
+    artifacts: tuple[str, ...] = ()
+    """The digests of what it printed."""
+    brought: Brought = Brought()

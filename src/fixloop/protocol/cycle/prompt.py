@@ -1,0 +1,89 @@
+"""What an agent of a cycle is asked for one run, as it reads it (C18, C21, C32, C33, C39, C61, U13)."""
+
+from collections.abc import Iterable, Iterator
+
+from fixloop.protocol.cycle.documents import progress_path
+from fixloop.protocol.cycle.feedback_log import input_text
+from fixloop.protocol.cycle.files import state_path
+from fixloop.protocol.cycle.messages import Input, Message, Violation
+from fixloop.protocol.cycle.state import Cycle
+from fixloop.protocol.cycle.statuses import ResultStatus
+from fixloop.protocol.cycle.workers import Worker, worker
+
+__all__ = ["prompt"]
+
+
+def prompt(state: Cycle, key: str, messages: Iterable[Message]) -> str:
+    """
+    The request for the agent's present run.
+
+    Args:
+        messages: what was said to it since it last reported, oldest first.
+
+    Raises:
+        UsageError: it takes no part.
+    """
+    state.agent(key)
+    own = worker(key)
+    where = f"Cycle {state.cycle_id}, iteration {state.iteration} of {state.max_iterations}, version {state.version}."
+    parts = [
+        f"# {own.name}: {own.role.lower()} for {state.name}",
+        *_description(state),
+        f"## Where you are\n\n{where}",
+        f"## What to read\n\n{_bullets(_sources(state, key))}",
+        f"## What to write\n\n{_bullets(_targets(state, own))}",
+        *_said(messages),
+        f"## How to answer\n\n{_answer(own)}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _description(state: Cycle) -> Iterator[str]:
+    if state.description.strip():
+        yield f"## The request\n\n{state.description.strip()}"
+
+
+def _sources(state: Cycle, key: str) -> Iterator[str]:
+    """Paths and never contents (U13)."""
+    yield f"`{state_path(state.cycle_id)}`: the shared state; you may read it and not change it"
+    yield f"`{progress_path(state.cycle_id, 'coordination', 'feedback.md')}`: decisions and blockers so far"
+    for other in state.agent(key).depends_on:
+        for document in state.documents_of(other):
+            path = progress_path(state.cycle_id, other, document.name)
+            yield f"`{path}`: version {document.version} of {worker(other).name}"
+
+
+def _targets(state: Cycle, own: Worker) -> Iterator[str]:
+    for name in own.documents:
+        yield f"`{progress_path(state.cycle_id, own.key, name)}`, as a whole"
+    for name in own.logs:
+        yield f"`{progress_path(state.cycle_id, own.key, name)}`: lines may be added at its end, none changed"
+    yield "the code of the project, where your work is code; what you leave there is taken as it stands"
+    yield "nothing else below `.workflow/`: each file has one writer"
+
+
+def _said(messages: Iterable[Message]) -> Iterator[str]:
+    for message in messages:
+        if isinstance(message.body, Input):
+            yield input_text(message.body).rstrip()
+        elif isinstance(message.body, Violation):
+            yield f"## Your last answer was none\n\n{' '.join(message.body.problem.split())}"
+
+
+def _answer(own: Worker) -> str:
+    """The block is quoted, so that whoever prints its request has not answered it."""
+    block = [
+        "PHASE_RESULT:",
+        f"- phase: {own.key}",
+        f"- status: {', '.join(ResultStatus)} (one of them; partial or failed where you cannot go on)",
+        "- files_written: [names of the documents you wrote]",
+        "- summary: one line",
+        *(f"- {name}: …" for name in own.fields if name != "summary"),
+        "- issues: [what is wrong or unclear, such as FR-003: text, or TASK-002: text]",
+    ]
+    quoted = "\n".join(f"> {line}" for line in block)
+    return f"End with this block, each key once, lists as `[a, b]`; keys of your own work may be added.\n\n{quoted}"

@@ -1,0 +1,267 @@
+"""A chaos run of cycles and of handoffs: scripted agents, real workers, and every file compared (S17, S23, S30).
+
+The same workflows run twice. What the undisturbed ones came to is what the injured ones have to come to: the same
+events and state, and the same bytes in every named file, but for times and ids.
+"""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from fixloop.commands.replaying import audit
+from fixloop.profiles.profile import AnyEvent, AnyStart, Profile
+from fixloop.profiles.table import PROFILES
+from fixloop.projecting import project
+from fixloop.protocol.cycle import events as of_cycles
+from fixloop.protocol.cycle.state import Limits as CycleLimits
+from fixloop.protocol.handoff import events as of_handoffs
+from fixloop.protocol.handoff.state import Limits as HandoffLimits
+from fixloop.repository.snapshot import Snapshot
+from fixloop.store.contract import Store
+from fixloop.store.keys import workflow_id
+from fixloop.testing.caller import Caller, Workflows, calling
+from fixloop.testing.parts import part_of
+from fixloop.testing.places import CYCLE, HANDOFF
+from fixloop.testing.plan import COMMAND, Places, plan
+from fixloop.testing.report import Order, Report, reported
+from fixloop.testing.schedule import Schedule
+from fixloop.testing.site import INJURED, LEFT_ALONE, Progress, host_kind, site
+from fixloop.testing.verdict import Verdict
+
+__all__ = ["chaos_of_agents", "plain"]
+
+_TIMES: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?|\[\d\d:\d\d:\d\d\]|\d{8}T\d{6}Z?"
+)
+_IDS: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_WORKFLOWS: Final = re.compile(rf"(?:{LEFT_ALONE}|{INJURED})-")
+_OWN: Final = (".fixloop", ".gitignore")
+"""What the writer of the files keeps for itself."""
+_GENERATION: Final = ".handoffs."
+"""Of a directory whose files change places; the link `handoffs` leads to the present one."""
+
+
+class _Kind(NamedTuple):
+    """What is particular to a profile."""
+
+    agents: tuple[str, ...]
+    scripts: tuple[str, ...]
+    """See `fixloop.testing.parts`; the first is the seed's own example."""
+    places: Places
+    results: str
+    """The kind of event that brings an agent's result."""
+    given_up: AnyEvent
+    answers: Mapping[str, AnyEvent]
+    """By the word of a script that asks a person: what that person says."""
+
+
+_KINDS: Final = {
+    "cycle": _Kind(
+        agents=("ra", "ep", "cd", "vas"),
+        scripts=(
+            "ra: ok~0.05; cd: unclear~0.05 ok ok~0.05; vas: no~0.05 ok",
+            "ra: $ok~0.2; ep: $ok~0.2; cd: $ok~0.2; vas: $no~0.2 $ok~0.2",
+            "ep: !ok~0.05; cd: plan~0.05 ok; vas: bad ok~0.05",
+            "cd: stuck~0.05 ok; vas: no ok~0.05",
+        ),
+        places=CYCLE,
+        results="phase-reported",
+        given_up=of_cycles.DecisionMade(decision="abort"),
+        answers={"stuck": of_cycles.DecisionMade(decision="manual-fix", text="use the other server")},
+    ),
+    "handoff": _Kind(
+        agents=("planner", "builder", "reviewer", "fixer"),
+        scripts=(
+            "planner: ok~0.05; reviewer: no~0.05 ok; fixer: ok~0.05",
+            "planner: $ok~0.2; builder: $ok~0.2; reviewer: $no~0.2 $ok~0.2; fixer: $ok~0.2",
+            "planner: !ok; builder: bad~0.05 ok; reviewer: no no~0.05 ok",
+            "builder: ask~0.05 ok; reviewer: ok~0.05",
+        ),
+        places=HANDOFF,
+        results="agent-returned",
+        given_up=of_handoffs.DecisionMade(decision="abort"),
+        answers={"ask": of_handoffs.Answered(answer="jwt")},
+    ),
+}
+
+
+def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], object]) -> Report:
+    """
+    Run it, with everything it leaves in `folder`: named files, logs, data, executions and injuries.
+
+    Raises:
+        UsageError: there are too few workflows for so many injuries.
+        InfrastructureError: there is no Redis server, or the workers do not start.
+    """
+    kind, profile = _KINDS[order.profile], PROFILES[order.profile]
+    left_alone, injured = (_begun(kind, order, one, folder) for one in (LEFT_ALONE, INJURED))
+    with (
+        site(folder, host_kind(order.concurrency, folder)) as place,
+        calling(place.server.url) as caller,
+    ):
+        undisturbed_seconds = place.run("undisturbed", _work(caller, kind, profile, left_alone), tell)
+        tickets = [ticket for one in left_alone for ticket in _tickets(caller.store, one.workflow)]
+        commands = {_renamed(ticket) for ticket in tickets if _is_command(ticket, left_alone, order.profile)}
+        planned = plan(order.seed, order.kills, _counts(tickets, commands, order), kind.places)
+        place.arm(Schedule(planned, kind.places), commands, twice_over=order.twice)
+        injured_seconds = place.run("injured", _work(caller, kind, profile, injured), tell)
+        place.heal()
+        pairs = list(zip(left_alone, injured, strict=True))
+        return reported(order, planned, place)._replace(
+            verdicts=tuple(_judged(caller.store, kind, one, other) for one, other in pairs),
+            left_alone=tuple(_judged(caller.store, kind, one, one) for one, _ in pairs),
+            undisturbed_seconds=undisturbed_seconds,
+            injured_seconds=injured_seconds,
+        )
+
+
+def plain(text: str) -> str:
+    """A text without times, and without what is particular to one workflow."""
+    return _WORKFLOWS.sub("PROJECT-", _IDS.sub("ID", _TIMES.sub("TIME", text)))
+
+
+class _Begun(NamedTuple):
+    event: AnyStart
+    script: str
+    root: Path
+    """Where its named files are."""
+
+    @property
+    def workflow(self) -> str:
+        return self.event.workflow
+
+
+def _begun(kind: _Kind, order: Order, hash8: str, folder: Path) -> list[_Begun]:
+    scripts = islice(cycle(kind.scripts), order.workflows)
+    return [
+        _begin(kind, order.profile, hash8, issue, script, folder) for issue, script in enumerate(scripts, 1)
+    ]
+
+
+def _begin(kind: _Kind, profile: str, hash8: str, issue: int, script: str, folder: Path) -> _Begun:
+    root = folder / "files" / hash8 / str(issue)
+    root.mkdir(parents=True)
+    snapshot = Snapshot(source=str(root), commit="commit-0", tree="tree-0", is_git=False)
+    facts: dict[str, Any] = {
+        "workflow": workflow_id(hash8, issue, 1),
+        "issue": issue,
+        "name": script,
+        "commands": dict.fromkeys(kind.agents, "scripted"),
+        "snapshot": snapshot.model_dump_json(exclude_defaults=True),
+        "tip": "commit-0",
+    }
+    event: AnyStart = (
+        of_cycles.CycleStarted(**facts, cycle_id=f"cycle-{issue}", limits=CycleLimits(base_seconds=0.1))
+        if profile == "cycle"
+        else of_handoffs.HandoffsStarted(**facts, limits=HandoffLimits(base_seconds=0.1))
+    )
+    return _Begun(event, script, root)
+
+
+def _work(caller: Caller, kind: _Kind, profile: Profile[Any], begun: Sequence[_Begun]) -> Workflows:
+    answers = {
+        one.workflow: [answer for word, answer in kind.answers.items() if word in one.script] for one in begun
+    }
+    return caller.of(profile, [one.event for one in begun], answers, kind.given_up)
+
+
+def _tickets(store: Store, workflow: str) -> list[str]:
+    """Those whose results were committed, in order."""
+    by = [entry.body.get("by", {}).get("ticket", "") for entry in store.history(workflow)]
+    return list(filter(None, by))
+
+
+def _is_command(ticket: str, begun: Sequence[_Begun], profile: str) -> bool:
+    """Whether the script has a command of its own do the work of a ticket."""
+    workflow, *run = ticket.split(".")
+    if len(run) != 3:
+        return False
+    [script] = [one.script for one in begun if one.workflow == workflow]
+    return part_of(script, profile, run[0], int(run[1])).is_command
+
+
+def _renamed(ticket: str) -> str:
+    return ticket.replace(LEFT_ALONE, INJURED, 1)
+
+
+def _counts(tickets: Sequence[str], commands: set[str], order: Order) -> dict[str, int]:
+    """By step; the first of each workflow is hinted by its caller, where nobody looks."""
+    finish = sum(".finish." in ticket for ticket in tickets)
+    return {"work": len(tickets) - finish - order.workflows, "finish": finish, COMMAND: len(commands)}
+
+
+def _judged(store: Store, kind: _Kind, calm: _Begun, begun: _Begun) -> Verdict:
+    """One workflow compared with the same one undisturbed."""
+    found, expected = store.read(begun.workflow), store.read(calm.workflow)
+    if found is None or expected is None:
+        return Verdict(begun.workflow, lost="it is not there")
+    problems = audit(store, begun.workflow).problems
+    stuck = not found.fields.get("outcome")
+    if stuck or problems:
+        return Verdict(begun.workflow, stuck=stuck, problems=problems)
+    tickets = _tickets(store, begun.workflow)
+    differing = [
+        *_differing_events(store, calm.workflow, begun.workflow),
+        *["state"][: _state(found.snapshot) != _state(expected.snapshot)],
+        *_differing_files(store, calm, begun),
+    ]
+    return Verdict(
+        begun.workflow,
+        lost=f"other {', '.join(differing)} than undisturbed" if differing else "",
+        doubled=tuple(
+            f"{ticket} committed {count} times" for ticket, count in Counter(tickets).items() if count > 1
+        ),
+        steps=len(store.history(begun.workflow)) - 1,
+        fixes=sum(entry.body["event"]["kind"] == kind.results for entry in store.history(begun.workflow)),
+    )
+
+
+def _state(snapshot: bytes) -> str:
+    told = json.loads(snapshot)
+    # Where its files are is its own.
+    return plain(json.dumps({key: value for key, value in told.items() if key != "snapshot"}))
+
+
+def _differing_events(store: Store, calm: str, injured: str) -> Iterator[str]:
+    one, two = (list(_events(store, workflow)) for workflow in (calm, injured))
+    if one != two:
+        yield "events"
+
+
+def _events(store: Store, workflow: str) -> Iterator[str]:
+    """What happened and what was said, in order; what was refused is the injuries' own."""
+    for entry in store.history(workflow):
+        event = entry.body["event"]
+        if event["kind"] != "event-refused":
+            said = [message.get("message_id", "") for message in entry.body.get("messages", ())]
+            yield plain(f"{event['kind']} {event.get('sender', '')} {event.get('agent', '')} {said}")
+
+
+def _differing_files(store: Store, calm: _Begun, begun: _Begun) -> Iterator[str]:
+    """
+    Names of files that are not the same.
+
+    A process that dies between its commit and the files leaves those to the next who draws them, here to us (K23).
+    """
+    project(store, calm.workflow)
+    project(store, begun.workflow)
+    one, two = _files(calm.root), _files(begun.root)
+    for name in sorted({*one, *two}):
+        if one.get(name) != two.get(name):
+            yield name
+
+
+def _files(root: Path) -> dict[str, list[str]]:
+    """Contents by path, both without times and ids; several handoffs then have one name."""
+    found: dict[str, list[str]] = {}
+    for folder, folders, names in os.walk(root, followlinks=True):
+        folders[:] = [name for name in folders if name not in _OWN and not name.startswith(_GENERATION)]
+        for path in (Path(folder, name) for name in names if name not in _OWN):
+            text = plain(path.read_text(encoding="utf-8"))
+            found.setdefault(plain(str(path.relative_to(root))), []).append(text)
+    return {name: sorted(contents) for name, contents in found.items()}

@@ -1,0 +1,235 @@
+"""Injuring those who play chats: what happens in a chat's directory says at which boundary its turn is."""
+
+import re
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping
+from itertools import cycle
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.chat.journal import JOURNAL
+from fixloop.chat.meta import META
+from fixloop.testing.chat_agent import LAST
+from fixloop.testing.chat_runners import LEVELS, Runner, RunnerHost
+from fixloop.testing.clock import set_clock
+from fixloop.testing.inotify import CREATED, MODIFIED, MOVED_TO, Happening
+from fixloop.testing.plan import Boundary, Injury
+from fixloop.testing.processes import below, is_running, is_stopped, kill
+from fixloop.testing.schedule import Schedule
+from fixloop.testing.verdict import Execution
+from fixloop.testing.wounds import Wound
+
+__all__ = ["ChatInjurer", "Turns"]
+
+STOPPED_SECONDS: Final = 1.5
+FULL_SECONDS: Final = 2.0
+CLOCK_WRONG_SECONDS: Final = 2.0
+CLOCK_OFF_SECONDS: Final = (30.0, -30.0)
+"""In turn: ahead and behind."""
+FELT_SECONDS: Final = 5.0
+_NUMBERED: Final = re.compile(r"(\d+)-to-\w+\.md")
+
+
+class Turns:
+    """Where the turns of one chat are, by what happens in its directory."""
+
+    def __init__(self) -> None:
+        self._seq = 1
+        self._is_written = False
+
+    def boundary(self, what: int, name: str) -> tuple[int, Boundary] | None:
+        """The turn that came to a boundary by a change of `name`; None when nothing follows from it."""
+        numbered = _NUMBERED.fullmatch(name)
+        if what in (CREATED, MOVED_TO) and (numbered or name == "SUMMARY.md"):
+            self._seq, self._is_written = int(numbered[1]) if numbered else LAST, True
+            return self._seq, Boundary.AFTER_COMMIT
+        if name.startswith(".writing-") and what == CREATED and not self._is_written:
+            return self._seq, Boundary.BEFORE_COMMIT
+        if name == JOURNAL and what == MODIFIED:
+            return self._seq, Boundary.BEFORE_HINT if self._is_written else Boundary.AFTER_CLAIM
+        if name == META and what == MOVED_TO:
+            self._seq, self._is_written, seq = self._seq + 1, False, self._seq
+            return seq, Boundary.AFTER_HINT
+        return None
+
+
+class _Later(NamedTuple):
+    due: float
+    act: Callable[[], object]
+
+
+class _Rivalry(NamedTuple):
+    wound: Wound
+    runners: tuple[Runner, Runner]
+
+
+class ChatInjurer:
+    """Does the injuries of a schedule, each when a turn comes to its boundary."""
+
+    def __init__(self, hosts: Mapping[str, RunnerHost]) -> None:
+        """Nobody is injured until it is armed."""
+        self.wounds: list[Wound] = []
+        self._hosts = hosts
+        self._schedule = Schedule({}, {})
+        self._turns: dict[Path, Turns] = {}
+        self._later: list[_Later] = []
+        self._rivalries: list[_Rivalry] = []
+        self._wrong: set[str] = set()
+        self._offsets = cycle(CLOCK_OFF_SECONDS)
+        self._levels = cycle(reversed(LEVELS))
+
+    @property
+    def under_way(self) -> bool:
+        """Whether something that was hurt is not whole again."""
+        return bool(self._later or self._rivalries)
+
+    def arm(self, schedule: Schedule) -> None:
+        """From now on, go by `schedule`."""
+        self._schedule = schedule
+
+    # What is seen.
+
+    def changed(self, change: Happening) -> bool:
+        """A chat's directory was changed; whether a turn was taken by that."""
+        at = self._turns.setdefault(change.directory, Turns()).boundary(change.what, change.name)
+        runners = self._runners_of(change.directory)
+        if at is not None and runners:
+            seq, boundary = at
+            role = "architect" if seq % 2 else "engineer"
+            self._come(f"{change.directory.name}.{role}.{seq}", seq, boundary, runners[0])
+        return at is not None and at[1] is Boundary.AFTER_COMMIT
+
+    def began(self, execution: Execution) -> None:
+        """An agent has begun its turn."""
+        for rivalry in self._rivalries:
+            if rivalry.wound.injury is Injury.RIVAL_RUNNERS and execution.pid == rivalry.runners[1].pid:
+                rivalry.wound.is_felt = True
+        runner = next((one for one in self._running() if one.pid == execution.pid), None)
+        if runner is not None:
+            seq = int(execution.ticket.rpartition(".")[2])
+            self._come(execution.ticket, seq, Boundary.MID_WORK, runner)
+
+    def tend(self) -> None:
+        """Make whole what is due, and look which rivals are left."""
+        now = time.monotonic()
+        for later in [one for one in self._later if one.due <= now]:
+            self._later.remove(later)
+            later.act()
+        for rivalry in list(self._rivalries):
+            if any(runner.has_ended() for runner in rivalry.runners):
+                self._rivalries.remove(rivalry)
+                self._over(rivalry.wound)
+
+    def _running(self) -> Iterable[Runner]:
+        return (runner for host in self._hosts.values() for runner in host.running())
+
+    def _runners_of(self, directory: Path) -> list[Runner]:
+        return [runner for runner in self._running() if runner.chat.directory == directory]
+
+    # What is done.
+
+    def _come(self, ticket: str, seq: int, boundary: Boundary, runner: Runner) -> None:
+        step = "close" if seq == LAST else "answer"
+        injury = self._schedule.due(ticket, (step,), boundary, lambda one: self._may(one, runner))
+        if injury is not None:
+            now = time.monotonic()
+            wound = Wound(injury, ticket, boundary, (), frozenset({runner.pid}), now, now)
+            self.wounds.append(wound)
+            _BLOWS[injury](self, wound, runner)
+
+    def _may(self, injury: Injury, runner: Runner) -> bool:
+        if injury is Injury.WRONG_CLOCK:
+            return runner.host not in self._wrong
+        if injury not in (Injury.STOP_RUNNER, Injury.RIVAL_RUNNERS, Injury.FULL_DISK):
+            return not runner.has_ended()
+        alone = len(self._runners_of(runner.chat.directory)) == 1
+        whole = not any(wound.ended == float("inf") and runner.pid in wound.pids for wound in self.wounds)
+        return alone and whole and not runner.has_ended()
+
+    def _kill(self, wound: Wound, runner: Runner) -> None:
+        kill(runner.pid, signal.SIGKILL)
+        wound.is_felt = runner.process.wait() == -signal.SIGKILL
+        self._over(wound)
+
+    def _kill_all(self, wound: Wound, runner: Runner) -> None:
+        host = self._hosts[runner.host]
+        runners = host.running()
+        wound.pids = frozenset(host.kill())
+        wound.is_felt = [one.process.wait() for one in runners].count(-signal.SIGKILL) > 0
+        self._over(wound)
+
+    def _kill_agent(self, wound: Wound, runner: Runner) -> None:
+        """In turn: the agent, and the guard above it."""
+        wound.pids = frozenset(below(runner.pid, next(self._levels)))
+        for pid in wound.pids:
+            kill(pid, signal.SIGKILL)
+        wound.is_felt = bool(wound.pids) and _comes(lambda: not any(map(is_running, wound.pids)))
+        self._over(wound)
+
+    def _stop(self, wound: Wound, runner: Runner) -> None:
+        kill(runner.pid, signal.SIGSTOP)
+        wound.is_felt = _comes(lambda: is_stopped(runner.pid))
+        self._in_time(STOPPED_SECONDS, lambda: kill(runner.pid, signal.SIGCONT))
+        self._rival(wound, runner)
+
+    def _rival(self, wound: Wound, runner: Runner) -> None:
+        """Another host takes the chat for its own, too; they are rivals until one of them ends."""
+        other = next(host for host in self._hosts.values() if host.name != runner.host)
+        rival = other.start(runner.chat)
+        wound.pids, wound.ended = frozenset({runner.pid, rival.pid}), float("inf")
+        self._rivalries.append(_Rivalry(wound, (runner, rival)))
+
+    def _fill(self, wound: Wound, runner: Runner) -> None:
+        """Felt when it ends badly: there is no chat without a file."""
+        runner.let_write(may=False)
+        wound.ended = float("inf")
+
+        def empty() -> None:
+            runner.let_write(may=True)
+            wound.is_felt = runner.has_ended() and runner.process.returncode > 0
+            self._over(wound)
+
+        self._in_time(FULL_SECONDS, empty)
+
+    def _shift_clock(self, wound: Wound, runner: Runner) -> None:
+        """Whether it is felt shows in what agents write down of their clock, see `verdict`."""
+        path = self._hosts[runner.host].clock
+        wound.pids, wound.skew_seconds = frozenset(), next(self._offsets)
+        wound.ended = float("inf")
+        self._wrong.add(runner.host)
+        set_clock(path, wound.skew_seconds)
+
+        def mend() -> None:
+            set_clock(path, 0.0)
+            self._wrong.discard(runner.host)
+            wound.ended = time.monotonic()
+
+        self._in_time(CLOCK_WRONG_SECONDS, mend)
+
+    def _in_time(self, seconds: float, act: Callable[[], object]) -> None:
+        self._later.append(_Later(time.monotonic() + seconds, act))
+
+    def _over(self, wound: Wound) -> None:
+        wound.ended = time.monotonic()
+        if not wound.is_felt:
+            self._schedule.put_off(wound.injury)
+
+
+def _comes(is_so: Callable[[], bool]) -> bool:
+    """Wait until the kernel has done what it was told."""
+    give_up = time.monotonic() + FELT_SECONDS
+    while not is_so() and time.monotonic() < give_up:
+        time.sleep(0.001)
+    return is_so()
+
+
+_BLOWS: Final[Mapping[Injury, Callable[[ChatInjurer, Wound, Runner], None]]] = {
+    Injury.KILL_RUNNER: ChatInjurer._kill,
+    Injury.KILL_RUNNERS: ChatInjurer._kill_all,
+    Injury.KILL_AGENT: ChatInjurer._kill_agent,
+    Injury.STOP_RUNNER: ChatInjurer._stop,
+    Injury.RIVAL_RUNNERS: ChatInjurer._rival,
+    Injury.FULL_DISK: ChatInjurer._fill,
+    Injury.WRONG_CLOCK: ChatInjurer._shift_clock,
+}

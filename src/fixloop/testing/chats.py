@@ -1,0 +1,253 @@
+"""A chaos run of chats: real runners and agents, injured by a plan, and every file compared with the undisturbed run's.
+
+There is no Redis in it, for a chat is its files (S28): the same chats are played twice, once left alone, and in the end
+each has to hold the same bytes, but for the times that are written in it.
+"""
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from fixloop.chat.conversation import digest
+from fixloop.chat.directory import read_chat
+from fixloop.chat.journal import JOURNAL
+from fixloop.chat.opening import Plan as Opening
+from fixloop.chat.opening import open_chat
+from fixloop.chat.roles import Role
+from fixloop.chat.rules import examine
+from fixloop.testing.chat_agent import LAST
+from fixloop.testing.chat_injuring import ChatInjurer
+from fixloop.testing.chat_runners import Chat, RunnerHost
+from fixloop.testing.inotify import Watch
+from fixloop.testing.places import CHAT
+from fixloop.testing.plan import Plan, plan
+from fixloop.testing.report import Order, Report
+from fixloop.testing.schedule import Schedule
+from fixloop.testing.site import EXECUTIONS, HOSTS, Progress
+from fixloop.testing.verdict import Verdict, executions_in, feel_clocks, resumptions, unexplained
+
+__all__ = ["chaos_of_chats", "timeless"]
+
+POLL_SECONDS: Final = 0.02
+PATIENCE_SECONDS: Final = 30.0
+"""So long without a turn anywhere: what is not closed then never will be."""
+_TIME: Final = re.compile(rb"20\d\d-\d\d-\d\d(T[\d:.]+Z)?")
+
+
+def chaos_of_chats(order: Order, folder: Path, tell: Callable[[Progress], object]) -> Report:
+    """
+    Run it, with everything it leaves in `folder`: the chats, logs, executions and injuries.
+
+    Raises:
+        UsageError: there are too few chats for so many injuries.
+        InfrastructureError: directories cannot be watched here.
+    """
+    planned = plan(order.seed, order.kills, _turns(order.workflows), CHAT)
+    site = _Site(folder, order.concurrency)
+    with closing(site):
+        seconds = {}
+        for name in ("undisturbed", "injured"):
+            chats = _opened(folder / name, order.workflows)
+            if name == "injured":
+                site.arm(Schedule(planned, CHAT))
+            seconds[name] = site.play(name, chats, tell)
+        site.heal()
+    return _report(order, planned, site, folder)._replace(
+        undisturbed_seconds=seconds["undisturbed"], injured_seconds=seconds["injured"]
+    )
+
+
+def timeless(content: bytes) -> bytes:
+    """A file without the times that are written in it."""
+    return _TIME.sub(b"TIME", content)
+
+
+def _turns(chats: int) -> dict[str, int]:
+    return {"answer": (LAST - 1) * chats, "close": chats}
+
+
+def _opened(folder: Path, count: int) -> list[Chat]:
+    """So many chats, each with a directory for the work of its agents."""
+    made = []
+    for number in range(1, count + 1):
+        opening = Opening(
+            area="dx",
+            slug="chaos",
+            title="Ten messages, whatever happens",
+            scope=("turns",),
+            acceptance=("every turn leaves a file",),
+            outputs=("ten files",),
+            id=f"{number:04}",
+        )
+        directory = open_chat(folder / "chats", opening, Role.TWIN, datetime.now(UTC))
+        work = folder / "work" / directory.name
+        work.mkdir(parents=True)
+        made.append(Chat(directory, work))
+    return made
+
+
+class _Site:
+    """Two hosts, the one who injures them, and a watch on every chat."""
+
+    def __init__(self, folder: Path, concurrency: int) -> None:
+        self._folder = folder
+        self._executions = folder / EXECUTIONS
+        self._executions.touch()
+        self._concurrency = concurrency
+        self._watch = Watch()
+        self._watch.add(folder)
+        self._seen = 0
+        self.hosts = {name: RunnerHost(name, folder, self._executions) for name in HOSTS}
+        self.injurer = ChatInjurer(self.hosts)
+        self.injured_since = float("inf")
+
+    def arm(self, schedule: Schedule) -> None:
+        """From now on, injure."""
+        self.injured_since = time.monotonic()
+        self.injurer.arm(schedule)
+
+    def play(self, what: str, chats: Sequence[Chat], tell: Callable[[Progress], object]) -> float:
+        """Play all chats to their ends; the seconds that took, or until nothing went on."""
+        began = moved = time.monotonic()
+        for chat in chats:
+            self._watch.add(chat.directory)
+        waiting = list(chats)
+        while waiting and time.monotonic() - moved < PATIENCE_SECONDS:
+            self._employ(waiting)
+            if self._look():
+                moved = time.monotonic()
+            waiting = [chat for chat in waiting if self._is_played(chat) or not _is_closed(chat)]
+            ended, seconds = len(chats) - len(waiting), time.monotonic() - began
+            tell(Progress(what, ended, len(chats), len(self.injurer.wounds), seconds))
+        return time.monotonic() - began
+
+    def _employ(self, waiting: Sequence[Chat]) -> None:
+        """A runner for each chat that has none, as far as there is room on its host."""
+        running = [runner for host in self.hosts.values() for runner in host.running()]
+        load, played = Counter(one.host for one in running), {one.chat for one in running}
+        for chat in waiting:
+            host = min(self.hosts, key=lambda name: load[name])
+            if chat not in played and load[host] < self._concurrency:
+                self.hosts[host].start(chat)
+                load[host] += 1
+
+    def _look(self) -> bool:
+        """See what happens, and injure who is due; whether a turn was taken."""
+        taken = False
+        for happening in self._watch.happenings(POLL_SECONDS):
+            if happening.directory == self._folder:
+                self._read_executions()
+            else:
+                taken = self.injurer.changed(happening) or taken
+        self.injurer.tend()
+        return taken
+
+    def _read_executions(self) -> None:
+        found = executions_in(self._executions)
+        for execution in found[self._seen :]:
+            self.injurer.began(execution)
+        self._seen = len(found)
+
+    def _is_played(self, chat: Chat) -> bool:
+        return any(runner.chat == chat for host in self.hosts.values() for runner in host.running())
+
+    def heal(self) -> None:
+        """Return when everything that was hurt is whole again."""
+        while self.injurer.under_way:
+            self._look()
+        feel_clocks(self.injurer.wounds, executions_in(self._executions))
+        lines = "".join(f"{wound.line()}\n" for wound in self.injurer.wounds)
+        (self._folder / "injuries").write_text(lines, encoding="utf-8")
+
+    def close(self) -> None:
+        """End all that runs."""
+        for host in self.hosts.values():
+            host.stop()
+        self._watch.close()
+
+
+def _is_closed(chat: Chat) -> bool:
+    return (chat.directory / "DECISION.md").exists() and read_chat(chat.directory).is_closed
+
+
+def _report(order: Order, planned: Plan, site: _Site, folder: Path) -> Report:
+    wounds = site.injurer.wounds
+    executions = executions_in(folder / EXECUTIONS)
+    # The names of the chats are the same both times.
+    calm = [one for one in executions if one.at < site.injured_since]
+    injured = executions[len(calm) :]
+    return Report(
+        order=order,
+        verdicts=tuple(_judged(folder, number, "injured") for number in range(1, order.workflows + 1)),
+        left_alone=tuple(_judged(folder, number, "undisturbed") for number in range(1, order.workflows + 1)),
+        planned=Counter(injury.value for injury in planned.values()),
+        done=Counter(wound.injury.value for wound in wounds if wound.is_felt),
+        executions=len(injured),
+        repeated=len(injured) - len({execution.ticket for execution in injured}),
+        unexplained=(*unexplained(calm, (), (), {}), *unexplained(injured, wounds, (), {})),
+        resumptions=tuple(resumptions(injured, wounds)),
+        surplus=0,
+        undisturbed_seconds=0.0,
+        injured_seconds=0.0,
+    )
+
+
+def _judged(folder: Path, number: int, which: str) -> Verdict:
+    """One chat compared with the same chat undisturbed, and with what it says of itself."""
+    name = f"{number:04}-dx-chaos"
+    chat = folder / which / "chats" / name
+    found, expected = _files(folder / which, name), _files(folder / "undisturbed", name)
+    differing = sorted(file for file in {*found, *expected} if found.get(file) != expected.get(file))
+    entries = _entries(chat)
+    return Verdict(
+        name,
+        stuck=not read_chat(chat).is_closed,
+        lost=f"other {', '.join(differing)} than undisturbed" if differing else "",
+        doubled=tuple(_doubled(entries)),
+        problems=tuple(_problems(chat, entries)),
+        steps=sum(entry["did"] in ("posted", "closed") for entry in entries),
+        fixes=sum(entry["did"] == "posted" for entry in entries),
+    )
+
+
+def _files(folder: Path, name: str) -> dict[str, bytes]:
+    """Those of a chat and of its agents' work, by their paths; the journal is looked at for itself."""
+    roots = (folder / "chats" / name, folder / "work" / name)
+    paths = [path for root in roots for path in root.rglob("*") if path.is_file() and path.name != JOURNAL]
+    return {str(path.relative_to(folder)): timeless(path.read_bytes()) for path in paths}
+
+
+def _entries(chat: Path) -> list[dict[str, str]]:
+    """The journal's; a line that a crash cut short is none."""
+    found = []
+    for line in (chat / JOURNAL).read_text(encoding="utf-8").splitlines():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def _doubled(entries: Sequence[dict[str, str]]) -> Iterator[str]:
+    """Messages that were posted twice, and ends that came twice."""
+    did = Counter((entry["did"], entry.get("file", "")) for entry in entries if entry["did"] != "read")
+    yield from (
+        f"{what} {file}".strip() + f" {count} times" for (what, file), count in did.items() if count > 1
+    )
+
+
+def _problems(chat: Path, entries: Sequence[dict[str, str]]) -> Iterator[str]:
+    """What the validator finds, and messages that are no longer what was posted."""
+    yield from (str(finding) for finding in examine(read_chat(chat)))
+    posted = {entry["file"]: entry["sha256"] for entry in entries if entry["did"] == "posted"}
+    for file, sha256 in posted.items():
+        if digest((chat / file).read_bytes()) != sha256:
+            yield f"{file} was changed after it was posted"
+    if len(posted) != LAST - 1:
+        yield f"the journal has {len(posted)} messages, not {LAST - 1}"

@@ -1,0 +1,116 @@
+"""What a chaos run is asked for, and what came of it."""
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+from fixloop.testing.contrast import Contrast
+from fixloop.testing.plan import Plan
+from fixloop.testing.site import INJURED, Site
+from fixloop.testing.verdict import Execution, Verdict, resumptions, unexplained
+
+__all__ = ["Order", "Report", "reported"]
+
+ENOUGH: Final = 0.9
+"""So much of the plan has to be done, or the run says nothing."""
+
+
+class Order(NamedTuple):
+    """What is asked for."""
+
+    workflows: int
+    kills: int
+    seed: int
+    concurrency: int = 2
+    """Work processes of each of the two workers."""
+    contrast: bool = False
+    """Whether bare Celery chains are injured by the same plan, too."""
+    twice: bool = False
+    """Whether every message is delivered twice, from the first to the last."""
+    profile: str = "validation"
+
+
+class Report(NamedTuple):
+    """What came of it."""
+
+    order: Order
+    verdicts: tuple[Verdict, ...]
+    """Of the injured workflows."""
+    left_alone: tuple[Verdict, ...]
+    """Of the undisturbed ones: what is wrong there is no injury's fault."""
+    planned: Counter[str]
+    """Injuries by kind."""
+    done: Counter[str]
+    """Those that took effect."""
+    executions: int
+    repeated: int
+    """Executions of a ticket after its first."""
+    unexplained: tuple[Execution, ...]
+    resumptions: tuple[float, ...]
+    """Seconds from each death of a work process until its step began again elsewhere, the shortest first."""
+    surplus: int
+    """Deliveries of tickets that were not to be had."""
+    undisturbed_seconds: float
+    injured_seconds: float
+    contrast: Contrast | None = None
+    """What came of the bare chains, if they were wanted."""
+    copies: int = 0
+    """Messages that were delivered twice."""
+
+    @property
+    def lost(self) -> int:
+        """Workflows that are not there, or ended otherwise than undisturbed."""
+        return sum(bool(one.lost) for one in self.verdicts)
+
+    @property
+    def doubled(self) -> int:
+        """Effects that are there twice."""
+        return sum(len(one.doubled) for one in self.verdicts)
+
+    @property
+    def stuck(self) -> int:
+        """Workflows that have not ended and do not go on."""
+        return sum(one.stuck for one in self.verdicts)
+
+    @property
+    def verified(self) -> int:
+        """Histories in which nothing was changed, and whose decisions come out the same again."""
+        return sum(not one.problems for one in self.verdicts)
+
+    @property
+    def astray(self) -> int:
+        """Workflows with which something is wrong although nothing was injured."""
+        return sum(not one.is_well for one in self.left_alone)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing at all is wrong, and the plan took effect."""
+        found = self.lost + self.doubled + self.stuck + len(self.unexplained) + self.astray
+        return not found and self.verified == len(self.verdicts) and self.is_injured
+
+    @property
+    def is_injured(self) -> bool:
+        """Whether injuries of every planned kind took effect, and of all but a few that came too late."""
+        every = all(self.done[kind] for kind in self.planned)
+        doubled = self.copies > 0 or not self.order.twice
+        return every and doubled and self.done.total() >= ENOUGH * self.planned.total()
+
+
+def reported(order: Order, planned: Plan, place: Site) -> Report:
+    """What the injurer and the agents wrote down; verdicts and times are to be added."""
+    injurer = place.injurer
+    executions = [one for one in place.executions() if one.ticket.startswith(INJURED)]
+    return Report(
+        order=order,
+        verdicts=(),
+        left_alone=(),
+        planned=Counter(injury.value for injury in planned.values()),
+        done=Counter(wound.injury.value for wound in injurer.wounds if wound.is_felt),
+        copies=injurer.doubled,
+        executions=len(executions),
+        repeated=len(executions) - len({execution.ticket for execution in executions}),
+        unexplained=tuple(unexplained(executions, injurer.wounds, injurer.takeovers, injurer.host_of)),
+        resumptions=tuple(resumptions(executions, injurer.wounds)),
+        surplus=injurer.answers.total() - injurer.answers["ok"],
+        undisturbed_seconds=0.0,
+        injured_seconds=0.0,
+    )

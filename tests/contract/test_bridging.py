@@ -1,0 +1,269 @@
+"""A cycle whose VAS is the validation loop: the child works for a ticket that nobody holds, over both stores."""
+
+import os
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fixloop.bridging import LOOK_AGAIN_SECONDS, attended, bridge, child_of, has_word_of, is_given_up
+from fixloop.engine import ProfileEngine
+from fixloop.profiles.cycle import CYCLE
+from fixloop.profiles.profile import AnyEvent, Profile
+from fixloop.profiles.table import profile_in
+from fixloop.profiles.validation import VALIDATION
+from fixloop.protocol.cycle import events as cyc
+from fixloop.protocol.cycle.phase_result import read_result
+from fixloop.protocol.events import ReportDelivered, WorkflowStarted
+from fixloop.protocol.refusals import Repeated, Unexpected
+from fixloop.protocol.ticket import Ticket
+from fixloop.store.contract import Store
+from fixloop.testing import ScriptedCrew
+from fixloop.verdicts import phase_answer
+from tests.contract.making import ME, sweep
+from tests.contract.world import World
+from tests.scenarios.cycle_stage import COMMANDS, reported
+
+FLOW = "0a1b2c3d-7-1"
+VAS = f"{FLOW}.vas.1.1"
+
+
+class Bridge:
+    """Workers of one process: hints are heard in order, unless a test loses them."""
+
+    def __init__(self, store: Store, script: str, fixer: str = "command") -> None:
+        self.store = store
+        self.hints: list[Ticket] = []
+        self.deaf = False
+        """Whether words from one workflow to another are lost."""
+        self._script, self._fixer = script, fixer
+        begin = cyc.CycleStarted(
+            workflow=FLOW,
+            issue=7,
+            name="OAuth",
+            cycle_id="cycle-v1-x",
+            commands=COMMANDS | {"vas": "fixloop:validation"},
+        )
+        self.engine_of(CYCLE).start(begin)
+
+    def engine_of(self, profile: Profile[Any]) -> ProfileEngine[Any]:
+        return ProfileEngine(self.store, profile, lambda ticket, _: self.hints.append(ticket), self._announce)
+
+    def _announce(self, outcome: Any) -> None:
+        if not self.deaf:
+            bridge(self.store, self.engine_of, outcome, self.hints.append)
+
+    def state(self, workflow: str) -> Any:
+        found = self.store.read(workflow)
+        assert found is not None
+        return profile_in(found.snapshot).load(found.snapshot)
+
+    def work(self, most: int = 100) -> "Bridge":
+        """Follow every hint, at most so many."""
+        for _ in range(most):
+            if not self.hints:
+                break
+            self.follow(self.hints.pop(0))
+        return self
+
+    def follow(self, ticket: Ticket) -> None:
+        claim = self.store.claim(ticket.id, ME, os.urandom(8).hex())
+        if claim.status != "ok" or claim.ticket is None:
+            return
+        profile = profile_in(claim.snapshot)
+        engine = self.engine_of(profile)
+        held = engine.held(profile, claim.ticket, claim, ME)
+        event = self._cycle(held) if profile is CYCLE else self._loop(held)
+        if event is None:
+            self.store.release(ticket.id, ME, claim.fence, delay_seconds=LOOK_AGAIN_SECONDS)
+            return
+        applied = engine.finish(held, event, held.moment)
+        assert applied.outcome is not None
+        self.hints += applied.steps
+        self._announce(applied.outcome)
+
+    def _cycle(self, held: Any) -> AnyEvent | None:
+        ticket = held.ticket
+        if ticket.step == "finish":
+            return cyc.CycleFinished()
+        with suppress(Repeated):
+            begun = cyc.AgentStarted(agent=ticket.specialist)
+            self.engine_of(CYCLE).apply(FLOW, begun, operation=f"{ticket.id}/started")
+        if ticket.specialist != "vas":
+            return reported(ticket.specialist, "success", f"{_DOCUMENTS[ticket.specialist]}={ticket.id}")
+        loop = attended(self.store, self.engine_of, ticket, VALIDATION, self._begin)
+        if loop is None:
+            return None
+        result = read_result(phase_answer(loop, "vas", "cycle-v1-x"))
+        return cyc.PhaseReported(sender="vas", result=result.model_copy(update={"files_written": ()}))
+
+    def _begin(self, child: str) -> WorkflowStarted:
+        [ticket] = [kept.ticket for kept in self._tickets(FLOW) if kept.ticket.specialist == "vas"]
+        return WorkflowStarted(
+            workflow=child,
+            issue=7,
+            name=self._script,
+            specialists=("test-runner",),
+            fixer="command" if self._fixer == "command" else "outside",
+            max_iterations=5 if self._fixer == "command" else 1,
+            tip="commit-0",
+            tree="tree-0",
+            parent=ticket.id,
+        )
+
+    def _tickets(self, workflow: str) -> Any:
+        found = self.store.read(workflow)
+        assert found is not None
+        return found.tickets
+
+    def _loop(self, held: Any) -> AnyEvent | None:
+        ticket, crew = held.ticket, ScriptedCrew()
+        work = SimpleNamespace(holding=held, store=self.store, cancelled=lambda: False)
+        if ticket.step == "report":
+            return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
+        return crew.fix(work) if ticket.step == "fix" else crew.check(work)
+
+
+_DOCUMENTS = {"ra": "requirements.md", "ep": "exploration.md", "cd": "implementation.md"}
+
+
+def started(store: Store, script: str = "a -", fixer: str = "command") -> Bridge:
+    """A cycle whose VAS has begun its child, which has not begun to work."""
+    ground = Bridge(store, script, fixer)
+    first = ground.hints.pop()
+    while store.read(child_of(VAS)) is None:
+        ground.hints += [first] if not ground.hints else []
+        ground.follow(ground.hints.pop(0))
+    return ground
+
+
+@pytest.mark.proves("C31", "C50")
+def test_a_cycle_ends_in_the_validation_loop_and_nobody_is_held_while_it_works(store: Store) -> None:
+    ground = started(store)
+
+    assert store.owners() == {}
+    assert ground.state(FLOW).agent("vas").status == "running"
+    ground.work()
+
+    assert (ground.state(child_of(VAS)).verdict, ground.state(FLOW).outcome) == ("passed", "success")
+    assert ground.state(child_of(VAS)).parent == VAS
+
+
+def test_a_phase_that_a_loop_without_fixer_fails_goes_back_to_development(store: Store) -> None:
+    ground = started(store, "a", "outside")
+
+    while ground.hints and ground.state(FLOW).iteration == 1:
+        ground.work(1)
+
+    state = ground.state(FLOW)
+    assert state.iteration == 2
+    assert "test-runner: a" in state.feedback_log[0].content
+    assert ground.state(child_of(VAS)).ended
+
+
+@pytest.mark.proves("R8", "S30")
+def test_the_same_run_never_begins_two(store: Store) -> None:
+    ground = started(store)
+    before = ground.state(child_of(VAS))
+    [ticket] = [kept.ticket for kept in ground._tickets(FLOW)]
+
+    store.wake(VAS)
+    ground.follow(ticket)
+
+    assert ground.state(child_of(VAS)) == before
+    assert sum(name != FLOW for name, _ in store.workflows()) == 1
+
+
+@pytest.mark.proves("S30", "R14")
+def test_a_lost_word_of_a_childs_end_is_found_by_the_ticket_that_comes_back(
+    store: Store, world: World
+) -> None:
+    ground = started(store)
+    ground.deaf = True
+    ground.work()
+    assert ground.state(child_of(VAS)).ended
+    assert not ground.state(FLOW).ended
+    sweep(store, FLOW)
+
+    for _ in range(int(LOOK_AGAIN_SECONDS / 4) + 1):
+        world.elapse(4.0)
+        ground.hints += sweep(store, FLOW).ready
+    ground.work()
+
+    assert ground.state(FLOW).outcome == "success"
+
+
+def test_a_word_that_comes_before_the_ticket_is_put_off_is_not_missed(store: Store) -> None:
+    ground = started(store)
+    assert not has_word_of(store, VAS)
+
+    ground.deaf = True
+    ground.work()
+
+    assert has_word_of(store, VAS)
+
+
+@pytest.mark.proves("K21", "A14")
+def test_a_pause_holds_the_child_too_and_both_go_on_together(store: Store) -> None:
+    ground = started(store)
+
+    ground.engine_of(CYCLE).apply(FLOW, cyc.Paused(), operation="pause")
+    assert ground.state(child_of(VAS)).held is not None
+    ground.work()
+    assert not ground.state(child_of(VAS)).ended
+    ground.engine_of(CYCLE).apply(FLOW, cyc.Continued(), operation="continue")
+    assert ground.state(child_of(VAS)).held is None
+    ground.work()
+
+    assert ground.state(FLOW).outcome == "success"
+
+
+@pytest.mark.proves("K20")
+def test_a_cancelled_cycle_takes_its_child_with_it(store: Store) -> None:
+    ground = started(store)
+
+    ground.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
+
+    assert ground.state(child_of(VAS)).outcome == "cancelled"
+    with pytest.raises(Unexpected):
+        ground.engine_of(CYCLE).apply(FLOW, cyc.CycleFinished(), operation="late")
+
+
+@pytest.mark.proves("S30")
+def test_a_child_whose_parent_ended_unheard_is_cancelled_before_its_next_step(store: Store) -> None:
+    ground = started(store)
+    child = ground.state(child_of(VAS))
+    assert not is_given_up(store, ground.engine_of, child)
+    ground.deaf = True
+    ground.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
+    assert not ground.state(child_of(VAS)).ended
+
+    assert is_given_up(store, ground.engine_of, child)
+
+    assert ground.state(child_of(VAS)).outcome == "cancelled"
+    assert not is_given_up(store, ground.engine_of, ground.state(FLOW))
+
+
+def test_a_child_that_is_begun_for_a_ticket_that_is_gone_is_cancelled_at_once(store: Store) -> None:
+    ground = Bridge(store, "-")
+    ticket = Ticket(id=f"{FLOW}.vas.9.1", workflow=FLOW, step="work", queue="fixloop.cycle", specialist="vas")
+
+    def begin(child: str) -> WorkflowStarted:
+        return WorkflowStarted(
+            workflow=child, issue=7, name="-", specialists=("test-runner",), parent=ticket.id
+        )
+
+    found = attended(store, ground.engine_of, ticket, VALIDATION, begin)
+
+    assert found.outcome == "cancelled"
+
+
+def test_the_escalation_of_a_child_is_a_persons_and_its_end_wakes_the_cycle(store: Store) -> None:
+    ground = started(store, "a; fix: blocked")
+
+    ground.work()
+
+    assert ground.state(child_of(VAS)).paused
+    assert not ground.state(FLOW).ended
+    assert dict(store.workflows())[child_of(VAS)]["parent"] == VAS

@@ -1,0 +1,118 @@
+"""The short way to Redis says what Redis says, loses nothing it was told, and gets over what redis-py gets over."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from redis import ConnectionPool, Redis, ResponseError
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from fixloop.redis_exchange import Exchange
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def pool(redis_url: str) -> Iterator[Any]:
+    made: Any = ConnectionPool.from_url(redis_url)
+    yield made
+    made.disconnect()
+
+
+def _cut(pool: Any) -> None:
+    """As a Redis does that is restarted: every connection but the one that asks for it is closed."""
+    client: Any = Redis(
+        connection_pool=ConnectionPool(**pool.connection_kwargs, connection_class=pool.connection_class)
+    )
+    client.execute_command("CLIENT", "KILL", "SKIPME", "yes")
+    client.close()
+
+
+def test_a_command_is_answered_as_redis_answers(pool: Any) -> None:
+    exchange = Exchange(pool)
+
+    assert exchange.ask("SET", "name", "value") == b"OK"
+    assert exchange.ask_all((("GET", "name"), ("GET", "other"), ("INCR", "count"))) == [b"value", None, 1]
+
+
+def test_a_connection_is_kept_between_two_commands(pool: Any) -> None:
+    exchange = Exchange(pool)
+
+    assert len({exchange.ask("CLIENT", "ID") for _ in range(3)}) == 1
+
+
+def test_a_refusal_is_raised_and_stands_among_the_replies_of_others(pool: Any) -> None:
+    exchange = Exchange(pool)
+
+    _, refusal, last = exchange.ask_all((("SET", "text", "a"), ("INCR", "text"), ("GET", "text")))
+
+    assert isinstance(refusal, ResponseError)
+    assert last == b"a"
+    with pytest.raises(ResponseError, match="not an integer"):
+        exchange.ask("INCR", "text")
+
+
+def test_what_was_told_is_done_in_order_before_what_is_asked_next(pool: Any) -> None:
+    exchange = Exchange(pool)
+
+    for number in range(50):
+        exchange.tell(("RPUSH", "told", number), ("RPUSH", "told", number))
+
+    assert exchange.ask("LLEN", "told") == 100
+    assert exchange.ask("LRANGE", "told", -1, -1) == [b"49"]
+
+
+def test_a_refusal_of_what_was_told_is_raised_at_the_next_use_and_only_there(pool: Any) -> None:
+    exchange = Exchange(pool)
+    exchange.ask("SET", "text", "a")
+
+    exchange.tell(("INCR", "text"))
+
+    with pytest.raises(ResponseError, match="not an integer"):
+        exchange.ask("PING")
+    assert exchange.ask("PING") == b"PONG"
+
+
+def test_what_was_told_has_arrived_once_it_is_settled(pool: Any) -> None:
+    exchange, other = Exchange(pool), Redis(connection_pool=pool)
+
+    exchange.tell(("SET", "told", "a"))
+    exchange.settle()
+
+    assert other.get("told") == b"a"
+
+
+def test_a_connection_that_was_closed_is_replaced_by_the_next_attempt(pool: Any) -> None:
+    exchange = Exchange(pool)
+    exchange.ask("PING")
+    _cut(pool)
+
+    with pytest.raises(RedisConnectionError):
+        exchange.ask("PING")
+
+    assert exchange.ask("PING") == b"PONG"
+
+
+def test_one_that_was_closed_while_it_was_idle_for_long_is_not_noticed(
+    pool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fixloop.redis_exchange._TRUSTED_SECONDS", 0.0)
+    exchange = Exchange(pool)
+    exchange.ask("PING")
+    _cut(pool)
+
+    assert exchange.ask("PING") == b"PONG"
+
+
+def test_a_forked_process_leaves_the_parents_connections_alone(pool: Any) -> None:
+    exchange = Exchange(pool)
+    mine = exchange.ask("CLIENT", "ID")
+    exchange.tell(("SET", "told", "a"))
+
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if exchange.ask("CLIENT", "ID") != mine else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert exchange.ask("CLIENT", "ID") == mine

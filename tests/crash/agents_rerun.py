@@ -1,0 +1,109 @@
+"""A cycle or a workflow of handoffs whose workers die at named points, by the workshops that real workers have."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, Final
+
+from fixloop.drawing import drawn
+from fixloop.engine import ProfileHolding
+from fixloop.profiles.profile import AnyEvent, AnyStart
+from fixloop.protocol.cycle.events import CycleStarted
+from fixloop.protocol.handoff.events import HandoffsStarted
+from fixloop.protocol.refusals import Repeated
+from fixloop.store.contract import Store
+from fixloop.testing.crew import ScriptedError
+from tests.crash.rerun import WORKFLOW, Boundary, Ending, Rerun
+from workers.crew import crew
+from workers.workshop import Failure
+from workers.workshops import WORKSHOPS
+
+__all__ = ["AgentsRerun"]
+
+AGENTS: Final = {"cycle": ("ra", "ep", "cd", "vas"), "handoff": ("planner", "builder", "reviewer", "fixer")}
+
+
+class _Step:
+    """A claimed step as its workshop sees it, without a lease."""
+
+    def __init__(self, rerun: "AgentsRerun", holding: ProfileHolding[Any]) -> None:
+        self.holding = holding
+        self._rerun = rerun
+
+    @property
+    def store(self) -> Store:
+        return self._rerun.store
+
+    def cancelled(self) -> bool:
+        return False
+
+    def tell(self, event: AnyEvent, what: str) -> None:
+        """Commit what happens on the way; then its agent is at work."""
+        self._rerun.tell(self.holding, event, what)
+
+
+class AgentsRerun(Rerun):
+    """One way through a scene of such a profile."""
+
+    def play(self) -> Ending:
+        """From the beginning to the end, with the scripted crew."""
+        with _scripted_crew():
+            return super().play()
+
+    def tell(self, holding: ProfileHolding[Any], event: AnyEvent, what: str) -> None:
+        """What a step commits before it ends."""
+        with suppress(Repeated):
+            self._engine.apply(WORKFLOW, event, operation=f"{holding.ticket.id}/{what}")
+        self._at(Boundary.MID_WORK, holding.ticket.id)
+
+    def _event(self, holding: ProfileHolding[Any]) -> AnyEvent:
+        ticket = holding.ticket
+        self.executed[ticket.id.removeprefix(f"{WORKFLOW}.")] += 1
+        step: Any = _Step(self, holding)
+        if ticket.step == "finish":
+            self._at(Boundary.MID_WORK, ticket.id)
+        shop = WORKSHOPS[self.scene.kind]
+        try:
+            event = shop.work[ticket.step](step)
+        except ScriptedError as error:
+            event = shop.failure(step, Failure(str(error)))
+        assert event is not None, "nobody cancels here"
+        return event
+
+    def _waits_for_person(self, state: Any) -> bool:
+        return bool(self._engine.profile.fields(state)["paused"])
+
+    def _files(self) -> dict[str, str]:
+        """The named files that the end has, as text."""
+        files = drawn(self._found().snapshot, partial(self.store.get_artifact, WORKFLOW))
+        found = dict(files.inside()) | {file.path: file.content for file in files.files}
+        return {path: content.decode() for path, content in found.items()}
+
+    def _started(self) -> AnyStart:
+        facts: dict[str, Any] = {
+            "workflow": WORKFLOW,
+            "issue": 101,
+            "name": self.scene.script,
+            "commands": dict.fromkeys(AGENTS[self.scene.kind], "scripted"),
+            "tip": "commit-0",
+        }
+        if self.scene.kind == "cycle":
+            return CycleStarted(cycle_id="cycle-101", **facts)
+        return HandoffsStarted(**facts)
+
+
+@contextmanager
+def _scripted_crew() -> Iterator[None]:
+    """The crew of this process, for as long as it plays."""
+    before = os.environ.get("FIXLOOP_CREW")
+    os.environ["FIXLOOP_CREW"] = "fixloop.testing:scripted_crew"
+    crew.cache_clear()
+    try:
+        yield
+    finally:
+        crew.cache_clear()
+        if before is None:
+            del os.environ["FIXLOOP_CREW"]
+        else:
+            os.environ["FIXLOOP_CREW"] = before

@@ -1,0 +1,81 @@
+"""A run of S17's cycle or of S23's handoffs as a user starts it, with agents that are commands, and what came of it."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from fixloop.cli import main
+from tests.crash.ledger import ISSUE
+from tests.crash.scene import Scene, timeless
+from tests.e2e.crews import AGENTS
+from tests.scenarios.file_steps import on_disk
+from tests.unit.repositories import git, make_repository
+
+__all__ = ["AgentsEnding", "AgentsScene"]
+
+_AGENT: Final = Path(__file__).parents[1] / "e2e" / "seeds_agent.py"
+_OF_A_RUN: Final = {"tip", "duration_seconds", "seconds_by_agent", "updated_at", "deadline", "timestamp"}
+_ROLE: Final = """
+[{profile}.agent.{agent}]
+command = ["sh", "-c", "echo $FIXLOOP_ROLE >> $LEDGER_JOURNAL; exec {python} {program}"]
+env = ["LEDGER_JOURNAL"]
+"""
+
+
+class AgentsEnding(NamedTuple):
+    """What a workflow has come to, without times: equal for equal ways through."""
+
+    log: Any
+    status: Any
+    files: dict[str, str]
+    tree: str
+    audited: int
+
+
+class AgentsScene(Scene):
+    """One project of such a profile, with all that belongs to its run, below one folder."""
+
+    def __init__(self, folder: Path, profile: str) -> None:
+        self.profile = profile
+        super().__init__(folder)
+
+    @property
+    def run_words(self) -> tuple[str, ...]:
+        return ("run", ".", "--issue", str(ISSUE), "--profile", self.profile)
+
+    def came_to(self) -> AgentsEnding:
+        """As the commands tell it, and as the named files do."""
+        with self._one_redis():
+            log = json.loads(self._said_by("log", str(ISSUE), "--json"))
+            status = json.loads(self._said_by("status", str(ISSUE), "--json"))
+            audited = main(["audit", "verify"])
+        named = {path: content for path, content in on_disk(self.project).items() if path.startswith(".")}
+        own = str(status.get("cycle_id", ""))
+        return AgentsEnding(
+            log=_nameless(log, own),
+            status=_nameless(status, own),
+            files=_nameless(
+                {path: text.decode() for path, text in named.items() if ".git/" not in path}, own
+            ),
+            tree=git(self.project, "rev-parse", f"fixloop/{ISSUE}^{{tree}}"),
+            audited=audited,
+        )
+
+    def _made(self, settings: str) -> Path:
+        roles = "".join(
+            _ROLE.format(profile=self.profile, agent=agent, python=sys.executable, program=_AGENT)
+            for agent in AGENTS[self.profile]
+        )
+        files = {"fixloop.toml": f'project = "agents"\n{settings}{roles}', "README.md": "Users.\n"}
+        return make_repository(self.folder / "project", files)
+
+
+def _nameless(found: Any, cycle_id: str) -> Any:
+    """`found` without times, and without what is drawn by lot or from times: the cycle's id, and commits."""
+    if isinstance(found, dict):
+        kept = {name: value for name, value in found.items() if name not in _OF_A_RUN}
+        return {_nameless(name, cycle_id): _nameless(value, cycle_id) for name, value in kept.items()}
+    if isinstance(found, list):
+        return [_nameless(value, cycle_id) for value in found]
+    return timeless(found.replace(cycle_id, "#") if isinstance(found, str) and cycle_id else found)

@@ -1,0 +1,119 @@
+"""
+Death at every boundary of every step of cycles and handoffs, on the real engine and workshops and the store in memory.
+
+The measure is that of tests/crash/test_boundaries.py: state, messages, history and named files as undisturbed, and
+nothing done again but what its worker died over.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from typing import Final
+
+import pytest
+
+from tests.contract.test_profiles import CYCLE_TICKETS, HANDOFF_TICKETS
+from tests.crash.agents_rerun import AgentsRerun
+from tests.crash.rerun import Boundary, Ending, Point, Scene
+
+SCENES: Final = {
+    "S17": Scene("cd: unclear ok; vas: no ok", kind="cycle"),
+    "S22": Scene("cd: stuck", kind="cycle"),
+    "S23": Scene("reviewer: no ok", kind="handoff"),
+    "S24": Scene("planner: note ok; builder: !bad bad", kind="handoff"),
+    "no answer": Scene("ra: bad", kind="cycle"),
+    "plan": Scene("cd: plan ok", kind="cycle"),
+    "fatal": Scene("planner: fatal", kind="handoff"),
+    "asks": Scene("builder: ask", kind="handoff"),
+}
+TICKETS: Final = {
+    "S17": CYCLE_TICKETS,
+    "S22": ["ra.1.1", "ep.1.1", "cd.1.1"],
+    "S23": HANDOFF_TICKETS,
+    "S24": ["planner.1.1", "builder.1.1", "builder.1.2", "builder.1.3"],
+    "no answer": ["ra.1.1", "ra.2.1"],
+    "plan": ["ra.1.1", "ep.1.1", "cd.1.1", "ep.2.1", "cd.2.1", "vas.1.1", "finish.1"],
+    "fatal": ["planner.1.1"],
+    "asks": ["planner.1.1", "builder.1.1"],
+}
+WAITS: Final = {
+    "S22": "blocker",
+    "S24": "retries_exhausted",
+    "no answer": "invalid_response",
+    "fatal": "fatal_error",
+    "asks": "spec_ambiguity",
+}
+"""What a person is asked at the end, and why."""
+REPEATING: Final = (Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
+
+
+@cache
+def undisturbed(name: str) -> tuple[Ending, tuple[Point, ...], Counter[str]]:
+    """How it ends, every point on the way, and what was done."""
+    rerun = AgentsRerun(SCENES[name])
+    return rerun.play(), tuple(rerun.passed), rerun.executed
+
+
+def assert_as_undisturbed(name: str, rerun: AgentsRerun, dies_at: Iterable[Point] = ()) -> None:
+    ending, _, executed = undisturbed(name)
+    assert rerun.play() == ending
+    again = {point.what for point in dies_at if point.boundary in REPEATING}
+    assert rerun.executed == executed + Counter(what for what in executed if what in again)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_an_undisturbed_scene_does_its_steps_once_and_comes_to_every_boundary_of_each(name: str) -> None:
+    ending, points, executed = undisturbed(name)
+
+    assert list(executed) == TICKETS[name]
+    waiting = [*ending.state.get("escalations", ()), *ending.state.get("questions", ())]
+    assert [opened["reason"] for opened in waiting][-1:] == [
+        why for scene, why in WAITS.items() if scene == name
+    ]
+    assert set(executed.values()) == {1}
+    assert {Point(boundary, what) for what in executed for boundary in Boundary} <= set(points)
+
+
+def every_single_death() -> list[object]:
+    """All with CRASH_ALL=1, as `make chaos` has them; else those of S17 and S23 that a supervisor sees."""
+    is_all = bool(os.environ.get("CRASH_ALL"))
+    return [
+        pytest.param(name, point, is_seen, id=f"{name}, {point}, {'seen' if is_seen else 'unseen'}")
+        for name in (SCENES if is_all else ["S17", "S23"])
+        for point in undisturbed(name)[1]
+        for is_seen in ((True, False) if is_all else (True,))
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.proves("S30", "R14", "R7", "R8")
+@pytest.mark.parametrize(("name", "point", "is_seen"), every_single_death())
+def test_a_worker_that_dies_once_changes_nothing(name: str, point: Point, is_seen: bool) -> None:
+    rerun = AgentsRerun(SCENES[name], [point], is_seen=is_seen)
+
+    assert_as_undisturbed(name, rerun, [point])
+
+
+@pytest.mark.proves("S30", "R14", "D49")
+@pytest.mark.parametrize("shift", range(len(Boundary)))
+@pytest.mark.parametrize("name", SCENES)
+def test_workers_that_die_in_each_step_change_nothing(name: str, shift: int) -> None:
+    points = undisturbed(name)[1]
+    dies_at = []
+    for place, what in enumerate(dict.fromkeys(point.what for point in points)):
+        of_step = [point for point in points if point.what == what]
+        dies_at.append(of_step[(place + shift) % len(of_step)])
+
+    rerun = AgentsRerun(SCENES[name], dies_at, is_seen=shift % 2 == 0)
+
+    assert_as_undisturbed(name, rerun, dies_at)
+
+
+@pytest.mark.proves("S30", "R7", "R8", "D49")
+@pytest.mark.parametrize("boundary", Boundary)
+@pytest.mark.parametrize("name", ["S17", "S23"])
+def test_a_copy_of_every_message_that_reaches_a_second_worker_changes_nothing(
+    name: str, boundary: Boundary
+) -> None:
+    assert_as_undisturbed(name, AgentsRerun(SCENES[name], copies_at=boundary))

@@ -1,0 +1,78 @@
+"""A reader that looks at a workflow's named files while real workers write them, and what each version has to be."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+from fixloop.drawing import drawn
+from fixloop.file_record import read_record
+from fixloop.profiles.profile import Profile
+from fixloop.protocol.moment import Moment
+from fixloop.store.contract import Store
+from tests.scenarios.file_steps import on_disk
+
+__all__ = ["drawn_at_each_version", "outcomes", "seen_below"]
+
+Tree = Mapping[str, bytes]
+
+
+@contextmanager
+def seen_below(root: Path, place: str) -> Iterator[dict[int, Tree]]:
+    """All sets of files that were seen, each of one moment, by the version that their record tells."""
+    seen: dict[int, Tree] = {}
+    stop = Event()
+    thread = Thread(target=_poll, args=(root, place, seen, stop))
+    thread.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _poll(root: Path, place: str, seen: dict[int, Tree], stop: Event) -> None:
+    last = False
+    while not last:
+        last = stop.is_set()
+        version = _version(root, place)
+        if version and version not in seen:
+            try:
+                found = on_disk(root)
+            except FileNotFoundError:  # a generation of handoffs went while it was read
+                continue
+            if _version(root, place) == version:
+                seen[version] = found
+        time.sleep(0.001)
+
+
+def _version(root: Path, place: str) -> int:
+    """Of files that nobody is writing; 0 while somebody is."""
+    folder = root / ".fixloop" / "files"
+    return 0 if (folder / f"{place}.intent").exists() else read_record(folder / f"{place}.json").version
+
+
+def outcomes(store: Store, profile: Profile[Any], workflow: str) -> Iterator[tuple[int, Any]]:
+    """What each event of the history came to when it was decided, by the version that it made."""
+    state: Any = None
+    for entry in store.history(workflow):
+        event = profile.read_event(json.dumps(entry.body["event"]))
+        now = Moment(datetime.fromisoformat(entry.body["at"]), entry.body["clock"])
+        outcome = profile.decide(state, event, now)
+        state = outcome.state
+        yield entry.seq, outcome
+
+
+def drawn_at_each_version(store: Store, profile: Profile[Any], workflow: str) -> dict[int, Tree]:
+    """What the files have to be, from the events that the history tells."""
+    made: dict[int, Tree] = {}
+    for version, outcome in outcomes(store, profile, workflow):
+        snapshot = outcome.state.model_dump_json(exclude_defaults=True).encode()
+        files = drawn(snapshot, partial(store.get_artifact, workflow))
+        made[version] = dict(files.inside()) | {file.path: file.content for file in files.files}
+    return made

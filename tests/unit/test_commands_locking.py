@@ -1,0 +1,140 @@
+"""`lock`, `unlock` and `write`: one has it, others wait or skip, and whoever comes too late changes nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.locking import taken
+from fixloop.commands.session import open_session
+from fixloop.protocol.handoff.events import LockReleased
+from fixloop.protocol.handoff.state import Limits
+from tests.unit.command_stage import said
+from tests.unit.profile_stage import Profiles, on_redis
+
+pytestmark = pytest.mark.slow
+
+profiles = pytest.fixture(on_redis)
+Capsys = pytest.CaptureFixture[str]
+AUTH = "src/auth.ts"
+
+
+@pytest.mark.proves("D24", "D26", "D30", "K10")
+def test_a_lock_is_one_agent_s_others_skip_it_and_given_back_it_is_free(
+    profiles: Profiles, capsys: Capsys
+) -> None:
+    workflow = profiles.handoff()
+
+    first = said(capsys, "lock", "9", AUTH, "--agent", "builder")
+    again = said(capsys, "lock", "9", AUTH, "--agent", "builder")
+    other = said(capsys, "lock", "9", AUTH, "--agent", "fixer", "--skip")
+    longer = said(capsys, "lock", "9", AUTH, "--agent", "builder", "--extend")
+    freed = said(capsys, "unlock", "9", AUTH, "--agent", "builder", "--token", "1")
+
+    assert (first.code, first.out, again.out, longer.out) == (ExitCode.DONE, "1\n", "1\n", "1\n")
+    assert (other.code, other.out) == (ExitCode.WAITS, "")
+    assert f"{AUTH} is builder's until" in other.err
+    assert freed.code == ExitCode.DONE
+    assert profiles.handoffs.state(workflow).locks == {}
+
+
+@pytest.mark.proves("D27", "D28", "G18")
+def test_an_expired_lock_is_taken_over_and_its_late_owner_changes_nothing(
+    profiles: Profiles, capsys: Capsys
+) -> None:
+    workflow = profiles.handoff(limits=Limits(lease_seconds=0.0))
+
+    said(capsys, "lock", "9", AUTH, "--agent", "builder")
+    over = said(capsys, "lock", "9", AUTH, "--agent", "fixer")
+    late = said(capsys, "unlock", "9", AUTH, "--agent", "builder")
+
+    assert (over.code, over.out) == (ExitCode.DONE, "2\n")
+    assert "taken over from builder" in over.err
+    assert late.code == ExitCode.WRONG
+    assert "somebody else took it over" in late.err
+    assert profiles.handoffs.state(workflow).locks[AUTH].agent == "fixer"
+
+
+@pytest.mark.proves("D29", "D30", "G17")
+def test_who_waits_gets_it_when_it_is_given_back_and_fills_no_history(profiles: Profiles) -> None:
+    workflow = profiles.handoff()
+    with open_session() as session:
+        taken(session, workflow, AUTH, "builder", wait=False)
+        before, pauses = len(session.store.history(workflow)), list[float]()
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            if len(pauses) == 3:
+                profiles.bring(workflow, LockReleased(sender="builder", resource=AUTH))
+
+        held = taken(session, workflow, AUTH, "fixer", wait=True, pause=pause)
+
+        assert held is not None
+        assert (held.agent, pauses) == ("fixer", [1.0, 2.0, 4.0])
+        assert len(session.store.history(workflow)) == before + 2
+
+
+@pytest.mark.proves("D27", "K10")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("unlock", "9", AUTH, "--agent", "fixer"),
+            "fixer does not hold the lock of src/auth.ts; nobody has it",
+        ),
+        (("lock", "9", AUTH, "--agent", "ann"), "'ann' is no agent of a handoff workflow"),
+        (
+            ("lock", "7", AUTH, "--agent", "fixer"),
+            "is a cycle workflow; only agents of handoffs share what they write",
+        ),
+        (("lock", "9", AUTH, "--agent", "fixer", "--skip", "--extend"), "exclude each other"),
+        (
+            ("write", "9", "coverage", "81", "--agent", "fixer"),
+            "fixer writes coverage without the lock of state.json; take it first",
+        ),
+        (("write", "9", "", "81", "--agent", "fixer"), "a field's name has 1 to 200 characters, not 0"),
+        (("write", "9", "log", "x" * 16_001, "--agent", "fixer"), "a value has at most 16000 characters"),
+    ],
+)
+def test_what_cannot_be_locked_or_freed_is_refused_in_one_sentence(
+    profiles: Profiles, capsys: Capsys, tmp_path: Path, words: tuple[str, ...], sentence: str
+) -> None:
+    profiles.handoff()
+    profiles.cycle()
+
+    told = said(capsys, *words)
+
+    assert told.code == ExitCode.USAGE
+    assert sentence in told.err
+    assert told.err.count("\n") == 1
+
+
+@pytest.mark.proves("D19", "D45")
+def test_whoever_has_the_lock_writes_fields_of_its_own_and_the_last_write_wins(
+    profiles: Profiles, capsys: Capsys
+) -> None:
+    workflow = profiles.handoff()
+    said(capsys, "lock", "9", "state.json", "--agent", "builder")
+
+    first = said(capsys, "write", "9", "coverage", '{"lines": 81.5}', "--agent", "builder")
+    again = said(capsys, "write", "9", "coverage", "rising", "--agent", "builder", "--seen", "0")
+
+    assert (first.code, first.out, again.code, again.out) == (ExitCode.DONE, "1\n", ExitCode.DONE, "2\n")
+    state = profiles.handoffs.state(workflow)
+    assert state.metadata == {"coverage": "rising"}
+    assert "over a newer value" in said(capsys, "log", "9", "--all").out
+
+
+@pytest.mark.proves("D46", "G10")
+def test_what_the_workflow_rests_on_is_held_until_a_person_has_looked(
+    profiles: Profiles, capsys: Capsys
+) -> None:
+    workflow = profiles.handoff()
+    said(capsys, "lock", "9", "state.json", "--agent", "builder")
+
+    held = said(capsys, "write", "9", "iteration", "5", "--agent", "builder")
+
+    assert held.code == ExitCode.WAITS
+    assert "iteration is held until a person has looked at it" in held.err
+    assert profiles.handoffs.state(workflow).iteration == 1
+    assert "builder wants to write iteration" in said(capsys, "inbox").out

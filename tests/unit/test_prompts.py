@@ -1,0 +1,136 @@
+"""What agents of a cycle and of handoffs are asked: all that a run needs, and no answer by itself."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from fixloop.engine import ProfileEngine
+from fixloop.errors import UsageError
+from fixloop.profiles.handoff import HANDOFF
+from fixloop.prompting import request_for
+from fixloop.protocol.cycle.phase_result import InvalidResult, read_result
+from fixloop.protocol.cycle.prompt import prompt as cycle_prompt
+from fixloop.protocol.cycle.workers import KEYS, WORKERS
+from fixloop.protocol.handoff.prompt import prompt as handoff_prompt
+from fixloop.protocol.handoff.returns import (
+    InvalidReturn,
+    Returned,
+    check_return,
+    read_questions,
+    read_return,
+)
+from fixloop.protocol.handoff.routes import AGENTS
+from fixloop.protocol.ticket import Ticket
+from fixloop.store.memory_store import MemoryStore
+from tests.contract.profile_runs import FLOW, SCRIPTS, carry_out
+from tests.scenarios.cycle_stage import CycleStage
+from tests.scenarios.handoff_stage import HandoffStage
+
+
+@pytest.mark.proves("C12", "C13", "C18", "C33")
+@pytest.mark.parametrize("key", KEYS)
+def test_an_agent_of_a_cycle_is_told_what_it_may_write_and_how_to_report(key: str) -> None:
+    state = CycleStage(description="Let users log in").state
+
+    text = cycle_prompt(state, key, [])
+
+    assert "Let users log in" in text
+    for name in (*WORKERS[key].documents, *WORKERS[key].logs):
+        assert f"`.workflow/.cycle/{state.cycle_id}.progress/{key}/{name}`" in text
+    assert f"> - phase: {key}" in text
+    assert "success, failed, partial" in text
+
+
+@pytest.mark.proves("C35")
+@pytest.mark.parametrize("key", KEYS)
+def test_whoever_prints_its_request_has_not_reported(key: str) -> None:
+    with pytest.raises(InvalidResult, match="no PHASE_RESULT"):
+        read_result(cycle_prompt(CycleStage().state, key, []))
+
+
+@pytest.mark.proves("C21", "C32", "C53", "U13")
+def test_feedback_stands_in_the_request_with_its_actions_and_never_a_file_s_content() -> None:
+    stage = CycleStage()
+    for key, document in (("ra", "requirements.md"), ("ep", "plan.json"), ("cd", "implementation.md")):
+        stage.work(key, "success", f"{document}=secret words")
+    stage.work("vas", "failed", "validation.md", issues="[login fails]")
+
+    text = cycle_prompt(stage.state, "cd", [m for m in stage.messages if m.recipient == "cd"])
+
+    assert "## FEEDBACK FROM VAS" in text
+    assert "1. login fails" in text
+    assert "secret words" not in text
+
+
+@pytest.mark.proves("D32", "D41", "D54")
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_of_handoffs_is_told_its_handoff_and_how_to_return_and_printing_that_returns_nothing(
+    name: str,
+) -> None:
+    stage = HandoffStage()
+    stage.start("planner")
+    stage.result("planner", status="completed", spec="specs/a.md")
+
+    text = handoff_prompt(stage.state, name)
+
+    assert ("task_handoff" in text) == (name == "builder")
+    assert not list(read_questions(text))
+    with pytest.raises(InvalidReturn):
+        check_return(name, Returned(**read_return(text)))
+
+
+@pytest.mark.proves("D37", "D43")
+def test_an_answer_and_the_last_failure_stand_in_the_next_request() -> None:
+    stage = HandoffStage()
+    stage.start("planner")
+    stage.fail("planner")
+
+    assert "out of memory" in handoff_prompt(stage.state, "planner")
+    stage.start("planner")
+    stage.escalate("planner", "a", "b")
+    stage.answer("b")
+    assert "## The answer to your question\n\nb\n" in handoff_prompt(stage.state, "planner")
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(lambda: datetime(2026, 1, 22, tzinfo=UTC))
+
+
+def played(store: MemoryStore, *, until: str) -> bytes:
+    """The snapshot of a cycle that is about to do a ticket."""
+    script, hinted = SCRIPTS["cycle"], list[Ticket]()
+    engine = ProfileEngine(store, script.profile, lambda ticket, state: hinted.append(ticket))
+    engine.start(script.begin)
+    for text in script.documents:
+        store.put_artifact(FLOW, text.encode())
+    results = script.results()
+    while not hinted[0].id.endswith(until):
+        hinted.extend(carry_out(engine, script, hinted.pop(0), results) or ())
+    return _snapshot(store)
+
+
+@pytest.mark.proves("C39", "C40", "C49")
+def test_a_request_holds_what_was_said_to_the_agent_since_its_last_report(store: MemoryStore) -> None:
+    snapshot = played(store, until="cd.2.1")
+
+    text = request_for(store, snapshot, "cd")
+    assert text.count("## CLARIFICATION FROM CD") == 1
+    assert "## READY FROM EP" not in text
+
+
+def test_a_request_of_handoffs_is_read_from_the_store_too(store: MemoryStore) -> None:
+    ProfileEngine(store, HANDOFF).start(SCRIPTS["handoff"].begin)
+
+    assert request_for(store, _snapshot(store), "planner").startswith("# planner: Add user auth\n")
+
+
+def test_a_validation_loop_asks_no_agent_by_name(store: MemoryStore) -> None:
+    with pytest.raises(UsageError, match="a validation workflow asks no ra"):
+        request_for(store, b'{"workflow":"x"}', "ra")
+
+
+def _snapshot(store: MemoryStore) -> bytes:
+    found = store.read(FLOW)
+    assert found is not None
+    return found.snapshot

@@ -1,0 +1,113 @@
+"""What the workers know of each profile: every step its decisions ask for, and what a failed step comes to."""
+
+from typing import Any
+
+import pytest
+
+from fixloop.engine import ProfileEngine
+from fixloop.errors import NewerVersion
+from fixloop.profiles.table import PROFILES
+from fixloop.store.contract import Store
+from fixloop.store.memory_store import MemoryStore
+from tests.contract.profile_runs import FLOW, SCRIPTS
+from tests.e2e.deployment import wait_until
+from tests.scenarios.stage import START
+from workers.lease import Heart
+from workers.runs import heard_of
+from workers.step import Step
+from workers.workshop import Failure
+from workers.workshops import WORKSHOPS, workshop_of
+from workflows import CANVASES
+
+
+def begun(profile: str) -> tuple[Step, Store]:
+    """The first step of a cycle or of handoffs, claimed."""
+    script, store = SCRIPTS[profile], MemoryStore(lambda: START)
+    engine: ProfileEngine[Any] = ProfileEngine(store, script.profile)
+    (ticket,) = engine.start(script.begin).steps
+    claim = store.claim(ticket.id, "me", "token")
+    assert claim.ticket is not None
+    return Step(engine, Heart(store), engine.held(script.profile, claim.ticket, claim, "me")), store
+
+
+@pytest.mark.proves("R1", "R2", "K30")
+def test_every_profile_has_a_workshop_and_a_canvas_and_every_step_counts_its_retries() -> None:
+    assert set(WORKSHOPS) == set(CANVASES) == set(PROFILES)
+    for name, shop in WORKSHOPS.items():
+        assert shop.profile is PROFILES[name]
+        assert shop.work.keys() == shop.retries.keys()
+        assert shop.speaking <= shop.work.keys()
+
+
+@pytest.mark.parametrize("head", [b'{"profile":"cycle"', b'{"profile":"handoff"', b'{"workflow":"x"'])
+def test_a_snapshot_says_where_its_steps_are_done(head: bytes) -> None:
+    name = head.split(b'"')[3].decode() if b"profile" in head else "validation"
+
+    assert workshop_of(head + b"}").profile.name == name
+
+
+def test_a_snapshot_of_an_unknown_profile_is_left_to_newer_workers() -> None:
+    with pytest.raises(NewerVersion, match="'relay'"):
+        workshop_of(b'{"profile":"relay"}')
+
+
+@pytest.mark.proves("K40", "D38", "K5")
+@pytest.mark.parametrize("profile", ["cycle", "handoff"])
+@pytest.mark.parametrize("is_final", [True, False])
+def test_a_run_that_kills_its_processes_ends_with_a_person_and_one_that_fails_is_tried_again(
+    profile: str, is_final: bool
+) -> None:
+    step, store = begun(profile)
+    event = WORKSHOPS[profile].failure(step, Failure("5 processes died over this step", is_final=is_final))
+
+    applied = step.finish(event)
+
+    assert applied.status == "ok"
+    found = store.read(FLOW)
+    assert found is not None
+    assert found.fields.get("paused", "") == ("1" if is_final else "")
+    assert [ticket.attempt for ticket in applied.steps] == ([] if is_final else [2])
+
+
+@pytest.mark.proves("R8", "R9")
+@pytest.mark.parametrize("profile", ["cycle", "handoff"])
+def test_what_a_step_says_on_the_way_is_said_once_and_one_that_was_withdrawn_hears_it(profile: str) -> None:
+    step, store = begun(profile)
+    agent = step.holding.ticket.specialist
+    started = SCRIPTS[profile].started(agent)
+
+    step.tell(started, "started")
+    step.tell(started, "started")
+
+    assert [entry.body["event"]["kind"] for entry in store.history(FLOW)][1:] == [started.kind]
+    assert not step.cancelled()
+    engine: ProfileEngine[Any] = ProfileEngine(store, PROFILES[profile])
+    engine.apply(FLOW, PROFILES[profile].read_event('{"kind": "cancelled"}'), operation="cancel")
+    step.tell(started, "again")
+    assert step.cancelled()
+
+
+@pytest.mark.proves("D34", "G18")
+def test_an_agent_of_handoffs_is_heard_of_as_long_as_it_works() -> None:
+    step, store = begun("handoff")
+    step.tell(SCRIPTS["handoff"].started("planner"), "started")
+    heartbeat = PROFILES["handoff"].read_event('{"kind": "heartbeat", "sender": "planner"}')
+
+    def beats() -> int:
+        return [entry.body["event"]["kind"] for entry in store.history(FLOW)].count("heartbeat")
+
+    with heard_of(step, heartbeat, every_seconds=0.001):
+        wait_until(lambda: beats() >= 2, seconds=10)
+    told = beats()
+
+    assert not step.cancelled()
+    assert store.verify(FLOW) == []
+    assert beats() == told
+
+
+def test_one_that_is_not_at_work_any_more_is_told_so_by_its_next_heartbeat() -> None:
+    step, _ = begun("handoff")
+    heartbeat = PROFILES["handoff"].read_event('{"kind": "heartbeat", "sender": "planner"}')
+
+    with heard_of(step, heartbeat, every_seconds=0.001):
+        wait_until(step.cancelled, seconds=10)

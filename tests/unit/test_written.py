@@ -1,0 +1,148 @@
+"""What an agent of a cycle left in its workspace: its documents, what its logs grew by, and nobody else's files."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from fixloop.engine import ProfileEngine
+from fixloop.profiles.cycle import CYCLE
+from fixloop.projecting import lay
+from fixloop.protocol.cycle import events as cyc
+from fixloop.protocol.cycle.phase_result import InvalidResult, PhaseResult
+from fixloop.protocol.cycle.statuses import ResultStatus
+from fixloop.store.memory_store import MemoryStore
+from fixloop.written import Writings, written_by
+
+WORKFLOW = "0a1b2c3d-7-1"
+CYCLE_ID = "cycle-v1-x"
+
+
+class Workspace:
+    """A cycle in memory, and the folder in which one of its agents works."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = MemoryStore(lambda: datetime(2026, 3, 1, tzinfo=UTC))
+        self.engine = ProfileEngine(self.store, CYCLE)
+        self.engine.start(cyc.CycleStarted(workflow=WORKFLOW, issue=7, name="OAuth", cycle_id=CYCLE_ID))
+        self.folder = folder
+        self.lay()
+
+    def lay(self) -> None:
+        found = self.store.read(WORKFLOW)
+        assert found is not None
+        self.snapshot = found.snapshot
+        lay(self.store, self.snapshot, self.folder)
+
+    def path(self, agent: str, name: str) -> Path:
+        made = self.folder / f".workflow/.cycle/{CYCLE_ID}.progress/{agent}/{name}"
+        made.parent.mkdir(parents=True, exist_ok=True)
+        return made
+
+    def written(self, agent: str) -> Writings:
+        return written_by(self.store, self.engine.state(WORKFLOW), self.snapshot, agent, self.folder)
+
+    def report(self, agent: str) -> None:
+        """What it wrote, reported; then all files are laid anew."""
+        found = self.written(agent)
+        result = PhaseResult(phase=agent, status=ResultStatus.SUCCESS, summary="done")
+        event = cyc.PhaseReported(
+            sender=agent, result=result, documents=found.documents, logs=found.logs, plan=found.plan
+        )
+        self.engine.apply(WORKFLOW, event, operation=f"{agent} {len(self.store.history(WORKFLOW))}")
+        self.lay()
+
+    def content(self, digest: str) -> bytes | None:
+        return self.store.get_artifact(WORKFLOW, digest)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
+
+
+@pytest.mark.proves("C11", "C12")
+def test_documents_that_are_new_or_changed_are_taken_and_the_others_are_not(workspace: Workspace) -> None:
+    workspace.path("ra", "requirements.md").write_text("FR-001")
+    workspace.path("ra", "edge-cases.md").write_text("none")
+    workspace.report("ra")
+    workspace.path("ra", "requirements.md").write_text("FR-001, FR-002")
+
+    (changed,) = workspace.written("ra").documents
+
+    assert changed.name == "requirements.md"
+    assert workspace.content(changed.digest) == b"FR-001, FR-002"
+
+
+@pytest.mark.proves("C13", "C15")
+def test_of_a_log_only_what_it_grew_by_is_taken(workspace: Workspace) -> None:
+    workspace.path("ra", "changes.log").write_text("one\n")
+    workspace.report("ra")
+    with workspace.path("ra", "changes.log").open("a") as log:
+        log.write("two\n")
+
+    (grown,) = workspace.written("ra").logs
+
+    assert grown.intact
+    assert workspace.content(grown.digest) == b"two\n"
+    assert not workspace.written("ra").documents
+
+
+@pytest.mark.proves("C15")
+def test_a_log_whose_earlier_lines_changed_is_refused_when_it_is_reported(workspace: Workspace) -> None:
+    workspace.path("ra", "changes.log").write_text("one\n")
+    workspace.report("ra")
+    workspace.path("ra", "changes.log").write_text("other\ntwo\n")
+
+    assert not workspace.written("ra").logs[0].intact
+
+
+@pytest.mark.proves("C18", "C5")
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        (f".workflow/.cycle/{CYCLE_ID}.json", f"{CYCLE_ID}.json"),
+        (f".workflow/.cycle/{CYCLE_ID}.progress/ra/requirements.md", "ra/requirements.md"),
+    ],
+)
+def test_a_file_of_somebody_else_may_be_read_and_not_changed(
+    workspace: Workspace, path: str, named: str
+) -> None:
+    workspace.path("ra", "requirements.md").write_text("FR-001")
+    workspace.report("ra")
+    (workspace.folder / path).write_text("mine now")
+
+    with pytest.raises(InvalidResult, match=f"ep may read this file and not change it: .*{named}"):
+        workspace.written("ep")
+
+
+@pytest.mark.proves("C54")
+def test_the_plan_is_read_from_the_file_it_was_written_to(workspace: Workspace) -> None:
+    workspace.path("ep", "plan.json").write_text('{"tasks": [{"id": "TASK-001", "files": ["a.py"]}]}')
+
+    plan = workspace.written("ep").plan
+
+    assert plan is not None
+    assert [(task.id, task.files) for task in plan] == [("TASK-001", ("a.py",))]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[{", "plan.json is not valid JSON"),
+        ('[{"id": "first"}]', "plan.json is no plan: 0.id: string should match pattern"),
+        ("7", "plan.json is no plan: tasks: input should be a valid tuple"),
+    ],
+)
+def test_a_plan_that_is_none_is_one_sentence(workspace: Workspace, text: str, sentence: str) -> None:
+    workspace.path("ep", "plan.json").write_text(text)
+
+    with pytest.raises(InvalidResult, match=sentence):
+        workspace.written("ep")
+
+
+def test_a_link_is_not_followed(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("a secret")
+    workspace.path("ra", "requirements.md").symlink_to(tmp_path / "secret")
+
+    assert workspace.written("ra") == Writings()

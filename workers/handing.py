@@ -1,0 +1,120 @@
+"""The steps of a workflow of handoffs: an agent does one run, and returns its result or asks a person (D32-D54)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from fixloop.played import Played
+from fixloop.profiles.handoff import HANDOFF
+from fixloop.profiles.profile import AnyEvent
+from fixloop.protocol.handoff.events import (
+    AgentActivated,
+    AgentEscalated,
+    AgentFailed,
+    AgentReturned,
+    Heartbeat,
+)
+from fixloop.protocol.handoff.returns import InvalidReturn, Returned, read_questions, read_return
+from workers import runs
+from workers.step import Step
+from workers.workshop import Failure, Workshop
+
+__all__ = ["SHOP"]
+
+FAILED: Final = "failed"
+"""What an agent returns that cannot go on; with `fatal`, trying again is of no use (D38)."""
+
+
+def _work(step: Step) -> AnyEvent | None:
+    name = step.holding.ticket.specialist
+    with runs.heard_of(step, Heartbeat(sender=name)):
+        played = runs.run_agent(step, AgentActivated(agent=name))
+    if played is None:
+        return None
+    if played.error:
+        return _failed(step, played, played.error, fatal=played.fatal)
+    try:
+        return _returned(step, played)
+    except InvalidReturn as invalid:
+        return _failed(step, played, str(invalid))
+
+
+def _returned(step: Step, played: Played) -> AnyEvent:
+    """
+    A question that has to be answered first, else the result.
+
+    Raises:
+        InvalidReturn: there is neither.
+    """
+    questions = [_question(step, played, asked) for asked in read_questions(played.answer)]
+    blocking = next((question for question in questions if question.blocking), None)
+    _ask(step, (question for question in questions if not question.blocking))
+    if blocking is not None:
+        return blocking.model_copy(update=played.brought._asdict())
+    said = read_return(played.answer)
+    if said["status"] == FAILED:
+        return _failed(
+            step, played, str(said.get("reason") or "it cannot go on"), fatal=said.get("fatal") is True
+        )
+    result, name = _result(step, played, said), step.holding.ticket.specialist
+    event = AgentReturned(sender=name, result=result, artifacts=played.artifacts)
+    return event.model_copy(update=played.brought._asdict())
+
+
+def _ask(step: Step, questions: Iterable[AgentEscalated]) -> None:
+    """What blocks nothing is asked while it works (D42)."""
+    for number, question in enumerate(questions, 1):
+        step.tell(question, f"asked/{number}")
+
+
+def _question(step: Step, played: Played, asked: Mapping[str, Any]) -> AgentEscalated:
+    known = {
+        key: asked[key] for key in ("reason", "details", "options", "context", "blocking") if key in asked
+    }
+    try:
+        return AgentEscalated(
+            sender=step.holding.ticket.specialist, artifacts=played.artifacts, **{"details": ""} | known
+        )
+    except ValidationError as error:
+        raise InvalidReturn(f"an escalation cannot be read: {_wrong(error)}") from None
+
+
+def _result(step: Step, played: Played, said: dict[str, Any]) -> Returned:
+    if not said.get("commit") and step.holding.ticket.specialist == "builder":
+        # What it left is the next commit, whatever it calls it.
+        said = said | {"commit": played.brought.tip}
+    try:
+        return Returned.model_validate(said)
+    except ValidationError as error:
+        raise InvalidReturn(f"the result cannot be read: {_wrong(error)}") from None
+
+
+def _wrong(error: ValidationError) -> str:
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5])
+
+
+def _failed(step: Step, played: Played, reason: str, *, fatal: bool = False) -> AgentFailed:
+    name = step.holding.ticket.specialist
+    return AgentFailed(agent=name, reason=reason, fatal=fatal, artifacts=played.artifacts)
+
+
+def _failure(step: Step, why: Failure) -> AnyEvent:
+    return AgentFailed(agent=step.holding.ticket.specialist, reason=why.error, fatal=why.is_final)
+
+
+def _brought(step: Step, event: Any) -> AnyEvent:
+    name = step.holding.ticket.specialist
+    return runs.brought_onto(step, event, lambda reason: AgentFailed(agent=name, reason=reason))
+
+
+SHOP: Final = Workshop(
+    profile=HANDOFF,
+    work={"work": _work},
+    retries={"work": runs.RETRIES},
+    speaking=frozenset(),
+    unfailing=frozenset(),
+    failure=_failure,
+    settle=runs.settle,
+    brought=_brought,
+)

@@ -1,0 +1,151 @@
+"""
+An agent of a cycle or of handoffs as a command: its request on stdin, its answer on stdout.
+
+It runs in a workspace of its own at the workflow's tip, with the named files laid in. What differs there when it has
+ended well is a commit; the named files are no part of it.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+from fixloop.carrying import TooLarge, bring_work, keep_bundle
+from fixloop.configuration.model import Configuration
+from fixloop.configuration.roles import Role
+from fixloop.errors import ProtocolError
+from fixloop.placing import File, listed, place, read
+from fixloop.played import Brought, Played
+from fixloop.profiles.cycle import CYCLE
+from fixloop.projecting import lay, tell_of_edits
+from fixloop.prompting import request_for
+from fixloop.protocol.cycle.documents import progress_path
+from fixloop.protocol.cycle.phase_result import InvalidResult
+from fixloop.repository.change import change_between
+from fixloop.repository.merge import brought_onto
+from fixloop.written import Writings, written_by
+from workers import bridging
+from workers.crew import Work
+from workers.ground import Ground, open_ground
+from workers.guard import GuardedResult
+
+__all__ = ["bring_onto", "play"]
+
+GRACE_SECONDS: Final = 60.0
+"""The state ends a late run by withdrawing its ticket; this is for a state that cannot be reached."""
+SHOWN_CHARACTERS: Final = 300
+_ENDLESS_SECONDS: Final = 24 * 3600.0
+
+
+def play(work: Work, configuration: Configuration, snapshot: bytes, cache: Path) -> Played | None:
+    """
+    Run the command of the ticket's agent, see `Crew`.
+
+    Raises:
+        Injured: it was killed by somebody else; its changes are dropped.
+        ProtocolError: the agent has no command.
+        PutOff: it is a validation loop that has not ended.
+    """
+    role = _role(work, configuration)
+    if role.is_validation_loop:
+        return bridging.judged(work, configuration, snapshot, cache)
+    with open_ground(work, configuration, cache) as ground:
+        lay(work.store, snapshot, ground.workspace.directory)
+        result = _run(work, role, ground, snapshot)
+        return _played(work, ground, result, snapshot) if result is not None else None
+
+
+def bring_onto(work: Work, state: Any, base: str, tip: str, cache: Path) -> Brought:
+    """Merge what changed from `base` to `tip` onto the present tip of `state`, see `Crew`."""
+    mirror = bring_work(work.store, state, cache)
+    own = change_between(mirror.git, base, tip)
+    change = brought_onto(state.tip, own, base=base, mirror=mirror, message=_message(work))
+    return Brought(state.tip, change.commit, keep_bundle(work.store, state, mirror, change.commit))
+
+
+def _role(work: Work, configuration: Configuration) -> Role:
+    profile, key = work.holding.state.profile, work.holding.ticket.specialist
+    settings = getattr(configuration, profile)
+    role: Role | None = settings.agent.get(key) if settings is not None else None
+    if role is None or not role.command:
+        raise ProtocolError(f"{key} of {work.holding.state.workflow} has no command in its configuration")
+    return role
+
+
+def _run(work: Work, role: Role, ground: Ground, snapshot: bytes) -> GuardedResult | None:
+    state, ticket = work.holding.state, work.holding.ticket
+    return work.run(
+        role.command,
+        cwd=ground.workspace.directory,
+        env=ground.environment(role.env)
+        | {
+            "FIXLOOP_WORKFLOW": ticket.workflow,
+            "FIXLOOP_ISSUE": str(state.issue),
+            "FIXLOOP_ROLE": ticket.specialist,
+            "FIXLOOP_ITERATION": str(ticket.iteration),
+            "FIXLOOP_ATTEMPT": str(ticket.attempt),
+        },
+        stdin=request_for(work.store, snapshot, ticket.specialist).encode(),
+        unheard_seconds=_limit_seconds(state, ticket.specialist) + GRACE_SECONDS,
+        apart=True,
+    )
+
+
+def _limit_seconds(state: Any, agent: str) -> float:
+    seconds = state.limits.seconds_of(agent)
+    return _ENDLESS_SECONDS if seconds is None else seconds + getattr(state.limits, "converge_seconds", 0.0)
+
+
+def _played(work: Work, ground: Ground, result: GuardedResult, snapshot: bytes) -> Played:
+    workflow = work.holding.state.workflow
+    answer, talk = ground.redaction.text(result.output), ground.redaction.text(result.talk)
+    kept = tuple(
+        work.store.put_artifact(workflow, text.encode(errors="replace")) for text in (answer, talk) if text
+    )
+    if result.exit_code != 0:
+        return Played(error=_why(work, result, talk or answer), artifacts=kept)
+    try:
+        writings, brought = _writings(work, ground, snapshot), _difference(work, ground)
+    except InvalidResult as invalid:
+        return Played(wrong=str(invalid), artifacts=kept)
+    except TooLarge as error:
+        return Played(error=str(error), artifacts=kept)
+    return Played(answer=answer, writings=writings, artifacts=kept, brought=brought)
+
+
+def _writings(work: Work, ground: Ground, snapshot: bytes) -> Writings:
+    state, key, folder = work.holding.state, work.holding.ticket.specialist, ground.workspace.directory
+    if state.profile != CYCLE.name:
+        tell_of_edits(work.store, snapshot, folder, key)
+        return Writings()
+    for path in listed(folder, progress_path(state.cycle_id, key, "").rstrip("/")):
+        content = read(folder, path) or b""
+        hidden = ground.redaction.data(content)
+        if hidden != content:
+            place(folder, [File.of(path, hidden)])
+    return written_by(work.store, state, snapshot, key, folder)
+
+
+def _difference(work: Work, ground: Ground) -> Brought:
+    state, workspace = work.holding.state, ground.workspace
+    change = workspace.capture(state.tip, _message(work))
+    bundle = keep_bundle(work.store, state, workspace.mirror, change.commit)
+    return Brought(state.tip, change.commit, bundle)
+
+
+def _message(work: Work) -> str:
+    ticket = work.holding.ticket
+    return f"fixloop: issue {work.holding.state.issue}, {ticket.specialist}, iteration {ticket.iteration}\n"
+
+
+def _why(work: Work, result: GuardedResult, said: str) -> str:
+    command = f"the command of {work.holding.ticket.specialist}"
+    if result.not_found:
+        return f"{command} was not found or cannot be executed"
+    if result.timed_out:
+        return f"{command} did not end within {result.duration_seconds:.0f} s"
+    how = (
+        f"died of signal {result.signal}"
+        if result.signal is not None
+        else f"ended with exit code {result.exit_code}"
+    )
+    tail = " ".join(said.split())[-SHOWN_CHARACTERS:]
+    return f"{command} {how}: {tail}" if tail else f"{command} {how}"

@@ -1,0 +1,124 @@
+"""The steps of a validation loop: specialists check, reports are delivered, the fixer mends, persons are told."""
+
+from typing import Final, Literal, cast
+
+from fixloop.errors import UsageError
+from fixloop.profiles.validation import VALIDATION
+from fixloop.protocol.events import (
+    BranchPushed,
+    Event,
+    FixAcknowledged,
+    FixFailed,
+    PersonNotified,
+    ReportDelivered,
+    RunFinished,
+)
+from fixloop.protocol.roles import worker_of
+from fixloop.protocol.state import State
+from workers.crew import crew
+from workers.delivering import deliver
+from workers.step import Step
+from workers.workshop import Failure, Workshop
+
+__all__ = ["SHOP"]
+
+NO_MORE: Final = 1000
+"""An attempt that no limit reaches."""
+
+
+def _check(step: Step) -> Event | None:
+    return crew().check(step)
+
+
+def _report(step: Step) -> Event | None:
+    ticket = step.holding.ticket
+    return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
+
+
+def _fix(step: Step) -> Event | None:
+    if crew().acknowledges:
+        ticket = step.holding.ticket
+        # The fixer has the report: it is about to start (G1).
+        event = FixAcknowledged(
+            specialist=ticket.specialist, iteration=ticket.iteration, by="fixer", sender=worker_of(ticket)
+        )
+        step.tell(event, "started")
+    return crew().fix(step)
+
+
+def _notify(step: Step) -> Event | None:
+    return PersonNotified(detail=crew().notify(step))
+
+
+def _push(step: Step) -> Event | None:
+    attempt = step.holding.ticket.attempt
+    try:
+        return BranchPushed(branch=crew().push(step), attempt=attempt)
+    except UsageError as refused:
+        return BranchPushed(attempt=attempt, error=str(refused), fatal=True)
+
+
+def _failure(step: Step, why: Failure) -> Event:
+    ticket = step.holding.ticket
+    if ticket.step == "fix":
+        return FixFailed(
+            specialist=ticket.specialist,
+            iteration=ticket.iteration,
+            attempt=ticket.attempt,
+            error=why.error,
+            output_tail=why.stack_trace,
+            undelivered=why.is_undelivered,
+            fatal=why.is_final,
+        )
+    if ticket.step == "notify":
+        return PersonNotified(detail=why.error)
+    if ticket.step == "push":
+        return BranchPushed(attempt=ticket.attempt, error=why.error, fatal=why.is_final)
+    return RunFinished(
+        step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
+        specialist=ticket.specialist,
+        iteration=ticket.iteration,
+        attempt=NO_MORE if why.is_final else ticket.attempt,
+        outcome="error",
+        tree=step.holding.state.tree,
+        error=why.error,
+        stack_trace=why.stack_trace,
+    )
+
+
+def _settle(step: Step, state: State) -> None:
+    crew().settle(step, state)
+
+
+_SPEAKING: Final = frozenset(("report", "deliver", "escalate"))
+
+SHOP: Final = Workshop(
+    profile=VALIDATION,
+    work={
+        "validate": _check,
+        "recheck": _check,
+        "confirm": _check,
+        "report": _report,
+        "deliver": deliver,
+        "escalate": deliver,
+        "fix": _fix,
+        "notify": _notify,
+        "push": _push,
+    },
+    # Celery counts retries, fixloop attempts including the first (K5).
+    retries={
+        "validate": 1,
+        "report": 2,
+        "deliver": 2,
+        "fix": 2,
+        "recheck": 1,
+        "confirm": 1,
+        "escalate": 2,
+        "notify": 0,
+        "push": 2,
+    },
+    speaking=_SPEAKING,
+    unfailing=_SPEAKING | {"notify"},
+    failure=_failure,
+    settle=_settle,
+)

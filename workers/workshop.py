@@ -1,0 +1,42 @@
+"""What the workers have to know of a profile: what is done in each of its steps, and what follows (R1, R2)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from fixloop.profiles.profile import AnyEvent, Profile
+from workers.step import Step
+
+__all__ = ["POISONED", "Failure", "Workshop"]
+
+POISONED: Final = 5
+"""So many processes died over one step: it is the step's own fault (K40)."""
+
+
+class Failure(NamedTuple):
+    """Why a step could not be done."""
+
+    error: str
+    stack_trace: str = ""
+    is_final: bool = False
+    """To be tried no more."""
+    is_undelivered: bool = False
+    """Whoever should have done it was not reached."""
+
+
+class Workshop(NamedTuple):
+    """One profile's side of the workers."""
+
+    profile: Profile[Any]
+    work: Mapping[str, Callable[[Step], AnyEvent | None]]
+    """By step; None: the ticket was withdrawn meanwhile."""
+    retries: Mapping[str, int]
+    """By step, how often Celery counts it again: attempts include the first (K5)."""
+    speaking: frozenset[str]
+    """The steps that only speak: they kill nobody, and whoever died over one was killed."""
+    unfailing: frozenset[str]
+    """The steps that what is away makes late, and never a failure."""
+    failure: Callable[[Step, Failure], AnyEvent]
+    settle: Callable[[Step, Any], None]
+    """After the commit: what is written outside, now that it is true; given the new state."""
+    brought: Callable[[Step, AnyEvent], AnyEvent] | None = None
+    """A result that others' work has come between, brought onto that work."""

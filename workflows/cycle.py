@@ -1,0 +1,57 @@
+"""The canvas of the `cycle` profile, built from state: each agent after those it depends on, then the end.
+
+A chain's hop is the hint of the next ticket where one follows. Of several that may start at the same time each has a
+canvas of its own: no group, because nobody waits for all of them but the state (K31).
+"""
+
+from collections.abc import Iterator
+
+from celery import Celery
+from celery.canvas import Signature
+
+from fixloop.hints import arguments, task_name
+from fixloop.protocol.cycle.outcome import finish_ticket, work_ticket
+from fixloop.protocol.cycle.state import Agent, Cycle
+from fixloop.protocol.cycle.statuses import AgentStatus
+from fixloop.protocol.ticket import Ticket
+
+__all__ = ["canvas", "following"]
+
+
+def canvas(app: Celery, state: Cycle, ticket: Ticket) -> list[Signature]:
+    """The steps from `ticket` to the cycle's end, as signatures in order; the first is `ticket` itself."""
+    return [_signature(app, entry) for entry in (ticket, *following(state, ticket))]
+
+
+def following(state: Cycle, ticket: Ticket) -> Iterator[Ticket]:
+    """The tickets that come after `ticket` if every agent succeeds."""
+    if ticket.step == "finish":
+        return
+    completed = {agent.key for agent in state.agents if state.completed(agent.key)} | {ticket.specialist}
+    while (agent := _next(state, completed)) is not None:
+        yield work_ticket(state, agent.with_(runs=agent.runs + 1, attempt=1))
+        completed.add(agent.key)
+    if len(completed) == len(state.agents):
+        yield finish_ticket(state)
+
+
+def _next(state: Cycle, completed: set[str]) -> Agent | None:
+    """Who would start: not who works already or waits for a person, nor somebody outside."""
+    held = {key for escalation in state.escalations for key in escalation.agents}
+    for agent in state.agents:
+        waits = completed.issuperset((*agent.depends_on, *agent.waits_for)) and agent.key not in completed
+        may = agent.status in (AgentStatus.IDLE, AgentStatus.WAITING) and not agent.asked
+        if waits and may and agent.command and agent.key not in held:
+            return agent
+    return None
+
+
+def _signature(app: Celery, ticket: Ticket) -> Signature:
+    return app.signature(
+        task_name("cycle", ticket.step),
+        kwargs=arguments(ticket),
+        task_id=ticket.id,
+        queue=ticket.queue,
+        priority=ticket.priority,
+        immutable=True,
+    )

@@ -1,0 +1,51 @@
+"""The canvas of the `handoff` profile, built from state: planner | builder | reviewer | fixer | reviewer.
+
+A chain's hop is the hint of the next ticket. It ends with the review after a fix: what that says begins the next round,
+or ends the workflow. Whoever is outside is waited for by nobody: there the canvas ends (K31).
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from celery import Celery
+from celery.canvas import Signature
+
+from fixloop.hints import arguments, task_name
+from fixloop.protocol.handoff.outcome import work_ticket
+from fixloop.protocol.handoff.state import Handoffs
+from fixloop.protocol.ticket import Ticket
+
+__all__ = ["canvas", "following"]
+
+_NEXT: Final = {"planner": "builder", "builder": "reviewer", "reviewer": "fixer", "fixer": "reviewer"}
+
+
+def canvas(app: Celery, state: Handoffs, ticket: Ticket) -> list[Signature]:
+    """The steps from `ticket` to the end of its round, as signatures in order; the first is `ticket` itself."""
+    return [_signature(app, entry) for entry in (ticket, *following(state, ticket))]
+
+
+def following(state: Handoffs, ticket: Ticket) -> Iterator[Ticket]:
+    """The tickets that come after `ticket` if every agent succeeds and the review finds something."""
+    activations = {agent.name: agent.activations for agent in state.agents}
+    name = ticket.specialist
+    while True:
+        before, name = name, _NEXT[name]
+        agent = state.agent(name)
+        if not agent.command:
+            return
+        activations[name] += 1
+        yield work_ticket(state, agent.with_(activations=activations[name], attempt=1))
+        if before == "fixer":
+            return
+
+
+def _signature(app: Celery, ticket: Ticket) -> Signature:
+    return app.signature(
+        task_name("handoff", ticket.step),
+        kwargs=arguments(ticket),
+        task_id=ticket.id,
+        queue=ticket.queue,
+        priority=ticket.priority,
+        immutable=True,
+    )
