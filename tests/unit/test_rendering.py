@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import sys
+import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from importlib import import_module
@@ -249,13 +251,38 @@ def test_an_escaped_line_is_one_line_and_reads_back(text: str) -> None:
     assert not re.search(r"(?<!\\)\|", markdown.cell(text.replace("\\", "")))
 
 
-@given(st.text(alphabet=st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp", "Cf"])))
+#: Every character that a fence shows as an escape.
+_HIDDEN: Final = "".join(re.findall(f"[{markdown._HIDDEN}]", "".join(map(chr, range(sys.maxunicode + 1)))))
+#: Tells emoji from signs, and could carry a text all the same.
+_VARIATION: Final = re.compile("[\U000e0100-\U000e01ef]")
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters=_HIDDEN)))
 @example("```\n````x")
+@example("\t\u00e9\u05d0\u200c\u200d\ufe0f\U0001f600\u0600\u0378\n\n")
 def test_a_fence_holds_any_text_unchanged(text: str) -> None:
     (token,) = [token for token in GFM.parse(markdown.fence(text)) if token.type == "fence"]
 
     assert token.info == "text"
     assert token.content == (text + "\n" if text else "\n" * token.content.count("\n"))
+
+
+@given(st.text(), st.sampled_from(_HIDDEN), st.text())
+@example("", "\U000e0000", "")
+@example("delete", "\U000e0001", "\\U000e0001")
+def test_a_fence_shows_what_nobody_would_see_as_an_escape(before: str, hidden: str, after: str) -> None:
+    text = before + hidden + after
+    (token,) = [token for token in GFM.parse(markdown.fence(text)) if token.type == "fence"]
+
+    assert token.info == "escaped"
+    assert not set(token.content) & set(_HIDDEN)
+    assert markdown.unfence(token.info, token.content) == text
+
+
+def test_nothing_that_is_read_is_hidden() -> None:
+    read = {each for each in _HIDDEN if unicodedata.category(each) not in {"Cc", "Cf", "Cn", "Zl", "Zp"}}
+
+    assert read == {each for each in _HIDDEN if _VARIATION.match(each)}
 
 
 def test_control_characters_in_a_fence_are_shown_and_not_sent_to_the_terminal() -> None:
