@@ -7,7 +7,8 @@ import pytest
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.locking import taken
 from fixloop.commands.session import open_session
-from fixloop.protocol.handoff.events import LockReleased
+from fixloop.errors import RefusedError
+from fixloop.protocol.handoff.events import Cancelled, LockReleased
 from fixloop.protocol.handoff.state import Limits
 from tests.unit.command_stage import said
 from tests.unit.profile_stage import Profiles, on_redis
@@ -72,6 +73,37 @@ def test_who_waits_gets_it_when_it_is_given_back_and_fills_no_history(profiles: 
         assert held is not None
         assert (held.agent, pauses) == ("fixer", [1.0, 2.0, 4.0])
         assert len(session.store.history(workflow)) == before + 2
+
+
+@pytest.mark.proves("D29", "D30")
+def test_who_waits_is_told_once_who_has_it_and_no_longer_than_the_workflow_goes_on(
+    profiles: Profiles, capsys: Capsys
+) -> None:
+    workflow = profiles.handoff()
+    with open_session() as session:
+        taken(session, workflow, AUTH, "builder", wait=False)
+        pauses = list[float]()
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            if len(pauses) == 3:
+                profiles.bring(workflow, Cancelled(reason="enough"))
+
+        capsys.readouterr()
+        with pytest.raises(RefusedError, match="ended"):
+            taken(session, workflow, AUTH, "fixer", wait=True, pause=pause)
+
+    assert capsys.readouterr().err.count("is builder's until") == 1
+
+
+def test_nobody_waits_for_a_lock_who_could_never_have_it(profiles: Profiles, capsys: Capsys) -> None:
+    profiles.handoff()
+    said(capsys, "lock", "9", AUTH, "--agent", "builder")
+
+    stranger = said(capsys, "lock", "9", AUTH, "--agent", "ann")
+
+    assert stranger.code == ExitCode.USAGE
+    assert "'ann' is no agent of a handoff workflow" in stranger.err
 
 
 @pytest.mark.proves("D27", "K10")

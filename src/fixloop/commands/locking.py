@@ -150,22 +150,24 @@ def taken(
     """
     from fixloop.protocol.handoff.events import LockAcquired
     from fixloop.protocol.handoff.locking import wait_seconds
+    from fixloop.protocol.handoff.routes import check_agent
 
-    event, attempt = LockAcquired(sender=agent.lower(), resource=resource), 1
+    event, attempt, told = LockAcquired(sender=agent.lower(), resource=resource), 1, None
+    check_agent(event.sender)
     while True:
         state = _state(session, workflow)
         found, now = state.locks.get(resource), session.store.now(workflow).at
-        is_open = found is None or found.agent == event.sender or found.expires < now
+        is_open = found is None or found.agent == event.sender or found.expires < now or state.ended
         # Asking for what somebody has would be an entry in the history each time.
         answer = _answer(session, workflow, event) if is_open else "pending"
         held = _state(session, workflow).locks.get(resource)
+        if held is not None and held != told:
+            _tell(resource, held)
         if answer != "pending" and held is not None:
-            _tell(resource, held)
             return held
-        if held is not None:
-            _tell(resource, held)
         if not wait:
             return None
+        told = held
         pause(wait_seconds(attempt))
         attempt += 1
 
