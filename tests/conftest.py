@@ -1,8 +1,10 @@
 """What every test stands on: no settings from outside, and one Redis for those that need a real one."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -21,10 +23,26 @@ settings.load_profile("patient")
 settings.register_profile("chaos", deadline=None)
 
 
+#: How a file says, before its first function, that all its tests are slow.
+_ALL_SLOW: Final = re.compile(r"\A(?:(?!def |class |@).*\n)*?pytestmark = (?:\[\s*)?pytest\.mark\.slow\b")
+
+
+def _is_quick(config: pytest.Config) -> bool:
+    return bool(config.option.markexpr == "not slow")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """`make quick` looks at fewer examples; `make test` at all."""
-    if config.option.markexpr == "not slow":
+    if _is_quick(config):
         settings.load_profile("quick")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make quick` imports nothing of a file that has only slow tests: each of its processes would."""
+    is_test = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
+    if _is_quick(config) and is_test and _ALL_SLOW.search(collection_path.read_text(encoding="utf-8")):
+        return True
+    return None
 
 
 _OF_CALLERS: Final = {

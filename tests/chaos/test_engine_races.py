@@ -1,7 +1,8 @@
 """
 Twenty agents race for one handoff, one lock, one field: exactly one gets it.
 
-50 rounds in `make test`, 1,000 in `make chaos`; the race for a number of a chat is in `test_chat_races.py`.
+Five rounds in `make quick`, 50 in `make test`, 1,000 in `make chaos`.
+The race for a number of a chat is in `test_chat_races.py`.
 """
 
 import json
@@ -32,6 +33,7 @@ from tests.contract.world import START
 from tests.proofs import ROOT
 
 RACERS: Final = 20
+_ROUNDS: Final = {"quick": 5, "chaos": 1000}
 PROCESSES: Final = 4
 
 Answers = dict[int, str]
@@ -103,7 +105,7 @@ def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
 
 def rounds(kind: str) -> Iterator[str]:
     """The workflow of each round; each kind of race has a project of its own."""
-    count = 1000 if settings.get_current_profile_name() == "chaos" else 50
+    count = _ROUNDS.get(settings.get_current_profile_name(), 50)
     return (f"{sha256(kind.encode()).hexdigest()[:8]}-{number + 1}-1" for number in range(count))
 
 

@@ -23,6 +23,8 @@ from tests.contract.test_projecting import tree_of, versions
 EVERY = {"cycle": 5, "handoff": 3}
 """Of the renames of a whole workflow, so many apart a process is killed."""
 
+pytestmark = pytest.mark.slow
+
 
 class Killed(BaseException):
     """Nothing catches it, as nothing catches a SIGKILL."""

@@ -66,6 +66,7 @@ def go_on(store: Store, name: str, root: Path, results: dict[str, Any]) -> list[
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.proves("K23", "R13", "S17", "S23")
 @pytest.mark.parametrize(
     ("name", "steps"), [(name, steps) for name, last in LAST.items() for steps in range(last)]

@@ -17,6 +17,8 @@ from tests.contract.test_profiles import CYCLE_TICKETS, HANDOFF_TICKETS
 from tests.crash.agents_rerun import AgentsRerun
 from tests.crash.rerun import Boundary, Ending, Point, Scene
 
+pytestmark = pytest.mark.slow
+
 SCENES: Final = {
     "S17": Scene("cd: unclear ok; vas: no ok", kind="cycle"),
     "S22": Scene("cd: stuck", kind="cycle"),
@@ -86,7 +88,6 @@ def every_single_death() -> list[object]:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.proves("S30", "R14", "R7", "R8")
 @pytest.mark.parametrize(("name", "point", "is_seen"), every_single_death())
 def test_a_worker_that_dies_once_changes_nothing(name: str, point: Point, is_seen: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fixloop.protocol.answers import (
@@ -21,6 +21,7 @@ from fixloop.protocol.answers import (
 )
 from fixloop.protocol.messages import FixCompletion
 from fixloop.protocol.rendering import render, render_answer_format
+from tests.examples import at_most
 from tests.unit.message_samples import COMPLETION, message
 
 ANSWER: Final = """\
@@ -451,7 +452,7 @@ _ENTRIES: Final = st.lists(_HOSTILE.filter(lambda entry: bool(entry.strip())), m
 
 
 @pytest.mark.proves("A22", "A85")
-@settings(max_examples=40)
+@at_most(40)
 @given(summary=_HOSTILE, fixes=_ENTRIES, files=_ENTRIES, marks=_ENTRIES)
 @example(
     summary="\n a \n\n\n b\n\n", fixes=("a\n\n\nb\n", " none", "none", "None"), files=("none",), marks=()
@@ -496,6 +497,7 @@ def test_the_sample_completion_is_read_back() -> None:
     assert (answer.summary, answer.fixes) == (COMPLETION.body.summary, COMPLETION.body.fixes)
 
 
+@pytest.mark.slow
 @pytest.mark.proves("A71")
 @pytest.mark.parametrize(
     "line",

@@ -131,6 +131,7 @@ def test_a_message_with_its_number_is_posted_once_however_often_it_is_sent(stage
     assert stage.files() == before
 
 
+@pytest.mark.slow
 @pytest.mark.proves("G14")
 def test_a_thousandth_message_is_refused(stage: Stage) -> None:
     for number in range(1, 1000):

@@ -45,6 +45,7 @@ EVENTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.proves("E27", "E29", "E30", "E31")
 def test_every_walk_leaves_a_chat_without_a_finding() -> None:
     posted: list[int] = []

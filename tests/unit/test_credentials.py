@@ -16,6 +16,8 @@ from fixloop.repository.push import push
 from fixloop.repository.snapshot import mirror_of, take_snapshot_of_url
 from tests.unit.repositories import git, make_repository
 
+pytestmark = pytest.mark.slow
+
 SECRET = "t0k3n-3141592653"
 
 

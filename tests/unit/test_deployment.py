@@ -39,6 +39,7 @@ def flower_settings(monkeypatch: pytest.MonkeyPatch, **environment: str) -> dict
     return runpy.run_path(str(ROOT / "config" / "flowerconfig.py"))
 
 
+@pytest.mark.slow
 def test_the_compose_file_fits_the_compose_schema() -> None:
     done = subprocess.run(
         [

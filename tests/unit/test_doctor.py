@@ -14,6 +14,8 @@ from fixloop.embedded import embedded_redis
 from fixloop.redis_place import Place
 from fixloop.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 
 def by_name(findings: list[Finding]) -> dict[str, Finding]:
     return {finding.name: finding for finding in findings}
@@ -125,7 +127,6 @@ def test_data_too_new_for_the_server_is_told_without_starting_one(tmp_path: Path
     assert not (data / "keeper.pid").exists()
 
 
-@pytest.mark.slow
 def test_the_embedded_redis_passes_every_check_and_is_gone_afterwards(tmp_path: Path) -> None:
     found = by_name(examine(Settings(cache_dir=tmp_path / "cache"), tmp_path))
 
@@ -133,7 +134,6 @@ def test_the_embedded_redis_passes_every_check_and_is_gone_afterwards(tmp_path: 
     assert [found[name].ok for name in names] == [True] * 5
 
 
-@pytest.mark.slow
 def test_a_redis_that_forgets_is_wrong_with_the_line_to_set(tmp_path: Path) -> None:
     with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
         client.config_set("appendonly", "no")
@@ -146,7 +146,6 @@ def test_a_redis_that_forgets_is_wrong_with_the_line_to_set(tmp_path: Path) -> N
     assert (found["redis memory"].ok, found["redis memory"].detail) == (False, "policy allkeys-lru")
 
 
-@pytest.mark.slow
 def test_a_redis_that_is_nearly_full_is_wrong(tmp_path: Path) -> None:
     with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
         client.set("much", "x" * 3_000_000)

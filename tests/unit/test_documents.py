@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol import documents
@@ -13,6 +13,7 @@ from fixloop.protocol.log import full_log, render_entry
 from fixloop.protocol.outcome import Transition
 from fixloop.protocol.rendering import render, render_whole
 from fixloop.protocol.statuses import Role, Status
+from tests.examples import at_most
 from tests.scenarios.script import fails, passes
 from tests.scenarios.stage import Stage
 from tests.unit.hostile import HOSTILE
@@ -148,7 +149,7 @@ def records_with(word: str) -> Iterator[str]:
 
 
 @pytest.mark.proves("K41", "A86")
-@settings(max_examples=25)
+@at_most(25)
 @given(HOSTILE.filter(bool))
 def test_no_words_can_become_layout_of_a_record(word: str) -> None:
     for hostile, plain in zip(records_with(word), records_with("plain"), strict=True):

@@ -170,6 +170,7 @@ def test_packages_in_a_namespace_are_looked_for_too(
     assert "imports team.tool from" in problem
 
 
+@pytest.mark.slow
 def test_an_interpreter_that_does_not_run_is_a_sentence(workspace: Workspace, tmp_path: Path) -> None:
     broken = fake_venv(tmp_path / "v")
 
@@ -177,5 +178,6 @@ def test_an_interpreter_that_does_not_run_is_a_sentence(workspace: Workspace, tm
     assert "cannot say where" in str(probe(workspace, Interpreter(str(broken / "bin/python"), "", "PATH")))
 
 
+@pytest.mark.slow
 def test_a_project_without_python_needs_no_interpreter(workspace: Workspace) -> None:
     assert probe(workspace, Interpreter("", "", "none")) is None

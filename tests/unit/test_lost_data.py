@@ -14,6 +14,8 @@ from tests.unit.command_stage import Agents, on_redis, said
 from tests.unit.repositories import git, make_repository
 from workers.sweeper import Sweeper
 
+pytestmark = pytest.mark.slow
+
 agents = pytest.fixture(on_redis)
 Capsys = pytest.CaptureFixture[str]
 
@@ -34,7 +36,6 @@ def test_a_repository_tells_which_issues_were_handed_in(tmp_path: Path) -> None:
     assert issues_handed_in(tmp_path) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", [("status", "47"), ("resume", "47"), ("log", "47"), ("resume",)])
 def test_an_issue_that_was_handed_in_and_is_unknown_is_no_mere_unknown_issue(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
@@ -53,7 +54,6 @@ def test_an_issue_that_was_handed_in_and_is_unknown_is_no_mere_unknown_issue(
     )
 
 
-@pytest.mark.slow
 @pytest.mark.proves("K23")
 def test_an_issue_whose_files_are_there_can_be_rebuilt_and_the_sentence_says_so(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -72,7 +72,6 @@ def test_an_issue_whose_files_are_there_can_be_rebuilt_and_the_sentence_says_so(
     )
 
 
-@pytest.mark.slow
 def test_a_list_of_nothing_says_what_is_missing(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,7 +94,6 @@ def test_an_embedded_redis_whose_folder_was_removed_is_missed(
     assert f"the embedded Redis in {tmp_path / 'shop'} knows no workflow of issue 47" in told.err
 
 
-@pytest.mark.slow
 def test_a_sweeper_says_that_redis_lost_its_data_and_says_it_once(
     redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,6 +12,7 @@ def test_this_process_lives() -> None:
     assert not is_dead_here(identity())
 
 
+@pytest.mark.slow
 @pytest.mark.proves("K40")
 def test_a_killed_process_is_dead_from_the_moment_its_files_are_closed() -> None:
     for _ in range(100):

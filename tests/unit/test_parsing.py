@@ -3,7 +3,7 @@
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -12,11 +12,12 @@ from fixloop.protocol.messages import ErrorNotification, ErrorType, Message
 from fixloop.protocol.parsing import LIMIT_CHARACTERS, LIMIT_LINES, UnreadableMessage
 from fixloop.protocol.parsing.blocks import read_blocks
 from fixloop.protocol.rendering import render, render_whole
+from tests.examples import at_most
 from tests.unit.hostile import BODIES, HOSTILE, MESSAGES, messages_of
 from tests.unit.message_samples import ERROR, ESCALATION, FIX_REQUEST, REPORT, SAMPLES, STILL_FAILING
 
-#: Enough to meet each kind of hostile text in each field; the nightly profile can afford more.
-_EXAMPLES: Final = settings(max_examples=25, deadline=None)
+#: Enough to meet each kind of hostile text in each field.
+_EXAMPLES: Final = at_most(25)
 
 
 def refusal(text: str) -> str:
@@ -50,6 +51,7 @@ def test_a_message_reads_back_with_what_is_attached_to_it(message: Message) -> N
     assert parse(render_whole(message)) == message
 
 
+@pytest.mark.slow
 @pytest.mark.proves("A22")
 def test_a_line_of_100_kilobytes_reads_back_unchanged() -> None:
     for text in ("x" * 100_000, " *" * 50_000, "a" + " " * 100_000 + "b", "`~" * 50_000, "\\|" * 50_000):

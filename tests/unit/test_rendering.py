@@ -7,6 +7,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol import durations, markdown
@@ -49,10 +51,16 @@ def check_golden(name: str, text: str) -> None:
     assert path.read_text(encoding="utf-8") == text
 
 
+@lru_cache(maxsize=2)
+def tokens(text: str) -> list[Token]:
+    """What a Markdown reader sees; asked twice of each text, and of the plain one again and again."""
+    return GFM.parse(text)
+
+
 def outside_fences(text: str) -> list[str]:
     """The lines a reader takes for layout."""
     lines = text.split("\n")
-    fences = [token.map or [0, 0] for token in GFM.parse(text) if token.type == "fence"]
+    fences = [token.map or [0, 0] for token in tokens(text) if token.type == "fence"]
     inside = {number for first, end in fences for number in range(first, end)}
     return [line for number, line in enumerate(lines) if number not in inside]
 
@@ -66,7 +74,7 @@ def skeleton(text: str) -> list[str]:
 def blocks(text: str) -> list[str]:
     """The block structure a Markdown reader sees; where the lines of a text go does not matter."""
     texts = {"paragraph_open", "paragraph_close", "inline", "fence"}
-    return [f"{token.type} {token.level}" for token in GFM.parse(text) if token.type not in texts]
+    return [f"{token.type} {token.level}" for token in tokens(text) if token.type not in texts]
 
 
 def strings(value: Any) -> Iterator[str]:

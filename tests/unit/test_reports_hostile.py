@@ -258,6 +258,7 @@ def test_a_file_made_to_fill_memory_costs_a_bounded_amount(
     assert peak_bytes < 2 * len(content) + 20 * 1024 * 1024
 
 
+@pytest.mark.slow
 def test_a_long_attribute_is_read_in_linear_time(tmp_path: Path) -> None:
     text = "tests/t.py a." * 500_000
     failing = f'<testcase name="x" classname="tests.t"><failure message="{text}">{text}</failure></testcase>'

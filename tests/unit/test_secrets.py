@@ -207,6 +207,7 @@ def hostile() -> Iterator[str]:
         yield head + "a" * 2_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", tuple(hostile()), ids=lambda text: text[:12])
 def test_no_text_makes_it_slow(text: str) -> None:
     started = time.process_time()
