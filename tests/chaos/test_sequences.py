@@ -14,7 +14,7 @@ from fixloop.protocol.messages import Reason
 from fixloop.protocol.state import WorkflowOutcome
 from tests.chaos.feature import Feature
 
-FEW: Final = 20
+FEW: Final = 10
 PART: Final = 250
 """So many in one process: hypothesis remembers every choice it has made."""
 REACHED: Final = {

@@ -120,7 +120,7 @@ LAUGHS: Final = f'<!DOCTYPE l [<!ENTITY a0 "ha">{_LEVELS}]><testsuite>&a9;</test
         '<!DOCTYPE t [<!ENTITY x SYSTEM "file:///etc/passwd">]><testsuite>&x;</testsuite>',
         '<!DOCTYPE t SYSTEM "http://localhost:1/evil.dtd"><testsuite/>',
         '<!DOCTYPE t [<!ENTITY % p SYSTEM "file:///etc/passwd">%p;]><testsuite/>',
-        "<a>" * 100_000,
+        pytest.param("<a>" * 100_000, marks=pytest.mark.slow),
     ],
     ids=["laughs", "entity", "dtd", "parameter", "depth"],
 )
