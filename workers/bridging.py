@@ -13,10 +13,9 @@ from typing import Any
 from fixloop.bridging import attended, child_of
 from fixloop.carrying import bring_work, keep_bundle, snapshot_in
 from fixloop.configuration.model import Configuration
-from fixloop.enqueueing import validation_started
 from fixloop.history import open_report
 from fixloop.played import Brought, Played
-from fixloop.profiles.beginning import handoffs_started
+from fixloop.profiles.beginning import handoffs_started, validation_started
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.profiles.profile import AnyStart, Profile
 from fixloop.profiles.table import profile_in

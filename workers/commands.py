@@ -5,7 +5,7 @@ from typing import Any
 
 from fixloop.carrying import bring_work, snapshot_in
 from fixloop.configuration.model import Configuration
-from fixloop.enqueueing import frozen_configuration
+from fixloop.frozen import frozen_configuration
 from fixloop.played import Brought, Played
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.pushing import push_branch

@@ -7,8 +7,9 @@ from celery import Task
 from pydantic import ValidationError
 
 from fixloop.engine import ProfileEngine
-from fixloop.enqueueing import Feature, enqueue
+from fixloop.enqueueing import enqueue
 from fixloop.errors import FixloopError, NewerVersion
+from fixloop.feature import Feature
 from fixloop.hints import START_TASK, task_name
 from fixloop.profiles.table import profile_in
 from fixloop.protocol.refusals import NotDue, Unexpected

@@ -159,7 +159,7 @@ def _wrapping(name: str, before: str, after: str) -> Callable[[Any], None]:
 
 _WATCHED: dict[str, list[Callable[[Any], None]]] = {
     "fixloop.embedded": [_before("_launch", "before Redis"), _before("_word", "Redis starting")],
-    "fixloop.enqueueing": [_after("take_snapshot", "snapshot taken")],
+    "fixloop.preparing": [_after("take_snapshot", "snapshot taken")],
     "fixloop.store.redis_store": [_watch_store],
     "fixloop.commands.running": [_before("supervisor", "no worker yet"), _before("_repair", "before branch")],
     "workers.child": [_watch_draining],

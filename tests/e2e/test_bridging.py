@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from fixloop.bridging import child_of
-from fixloop.enqueueing import Feature, enqueue
+from fixloop.enqueueing import enqueue
+from fixloop.feature import Feature
 from tests.e2e.crews import Crews
 from tests.e2e.deployment import ROOT, Deployment, deployed
 from tests.unit.repositories import git

@@ -19,8 +19,8 @@ from fixloop.configuration.schema import (
     TOP,
     WORKSPACE,
 )
-from fixloop.enqueueing import limits_of
 from fixloop.errors import UsageError
+from fixloop.profiles.beginning import limits_of
 from fixloop.protocol.state import Limits
 from tests.unit.configuration_project import written
 

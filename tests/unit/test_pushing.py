@@ -8,8 +8,10 @@ import pytest
 from fixloop.carrying import keep_bundle, snapshot_in
 from fixloop.commands.outcome import next_command, remarks
 from fixloop.engine import Engine
-from fixloop.enqueueing import Feature, enqueue, refuse_unusable
+from fixloop.enqueueing import enqueue
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
+from fixloop.feature import Feature
+from fixloop.preparing import refuse_unusable
 from fixloop.protocol.events import (
     BranchPushed,
     Cancelled,

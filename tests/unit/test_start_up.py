@@ -49,10 +49,10 @@ def loaded_by(words: list[str], directory: Path) -> set[str]:
     [
         (["--version"], NEVER | {"redis", "rich", "fixloop.settings"}),
         # redis-py loads asyncio itself.
-        (["status"], NEVER - {"asyncio"} | {"fixloop.engine", "fixloop.reports", "fixloop.enqueueing"}),
-        (["log", "47"], NEVER - {"asyncio"} | {"fixloop.engine", "fixloop.reports", "fixloop.enqueueing"}),
-        (["decide", "47", "skip"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.enqueueing"}),
-        (["fixed", "47"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.enqueueing"}),
+        (["status"], NEVER - {"asyncio"} | {"fixloop.engine", "fixloop.reports", "fixloop.preparing"}),
+        (["log", "47"], NEVER - {"asyncio"} | {"fixloop.engine", "fixloop.reports", "fixloop.preparing"}),
+        (["decide", "47", "skip"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.preparing"}),
+        (["fixed", "47"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.preparing"}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

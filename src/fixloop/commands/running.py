@@ -40,8 +40,10 @@ from fixloop.commands.session import (
 )
 from fixloop.commands.views.view import PASSED, Standing
 from fixloop.configuration.project import project_at
-from fixloop.enqueueing import Enqueued, Feature, enqueue, refuse_unusable
+from fixloop.enqueueing import Enqueued, enqueue
 from fixloop.errors import FixloopError, InfrastructureError, RefusedError, UsageError
+from fixloop.feature import Feature
+from fixloop.preparing import refuse_unusable
 from fixloop.protocol.events import BranchPushed, DecisionMade
 from fixloop.protocol.messages import USER, Decision
 from fixloop.protocol.state import State, WorkflowOutcome

@@ -247,7 +247,9 @@ def _completion(
 
 def _reread(session: Session, state: State, commit: str) -> Reread:
     """The configuration as the person left it: a manual fix may change the gates, and the log says so."""
-    from fixloop.enqueueing import configuration_in, exported, frozen_configuration, limits_of
+    from fixloop.frozen import configuration_in, frozen_configuration
+    from fixloop.preparing import exported
+    from fixloop.profiles.beginning import limits_of
 
     snapshot = snapshot_in(state)
     frozen = frozen_configuration(session.store, state)

@@ -1,0 +1,43 @@
+"""What is handed in: one value, whoever hands it in and whatever profile it is of."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.protocol.handoff.routes import Kind, Priority
+
+__all__ = ["Feature"]
+
+
+class Feature(BaseModel):
+    """What is handed in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    profile: Literal["validation", "cycle", "handoff"] = "validation"
+    issue: int | None = None
+    """None: the lowest number this project has never used."""
+    repo: str = "."
+    """A folder in a checkout, a plain folder, or a git URL."""
+    ref: str | None = None
+    """A branch, a tag or a commit: what was committed there, instead of the working tree or the remote's HEAD."""
+    push: bool = False
+    """When everything has passed, push the branch with the fixes to the URL that `repo` is."""
+    name: str = ""
+    task: str = ""
+    """Of a cycle or of handoffs: what is to be done, in as many words as it takes."""
+    graph: dict[str, tuple[str, ...]] = {}
+    """Of a cycle: which agent waits for which; empty: as its configuration says."""
+    kind: Kind = Kind.FEATURE
+    """Of handoffs: what they are for."""
+    priority: Priority = Priority.HIGH
+    """Of handoffs."""
+    fixer: str | None = None
+    only: str | None = None
+    max_iterations: int | None = None
+    restart: bool = False
+    """Cancel the live workflow of the same feature instead of refusing."""
+    may_join: bool = True
+    """Take the live workflow of the same feature, if it is the same in all; a dry run may not decide for one."""
+    own_queue: bool = False
+    """A queue of its own, for a `run` that brings its own worker."""

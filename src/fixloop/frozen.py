@@ -1,0 +1,71 @@
+"""The configuration a workflow goes by: read once from a folder, kept with the workflow, and read back from there."""
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.model import Configuration
+from fixloop.errors import InfrastructureError
+from fixloop.interpreters import Interpreter, choose_interpreter, importable_with
+from fixloop.repository.identity import top_of
+from fixloop.store.contract import Store
+
+__all__ = ["configuration_in", "frozen_configuration", "interpreter_at"]
+
+
+class _Configured(Protocol):
+    """A workflow of any profile, as far as its configuration is concerned."""
+
+    @property
+    def workflow(self) -> str: ...
+
+    @property
+    def configuration(self) -> str: ...
+
+
+def configuration_in(
+    directory: Path,
+    *,
+    home: Path,
+    fixer: str | None = None,
+    only: str | None = None,
+    project: str,
+    profile: str = "validation",
+) -> Configuration:
+    """
+    The configuration of a folder, with the presets of the tools that its interpreter has.
+
+    Args:
+        directory: what is configured.
+        home: the folder's place in the user's checkout, whose interpreter will be used; itself where there is none.
+
+    Raises:
+        UsageError: the configuration is wrong, or nothing applies.
+    """
+    importable = importable_with(interpreter_at(home))
+    loaded = load_configuration(
+        directory, fixer=fixer, only=only, project=project, importable=importable, profile=profile
+    )
+    return loaded.model_copy(update={"only": only or ""})
+
+
+def interpreter_at(home: Path) -> Interpreter:
+    """The interpreter that a folder in the user's checkout will be checked with, before any setup."""
+    top, subdirectory = top_of(home)
+    return choose_interpreter(made=None, source=top, subdirectory=subdirectory, variables=os.environ)
+
+
+def frozen_configuration(store: Store, state: _Configured) -> Configuration:
+    """
+    The configuration a workflow goes by.
+
+    Raises:
+        InfrastructureError: the store has lost it.
+    """
+    data = store.get_artifact(state.workflow, state.configuration)
+    if data is None:
+        raise InfrastructureError(
+            f"the configuration {state.configuration[:12]} of {state.workflow} is missing from the store"
+        )
+    return Configuration.model_validate_json(data)
