@@ -16,6 +16,13 @@ PRIORITY_STEPS: Final = (0, 3, 6, 9)
 """The same for everybody who sends or takes messages, or some are stranded."""
 VISIBILITY_SECONDS: Final = 6 * 3600
 """Longer than any step: a step's lease is what brings it back, not this (R7)."""
+_HEALTH_SECONDS: Final = 2
+"""
+How often kombu asks whether a connection that waits for messages is still one, and how late an answer makes it none.
+
+The other end may have forgotten it while no packet passed, and nobody is told. By kombu's own 25 s a worker would be
+deaf for 50.
+"""
 _RABBITMQ: Final = {"amqp": 5672, "amqps": 5671}
 
 
@@ -96,6 +103,7 @@ def _redis_options(url: str, connect_seconds: float, answer_seconds: float) -> d
     options: dict[str, Any] = {
         **bounds,
         "socket_keepalive": True,
+        "health_check_interval": _HEALTH_SECONDS,
         "visibility_timeout": VISIBILITY_SECONDS,
         "priority_steps": list(PRIORITY_STEPS),
         "queue_order_strategy": "round_robin",

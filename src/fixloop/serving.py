@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +34,7 @@ def supervisor(
     *,
     log: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    entering: Sequence[str] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
     """
     A worker's supervisor as a child, drained at the end of the block.
@@ -43,10 +44,14 @@ def supervisor(
     Args:
         log: where its processes write; a person who watches the workflow need not see that.
         environment: variables of its own, besides those of this process.
+        entering: words before its command, such as those that run it in another network namespace.
     """
     reading, writing = os.pipe()
     try:
-        process = _started(options, environment_for(urls) | dict(environment or {}), reading, log)
+        command = [*entering, sys.executable, str(app_folder() / "workers" / "launch.py"), "supervise"]
+        process = _started(
+            [*command, json.dumps(options)], environment_for(urls) | dict(environment or {}), reading, log
+        )
         os.close(reading)
         try:
             yield process
@@ -57,12 +62,12 @@ def supervisor(
 
 
 def _started(
-    options: Mapping[str, Any], environment: Mapping[str, str], lifeline: int, log: Path | None
+    command: Sequence[str], environment: Mapping[str, str], lifeline: int, log: Path | None
 ) -> subprocess.Popen[bytes]:
     with ExitStack() as files:
         output = files.enter_context(log.open("ab")) if log is not None else None
         return subprocess.Popen(
-            [sys.executable, str(app_folder() / "workers" / "launch.py"), "supervise", json.dumps(options)],
+            command,
             env={**environment, "FIXLOOP_LIFELINE": str(lifeline)},
             pass_fds=(lifeline,),
             stdin=subprocess.DEVNULL,

@@ -22,6 +22,7 @@ from fixloop.hints import producer
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.testing.bare import send
 from fixloop.testing.contrast import BareHost
+from fixloop.testing.processes import Access
 from fixloop.testing.undisturbed import undisturbed
 from fixloop.testing.wire import BEGUN, EFFECTS
 from tests.crash.figures import Report, begun
@@ -130,7 +131,7 @@ def contrast(server: RedisServer, options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="fixloop-") as folder:
         environment = {"FIXLOOP_EXECUTIONS": str(Path(folder, "executions"))}
         host = BareHost(
-            "bare", Path(folder), server.socket, concurrency=options.concurrency, environment=environment
+            "bare", Path(folder), Access(server.url), concurrency=options.concurrency, environment=environment
         )
         app = producer(server.url)
         host.start()

@@ -131,6 +131,7 @@ def test_a_bare_chain_is_whole_only_when_it_is_left_alone(
         concurrency=1,
         folder=tmp_path / "bare",
         compared_seconds=0.0,
+        network="relay",
         tell=lambda progress: None,
     )
 

@@ -18,6 +18,7 @@ from fixloop.errors import UsageError
 
 if TYPE_CHECKING:
     from fixloop.testing.contrast import Contrast
+    from fixloop.testing.lines import Network
     from fixloop.testing.report import Report
     from fixloop.testing.site import Progress
 
@@ -62,6 +63,13 @@ def chaos(
     twice: Annotated[
         bool, typer.Option("--twice", help="Deliver every message twice, from the first to the last.")
     ] = False,
+    network: Annotated[
+        str,
+        typer.Option(
+            "--network",
+            help="How workers are cut off: namespaces (root only), relay, or auto, which takes what there is.",
+        ),
+    ] = "auto",
     keep: Annotated[
         Path | None,
         typer.Option("--keep", help="Leave logs, data and injuries in this new folder.", show_default="none"),
@@ -80,7 +88,7 @@ def chaos(
     from fixloop.testing import chaos as running
     from fixloop.testing.report import Order
 
-    order = Order(workflows, kills, seed, concurrency, contrast, twice, profile)
+    order = Order(workflows, kills, seed, concurrency, contrast, twice, profile, _network(network))
     with _folder(keep) as folder, _progress() as tell:
         report = running.chaos(order, folder, tell)
     if json:
@@ -91,6 +99,15 @@ def chaos(
         say(f"logs, data and injuries are in {keep}")
     if not report.is_well:
         raise typer.Exit(ExitCode.WRONG)
+
+
+def _network(word: str) -> "Network":
+    from fixloop.testing.lines import NETWORKS
+
+    for network in NETWORKS:
+        if network == word:
+            return network
+    raise UsageError(f"there is no network {word!r}; there are {', '.join(NETWORKS)}")
 
 
 @contextmanager
@@ -128,6 +145,8 @@ def report_lines(report: "Report") -> Iterator[str]:
     yield f"{order.workflows} {words.works}, injured in {report.injured_seconds:.1f} s"
     for injury, planned in sorted(report.planned.items()):
         yield f"  {report.done[injury]} of {planned} × {injury}"
+    if report.network:
+        yield f"workers are cut off {report.network}"
     if report.order.twice:
         yield f"{report.copies} messages delivered twice"
     fixes = sum(one.fixes for one in report.verdicts)
@@ -189,6 +208,7 @@ def _document(report: "Report") -> dict[str, object]:
         "seed": report.order.seed,
         "injuries": dict(report.done),
         "planned": dict(report.planned),
+        "network": report.network,
         "messages_twice": report.copies,
         "lost": report.lost,
         "doubled": report.doubled,

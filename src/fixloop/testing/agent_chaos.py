@@ -101,7 +101,7 @@ def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], objec
     kind, profile = _KINDS[order.profile], PROFILES[order.profile]
     left_alone, injured = (_begun(kind, order, one, folder) for one in (LEFT_ALONE, INJURED))
     with (
-        site(folder, host_kind(order.concurrency, folder)) as place,
+        site(folder, host_kind(order.concurrency, folder), order.network) as place,
         calling(place.server.url) as caller,
     ):
         undisturbed_seconds = place.run("undisturbed", _work(caller, kind, profile, left_alone), tell)

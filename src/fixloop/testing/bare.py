@@ -36,6 +36,7 @@ app.conf.update(
         "unacked_restore_throttle": 1,
         "socket_connect_timeout": 2.0,
         "socket_timeout": 10.0,
+        "health_check_interval": 2,
     },
     task_acks_late=True,
     task_reject_on_worker_lost=True,

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from fixloop.store import keys
 from fixloop.testing.clock import set_clock
+from fixloop.testing.lines import Line
 from fixloop.testing.plan import Injury
 from fixloop.testing.processes import Host, RedisServer, below, is_running, is_stopped, kill
-from fixloop.testing.relay import Cut, Link, Relay
+from fixloop.testing.relay import Cut, Link
 from fixloop.testing.wounds import Wound
 
 __all__ = ["Blows"]
@@ -48,7 +49,7 @@ class Blows:
         self,
         hosts: Mapping[str, Host],
         server: RedisServer,
-        relay: Relay,
+        lines: Mapping[str, Line],
         missed: Callable[[Wound], object],
     ) -> None:
         """
@@ -64,7 +65,7 @@ class Blows:
         """By shard, when which process last swept it."""
         self._hosts = hosts
         self._server = server
-        self._relay = relay
+        self._lines = lines
         self._missed = missed
         self._wrong: set[str] = set()
         self._cuts = cycle(CUT_SECONDS)
@@ -91,7 +92,7 @@ class Blows:
         if injury in (Injury.KILL_SWEEPER, Injury.STOP_SWEEPER):
             return bool(host.find("sweep"))
         if injury in (Injury.CUT_NETWORK, Injury.SILENT_NETWORK):
-            return role is not None and not self._relay.is_away(link.host)
+            return role is not None and not self._lines[link.host].is_away
         return role is not None and not (injury is Injury.WRONG_CLOCK and link.host in self._wrong)
 
     def strike(self, wound: Wound, link: Link) -> None:
@@ -230,28 +231,26 @@ class Blows:
         self._later(wound, FROZEN_SECONDS, thaw)
 
     def _cut(self, wound: Wound, link: Link) -> None:
-        wound.hosts = (link.host,)
-        before = self._relay.refused[link.host]
-        self._relay.cut(link.host)
-
-        def mend() -> None:
-            wound.is_felt = self._relay.refused[link.host] > before
-            self._relay.mend(link.host)
-
-        self._later(wound, next(self._cuts), mend)
+        line = self._lines[link.host]
+        self._interrupted(wound, link, line, next(self._cuts))
+        line.cut()
         raise Cut
 
     def _silence(self, wound: Wound, link: Link) -> None:
         """The request that is here still passes; its answer does not."""
+        line = self._lines[link.host]
+        self._interrupted(wound, link, line, next(self._silences))
+        line.silence()
+
+    def _interrupted(self, wound: Wound, link: Link, line: Line, seconds: float) -> None:
         wound.hosts = (link.host,)
-        before = self._relay.withheld[link.host]
-        self._relay.silence(link.host)
+        before = line.noticed
 
         def mend() -> None:
-            wound.is_felt = self._relay.withheld[link.host] > before
-            self._relay.mend(link.host)
+            wound.is_felt = line.noticed > before
+            line.mend()
 
-        self._later(wound, next(self._silences), mend)
+        self._later(wound, seconds, mend)
 
     def _fill(self, wound: Wound, link: Link) -> None:
         """Felt when a write is refused, see `Injurer`."""

@@ -66,7 +66,10 @@ def _validation(order: Order, folder: Path, tell: Callable[[Progress], object]) 
     commands = {ticket for one in injured for ticket in _commands(one)}
     steps = Counter(ticket.step for one in injured for ticket in one.rehearsal.tickets)
     planned = plan(order.seed, order.kills, {**steps, COMMAND: len(commands)}, VALIDATION)
-    with site(folder, host_kind(order.concurrency, folder)) as place, calling(place.server.url) as caller:
+    with (
+        site(folder, host_kind(order.concurrency, folder), order.network) as place,
+        calling(place.server.url) as caller,
+    ):
         works = [_work(caller, plays) for plays in (left_alone, injured)]
         undisturbed_seconds = place.run("undisturbed", works[0], tell)
         place.arm(Schedule(planned, VALIDATION), commands, twice_over=order.twice)
@@ -86,6 +89,7 @@ def _validation(order: Order, folder: Path, tell: Callable[[Progress], object]) 
         tickets,
         concurrency=order.concurrency,
         folder=folder / "contrast",
+        network=order.network,
         compared_seconds=report.injured_seconds,
         tell=tell,
     )

@@ -17,6 +17,7 @@ from fixloop.hints import producer
 from fixloop.serving import environment_for
 from fixloop.settings import RedisUrls
 from fixloop.testing.bare import QUEUE, send
+from fixloop.testing.lines import Network
 from fixloop.testing.places import VALIDATION
 from fixloop.testing.plan import Plan
 from fixloop.testing.processes import Host, parents
@@ -56,14 +57,18 @@ class BareHost(Host):
 
     @contextmanager
     def _launched(self) -> Iterator[subprocess.Popen[bytes]]:
-        url = f"unix://{self.socket}"
+        url = self.access.url
         command = [sys.executable, "-m", "celery", "-A", "fixloop.testing.bare", "worker", "-Q", QUEUE]
         command += ["-c", str(self._concurrency), "--without-gossip", "--without-mingle", "-l", "WARNING"]
         environment = environment_for(RedisUrls(url, url)) | dict(self._environment)
         with self._log.open("ab") as log:
             # It reads its input for no other reason than to see that it ends.
             process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log
+                [*self.access.entering, *command],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
             )
         try:
             yield process
@@ -119,6 +124,7 @@ def contrast(
     concurrency: int,
     folder: Path,
     compared_seconds: float,
+    network: Network,
     tell: Callable[[Progress], object],
 ) -> Contrast:
     """
@@ -135,7 +141,7 @@ def contrast(
         BareHost, concurrency=concurrency, environment={"FIXLOOP_EXECUTIONS": str(folder / EXECUTIONS)}
     )
     with (
-        site(folder, kind) as place,
+        site(folder, kind, network) as place,
         closing(producer(place.server.url)) as app,
         closing(redis.Redis.from_url(place.server.url, socket_timeout=2.0)) as client,
     ):

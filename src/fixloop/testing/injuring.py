@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.testing.blows import Blows
+from fixloop.testing.lines import Line
 from fixloop.testing.plan import COMMAND, Boundary, Injury
 from fixloop.testing.processes import Host, RedisServer, below, is_running, kill
 from fixloop.testing.relay import Cut, Link, Relay
@@ -49,7 +50,9 @@ _OF_MESSAGES: Final = (Injury.LOSE_SENT, Injury.LOSE_TAKEN, Injury.LOSE_UNACKED)
 class Injurer:
     """Does the injuries of a plan, each when its ticket comes to its boundary."""
 
-    def __init__(self, hosts: Mapping[str, Host], server: RedisServer, executions: Path) -> None:
+    def __init__(
+        self, hosts: Mapping[str, Host], server: RedisServer, lines: Mapping[str, Line], executions: Path
+    ) -> None:
         """
         Nothing is injured until it is armed.
 
@@ -57,7 +60,7 @@ class Injurer:
             executions: where agents write down what they begin.
         """
         self.relay = Relay(server.socket, self)
-        self.blows = Blows(hosts, server, self.relay, lambda wound: self._schedule.put_off(wound.injury))
+        self.blows = Blows(hosts, server, lines, lambda wound: self._schedule.put_off(wound.injury))
         self.wounds: list[Wound] = []
         self.takeovers: list[Takeover] = []
         self.answers: Counter[str] = Counter()

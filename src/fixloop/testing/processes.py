@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import redis
 from redis.backoff import NoBackoff
@@ -25,7 +25,17 @@ from fixloop.settings import RedisUrls
 from fixloop.testing import clock
 from fixloop.testing.clock import set_clock
 
-__all__ = ["Host", "RedisServer", "below", "is_running", "is_stopped", "kill", "parents", "with_clock"]
+__all__ = [
+    "Access",
+    "Host",
+    "RedisServer",
+    "below",
+    "is_running",
+    "is_stopped",
+    "kill",
+    "parents",
+    "with_clock",
+]
 
 START_SECONDS: Final = 10.0
 MEMORY: Final = "1gb"
@@ -112,6 +122,14 @@ class RedisServer:
             self._guard = None
 
 
+class Access(NamedTuple):
+    """Where the processes of a host find Redis."""
+
+    url: str
+    entering: tuple[str, ...] = ()
+    """The words before a command that is to run on that host."""
+
+
 class Host:
     """One machine's worker, with everything below it: here `fixloop worker`."""
 
@@ -119,10 +137,10 @@ class Host:
     """The roles without which it does not run yet."""
 
     def __init__(
-        self, name: str, folder: Path, socket: Path, *, concurrency: int, environment: Mapping[str, str]
+        self, name: str, folder: Path, access: Access, *, concurrency: int, environment: Mapping[str, str]
     ) -> None:
         self.name = name
-        self.socket = socket
+        self.access = access
         self._concurrency = concurrency
         self.clock = folder / f"{name}.clock"
         """By how much its wall clock is off; see `fixloop.testing.clock`."""
@@ -140,9 +158,13 @@ class Host:
         self._process = self._running.enter_context(self._launched())
 
     def _launched(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
-        urls = RedisUrls(broker=f"unix://{self.socket}", state=f"unix://{self.socket}")
-        options = {"concurrency": self._concurrency}
-        return supervisor(urls, options, log=self._log, environment=self._environment)
+        return supervisor(
+            RedisUrls(broker=self.access.url, state=self.access.url),
+            {"concurrency": self._concurrency},
+            log=self._log,
+            environment=self._environment,
+            entering=self.access.entering,
+        )
 
     def tend(self) -> bool:
         """Start it again if it ended by itself, as a service manager would; whether it had."""

@@ -1,6 +1,6 @@
-"""A relay between workers and Redis: a Unix socket for each host, whose traffic a witness sees and may change.
+"""A relay between workers and Redis: a socket for each host, whose traffic a witness sees and may change.
 
-The socket's peer is known by its process id, so that a claim, a commit or a hint on the wire says which process is at
+A connection's peer is known by its process id, so that a claim, a commit or a hint on the wire says which process is at
 which boundary, without a word of that in the worker itself. The relay forwards bytes; what they mean is the
 witness' business.
 """
@@ -21,6 +21,8 @@ from fixloop.testing.wire import Request, Requests, is_whole
 __all__ = ["Cut", "Link", "Relay", "Witness"]
 
 CHUNK: Final = 1 << 16
+Peer = Callable[[asyncio.StreamWriter], int]
+"""The process at the other end of a connection; 0 when it is gone."""
 
 
 class Cut(Exception):
@@ -80,16 +82,35 @@ class Relay:
         self.withheld: Counter[str] = Counter()
         """By host, how often something came too late because it was silent."""
 
-    async def listen(self, host: str, path: Path) -> None:
-        """Take connections of `host` at `path`."""
-        self._servers.append(await asyncio.start_unix_server(self._taker(host), path, limit=CHUNK))
+    async def listen(self, host: str, door: Path | socket.socket, peer: Peer | None = None) -> None:
+        """
+        Take connections of `host`.
+
+        Args:
+            door: where; a path is a Unix socket's.
+            peer: which process is at the other end of a connection, if it is not a Unix socket's.
+        """
+        take = self._taker(host, peer or _peer)
+        self._servers.append(
+            await asyncio.start_unix_server(take, door, limit=CHUNK)
+            if isinstance(door, Path)
+            else await asyncio.start_server(take, sock=door, limit=CHUNK)
+        )
 
     def cut(self, host: str) -> None:
         """End all connections of `host`, and refuse new ones until it is mended."""
         self._cut.add(host)
+        self.drop(host)
+
+    def drop(self, host: str) -> None:
+        """End all connections of `host`."""
         for writer, link in list(self._open.items()):
             if link.host == host:
                 writer.transport.abort()
+
+    def links(self, host: str) -> list[Link]:
+        """The connections of `host`."""
+        return [link for link in self._open.values() if link.host == host]
 
     def is_away(self, host: str) -> bool:
         """Whether nothing of `host` passes."""
@@ -119,14 +140,16 @@ class Relay:
         while self._open:
             await asyncio.sleep(0.01)
 
-    def _taker(self, host: str) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+    def _taker(
+        self, host: str, peer: Peer
+    ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
         async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            link = Link(host, _peer(writer))
+            link = Link(host, peer(writer))
             self._open[writer] = link
             try:
                 if host in self._cut:
                     self.refused[host] += 1
-                else:
+                elif link.pid:
                     await self._join(link, reader, writer)
             except (OSError, Cut):
                 pass

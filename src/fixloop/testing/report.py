@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from fixloop.testing.contrast import Contrast
+from fixloop.testing.lines import Network
 from fixloop.testing.plan import Plan
 from fixloop.testing.site import INJURED, Site
 from fixloop.testing.verdict import Execution, Verdict, resumptions, unexplained
@@ -27,6 +28,8 @@ class Order(NamedTuple):
     twice: bool = False
     """Whether every message is delivered twice, from the first to the last."""
     profile: str = "validation"
+    network: Network = "auto"
+    """How workers are cut off: by network namespaces where they can be made, or by the relay."""
 
 
 class Report(NamedTuple):
@@ -55,6 +58,8 @@ class Report(NamedTuple):
     """What came of the bare chains, if they were wanted."""
     copies: int = 0
     """Messages that were delivered twice."""
+    network: str = ""
+    """How workers were cut off, where they have a network."""
 
     @property
     def lost(self) -> int:
@@ -110,6 +115,7 @@ def reported(order: Order, planned: Plan, place: Site) -> Report:
         repeated=len(executions) - len({execution.ticket for execution in executions}),
         unexplained=tuple(unexplained(executions, injurer.wounds, injurer.takeovers, injurer.host_of)),
         resumptions=tuple(resumptions(executions, injurer.wounds)),
+        network=place.lines.told,
         surplus=injurer.answers.total() - injurer.answers["ok"],
         undisturbed_seconds=0.0,
         injured_seconds=0.0,

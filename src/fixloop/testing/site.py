@@ -15,7 +15,8 @@ import redis
 
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.testing.injuring import Injurer
-from fixloop.testing.processes import Host, RedisServer
+from fixloop.testing.lines import Lines, Network, laid
+from fixloop.testing.processes import Access, Host, RedisServer
 from fixloop.testing.schedule import Schedule
 from fixloop.testing.verdict import Execution, executions_in, feel_clocks
 
@@ -32,8 +33,8 @@ __all__ = [
     "site",
 ]
 
-HostKind = Callable[[str, Path, Path], Host]
-"""Makes a host of a name, the folder for its log, and the socket where it finds Redis."""
+HostKind = Callable[[str, Path, Access], Host]
+"""Makes a host of a name, the folder for its log, and where it finds Redis."""
 EXECUTIONS: Final = "executions"
 """The file in which agents write down what they begin."""
 HOSTS: Final = ("host-1", "host-2")
@@ -89,12 +90,13 @@ class Work(Protocol):
 class Site:
     """Redis, hosts and the one who injures them."""
 
-    def __init__(self, folder: Path, sockets: Path, kind: HostKind) -> None:
+    def __init__(self, folder: Path, sockets: Path, kind: HostKind, lines: Lines) -> None:
         self._folder = folder
         self._executions = folder / EXECUTIONS
         self.server = RedisServer(folder, sockets)
-        self.hosts = {name: kind(name, folder, sockets / f"{name}.sock") for name in HOSTS}
-        self.injurer = Injurer(self.hosts, self.server, self._executions)
+        self.lines = lines
+        self.hosts = {name: kind(name, folder, line.access) for name, line in lines.by_host.items()}
+        self.injurer = Injurer(self.hosts, self.server, lines.by_host, self._executions)
         self._loop = asyncio.new_event_loop()
 
     # Its life.
@@ -113,11 +115,19 @@ class Site:
             ending.callback(self._loop.call_soon_threadsafe, self._loop.stop)
             ending.callback(self._in_loop, self.injurer.relay.close)
             for host in self.hosts.values():
-                self._in_loop(self.injurer.relay.listen, host.name, host.socket)
+                self._in_loop(self.lines.by_host[host.name].open, self.injurer.relay)
                 ending.callback(host.stop)
                 host.start()
             self._wait_for_workers()
             yield self
+
+    def in_loop(self, act: Callable[[], object]) -> None:
+        """Do something where the relay runs."""
+
+        async def there() -> None:
+            act()
+
+        self._in_loop(there)
 
     def _in_loop(self, act: Callable[..., Any], *words: Any) -> None:
         asyncio.run_coroutine_threadsafe(act(*words), self._loop).result(10.0)
@@ -197,11 +207,18 @@ class _Patience:
 
 
 @contextmanager
-def site(folder: Path, kind: HostKind) -> Iterator[Site]:
-    """A site that runs, and is gone with the block; what it leaves is in `folder`."""
+def site(folder: Path, kind: HostKind, network: Network) -> Iterator[Site]:
+    """
+    A site that runs, and is gone with the block; what it leaves is in `folder`.
+
+    Raises:
+        UsageError: there is no such network here.
+        InfrastructureError: there is no Redis server, or the workers do not start.
+    """
     # A socket's path may have 107 bytes, and `folder` may lie deep.
     with (
         tempfile.TemporaryDirectory(prefix="fixloop-") as sockets,
-        Site(folder, Path(sockets), kind).running() as running,
+        laid(network, HOSTS, Path(sockets)) as lines,
+        Site(folder, Path(sockets), kind, lines).running() as running,
     ):
         yield running

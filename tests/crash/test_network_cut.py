@@ -1,0 +1,54 @@
+"""Workers whose links to Redis are taken down, in network namespaces of their own. Root only; see `test_cables`."""
+
+from pathlib import Path
+
+import pytest
+
+from fixloop.protocol.events import WorkflowStarted
+from fixloop.store.keys import workflow_id
+from fixloop.testing.cables import Unavailable, cables
+from fixloop.testing.caller import Caller, calling
+from fixloop.testing.site import INJURED, LEFT_ALONE, Site, host_kind, site
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 15.0
+"""On a machine that is busy with other tests; alone it takes 5."""
+
+
+@pytest.fixture(autouse=True)
+def _needs_namespaces() -> None:
+    try:
+        with cables([]):
+            pass
+    except Unavailable as reason:
+        pytest.skip(f"no network namespace can be made here: {reason}")
+
+
+def seconds_for_one(place: Site, caller: Caller, project: str) -> float:
+    """How long a workflow of three steps takes."""
+    started = WorkflowStarted(
+        workflow=workflow_id(project, 1, 1),
+        issue=1,
+        name="a -",
+        specialists=("test-runner",),
+        fixer="command",
+        tip="commit-0",
+        tree="tree-0",
+    )
+    return place.run("one", caller.workflows([started], {}), lambda _: None)
+
+
+@pytest.mark.proves("S30", "R7")
+def test_workers_whose_connections_were_forgotten_while_the_link_was_down_take_work_again(
+    tmp_path: Path,
+) -> None:
+    with site(tmp_path, host_kind(1, tmp_path), "namespaces") as place, calling(place.server.url) as caller:
+        seconds_for_one(place, caller, LEFT_ALONE)
+        for line in place.lines.by_host.values():
+            place.in_loop(line.cut)
+
+        for line in place.lines.by_host.values():
+            place.in_loop(line.mend)
+
+        assert seconds_for_one(place, caller, INJURED) < SECONDS
