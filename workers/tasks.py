@@ -16,6 +16,7 @@ from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.repository.git import without_userinfo
 from fixloop.settings import load_settings
 from workers.app import app
+from workers.hop import StepTask
 from workers.process import process
 from workers.steps import carry_out
 from workers.workshops import WORKSHOPS
@@ -27,6 +28,7 @@ log = logging.getLogger("fixloop.tasks")
 
 def _step_task(profile: str, step: str, max_retries: int) -> Task:
     @app.task(  # type: ignore[untyped-decorator]
+        base=StepTask,
         bind=True,
         name=task_name(profile, step),
         max_retries=max_retries,
