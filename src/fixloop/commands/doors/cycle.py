@@ -4,12 +4,21 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-import typer
-
 from fixloop.commands.doors.door import Answer, Door
-from fixloop.commands.doors.outside import Facts, Handed, Outside, ack, hand_in, person, sender, show
+from fixloop.commands.doors.outside import (
+    Facts,
+    Handed,
+    Outside,
+    ack,
+    hand_in,
+    person,
+    refuse_bounds,
+    sender,
+    show,
+    tell,
+)
 from fixloop.commands.session import Session, look
-from fixloop.commands.views.cycle import DECISIONS
+from fixloop.commands.views.work import DECISIONS
 from fixloop.errors import UsageError
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.outcome import URGENCY, work_id
@@ -40,13 +49,7 @@ def _decide(session: Session, workflow: str, given: Answer) -> None:
     iterations = {"iterations": given.iterations} if given.iterations is not None else {}
     facts: dict[str, Any] = {"decision": given.word, "text": given.text, "sender": sender(USER)} | iterations
     session.bring(workflow, ev.DecisionMade(**facts))
-    now = look(session, workflow).standing
-    if now.outcome:
-        typer.echo(f"issue {now.issue} ended: {now.outcome}", err=True)
-    elif now.waits_for == "decision":
-        typer.echo(f"issue {now.issue} waits for another decision: `fixloop inbox`", err=True)
-    else:
-        typer.echo(f"issue {now.issue} goes on: {now.at_work}", err=True)
+    tell(look(session, workflow).standing, waits_for="another decision")
 
 
 def _check(given: Answer, state: Cycle) -> None:
@@ -63,12 +66,7 @@ def _check(given: Answer, state: Cycle) -> None:
         )
     if given.word == "manual-fix" and not given.text.strip():
         raise UsageError("manual-fix goes on with your guidance; add --guidance TEXT")
-    if given.iterations is not None and given.word != "extend":
-        raise UsageError(f"--iterations goes with extend, not with {given.word}")
-    if given.minutes is not None:
-        raise UsageError(
-            "--minutes has no effect on a cycle: each further run has its whole time; leave it out"
-        )
+    refuse_bounds(given, "a cycle")
     opened = state.escalation
     if given.escalation and (opened is None or given.escalation != opened.id):
         open_ = f"{opened.id} is answered first" if opened is not None else "none is open"
@@ -114,8 +112,6 @@ def _result(handed: Handed) -> PhaseResult:
     if handed.blocked is None:
         return read_result(handed.text)
     said = handed.blocked.strip()
-    if not said:
-        raise UsageError("--blocked says why it cannot be done; give the reason")
     return PhaseResult(phase=handed.agent, status=ResultStatus.FAILED, summary=said, issues=(said,))
 
 

@@ -4,11 +4,21 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-import typer
 from pydantic import ValidationError
 
 from fixloop.commands.doors.door import Answer, Door
-from fixloop.commands.doors.outside import Facts, Handed, Outside, ack, hand_in, person, sender, show
+from fixloop.commands.doors.outside import (
+    Facts,
+    Handed,
+    Outside,
+    ack,
+    hand_in,
+    person,
+    refuse_bounds,
+    sender,
+    show,
+    tell,
+)
 from fixloop.commands.session import Session, look
 from fixloop.commands.views.handoff import options_of
 from fixloop.errors import RefusedError, UsageError
@@ -45,13 +55,7 @@ def _continued() -> ev.Continued:
 def _decide(session: Session, workflow: str, given: Answer) -> None:
     question = _question(look(session, workflow).state, given.escalation)
     session.bring(workflow, _decision(question, given))
-    now = look(session, workflow).standing
-    if now.outcome:
-        typer.echo(f"issue {now.issue} ended: {now.outcome}", err=True)
-    elif now.waits_for == "decision":
-        typer.echo(f"issue {now.issue} waits for another answer: `fixloop inbox`", err=True)
-    else:
-        typer.echo(f"issue {now.issue} goes on: {now.at_work}", err=True)
+    tell(look(session, workflow).standing, waits_for="another answer")
 
 
 def _question(state: Handoffs, wanted: str) -> Question:
@@ -78,12 +82,7 @@ def _decision(question: Question, given: Answer) -> AnyEvent:
     options = options_of(question)
     if options and given.word not in options:
         raise UsageError(f"{given.word!r} does not answer {question.id}; possible are {', '.join(options)}")
-    if given.minutes is not None:
-        raise UsageError(
-            "--minutes has no effect on handoffs: each further run has its whole time; leave it out"
-        )
-    if given.iterations is not None and given.word != "extend":
-        raise UsageError(f"--iterations goes with extend, not with {given.word}")
+    refuse_bounds(given, "handoffs")
     if question.reason not in ENGINE_REASONS:
         answer = f"{given.word}\n{given.text}".rstrip() if not options else given.word
         return ev.Answered(sender=sender(USER), question=question.id, answer=answer)
@@ -128,8 +127,6 @@ def _brought(handed: Handed) -> None:
 
 def _events(handed: Handed) -> Iterator[AnyEvent]:
     if handed.blocked is not None:
-        if not handed.blocked.strip():
-            raise UsageError("--blocked says why it cannot be done; give the reason")
         yield _asked(handed, {"reason": "blocked", "details": handed.blocked})
         return
     questions = [_asked(handed, found) for found in read_questions(handed.text)]

@@ -14,9 +14,10 @@ import typer
 
 from fixloop.carrying import bring_work, keep_bundle, snapshot_in
 from fixloop.commands.answer_file import read_answer
-from fixloop.commands.doors.door import Work
+from fixloop.commands.doors.door import Answer, Work
 from fixloop.commands.screen import called
 from fixloop.commands.session import Seen, Session, look
+from fixloop.commands.views.view import Standing
 from fixloop.errors import RefusedError, UsageError
 from fixloop.offering import SNAPSHOT, Offer, offer_run, run_offered_at
 from fixloop.profiles.agents import ORCHESTRATOR
@@ -38,8 +39,10 @@ __all__ = [
     "hand_in",
     "offered",
     "person",
+    "refuse_bounds",
     "sender",
     "show",
+    "tell",
     "text_of",
 ]
 
@@ -175,6 +178,8 @@ def hand_in(outside: Outside, session: Session, workflow: str, work: Work) -> No
     agent = chosen(outside, seen, work.agent)
     if work.file is None and work.blocked is None:
         raise UsageError(f"{agent} says how it went: give its answer with --file FILE, - for stdin")
+    if work.blocked is not None and not work.blocked.strip():
+        raise UsageError("--blocked says why it cannot be done; give the reason")
     raw = read_answer(work.file) if work.file is not None else b""
     text = text_of(raw)
     kept = (session.store.put_artifact(workflow, raw),) if raw else ()
@@ -250,11 +255,31 @@ def _tell(session: Session, workflow: str, change: Change | None) -> None:
             typer.echo(written.note, err=True)
         for name in change.files:
             typer.echo(name)
+    tell(now, waits_for="a decision", taken="it is taken; ")
+
+
+def tell(now: Standing, *, waits_for: str, taken: str = "") -> None:
+    """How it stands after what somebody brought."""
     if now.outcome:
         typer.echo(f"issue {now.issue} ended: {now.outcome}", err=True)
     elif now.waits_for == "decision":
-        typer.echo(f"issue {now.issue} waits for a decision: `fixloop inbox`", err=True)
-    elif now.held:
-        typer.echo(f"it is taken; issue {now.issue} is paused by {now.held}", err=True)
+        typer.echo(f"issue {now.issue} waits for {waits_for}: `fixloop inbox`", err=True)
+    elif now.held and taken:
+        typer.echo(f"{taken}issue {now.issue} is paused by {now.held}", err=True)
     else:
-        typer.echo(f"it is taken; issue {now.issue} goes on: {now.at_work}", err=True)
+        typer.echo(f"{taken}issue {now.issue} goes on: {now.at_work}", err=True)
+
+
+def refuse_bounds(given: Answer, what: str) -> None:
+    """
+    Refuse more iterations of what is not extended, and minutes of what has none.
+
+    Raises:
+        UsageError: naming the option.
+    """
+    if given.iterations is not None and given.word != "extend":
+        raise UsageError(f"--iterations goes with extend, not with {given.word}")
+    if given.minutes is not None:
+        raise UsageError(
+            f"--minutes has no effect on {what}: each further run has its whole time; leave it out"
+        )

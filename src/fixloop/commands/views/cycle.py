@@ -6,12 +6,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from fixloop.commands.screen import called, row, short, table
-from fixloop.commands.status import deadline_of
 from fixloop.commands.views import spoken
 from fixloop.commands.views.cycle_report import parts
 from fixloop.commands.views.reporting import reported
 from fixloop.commands.views.view import Standing, View, has_work
-from fixloop.commands.views.work import AtWork, asked_at, away_line, clocks, deadline_line, few
+from fixloop.commands.views.work import (
+    DECISIONS,
+    AtWork,
+    answers,
+    asked_at,
+    asked_item,
+    away_line,
+    clocks,
+    deadline_line,
+    few,
+    item,
+    outside,
+    paused_item,
+    shared,
+    told,
+)
 from fixloop.profiles.reading import loader
 from fixloop.protocol.cycle.files import state_path
 from fixloop.protocol.cycle.messages import Message
@@ -25,21 +39,14 @@ from fixloop.store.records import Snapshot
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["DECISIONS", "VIEW", "outside"]
+__all__ = ["VIEW"]
 
-DECISIONS: Final = ("manual-fix", "skip", "abort", "extend")
-_VERDICTS: Final = {"success": "passed", "skipped": "passed_with_known_issues"}
 _STYLES: Final = {
     AgentStatus.COMPLETED: "green",
     AgentStatus.FAILED: "red",
     AgentStatus.RUNNING: "yellow",
     AgentStatus.IDLE: "dim",
 }
-
-
-def outside(state: Cycle) -> tuple[Agent, ...]:
-    """The agents elsewhere of whom something is asked."""
-    return tuple(agent for agent in state.agents if agent.asked and not agent.command)
 
 
 def _busy(state: Cycle) -> bool:
@@ -51,14 +58,11 @@ def _busy(state: Cycle) -> bool:
 def _standing(state: Cycle) -> Standing:
     waits_for: Literal["", "decision", "agent"] = ""
     if not state.ended and not _busy(state):
-        waits_for = "decision" if state.escalations else "agent" if outside(state) else ""
+        waits_for = "decision" if state.escalations else "agent" if outside(state.agents) else ""
     held = f"a person since {stamp(state.paused_at)} UTC" if state.paused_at is not None else ""
     if held and waits_for == "agent":
         waits_for = ""
-    asked = ", ".join(agent.key for agent in state.agents if agent.asked)
-    at_work = f"{asked} at work" if asked else "nobody is asked for anything"
-    if state.outcome:
-        at_work = f"it ended ({state.outcome})"
+    at_work = told(state.outcome, [agent.key for agent in state.agents if agent.asked])
     return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work)
 
 
@@ -69,23 +73,9 @@ def _owner(state: Cycle) -> str:
 
 
 def _document(found: Snapshot, state: Cycle) -> dict[str, Any]:
-    due = deadline_of(found)
-    return {
-        "issue": state.issue,
-        "name": state.name,
-        "workflow_id": state.workflow,
-        "profile": state.profile,
-        "status": state.status.value,
-        "paused": bool(state.escalations) or state.paused_at is not None,
-        "held": {"since": iso_stamp(state.paused_at)} if state.paused_at is not None else None,
-        "verdict": (_VERDICTS.get(state.outcome, "not_passed") if state.ended else None),
-        "outcome": state.outcome or None,
-        "owner": _owner(state),
-        "iteration": state.iteration,
-        "max_iterations": state.max_iterations,
-        "deadline": iso_stamp(due) if due is not None else None,
-        "tip": state.tip,
-        "updated_at": iso_stamp(state.last_at),
+    held = {"since": iso_stamp(state.paused_at)} if state.paused_at is not None else None
+    is_paused = bool(state.escalations) or held is not None
+    return shared(found, state, is_paused=is_paused, held=held, owner=_owner(state)) | {
         "cycle_id": state.cycle_id,
         "version": state.version,
         "state_file": state_path(state.cycle_id),
@@ -174,12 +164,8 @@ def _next(state: Cycle) -> str:
         return f"fixloop continue {issue}"
     if state.escalations:
         return f"fixloop decide {issue} {'|'.join(DECISIONS)}"
-    return _answers(state, outside(state)[0])[1] if outside(state) else f"fixloop watch {issue}"
-
-
-def _answers(state: Cycle, agent: Agent) -> tuple[str, str]:
-    one = f" --agent {agent.key}"
-    return f"fixloop ack {called(state)}{one}", f"fixloop fixed {called(state)}{one} --file ANSWER"
+    asked = outside(state.agents)
+    return answers(state, asked[0].key)[1] if asked else f"fixloop watch {issue}"
 
 
 def _table(state: Cycle) -> "Table":
@@ -233,9 +219,9 @@ def _result(state: Cycle) -> Iterator[str]:
         yield f"{who} waits for a decision: {opened.reason}: {short(opened.detail)} ({opened.id})"
         yield from (f"  {short(issue, 200)}" for issue in state.remaining_issues)
         yield from _decision_commands(state)
-    for agent in outside(state):
+    for agent in outside(state.agents):
         yield f"{who} waits for {agent.key} ({worker(agent.key).role}), run {agent.runs}"
-        yield from _answers(state, agent)
+        yield from answers(state, agent.key)
     if _standing(state).waits_for == "" and state.paused_at is None:
         yield f"{who} goes on ({rounds})"
 
@@ -246,34 +232,15 @@ def _decision_commands(state: Cycle) -> Iterator[str]:
 
 
 def _items(found: Snapshot, state: Cycle, cache: Path) -> Iterator[dict[str, Any]]:
-    common = {"iteration": state.iteration, "max_iterations": state.max_iterations, "directory": None}
     if state.paused_at is not None:
-        yield common | {
-            "specialist": "orchestrator",
-            "waits_for": "continue",
-            "escalation_id": None,
-            "reason": "paused by a person",
-            "detail": "",
-            "target": "user",
-            "since": iso_stamp(state.paused_at),
-            "options": [],
-            "commands": [f"fixloop continue {called(state)}"],
-        }
+        yield paused_item(state, "orchestrator", state.paused_at)
         return
     if state.escalation is not None:
-        yield common | _decision(state)
-    for agent in outside(state):
-        yield common | {
-            "specialist": agent.key,
-            "waits_for": "work",
-            "escalation_id": None,
-            "reason": f"{agent.key} ({worker(agent.key).role}), run {agent.runs}",
-            "detail": short(agent.message) if agent.message else "",
-            "target": agent.key,
-            "since": iso_stamp(asked_at(found, state, agent.key, agent.started_at)),
-            "options": [],
-            "commands": list(_answers(state, agent)),
-        }
+        yield item(state) | _decision(state)
+    for agent in outside(state.agents):
+        since = asked_at(found, state, agent.key, agent.started_at)
+        reason = f"{agent.key} ({worker(agent.key).role}), run {agent.runs}"
+        yield asked_item(state, agent.key, since, reason=reason, detail=short(agent.message))
 
 
 def _decision(state: Cycle) -> dict[str, Any]:

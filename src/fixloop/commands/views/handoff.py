@@ -6,13 +6,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from fixloop.commands.screen import called, row, short, table
-from fixloop.commands.status import deadline_of
 from fixloop.commands.views import spoken
 from fixloop.commands.views.handoff_log import line, statistics
 from fixloop.commands.views.handoff_report import parts
 from fixloop.commands.views.reporting import reported
 from fixloop.commands.views.view import Standing, View, has_work
-from fixloop.commands.views.work import AtWork, asked_at, away_line, clocks, deadline_line, few
+from fixloop.commands.views.work import (
+    DECISIONS,
+    AtWork,
+    answers,
+    asked_at,
+    asked_item,
+    away_line,
+    clocks,
+    deadline_line,
+    few,
+    item,
+    outside,
+    paused_item,
+    shared,
+    told,
+)
 from fixloop.profiles.reading import loader
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.protocol.handoff.asking import ENGINE_REASONS
@@ -24,16 +38,9 @@ from fixloop.store.records import Snapshot
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["DECISIONS", "VIEW", "options_of", "outside"]
+__all__ = ["VIEW", "options_of"]
 
-DECISIONS: Final = ("manual-fix", "skip", "abort", "extend")
-_VERDICTS: Final = {"success": "passed", "skipped": "passed_with_known_issues"}
 _STYLES: Final = {"completed": "green", "active": "yellow", "idle": "dim"}
-
-
-def outside(state: Handoffs) -> tuple[Agent, ...]:
-    """The agents elsewhere of whom something is asked."""
-    return tuple(agent for agent in state.agents if agent.asked and not agent.command)
 
 
 def options_of(question: Question) -> tuple[str, ...]:
@@ -45,15 +52,12 @@ def _standing(state: Handoffs) -> Standing:
     busy = any(agent.asked and agent.command for agent in state.agents)
     waits_for: Literal["", "decision", "agent"] = ""
     if not state.ended and not busy:
-        stands = state.blocking() is not None or bool(state.questions and not outside(state))
-        waits_for = "decision" if stands else "agent" if outside(state) else ""
+        stands = state.blocking() is not None or bool(state.questions and not outside(state.agents))
+        waits_for = "decision" if stands else "agent" if outside(state.agents) else ""
     held = "a person" if state.paused_clock is not None else ""
     if held and waits_for == "agent":
         waits_for = ""
-    asked = ", ".join(agent.name for agent in state.agents if agent.asked)
-    at_work = f"{asked} at work" if asked else "nobody is asked for anything"
-    if state.outcome:
-        at_work = f"it ended ({state.outcome})"
+    at_work = told(state.outcome, [agent.name for agent in state.agents if agent.asked])
     return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work)
 
 
@@ -62,23 +66,9 @@ def _owner(state: Handoffs) -> str:
 
 
 def _document(found: Snapshot, state: Handoffs) -> dict[str, Any]:
-    due = deadline_of(found)
-    return {
-        "issue": state.issue,
-        "name": state.name,
-        "workflow_id": state.workflow,
-        "profile": state.profile,
-        "status": state.status,
-        "paused": bool(state.questions) or state.paused_clock is not None,
-        "held": {"since": None} if state.paused_clock is not None else None,
-        "verdict": (_VERDICTS.get(state.outcome, "not_passed") if state.ended else None),
-        "outcome": state.outcome or None,
-        "owner": _owner(state),
-        "iteration": state.iteration,
-        "max_iterations": state.max_iterations,
-        "deadline": iso_stamp(due) if due is not None else None,
-        "tip": state.tip,
-        "updated_at": iso_stamp(state.last_at),
+    held = {"since": None} if state.paused_clock is not None else None
+    is_paused = bool(state.questions) or held is not None
+    return shared(found, state, is_paused=is_paused, held=held, owner=_owner(state)) | {
         "type": state.kind.value,
         "priority": state.priority.value,
         "spec": state.spec or None,
@@ -186,12 +176,8 @@ def _next(state: Handoffs) -> str:
     if state.questions:
         question = state.blocking() or state.questions[0]
         return _decide(state, question, "|".join(options_of(question)) or "ANSWER")
-    return _answers(state, outside(state)[0])[1] if outside(state) else f"fixloop watch {called(state)}"
-
-
-def _answers(state: Handoffs, agent: Agent) -> tuple[str, str]:
-    one = f" --agent {agent.name}"
-    return f"fixloop ack {called(state)}{one}", f"fixloop fixed {called(state)}{one} --file ANSWER"
+    asked = outside(state.agents)
+    return answers(state, asked[0].name)[1] if asked else f"fixloop watch {called(state)}"
 
 
 def _decide(state: Handoffs, question: Question, answer: str) -> str:
@@ -252,9 +238,9 @@ def _result(state: Handoffs) -> Iterator[str]:
         yield f"{who} waits for {_wanted(question)}: {_asks(question)}"
         yield from (f"  {short(issue, 200)}" for issue in state.remaining_issues)
         yield from _commands(state, question)
-    for agent in outside(state):
+    for agent in outside(state.agents):
         yield f"{who} waits for {agent.name}, run {agent.activations}"
-        yield from _answers(state, agent)
+        yield from answers(state, agent.name)
     if _standing(state).waits_for == "" and state.paused_clock is None:
         yield f"{who} goes on ({reviews})"
 
@@ -274,22 +260,11 @@ def _commands(state: Handoffs, question: Question) -> Iterator[str]:
 
 
 def _items(found: Snapshot, state: Handoffs, cache: Path) -> Iterator[dict[str, Any]]:
-    common = {"iteration": state.iteration, "max_iterations": state.max_iterations, "directory": None}
     if state.paused_clock is not None:
-        yield common | {
-            "specialist": state.current_agent or "orchestrator",
-            "waits_for": "continue",
-            "escalation_id": None,
-            "reason": "paused by a person",
-            "detail": "",
-            "target": "user",
-            "since": iso_stamp(state.last_at),
-            "options": [],
-            "commands": [f"fixloop continue {called(state)}"],
-        }
+        yield paused_item(state, state.current_agent or "orchestrator", state.last_at)
         return
     for question in state.questions:
-        yield common | {
+        yield item(state) | {
             "specialist": question.agent,
             "waits_for": "decision" if question.reason in ENGINE_REASONS else "answer",
             "escalation_id": question.id,
@@ -300,24 +275,15 @@ def _items(found: Snapshot, state: Handoffs, cache: Path) -> Iterator[dict[str, 
             "options": list(options_of(question)),
             "commands": list(_commands(state, question)),
         }
-    for agent in outside(state):
-        yield common | _asked(found, state, agent)
+    for agent in outside(state.agents):
+        since = asked_at(found, state, agent.name, agent.last_active)
+        yield asked_item(state, agent.name, since, reason=_asked_for(state, agent), detail=agent.answer)
 
 
-def _asked(found: Snapshot, state: Handoffs, agent: Agent) -> dict[str, Any]:
+def _asked_for(state: Handoffs, agent: Agent) -> str:
     waiting = state.message(agent.handoff) if agent.handoff else state.pending_for(agent.name)
     what = f": {waiting.type} from {waiting.sender}" if waiting is not None else ""
-    return {
-        "specialist": agent.name,
-        "waits_for": "work",
-        "escalation_id": None,
-        "reason": f"{agent.name}, run {agent.activations}{what}",
-        "detail": agent.answer,
-        "target": agent.name,
-        "since": iso_stamp(asked_at(found, state, agent.name, agent.last_active)),
-        "options": [],
-        "commands": list(_answers(state, agent)),
-    }
+    return f"{agent.name}, run {agent.activations}{what}"
 
 
 _SPEECH: Final = spoken.Speech(line, statistics)

@@ -1,15 +1,49 @@
-"""What cycles and handoffs have in common where they are shown: who is at work, since when, until when."""
+"""What cycles and handoffs have in common where they are shown: who is at work, since when, until when, and who waits.
 
-from collections.abc import Iterable, Iterator, Sequence
+It is asked of any profile whose steps are runs of agents; a state of each is its own (K30).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from fixloop.commands.screen import called, short
 from fixloop.commands.status import deadline_of
-from fixloop.protocol.durations import hours_minutes_seconds, minutes_seconds, stamp
+from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds, stamp
 from fixloop.store.records import Snapshot
 
-__all__ = ["AtWork", "asked_at", "away_line", "clocks", "deadline_line", "few"]
+__all__ = [
+    "DECISIONS",
+    "AtWork",
+    "answers",
+    "asked_at",
+    "asked_item",
+    "away_line",
+    "clocks",
+    "deadline_line",
+    "few",
+    "item",
+    "outside",
+    "paused_item",
+    "shared",
+    "told",
+]
+
+DECISIONS: Final = ("manual-fix", "skip", "abort", "extend")
+_VERDICTS: Final = {"success": "passed", "skipped": "passed_with_known_issues"}
+
+
+class Asked(Protocol):
+    """An agent of either profile, as far as it is asked for something."""
+
+    @property
+    def asked(self) -> bool: ...
+
+    @property
+    def command(self) -> str: ...
+
+
+A = TypeVar("A", bound=Asked)
 
 
 class AtWork(NamedTuple):
@@ -72,3 +106,80 @@ def few(names: Sequence[str], limit: int = 5) -> str:
     """The first of them on one line, and how many more there are."""
     shown = ", ".join(short(name, 80) for name in names[:limit])
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
+
+
+def outside(agents: Iterable[A]) -> tuple[A, ...]:
+    """The agents elsewhere of whom something is asked."""
+    return tuple(agent for agent in agents if agent.asked and not agent.command)
+
+
+def told(outcome: str, asked: Sequence[str]) -> str:
+    """What is going on, in a few words; `asked` names who is at work."""
+    if outcome:
+        return f"it ended ({outcome})"
+    return f"{', '.join(asked)} at work" if asked else "nobody is asked for anything"
+
+
+def shared(
+    found: Snapshot, state: Any, *, is_paused: bool, held: Mapping[str, Any] | None, owner: str
+) -> dict[str, Any]:
+    """`status ISSUE --json`, as far as it is the same for both."""
+    due = deadline_of(found)
+    return {
+        "issue": state.issue,
+        "name": state.name,
+        "workflow_id": state.workflow,
+        "profile": state.profile,
+        "status": str(state.status),
+        "paused": is_paused,
+        "held": held,
+        "verdict": _VERDICTS.get(state.outcome, "not_passed") if state.ended else None,
+        "outcome": state.outcome or None,
+        "owner": owner,
+        "iteration": state.iteration,
+        "max_iterations": state.max_iterations,
+        "deadline": iso_stamp(due) if due is not None else None,
+        "tip": state.tip,
+        "updated_at": iso_stamp(state.last_at),
+    }
+
+
+def answers(state: Any, agent: str) -> tuple[str, str]:
+    """The commands with which an agent elsewhere begins and hands in."""
+    one = f"{called(state)} --agent {agent}"
+    return f"fixloop ack {one}", f"fixloop fixed {one} --file ANSWER"
+
+
+def paused_item(state: Any, specialist: str, since: datetime) -> dict[str, Any]:
+    """What waits while a person has paused all of it."""
+    return item(state) | {
+        "specialist": specialist,
+        "waits_for": "continue",
+        "escalation_id": None,
+        "reason": "paused by a person",
+        "detail": "",
+        "target": "user",
+        "since": iso_stamp(since),
+        "options": [],
+        "commands": [f"fixloop continue {called(state)}"],
+    }
+
+
+def asked_item(state: Any, agent: str, since: datetime, *, reason: str, detail: str) -> dict[str, Any]:
+    """What waits for an agent elsewhere."""
+    return item(state) | {
+        "specialist": agent,
+        "waits_for": "work",
+        "escalation_id": None,
+        "reason": reason,
+        "detail": detail,
+        "target": agent,
+        "since": iso_stamp(since),
+        "options": [],
+        "commands": list(answers(state, agent)),
+    }
+
+
+def item(state: Any) -> dict[str, Any]:
+    """What every thing that waits says of its workflow."""
+    return {"iteration": state.iteration, "max_iterations": state.max_iterations, "directory": None}
