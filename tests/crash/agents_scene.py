@@ -21,6 +21,20 @@ _ROLE: Final = """
 command = ["sh", "-c", "echo $FIXLOOP_ROLE >> $LEDGER_JOURNAL; exec {python} {program}"]
 env = ["LEDGER_JOURNAL"]
 """
+_JUDGE: Final = """
+[{profile}.agent.{agent}]
+command = "fixloop:validation"
+
+[specialist.unit-test]
+command = ["sh", "tools/check.sh"]
+env = ["LEDGER_JOURNAL"]
+"""
+_CHECK: Final = """\
+echo check >> $LEDGER_JOURNAL
+grep -q True auth.py && exit 0
+echo "auth.py:2: login fails"
+exit 1
+"""
 
 
 class AgentsEnding(NamedTuple):
@@ -36,8 +50,15 @@ class AgentsEnding(NamedTuple):
 class AgentsScene(Scene):
     """One project of such a profile, with all that belongs to its run, below one folder."""
 
-    def __init__(self, folder: Path, profile: str) -> None:
+    def __init__(self, folder: Path, profile: str, judge: str = "") -> None:
+        """
+        Make its project.
+
+        Args:
+            judge: the agent whose work a validation loop does, if any.
+        """
         self.profile = profile
+        self._judge = judge
         super().__init__(folder)
 
     @property
@@ -66,8 +87,15 @@ class AgentsScene(Scene):
         roles = "".join(
             _ROLE.format(profile=self.profile, agent=agent, python=sys.executable, program=_AGENT)
             for agent in AGENTS[self.profile]
+            if agent != self._judge
         )
-        files = {"fixloop.toml": f'project = "agents"\n{settings}{roles}', "README.md": "Users.\n"}
+        if self._judge:
+            roles += _JUDGE.format(profile=self.profile, agent=self._judge)
+        files = {
+            "fixloop.toml": f'project = "agents"\n{settings}{roles}',
+            "README.md": "Users.\n",
+            "tools/check.sh": _CHECK,
+        }
         return make_repository(self.folder / "project", files)
 
 

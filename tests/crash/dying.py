@@ -80,11 +80,28 @@ def _watch_store(module: Any) -> None:
         return answer
 
     def dying_create(self: Any, change: Any) -> Any:
+        awaiting = change.fields.get("parent", "")
+        _die("before child", awaiting)
         answer = create(self, change)
         _die("created")
+        _die("after child", awaiting)
         return answer
 
     store.claim, store.commit, store.create = dying_claim, dying_commit, dying_create
+    store.release = _around(store.release, "putting off")
+    store.wake = _around(store.wake, "word")
+
+
+def _around(method: Callable[..., Any], boundary: str) -> Callable[..., Any]:
+    """Die before or after a method of the store that a ticket's id is given to."""
+
+    def dying(self: Any, ticket: str, *rest: Any, **options: Any) -> Any:
+        _die(f"before {boundary}", ticket)
+        answer = method(self, ticket, *rest, **options)
+        _die(f"after {boundary}", ticket)
+        return answer
+
+    return dying
 
 
 def _watch_hints(module: Any) -> None:
@@ -118,6 +135,22 @@ def _watch_commands(module: Any) -> None:
         return run_guarded(*arguments, **options)
 
     module.run_guarded = dying_run
+
+
+def _watch_children(module: Any) -> None:
+    attended, tell = module.attended, module._tell
+
+    def dying_attended(store: Any, engine_of: Any, ticket: Any, *rest: Any) -> Any:
+        ended = attended(store, engine_of, ticket, *rest)
+        if ended is not None:
+            _die("child ended", ticket.id)
+        return ended
+
+    def dying_tell(store: Any, engine_of: Any, child: str, word: str) -> None:
+        _die(word)
+        tell(store, engine_of, child, word)
+
+    module.attended, module._tell = dying_attended, dying_tell
 
 
 def _watch_draining(module: Any) -> None:
@@ -158,6 +191,7 @@ def _wrapping(name: str, before: str, after: str) -> Callable[[Any], None]:
 
 
 _WATCHED: dict[str, list[Callable[[Any], None]]] = {
+    "fixloop.bridging": [_watch_children],
     "fixloop.embedded": [_before("_launch", "before Redis"), _before("_word", "Redis starting")],
     "fixloop.preparing": [_after("take_snapshot", "snapshot taken")],
     "fixloop.store.redis_store": [_watch_store],
