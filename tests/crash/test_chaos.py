@@ -91,6 +91,8 @@ def test_agents_end_with_the_same_state_and_files_whatever_is_injured(tmp_path: 
         ),
         (["--profile", "chat", "--contrast"], "compared with the validation profile only"),
         (["--profile", "chat", "--twice"], "no messages that could be delivered twice"),
+        (["--profile", "chat", "--network", "relay"], "no network that could be cut"),
+        (["--network", "tcp"], "there is no network 'tcp'; there are auto, namespaces, relay"),
     ],
 )
 def test_what_a_profile_does_not_have_is_refused(words: list[str], told: str) -> None:

@@ -72,6 +72,12 @@ def test_each_wrong_is_said_and_ends_badly(wrong: dict[str, Any], last: str) -> 
     assert lines[-2].startswith("  ")
 
 
+def test_how_workers_were_cut_off_is_said() -> None:
+    told = "by the relay; no network namespace can be made here: unshare: Operation not permitted"
+
+    assert f"workers are cut off {told}" in list(report_lines(report(network=told)))
+
+
 CHAINS = Contrast(chains=20, ended=16, doubled=61, repeated=62, seconds=56.8, limit_seconds=60.0, injuries=15)
 
 

@@ -58,6 +58,8 @@ def _run_of(order: Order) -> Callable[[Order, Path, Callable[[Progress], object]
         raise UsageError("bare Celery chains are compared with the validation profile only")
     if order.profile == "chat" and order.twice:
         raise UsageError("a chat has no messages that could be delivered twice")
+    if order.profile == "chat" and order.network != "auto":
+        raise UsageError("a chat has no network that could be cut")
     return found
 
 
