@@ -12,13 +12,14 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.files import restore_lost
 from fixloop.commands.session import open_session
 from fixloop.engine import ProfileEngine
+from fixloop.owner import identity, is_dead_here
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.projecting import project
 from fixloop.protocol.handoff.events import Cancelled
 from fixloop.redis_place import Place
 from fixloop.repository.snapshot import Snapshot
 from tests.contract.profile_runs import FLOW, SCRIPTS
-from tests.e2e.deployment import wait_until
+from tests.e2e.deployment import PATIENCE_SECONDS, wait_until
 from tests.unit.command_stage import Agents, on_redis, said
 
 pytestmark = pytest.mark.slow
@@ -136,10 +137,9 @@ def test_an_embedded_redis_that_lost_its_data_is_rebuilt_on_resume(
     with open_session(create=True) as session:
         begin(Agents(session.store), tmp_path)
         project(session.store, FLOW)
-        socket = Place(tmp_path).recorded_socket()
-    # Its keeper ends it when the last user has gone.
-    assert socket is not None
-    wait_until(lambda: not socket.exists(), seconds=15)
+        keeper = identity(int((Place(tmp_path).data / "keeper.pid").read_text()))
+    # It ends the server when the last user has gone. The socket goes before the server has closed its files.
+    wait_until(lambda: is_dead_here(keeper), seconds=PATIENCE_SECONDS)
     shutil.rmtree(tmp_path / ".fixloop/redis")
 
     restore_lost("7")
