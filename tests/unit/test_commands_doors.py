@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.views.work import told
 from fixloop.protocol.answers import LIMIT_BYTES
 from fixloop.protocol.cycle.statuses import AgentStatus
 from fixloop.protocol.handoff import events as hnd
@@ -81,7 +82,7 @@ def test_a_phase_result_from_a_file_is_reported(profiles: Profiles, capsys: Caps
     told = hand_in(capsys, tmp_path, "7", RESULT)
 
     assert told.code == ExitCode.DONE
-    assert "issue 7 goes on: ep at work" in told.err
+    assert "issue 7 goes on: asked of ep" in told.err
     state = profiles.cycles.state(workflow)
     assert state.completed("ra")
     assert state.value("requirements") is None
@@ -187,7 +188,7 @@ def test_guidance_lets_the_agent_of_a_cycle_go_on(profiles: Profiles, capsys: Ca
     told = said(capsys, "decide", "7", "manual-fix", "--guidance", "Use JSON.")
 
     assert told.code == ExitCode.DONE
-    assert "issue 7 goes on: ra at work" in told.err
+    assert "issue 7 goes on: asked of ra" in told.err
     assert "Use JSON." in said(capsys, "ack", "7").out
     assert profiles.cycles.state(workflow).decisions[-1].rationale == "Use JSON."
 
@@ -315,7 +316,7 @@ def test_an_agent_of_handoffs_accepts_by_reading_and_returns_its_result(
     state = profiles.handoffs.state(workflow)
     assert state.messages[0].status.value == "accepted"
     built = hand_in(capsys, tmp_path, "9", json.dumps({"status": "completed", "commit": "abc123"}))
-    assert "issue 9 goes on: reviewer at work" in built.err
+    assert "issue 9 goes on: asked of reviewer" in built.err
 
 
 @pytest.mark.proves("D54", "D56")
@@ -439,3 +440,23 @@ def test_a_mailbox_shows_the_most_urgent_handoff_first(profiles: Profiles, capsy
 
     assert [message["issue"] for message in messages] == [10, 9]
     assert profiles.handoffs.state(f"{PROJECT}-9-1").agent("planner").started
+
+
+def test_who_looks_is_told_who_works_and_of_whom_something_is_asked() -> None:
+    assert told("", {"cd": "make it", "ra": ""}) == "cd at work; asked of ra"
+    assert told("", {}) == "no agent is at work"
+    assert told("cancelled", {"cd": ""}) == "it ended (cancelled)"
+
+
+@pytest.mark.proves("D21", "D23")
+def test_nobody_is_called_active_between_two_agents(
+    profiles: Profiles, capsys: Capsys, tmp_path: Path
+) -> None:
+    profiles.handoff()
+    hand_in(capsys, tmp_path, "9", 'Done.\n{"status": "completed", "spec": "specs/auth.md"}')
+
+    shown = said(capsys, "status", "9")
+    listed = said(capsys, "inbox")
+
+    assert "is active" not in shown.out
+    assert listed.out.count("builder, run 1") == 1

@@ -111,8 +111,9 @@ def item_text(item: Mapping[str, Any]) -> Iterator[str]:
     yield f"{who} {item['name']} waits for {_WHAT[item['waits_for']]} since {item['since']}"
     detail = f": {item['detail']}" if item["detail"] else ""
     yield f"  {item['reason']}{detail}"
-    most = f"/{item['max_iterations']}" if item["max_iterations"] is not None else ""
-    yield f"  {item['specialist']}, run {item['iteration']}{most}; to {item['target']}"
+    if item["waits_for"] != "work":
+        most = f"/{item['max_iterations']}" if item["max_iterations"] is not None else ""
+        yield f"  {item['specialist']}, run {item['iteration']}{most}; to {item['target']}"
     if item["escalation_id"]:
         yield f"  {item['escalation_id']}"
     if item["waits_for"] == "fix":

@@ -62,7 +62,7 @@ def _standing(state: Cycle) -> Standing:
     held = f"a person since {stamp(state.paused_at)} UTC" if state.paused_at is not None else ""
     if held and waits_for == "agent":
         waits_for = ""
-    at_work = told(state.outcome, [agent.key for agent in state.agents if agent.asked])
+    at_work = told(state.outcome, {agent.key: agent.command for agent in state.agents if agent.asked})
     return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work)
 
 

@@ -57,7 +57,7 @@ def _standing(state: Handoffs) -> Standing:
     held = "a person" if state.paused_clock is not None else ""
     if held and waits_for == "agent":
         waits_for = ""
-    at_work = told(state.outcome, [agent.name for agent in state.agents if agent.asked])
+    at_work = told(state.outcome, {agent.name: agent.command for agent in state.agents if agent.asked})
     return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work)
 
 
@@ -158,7 +158,8 @@ def _status(state: Handoffs) -> str:
     where = f"review {state.iteration} of {state.max_iterations}"
     if state.outcome:
         return f"{state.status}, {state.outcome}, {where}"
-    now = f", {state.current_agent} is active" if state.current_agent else ""
+    active = [agent.name for agent in state.agents if agent.status == "active"]
+    now = f", {active[0]} is active" if active else ""
     return f"{state.status}, {where}{now}, {_owner(state)}'s turn"
 
 

@@ -113,11 +113,14 @@ def outside(agents: Iterable[A]) -> tuple[A, ...]:
     return tuple(agent for agent in agents if agent.asked and not agent.command)
 
 
-def told(outcome: str, asked: Sequence[str]) -> str:
-    """What is going on, in a few words; `asked` names who is at work."""
+def told(outcome: str, asked: Mapping[str, str]) -> str:
+    """What is going on, in a few words; `asked` has the command of everybody who is, empty: somebody outside."""
     if outcome:
         return f"it ended ({outcome})"
-    return f"{', '.join(asked)} at work" if asked else "nobody is asked for anything"
+    busy = [name for name, command in asked.items() if command]
+    away = [name for name, command in asked.items() if not command]
+    parts = [f"{', '.join(busy)} at work"] * bool(busy) + [f"asked of {', '.join(away)}"] * bool(away)
+    return "; ".join(parts) or "no agent is at work"
 
 
 def shared(
