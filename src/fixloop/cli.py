@@ -23,7 +23,8 @@ from fixloop.errors import FixloopError, UsageError
 __all__ = ["app", "main"]
 
 _MODULES: Final = {
-    **dict.fromkeys(("run", "resume", "enqueue", "apply", "push"), "running"),
+    **dict.fromkeys(("run", "resume", "enqueue"), "running"),
+    **dict.fromkeys(("apply", "push"), "getting_out"),
     **dict.fromkeys(("status", "inbox", "watch"), "showing"),
     "log": "log",
     "report": "reporting",

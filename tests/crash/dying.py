@@ -195,7 +195,7 @@ _WATCHED: dict[str, list[Callable[[Any], None]]] = {
     "fixloop.embedded": [_before("_launch", "before Redis"), _before("_word", "Redis starting")],
     "fixloop.preparing": [_after("take_snapshot", "snapshot taken")],
     "fixloop.store.redis_store": [_watch_store],
-    "fixloop.commands.running": [_before("supervisor", "no worker yet"), _before("_repair", "before branch")],
+    "fixloop.commands.running": [_before("supervisor", "no worker yet"), _before("repair", "before branch")],
     "workers.child": [_watch_draining],
     "workers.following": [_watch_hints],
     "workers.step": [_watch_commands],

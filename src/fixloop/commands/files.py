@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from fixloop.commands.lost_data import files_root
 from fixloop.commands.screen import print_lines, say
-from fixloop.commands.session import Issue, ProjectOption, Session, files_root, here, open_session
+from fixloop.commands.session import Issue, ProjectOption, Session, here, open_session
 from fixloop.drawing import has_files
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
 from fixloop.named_files import NamedFiles, records_below

@@ -1,4 +1,4 @@
-"""Taking a feature through: `run`, `resume`, `enqueue`, `apply`, `push`."""
+"""Taking a feature through: `run`, `resume`, `enqueue`."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fixloop.carrying import bring_work, snapshot_in
+from fixloop.carrying import snapshot_in
 from fixloop.commands import progress
 from fixloop.commands.children import waiting_child
 from fixloop.commands.doors.table import door_of
@@ -27,29 +27,24 @@ from fixloop.commands.features import (
     facts_of,
 )
 from fixloop.commands.files import restore_lost
+from fixloop.commands.getting_out import apply_to, repair, way_out
 from fixloop.commands.result import print_result
 from fixloop.commands.screen import say
 from fixloop.commands.session import (
-    Issue,
     OptionalIssue,
     ProjectOption,
     Session,
-    caller,
     look,
     open_session,
 )
 from fixloop.commands.views.view import PASSED, Standing
-from fixloop.configuration.project import project_at
 from fixloop.enqueueing import Enqueued, enqueue
-from fixloop.errors import FixloopError, InfrastructureError, RefusedError, UsageError
+from fixloop.errors import InfrastructureError, UsageError
 from fixloop.feature import Feature
 from fixloop.preparing import refuse_unusable
-from fixloop.protocol.events import BranchPushed, DecisionMade
-from fixloop.protocol.messages import USER, Decision
-from fixloop.protocol.state import State, WorkflowOutcome
-from fixloop.pushing import push_branch
-from fixloop.repository.apply import apply_changes
-from fixloop.repository.publish import publish
+from fixloop.protocol.events import DecisionMade
+from fixloop.protocol.messages import Decision
+from fixloop.protocol.state import WorkflowOutcome
 from fixloop.repository.snapshot import is_url
 from fixloop.serving import supervisor
 
@@ -61,8 +56,6 @@ def register(app: typer.Typer) -> None:
     app.command()(run)
     app.command()(resume)
     app.command(name="enqueue")(enqueue_command)
-    app.command(name="apply")(apply_command)
-    app.command(name="push")(push_command)
 
 
 Ref = Annotated[
@@ -196,34 +189,6 @@ def enqueue_command(
             raise typer.Exit(now.exit_code)
 
 
-def apply_command(issue: Issue, project: ProjectOption = None) -> None:
-    """Put the verified fixes into the checkout as uncommitted changes, all or nothing."""
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
-        _apply(look(session, workflow).state, session, session.directory)
-
-
-def push_command(issue: Issue, project: ProjectOption = None) -> None:
-    """Push the verified branch to the URL the repository was given by; repairs a push that was refused."""
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
-        state = look(session, workflow).state
-        _refuse_unverified(state, "push")
-        if not isinstance(state, State):
-            raise RefusedError(
-                f"issue {state.issue} is of profile {state.profile}, whose work is not pushed; "
-                f"`fixloop apply {state.issue}` puts it into a checkout"
-            )
-        branch = push_branch(session.store, state, session.settings.cache_dir)
-        if not branch:
-            typer.echo(f"nothing to push: issue {state.issue} passed without a fix", err=True)
-            return
-        if branch != state.pushed:
-            event = BranchPushed(branch=branch, sender=caller(USER))
-            session.engine.apply(workflow, event, operation=uuid.uuid4().hex)
-        typer.echo(branch)
-
-
 def _directory(repo: str) -> Path:
     return Path.cwd() if is_url(repo) else Path(repo)
 
@@ -348,62 +313,16 @@ def _close(
         raise typer.Exit(print_result(child) if child is not None else ExitCode.INTERRUPTED)
     # Its own worker goes with it, perhaps between the last commit and the files.
     session.draw(workflow)
-    _repair(session, state)
+    repair(session, state)
     code = print_result(seen)
     if handed_in is not None:
         for tool in handed_in.configuration.detected_not_configured:
             typer.echo(f"detected and not configured: {tool}", err=True)
     passed = now.outcome in PASSED
     if passed and apply:
-        _apply(state, session, path)
+        apply_to(path, session, state)
     elif passed and state.tip != snapshot_in(state).commit and not now.pushes:
-        typer.echo(_way_out(state), err=True)
+        typer.echo(way_out(state), err=True)
     if now.is_settled:
         typer.echo(f"look at it: fixloop report {state.issue} --open", err=True)
     raise typer.Exit(ExitCode.WRONG if dry and now.outcome == WorkflowOutcome.SKIPPED else code)
-
-
-def _way_out(state: Any) -> str:
-    if snapshot_in(state).is_url:
-        return f"push the work as fixloop/{state.issue}: fixloop push {state.issue}"
-    return f"put the work into your checkout: fixloop apply {state.issue}"
-
-
-def _repair(session: Session, state: Any) -> None:
-    """Write the branch that a killed worker may have left out (DESIGN, Getting it out)."""
-    if state.tip == snapshot_in(state).commit:
-        return
-    try:
-        mirror = bring_work(session.store, state, session.settings.cache_dir)
-        published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
-    except FixloopError as error:
-        typer.echo(f"the branch was not written: {error}", err=True)
-        return
-    if published.note:
-        typer.echo(published.note, err=True)
-
-
-def _refuse_unverified(state: Any, verb: str) -> None:
-    if state.outcome not in PASSED:
-        raise RefusedError(
-            f"issue {state.issue} has no verified tree to {verb}: it is {state.outcome or state.status}"
-        )
-
-
-def _apply(state: Any, session: Session, path: Path) -> None:
-    _refuse_unverified(state, "apply")
-    snapshot = snapshot_in(state)
-    if project_at(path).name != state.project:
-        raise RefusedError(
-            f"this folder is not project {state.project}; call `fixloop apply` in its checkout"
-        )
-    mirror = bring_work(session.store, state, session.settings.cache_dir)
-    files = apply_changes(path, base=snapshot.commit, tip=state.tip, mirror=mirror)
-    for name in files:
-        typer.echo(name)
-    typer.echo(
-        f"{len(files)} file{'s' * (len(files) > 1)} changed in {path.absolute()}"
-        if files
-        else "nothing to change: it is all there",
-        err=True,
-    )

@@ -8,7 +8,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
+from fixloop.commands.lost_data import SHOWN_ISSUES, listed, lost_by
 from fixloop.commands.screen import say
+from fixloop.commands.telling import Hints, announce
 from fixloop.commands.views.table import view_in
 from fixloop.commands.views.view import Standing, View
 from fixloop.configuration.project import project_at
-from fixloop.errors import InfrastructureError, ProtocolError, RefusedError, UsageError
-from fixloop.named_files import records_below
+from fixloop.errors import ProtocolError, RefusedError, UsageError
 from fixloop.profiles.reading import profile_of
 from fixloop.protocol.durations import stamp
 from fixloop.redis_place import Place
@@ -49,7 +50,6 @@ __all__ = [
     "Seen",
     "Session",
     "caller",
-    "files_root",
     "here",
     "look",
     "open_session",
@@ -58,7 +58,6 @@ __all__ = [
 
 _WORKFLOW: Final = re.compile(r"[0-9a-f]{8}-\d{1,15}-\d{1,9}")
 _HASH: Final = re.compile(r"[0-9a-f]{8}")
-_SHOWN_ISSUES: Final = 10
 
 _MEANT: Final = (
     "The issue's number: its latest workflow in this directory's project. A workflow's id is taken too."
@@ -124,14 +123,14 @@ class Session:
         return ProfileEngine(self.store, profile, self._hints, self._announce)
 
     @cached_property
-    def _hints(self) -> "_Hints":
-        return _Hints(self.urls.broker)
+    def _hints(self) -> Hints:
+        return Hints(self.urls.broker)
 
     def _announce(self, outcome: "AnyOutcome[Any]") -> None:
         """Tell outside agents and other workflows what follows for them; whoever misses it finds it in the state."""
         from fixloop.bridging import bridge
 
-        _announce(self.urls.broker, outcome)
+        announce(self.urls.broker, outcome)
         bridge(self.store, self._engine, outcome, self._hint_again)
 
     def _hint_again(self, ticket: "Ticket") -> None:
@@ -218,7 +217,7 @@ class Session:
             number for number in issues_handed_in(top_of(self.directory)[0]) if issue in (None, number)
         ]
         unknown = [number for number in handed_in if self.store.retired(self.project.hash8, number) is None]
-        return _lost_by(f"Redis at {shown_url(self.urls.state)}", unknown, self.directory)
+        return lost_by(f"Redis at {shown_url(self.urls.state)}", unknown, self.directory)
 
     def _existing(self, workflow: str) -> str:
         if self.store.read(workflow) is None:
@@ -234,10 +233,8 @@ class Session:
         if live:
             # The latest of several would be a guess, and `cancel` and `decide` act on it.
             issues = [name.split("-")[1] for name in sorted(live, key=_order)]
-            more = ", …" if len(issues) > _SHOWN_ISSUES else ""
-            raise UsageError(
-                f"{len(live)} workflows are live here (issues {_listed(issues)}{more}); name one"
-            )
+            more = ", …" if len(issues) > SHOWN_ISSUES else ""
+            raise UsageError(f"{len(live)} workflows are live here (issues {listed(issues)}{more}); name one")
         ended = [
             (fields.get("updated_at", ""), name)
             for name, fields in self.store.workflows()
@@ -254,7 +251,7 @@ class Session:
             lost = self._lost(number)
             raise UsageError(lost or f"no workflow of issue {number}; `fixloop status` lists what there is")
         if len(found) > 1:
-            names = ", ".join(self._named(workflow) for workflow in found[:_SHOWN_ISSUES])
+            names = ", ".join(self._named(workflow) for workflow in found[:SHOWN_ISSUES])
             raise UsageError(f"issue {number} is in {len(found)} projects: {names}; name one with --project")
         return found[0]
 
@@ -310,33 +307,13 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
     top, _ = top_of(place)
     home = settings.embedded or top
     if not create and settings.is_embedded and not Place(home).data.is_dir():
-        lost = _lost_by(f"the embedded Redis in {home}", issues_handed_in(top), place)
+        lost = lost_by(f"the embedded Redis in {home}", issues_handed_in(top), place)
         raise NothingYet(
             lost or f"no workflow here yet: nothing was started in {home}; `fixloop run` starts one"
         )
     with redis_urls(settings, top) as urls, closing(RedisStore(urls.state)) as redis:
         redis.ping()
         yield Session(settings, urls, _with_archive(redis, settings), place, project_at(place))
-
-
-def _lost_by(where: str, issues: list[int], directory: Path) -> str:
-    """One sentence where the repository tells of workflows that its Redis does not know; else nothing."""
-    if not issues:
-        return ""
-    first, names = issues[0], _listed([str(number) for number in issues])
-    live = [record.issue for record in records_below(files_root(directory)) if not record.ended]
-    kept = next((number for number in issues if number in live), 0)
-    way_out = f"rebuild it from its files with `fixloop files {kept} --rebuild`, or " if kept else ""
-    return (
-        f"{where} knows no workflow of issue {names}, although refs/fixloop/{first}/base shows that it was handed in: "
-        f"the data was lost, or this is another Redis; restore its backup, {way_out or 'or '}begin again with "
-        f"`fixloop run --issue {first}`"
-    )
-
-
-def files_root(directory: Path) -> Path:
-    """The folder below which the named files of a directory's project are: itself, else the project's top."""
-    return directory if (directory / ".fixloop" / "files").is_dir() else top_of(directory)[0]
 
 
 def _with_archive(redis: RedisStore, settings: Settings) -> Store:
@@ -373,38 +350,6 @@ def prefix_of(project: str | None) -> str:
     return f"{_hash_of(project)}-" if project is not None else ""
 
 
-class _Hints:
-    """Sends hints; Celery is loaded with the first, because most commands send none."""
-
-    def __init__(self, broker_url: str) -> None:
-        self._broker_url = broker_url
-        self._app: Any = None
-
-    def __call__(self, ticket: "Ticket", state: Any) -> None:
-        self.send(ticket, state.profile)
-
-    def send(self, ticket: "Ticket", profile: str) -> None:
-        """Send one."""
-        from fixloop.hints import producer, send_hint
-
-        self._app = self._app or producer(self._broker_url)
-        send_hint(self._app, ticket, profile)
-
-
-def _announce(broker_url: str, outcome: "AnyOutcome[Any]") -> None:
-    """Tell outside agents what was said to them; one that misses it finds what is open in the state."""
-    from fixloop.profiles.table import PROFILES
-
-    told = PROFILES[outcome.state.profile].letters(outcome)
-    if told:
-        from fixloop.mailbox import Mailboxes, announce
-
-        mailboxes = Mailboxes(broker_url)
-        with suppress(InfrastructureError):
-            announce(mailboxes, told, outcome.state.workflow, outcome.state.issue)
-            mailboxes.close()
-
-
 def _number(issue: int | str | None) -> int | None:
     if issue is None:
         return None
@@ -421,10 +366,6 @@ def _hash_of(project: str) -> str:
 def _order(workflow: str) -> tuple[int, int]:
     _, issue, number = workflow.split("-")
     return int(issue), int(number)
-
-
-def _listed(issues: list[str]) -> str:
-    return ", ".join(dict.fromkeys(issues[:_SHOWN_ISSUES]))
 
 
 def look(session: Session, workflow: str) -> Seen:

@@ -1,0 +1,111 @@
+"""Getting it out: `apply` and `push`, and the branch that `run` and `resume` leave behind.
+
+The checkout is touched by nothing else, and by this only where every specialist has passed on the final tree.
+"""
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from fixloop.carrying import bring_work, snapshot_in
+from fixloop.commands.session import Issue, ProjectOption, Session, caller, look, open_session
+from fixloop.commands.views.view import PASSED
+from fixloop.configuration.project import project_at
+from fixloop.errors import FixloopError, RefusedError
+from fixloop.protocol.events import BranchPushed
+from fixloop.protocol.messages import USER
+from fixloop.protocol.state import State
+from fixloop.pushing import push_branch
+from fixloop.repository.apply import apply_changes
+from fixloop.repository.publish import publish
+
+__all__ = ["apply_to", "register", "repair", "way_out"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    app.command(name="apply")(apply_command)
+    app.command(name="push")(push_command)
+
+
+def apply_command(issue: Issue, project: ProjectOption = None) -> None:
+    """Put the verified fixes into the checkout as uncommitted changes, all or nothing."""
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        apply_to(session.directory, session, look(session, workflow).state)
+
+
+def push_command(issue: Issue, project: ProjectOption = None) -> None:
+    """Push the verified branch to the URL the repository was given by; repairs a push that was refused."""
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        state = look(session, workflow).state
+        _refuse_unverified(state, "push")
+        if not isinstance(state, State):
+            raise RefusedError(
+                f"issue {state.issue} is of profile {state.profile}, whose work is not pushed; "
+                f"`fixloop apply {state.issue}` puts it into a checkout"
+            )
+        branch = push_branch(session.store, state, session.settings.cache_dir)
+        if not branch:
+            typer.echo(f"nothing to push: issue {state.issue} passed without a fix", err=True)
+            return
+        if branch != state.pushed:
+            event = BranchPushed(branch=branch, sender=caller(USER))
+            session.engine.apply(workflow, event, operation=uuid.uuid4().hex)
+        typer.echo(branch)
+
+
+def way_out(state: Any) -> str:
+    """The command that takes verified work further."""
+    if snapshot_in(state).is_url:
+        return f"push the work as fixloop/{state.issue}: fixloop push {state.issue}"
+    return f"put the work into your checkout: fixloop apply {state.issue}"
+
+
+def repair(session: Session, state: Any) -> None:
+    """Write the branch that a killed worker may have left out (DESIGN, Getting it out)."""
+    if state.tip == snapshot_in(state).commit:
+        return
+    try:
+        mirror = bring_work(session.store, state, session.settings.cache_dir)
+        published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
+    except FixloopError as error:
+        typer.echo(f"the branch was not written: {error}", err=True)
+        return
+    if published.note:
+        typer.echo(published.note, err=True)
+
+
+def apply_to(path: Path, session: Session, state: Any) -> None:
+    """
+    Put the verified work into the checkout at `path`, all or nothing; prints its files.
+
+    Raises:
+        RefusedError: it is not verified, or the checkout is of another project.
+    """
+    _refuse_unverified(state, "apply")
+    snapshot = snapshot_in(state)
+    if project_at(path).name != state.project:
+        raise RefusedError(
+            f"this folder is not project {state.project}; call `fixloop apply` in its checkout"
+        )
+    mirror = bring_work(session.store, state, session.settings.cache_dir)
+    files = apply_changes(path, base=snapshot.commit, tip=state.tip, mirror=mirror)
+    for name in files:
+        typer.echo(name)
+    typer.echo(
+        f"{len(files)} file{'s' * (len(files) > 1)} changed in {path.absolute()}"
+        if files
+        else "nothing to change: it is all there",
+        err=True,
+    )
+
+
+def _refuse_unverified(state: Any, verb: str) -> None:
+    if state.outcome not in PASSED:
+        raise RefusedError(
+            f"issue {state.issue} has no verified tree to {verb}: it is {state.outcome or state.status}"
+        )
