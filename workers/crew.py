@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from fixloop.engine import ProfileHolding
+from fixloop.mailbox import Letter
 from fixloop.played import Brought, Played
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.state import State
@@ -40,6 +41,14 @@ class Work(Protocol):
 
     def cancelled(self) -> bool:
         """True as soon as the ticket was withdrawn or lost: stop, the result would be refused."""
+
+    def post(self, agent: str, letter: Letter) -> None:
+        """
+        Put a letter into an agent's mailbox, as urgent as the ticket.
+
+        Raises:
+            InfrastructureError: the mailbox cannot be reached.
+        """
 
     def run(
         self,

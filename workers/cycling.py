@@ -10,10 +10,14 @@ from fixloop.protocol.cycle.events import (
     AgentStarted,
     AnswerInvalid,
     CycleFinished,
+    DeliveryFailed,
+    MessageStored,
     PhaseReported,
 )
 from fixloop.protocol.cycle.phase_result import InvalidResult, read_result
+from fixloop.protocol.letters import DELIVER, number_of
 from workers import runs
+from workers.delivering import deliver_letter
 from workers.step import Step
 from workers.workshop import Failure, Workshop
 
@@ -54,7 +58,13 @@ def _finish(step: Step) -> AnyEvent | None:
     return CycleFinished()
 
 
+def _deliver(step: Step) -> AnyEvent | None:
+    return deliver_letter(step, MessageStored, DeliveryFailed)
+
+
 def _failure(step: Step, why: Failure) -> AnyEvent:
+    if step.holding.ticket.step == DELIVER:
+        return DeliveryFailed(number=number_of(step.holding.ticket), error=why.error)
     return AgentFailed(agent=step.holding.ticket.specialist, reason=why.error, fatal=why.is_final)
 
 
@@ -65,10 +75,10 @@ def _brought(step: Step, event: Any) -> AnyEvent:
 
 SHOP: Final = Workshop(
     profile=CYCLE,
-    work={"work": _work, "finish": _finish},
-    retries={"work": runs.RETRIES, "finish": runs.RETRIES},
-    speaking=frozenset(("finish",)),
-    unfailing=frozenset(("finish",)),
+    work={"work": _work, "finish": _finish, DELIVER: _deliver},
+    retries={"work": runs.RETRIES, "finish": runs.RETRIES, DELIVER: runs.RETRIES},
+    speaking=frozenset(("finish", DELIVER)),
+    unfailing=frozenset(("finish", DELIVER)),
     failure=_failure,
     settle=runs.settle,
     brought=_brought,

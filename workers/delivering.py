@@ -1,10 +1,11 @@
-"""Bringing messages to a declared outside agent: the steps `deliver` and `escalate`, and what is told beside them.
+"""Bringing messages to agents outside: the steps `deliver` and `escalate`, and what is told beside them.
 
 What a message says is in the store; its mailbox gets a letter with ids. A mailbox that cannot be reached is an event
 like any other: how often it is tried again is decided from the state (A70).
 """
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,15 +13,16 @@ from fixloop.bridging import bridge
 from fixloop.errors import InfrastructureError
 from fixloop.mailbox import Letter
 from fixloop.mailbox import announce as put_letters
-from fixloop.profiles.profile import AnyOutcome, Profile
+from fixloop.profiles.profile import AnyEvent, AnyOutcome, Profile
 from fixloop.protocol.events import DeliveryFailed, MessageStored
+from fixloop.protocol.letters import letter_ticket
 from fixloop.protocol.state import State
 from workers.crew import Work
 from workers.following import hint_again
 from workers.process import process
 from workers.redrawing import draw
 
-__all__ = ["announce", "deliver"]
+__all__ = ["announce", "deliver", "deliver_letter"]
 
 log = logging.getLogger("fixloop.delivering")
 
@@ -30,10 +32,41 @@ def deliver(work: Work) -> MessageStored | DeliveryFailed:
     ticket, state = work.holding.ticket, work.holding.state
     letter = _letter(state, ticket.step)
     try:
-        process().mailboxes.put(state.agent, letter, ticket.priority)
+        work.post(state.agent, letter)
     except InfrastructureError as error:
         return DeliveryFailed(message_id=letter.message_id, attempt=ticket.attempt, error=str(error))
     return MessageStored(message_id=letter.message_id, attempt=ticket.attempt)
+
+
+def deliver_letter(
+    work: Work, stored: Callable[..., AnyEvent], failed: Callable[..., AnyEvent]
+) -> AnyEvent | None:
+    """
+    Put a letter of a cycle or of handoffs into its agent's mailbox: one attempt (A70).
+
+    Args:
+        stored, failed: the profile's events for what comes of it.
+
+    Returns:
+        None where its agent has answered meanwhile.
+    """
+    state, ticket = work.holding.state, work.holding.ticket
+    found = (kept for kept in state.letters if letter_ticket(state, kept, ticket.priority).id == ticket.id)
+    about = next(found, None)
+    if about is None:
+        return None
+    letter = Letter(
+        workflow=state.workflow,
+        message_id=about.message_id,
+        uid=about.uid,
+        issue=state.issue,
+        type=about.kind,
+    )
+    try:
+        work.post(about.agent, letter)
+    except InfrastructureError as error:
+        return failed(number=about.number, error=str(error))
+    return stored(number=about.number)
 
 
 def announce(profile: Profile[Any], outcome: AnyOutcome[Any]) -> None:

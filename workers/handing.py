@@ -13,10 +13,14 @@ from fixloop.protocol.handoff.events import (
     AgentEscalated,
     AgentFailed,
     AgentReturned,
+    DeliveryFailed,
     Heartbeat,
+    MessageStored,
 )
 from fixloop.protocol.handoff.returns import InvalidReturn, Returned, read_questions, read_return
+from fixloop.protocol.letters import DELIVER, number_of
 from workers import runs
+from workers.delivering import deliver_letter
 from workers.step import Step
 from workers.workshop import Failure, Workshop
 
@@ -99,7 +103,13 @@ def _failed(step: Step, played: Played, reason: str, *, fatal: bool = False) -> 
     return AgentFailed(agent=name, reason=reason, fatal=fatal, artifacts=played.artifacts)
 
 
+def _deliver(step: Step) -> AnyEvent | None:
+    return deliver_letter(step, MessageStored, DeliveryFailed)
+
+
 def _failure(step: Step, why: Failure) -> AnyEvent:
+    if step.holding.ticket.step == DELIVER:
+        return DeliveryFailed(number=number_of(step.holding.ticket), error=why.error)
     return AgentFailed(agent=step.holding.ticket.specialist, reason=why.error, fatal=why.is_final)
 
 
@@ -110,10 +120,10 @@ def _brought(step: Step, event: Any) -> AnyEvent:
 
 SHOP: Final = Workshop(
     profile=HANDOFF,
-    work={"work": _work},
-    retries={"work": runs.RETRIES},
-    speaking=frozenset(),
-    unfailing=frozenset(),
+    work={"work": _work, DELIVER: _deliver},
+    retries={"work": runs.RETRIES, DELIVER: runs.RETRIES},
+    speaking=frozenset((DELIVER,)),
+    unfailing=frozenset((DELIVER,)),
     failure=_failure,
     settle=runs.settle,
     brought=_brought,

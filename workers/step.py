@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fixloop.engine import ProfileApplied, ProfileEngine, ProfileHolding
+from fixloop.mailbox import Letter
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
@@ -14,6 +15,7 @@ from fixloop.store.contract import Store
 from workers.crew import Injured
 from workers.guard import GuardedResult, run_guarded
 from workers.lease import Heart, Lease
+from workers.process import process
 
 __all__ = ["Step"]
 
@@ -34,6 +36,10 @@ class Step:
 
     def cancelled(self) -> bool:
         return self.lease.cancelled()
+
+    def post(self, agent: str, letter: Letter) -> None:
+        """See `Work`."""
+        process().mailboxes.put(agent, letter, self.holding.ticket.priority)
 
     def run(
         self,

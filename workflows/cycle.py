@@ -25,7 +25,7 @@ def canvas(app: Celery, state: Cycle, ticket: Ticket) -> list[Signature]:
 
 def following(state: Cycle, ticket: Ticket) -> Iterator[Ticket]:
     """The tickets that come after `ticket` if every agent succeeds."""
-    if ticket.step == "finish":
+    if ticket.step != "work":
         return
     completed = {agent.key for agent in state.agents if state.completed(agent.key)} | {ticket.specialist}
     while (agent := _next(state, completed)) is not None:

@@ -27,6 +27,8 @@ def canvas(app: Celery, state: Handoffs, ticket: Ticket) -> list[Signature]:
 
 def following(state: Handoffs, ticket: Ticket) -> Iterator[Ticket]:
     """The tickets that come after `ticket` if every agent succeeds and the review finds something."""
+    if ticket.step != "work":
+        return
     activations = {agent.name: agent.activations for agent in state.agents}
     name = ticket.specialist
     while True:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fixloop.engine import ProfileEngine, ProfileHolding
-from fixloop.profiles.profile import AnyEvent, Told
+from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.cycle import events as cyc
 from fixloop.protocol.handoff import events as hnd
 from fixloop.protocol.handoff.returns import Returned
@@ -116,40 +116,45 @@ def test_an_agent_that_asks_a_person_leaves_its_work_and_goes_on_from_it(store: 
 
 @pytest.mark.proves("C40", "C2")
 def test_an_outside_agent_gets_one_letter_for_each_run_that_is_asked_of_it(store: Store) -> None:
-    letters = list[Told]()
-    engine = ProfileEngine(
-        store,
-        SCRIPTS["cycle"].profile,
-        announce=lambda outcome: letters.extend(engine.profile.letters(outcome)),
-    )
+    engine = ProfileEngine(store, SCRIPTS["cycle"].profile)
     begin: Any = SCRIPTS["cycle"].begin
 
     engine.start(begin.model_copy(update={"commands": {"cd": "c", "vas": "v"}}))
+    first = engine.state(FLOW).letters
     engine.apply(FLOW, cyc.AgentStarted(agent="ra"), operation="1")
     engine.apply(FLOW, reported("ra"), operation="2")
-    engine.apply(FLOW, reported("ep"), operation="3")
+    second = engine.state(FLOW).letters
 
-    assert [(letter.agent, letter.kind) for letter in letters] == [
+    assert [(letter.agent, letter.kind) for letter in (*first, *second)] == [
         ("ra", "cycle.work"),
         ("ep", "cycle.input"),
     ]
-    assert letters[0].uid == f"{FLOW}.ra.1.1"
+    assert first[0].uid == f"{FLOW}.ra.1.1"
+    assert waiting_tickets(store) == [f"{FLOW}.letter.ep.2.1"]
+    holding = held(engine, "letter.ep.2.1")
+    assert engine.finish(holding, cyc.MessageStored(number=2), holding.moment).status == "ok"
+    assert (engine.state(FLOW).letters, waiting_tickets(store)) == ((), [])
 
 
 @pytest.mark.proves("D32", "D6")
 def test_an_outside_agent_gets_a_letter_with_its_handoff(store: Store) -> None:
-    letters = list[Told]()
-    engine = ProfileEngine(
-        store,
-        SCRIPTS["handoff"].profile,
-        announce=lambda outcome: letters.extend(engine.profile.letters(outcome)),
-    )
+    engine = ProfileEngine(store, SCRIPTS["handoff"].profile)
     begin: Any = SCRIPTS["handoff"].begin
 
     engine.start(begin.model_copy(update={"commands": {}}))
+    first = engine.state(FLOW).letters
     engine.apply(FLOW, returned("planner", status="completed", spec="specs/a.md"), operation="2")
+    second = engine.state(FLOW).letters
 
-    assert [(letter.agent, letter.kind) for letter in letters] == [
+    assert [(letter.agent, letter.kind) for letter in (*first, *second)] == [
         ("planner", "handoff.work"),
         ("builder", "task_handoff"),
     ]
+    assert second[0].uid == engine.state(FLOW).messages[-1].message_id
+    assert waiting_tickets(store) == [f"{FLOW}.letter.builder.2.1"]
+
+
+def waiting_tickets(store: Store) -> list[str]:
+    found = store.read(FLOW)
+    assert found is not None
+    return [kept.ticket.id for kept in found.tickets]

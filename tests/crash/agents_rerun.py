@@ -1,6 +1,7 @@
 """A cycle or a workflow of handoffs whose workers die at named points, by the workshops that real workers have."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -8,6 +9,7 @@ from typing import Any, Final
 
 from fixloop.drawing import drawn
 from fixloop.engine import ProfileHolding
+from fixloop.mailbox import Letter
 from fixloop.profiles.profile import AnyEvent, AnyStart
 from fixloop.protocol.cycle.events import CycleStarted
 from fixloop.protocol.handoff.events import HandoffsStarted
@@ -38,6 +40,10 @@ class _Step:
     def cancelled(self) -> bool:
         return False
 
+    def post(self, agent: str, letter: Letter) -> None:
+        """A mailbox takes it; then its worker may die over it."""
+        self._rerun.take_letter(agent, letter, self.holding.ticket.id)
+
     def tell(self, event: AnyEvent, what: str) -> None:
         """Commit what happens on the way; then its agent is at work."""
         self._rerun.tell(self.holding, event, what)
@@ -46,10 +52,19 @@ class _Step:
 class AgentsRerun(Rerun):
     """One way through a scene of such a profile."""
 
+    letters: Counter[tuple[str, Letter]]
+    """What the mailboxes of agents outside were given, and how often."""
+
     def play(self) -> Ending:
         """From the beginning to the end, with the scripted crew."""
+        self.letters = Counter()
         with _scripted_crew():
             return super().play()
+
+    def take_letter(self, agent: str, letter: Letter, ticket: str) -> None:
+        """It is in the mailbox; who brought it has not said so yet."""
+        self.letters[agent, letter] += 1
+        self._at(Boundary.MID_WORK, ticket)
 
     def tell(self, holding: ProfileHolding[Any], event: AnyEvent, what: str) -> None:
         """What a step commits before it ends."""
@@ -85,7 +100,7 @@ class AgentsRerun(Rerun):
             "workflow": WORKFLOW,
             "issue": 101,
             "name": self.scene.script,
-            "commands": dict.fromkeys(AGENTS[self.scene.kind], "scripted"),
+            "commands": dict.fromkeys(set(AGENTS[self.scene.kind]) - set(self.scene.outside), "scripted"),
             "tip": "commit-0",
         }
         if self.scene.kind == "cycle":

@@ -72,6 +72,8 @@ class Scene(NamedTuple):
     decisions: tuple[ev.DecisionMade, ...] = ()
     limits: Limits = Limits()
     kind: str = "validation"
+    outside: tuple[str, ...] = ()
+    """Agents of a cycle or of handoffs that nobody runs: they are told, and late."""
 
     @property
     def profile(self) -> Profile[Any]:

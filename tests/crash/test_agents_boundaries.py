@@ -28,6 +28,8 @@ SCENES: Final = {
     "plan": Scene("cd: plan ok", kind="cycle"),
     "fatal": Scene("planner: fatal", kind="handoff"),
     "asks": Scene("builder: ask", kind="handoff"),
+    "cd outside": Scene("", kind="cycle", outside=("cd",)),
+    "planner outside": Scene("", kind="handoff", outside=("planner",)),
 }
 TICKETS: Final = {
     "S17": CYCLE_TICKETS,
@@ -38,6 +40,8 @@ TICKETS: Final = {
     "plan": ["ra.1.1", "ep.1.1", "cd.1.1", "ep.2.1", "cd.2.1", "vas.1.1", "finish.1"],
     "fatal": ["planner.1.1"],
     "asks": ["planner.1.1", "builder.1.1"],
+    "cd outside": ["ra.1.1", "ep.1.1", "letter.cd.1.1", "letter.cd.2.1"],
+    "planner outside": ["letter.planner.1.1"],
 }
 WAITS: Final = {
     "S22": "blocker",
@@ -45,29 +49,34 @@ WAITS: Final = {
     "no answer": "invalid_response",
     "fatal": "fatal_error",
     "asks": "spec_ambiguity",
+    "cd outside": "timeout",
+    "planner outside": "timeout",
 }
 """What a person is asked at the end, and why."""
 REPEATING: Final = (Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
 
 
 @cache
-def undisturbed(name: str) -> tuple[Ending, tuple[Point, ...], Counter[str]]:
-    """How it ends, every point on the way, and what was done."""
+def undisturbed(name: str) -> tuple[Ending, tuple[Point, ...], Counter[str], AgentsRerun]:
+    """How it ends, every point on the way, what was done, and by whom."""
     rerun = AgentsRerun(SCENES[name])
-    return rerun.play(), tuple(rerun.passed), rerun.executed
+    return rerun.play(), tuple(rerun.passed), rerun.executed, rerun
 
 
 def assert_as_undisturbed(name: str, rerun: AgentsRerun, dies_at: Iterable[Point] = ()) -> None:
-    ending, _, executed = undisturbed(name)
+    ending, _, executed, calm = undisturbed(name)
     assert rerun.play() == ending
+    # One that is sent again is the same letter.
+    assert set(rerun.letters) == set(calm.letters)
     again = {point.what for point in dies_at if point.boundary in REPEATING}
     assert rerun.executed == executed + Counter(what for what in executed if what in again)
 
 
 @pytest.mark.parametrize("name", SCENES)
 def test_an_undisturbed_scene_does_its_steps_once_and_comes_to_every_boundary_of_each(name: str) -> None:
-    ending, points, executed = undisturbed(name)
+    ending, points, executed, calm = undisturbed(name)
 
+    assert set(calm.letters.values()) <= {1}
     assert list(executed) == TICKETS[name]
     waiting = [*ending.state.get("escalations", ()), *ending.state.get("questions", ())]
     assert [opened["reason"] for opened in waiting][-1:] == [
@@ -82,7 +91,7 @@ def every_single_death() -> list[object]:
     is_all = bool(os.environ.get("CRASH_ALL"))
     return [
         pytest.param(name, point, is_seen, id=f"{name}, {point}, {'seen' if is_seen else 'unseen'}")
-        for name in (SCENES if is_all else ["S17", "S23"])
+        for name in (SCENES if is_all else ["S17", "S23", "cd outside", "planner outside"])
         for point in undisturbed(name)[1]
         for is_seen in ((True, False) if is_all else (True,))
     ]
@@ -113,7 +122,7 @@ def test_workers_that_die_in_each_step_change_nothing(name: str, shift: int) -> 
 
 @pytest.mark.proves("S30", "R7", "R8", "D49")
 @pytest.mark.parametrize("boundary", Boundary)
-@pytest.mark.parametrize("name", ["S17", "S23"])
+@pytest.mark.parametrize("name", ["S17", "S23", "cd outside"])
 def test_a_copy_of_every_message_that_reaches_a_second_worker_changes_nothing(
     name: str, boundary: Boundary
 ) -> None:

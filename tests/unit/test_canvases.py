@@ -121,4 +121,10 @@ def test_every_step_of_every_canvas_is_a_task_of_its_profile_on_a_queue_that_wor
         if name != "validation"
         for step in shop.work
     }
-    assert names == {"fixloop.cycle.work", "fixloop.cycle.finish", "fixloop.handoff.work"}
+    assert names == {
+        "fixloop.cycle.work",
+        "fixloop.cycle.finish",
+        "fixloop.cycle.deliver",
+        "fixloop.handoff.work",
+        "fixloop.handoff.deliver",
+    }

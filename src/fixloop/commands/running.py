@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -43,6 +43,7 @@ from fixloop.errors import InfrastructureError, UsageError
 from fixloop.feature import Feature
 from fixloop.preparing import refuse_unusable
 from fixloop.protocol.events import DecisionMade
+from fixloop.protocol.letters import DELIVER
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.repository.snapshot import is_url
@@ -263,9 +264,14 @@ def _until_told(session: Session, workflow: str, tick: Callable[[], None]) -> No
 
 
 def _is_telling(session: Session, workflow: str) -> bool:
-    """True while the person who has to decide is still to be told: the notify command is a step of its own."""
+    """True while somebody is still to be told: the notify command and each letter are a step of their own."""
     found = session.store.read(workflow)
-    return found is not None and any(held.ticket.step == "notify" for held in found.tickets)
+    if found is None or found.fields.get("held"):
+        return False
+    return any(held.ticket.step in _TELLING for held in found.tickets)
+
+
+_TELLING: Final = ("notify", DELIVER)
 
 
 def _stops(now: Standing) -> bool:

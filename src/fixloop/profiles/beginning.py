@@ -43,6 +43,7 @@ def cycle_started(configuration: Configuration, /, **facts: Any) -> CycleStarted
         converge_seconds=settings.converge_minutes * 60,
         attempts=settings.attempts,
         responses=settings.answer_attempts,
+        delivery_attempts=configuration.limits.delivery_attempts,
         pass_rate_percent=settings.pass_rate_percent,
         coverage_percent=settings.coverage_percent,
         utc_offset_minutes=settings.utc_offset_minutes,
@@ -63,6 +64,7 @@ def handoffs_started(configuration: Configuration, /, **facts: Any) -> HandoffsS
         lease_seconds=settings.timeout_minutes * 60,
         agent_seconds=_agent_seconds(settings.agent),
         attempts=settings.attempts,
+        delivery_attempts=configuration.limits.delivery_attempts,
     )
     written: dict[str, Any] = {"max_iterations": settings.max_iterations}
     return HandoffsStarted(**written | facts, commands=_commands(settings.agent), limits=limits)

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from fixloop.profiles.agents import ORCHESTRATOR, own_results, worker_of
-from fixloop.profiles.profile import AnyEvent, Profile, Told, iso
+from fixloop.profiles.profile import AnyEvent, Profile, iso
 from fixloop.profiles.reading import loader
 from fixloop.protocol.cycle.decide import DECIDE_VERSION, decide
 from fixloop.protocol.cycle.events import (
@@ -15,7 +15,6 @@ from fixloop.protocol.cycle.events import (
     event_from_json,
 )
 from fixloop.protocol.cycle.messages import Message
-from fixloop.protocol.cycle.outcome import URGENCY, Outcome, work_id
 from fixloop.protocol.cycle.phase_result import InvalidResult
 from fixloop.protocol.cycle.state import SCHEMA_VERSION, Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus
@@ -62,21 +61,6 @@ def _instead(event: AnyEvent, refused: Unexpected) -> AnyEvent | None:
     )
 
 
-def _letters(outcome: Outcome) -> list[Told]:
-    """To an outside agent: each message, and that a run is asked of it where none says so."""
-    state, outside = outcome.state, {agent.key for agent in outcome.state.agents if not agent.command}
-    said = [message for message in outcome.messages if message.recipient in outside]
-    letters = [
-        Told(message.recipient, message.message_id, message.uid, message.body.kind, URGENCY)
-        for message in said
-    ]
-    for key in outcome.asked:
-        if key not in {message.recipient for message in said}:
-            run = work_id(state, state.agent(key))
-            letters.append(Told(key, run, run, "cycle.work", URGENCY))
-    return letters
-
-
 CYCLE: Final[Profile[Cycle]] = Profile(
     name="cycle",
     orchestrator=ORCHESTRATOR,
@@ -93,6 +77,5 @@ CYCLE: Final[Profile[Cycle]] = Profile(
     worker_of=worker_of,
     is_deadline=_is_deadline,
     instead=_instead,
-    letters=_letters,
     draws=True,
 )

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from fixloop.profiles.agents import ORCHESTRATOR, own_results, worker_of
-from fixloop.profiles.profile import AnyEvent, Profile, Told, iso
+from fixloop.profiles.profile import AnyEvent, Profile, iso
 from fixloop.profiles.reading import loader
 from fixloop.protocol.handoff.decide import DECIDE_VERSION, decide
 from fixloop.protocol.handoff.events import (
@@ -14,7 +14,7 @@ from fixloop.protocol.handoff.events import (
     EventRefused,
     event_from_json,
 )
-from fixloop.protocol.handoff.outcome import Outcome, Said, work_id
+from fixloop.protocol.handoff.outcome import Said
 from fixloop.protocol.handoff.returns import InvalidReturn
 from fixloop.protocol.handoff.state import SCHEMA_VERSION, Handoffs
 from fixloop.protocol.refusals import Unexpected
@@ -58,27 +58,6 @@ def _instead(event: AnyEvent, refused: Unexpected) -> AnyEvent | None:
     )
 
 
-def _letters(outcome: Outcome) -> list[Told]:
-    """To an outside agent: each handoff, and that a run is asked of it where none says so."""
-    state, outside = outcome.state, {agent.name for agent in outcome.state.agents if not agent.command}
-    said = [said.message for said in outcome.messages if said.message.recipient in outside]
-    letters = [
-        Told(
-            message.recipient,
-            message.message_id,
-            message.message_id,
-            message.type.value,
-            message.priority.broker,
-        )
-        for message in said
-    ]
-    for name in outcome.asked:
-        if name not in {message.recipient for message in said}:
-            run = work_id(state, state.agent(name))
-            letters.append(Told(name, run, run, "handoff.work", state.priority.broker))
-    return letters
-
-
 HANDOFF: Final[Profile[Handoffs]] = Profile(
     name="handoff",
     orchestrator=ORCHESTRATOR,
@@ -95,6 +74,5 @@ HANDOFF: Final[Profile[Handoffs]] = Profile(
     worker_of=worker_of,
     is_deadline=_is_deadline,
     instead=_instead,
-    letters=_letters,
     draws=True,
 )

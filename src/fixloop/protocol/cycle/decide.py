@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from fixloop.errors import UsageError
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.deciding import decided
+from fixloop.protocol.cycle.delivering import stored, undelivered
 from fixloop.protocol.cycle.documents import check_files, take_in
 from fixloop.protocol.cycle.escalating import answer_invalid, end, failed
 from fixloop.protocol.cycle.graph import DEFAULT_GRAPH, check_graph
@@ -206,6 +207,8 @@ _HANDLERS: Final = cast(
         ev.InputRequested: asked_by_orchestrator,
         ev.StateWritten: _written,
         ev.CycleFinished: _finished,
+        ev.MessageStored: stored,
+        ev.DeliveryFailed: undelivered,
         ev.DeadlineReached: deadline_reached,
         ev.DecisionMade: decided,
         ev.Cancelled: _cancelled,

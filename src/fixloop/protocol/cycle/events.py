@@ -21,9 +21,11 @@ __all__ = [
     "CycleStarted",
     "DeadlineReached",
     "DecisionMade",
+    "DeliveryFailed",
     "Event",
     "EventRefused",
     "InputRequested",
+    "MessageStored",
     "Paused",
     "PhaseReported",
     "StateWritten",
@@ -161,6 +163,23 @@ class CycleFinished(_Event):
     kind: Literal["cycle-finished"] = "cycle-finished"
 
 
+class MessageStored(_Event):
+    """The mailbox of an agent outside took a letter (A70)."""
+
+    kind: Literal["message-stored"] = "message-stored"
+    number: int
+    """The letter's."""
+
+
+class DeliveryFailed(_Event):
+    """The mailbox of an agent outside could not take a letter (A70)."""
+
+    kind: Literal["delivery-failed"] = "delivery-failed"
+    number: int
+    """The letter's."""
+    error: str
+
+
 class DeadlineReached(_Event):
     """A deadline that the state set has passed."""
 
@@ -217,6 +236,8 @@ Event = (
     | InputRequested
     | StateWritten
     | CycleFinished
+    | MessageStored
+    | DeliveryFailed
     | DeadlineReached
     | DecisionMade
     | Cancelled

@@ -11,6 +11,7 @@ from fixloop.protocol.cycle.state import Agent, Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR
 from fixloop.protocol.ids import message_uid
+from fixloop.protocol.letters import About, Letter, letter_ticket, letters_about, numbered
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 
@@ -39,8 +40,6 @@ class Outcome(BaseModel):
     messages: tuple[Message, ...] = ()
     transitions: tuple[Transition, ...] = ()
     steps: tuple[Ticket, ...] = ()
-    asked: tuple[str, ...] = ()
-    """Outside agents that are to begin a run; nobody holds anything for them."""
     dropped: tuple[str, ...] = ()
     """Tickets that are void now."""
     deadlines: dict[str, float] = {}
@@ -59,11 +58,12 @@ class Draft:
     def __init__(self, state: Cycle, now: Moment) -> None:
         self.at = max(state.last_at, now.at)
         self.clock = now.clock
+        self._before = state
         self.state = state.with_(last_at=self.at)
         self._collected: dict[str, list[Any]] = {
-            name: []
-            for name in ("messages", "transitions", "steps", "asked", "dropped", "cleared_deadlines", "notes")
+            name: [] for name in ("messages", "transitions", "steps", "dropped", "cleared_deadlines", "notes")
         }
+        self._asked: list[str] = []
         self._deadlines: dict[str, float] = {}
         self._holds: bool | None = None
         self._stood = 0.0
@@ -71,6 +71,7 @@ class Draft:
 
     def outcome(self) -> Outcome:
         """The finished outcome."""
+        self._post()
         collected: dict[str, Any] = {name: tuple(values) for name, values in self._collected.items()}
         return Outcome(
             state=self.state,
@@ -143,7 +144,7 @@ class Draft:
         agent = self.agent(key, asked=True)
         limit = self.state.limits.seconds_of(key)
         if not agent.command:
-            self._collected["asked"].append(key)
+            self._asked.append(key)
             if limit is not None:
                 self.set_deadline(f"run/{key}", self.clock + limit)
             return
@@ -161,6 +162,34 @@ class Draft:
             self._collected["dropped"].append(work_id(self.state, agent))
         self.stop_clock(key)
         self.agent(key, asked=False, converging=False)
+
+    def deliver(self, letter: Letter, delay_seconds: float = 0.0) -> None:
+        """Have a letter brought to its agent's mailbox."""
+        self._collected["steps"].append(letter_ticket(self.state, letter, URGENCY, delay_seconds))
+
+    def _post(self) -> None:
+        """Letters for what was said to agents outside; those that an answer came before are void."""
+        state = self.state
+        kept = tuple(letter for letter in state.letters if not self._is_answered(letter) and not state.ended)
+        void = [letter for letter in state.letters if letter not in kept]
+        self._collected["dropped"].extend(letter_ticket(state, letter, URGENCY).id for letter in void)
+        new = numbered([] if state.ended else self._abouts(), state.posted)
+        self.update(letters=(*kept, *new), posted=state.posted + len(new))
+        for letter in new:
+            self.deliver(letter)
+
+    def _is_answered(self, letter: Letter) -> bool:
+        return self._before.agent(letter.agent).asked and not self.state.agent(letter.agent).asked
+
+    def _abouts(self) -> list[About]:
+        state, outside = self.state, {agent.key for agent in self.state.agents if not agent.command}
+        said = [
+            About(message.recipient, message.message_id, message.uid, message.body.kind)
+            for message in self._collected["messages"]
+            if message.recipient in outside
+        ]
+        runs = {key: work_id(state, state.agent(key)) for key in self._asked}
+        return letters_about(said, {key: About(key, run, run, "cycle.work") for key, run in runs.items()})
 
     def set_deadline(self, name: str, due: float) -> None:
         """Have `DeadlineReached(name)` at `due` engine seconds."""
@@ -184,7 +213,7 @@ class Draft:
         """Void every ticket and deadline."""
         self._withdraws = True
         self._collected["steps"].clear()
-        self._collected["asked"].clear()
+        self._asked.clear()
         self._deadlines.clear()
 
 

@@ -28,7 +28,13 @@ __all__ = [
 
 
 EscalationReason = Literal[
-    "max_iterations", "timeout", "blocker", "invalid_response", "retries_exhausted", "fatal_error"
+    "max_iterations",
+    "timeout",
+    "blocker",
+    "invalid_response",
+    "retries_exhausted",
+    "fatal_error",
+    "communication_error",
 ]
 """Of K12's codes, those that a cycle has."""
 

@@ -31,6 +31,8 @@ def restored(event: ev.CycleRestored, now: Moment) -> Outcome:
     waits = before.escalations or before.open_blockers()
     if not waits and all(agent.status is AgentStatus.COMPLETED for agent in before.agents):
         draft.ask_to_finish()
+    for letter in before.letters:
+        draft.deliver(letter)
     if before.paused_clock is not None:
         draft.update(paused_clock=draft.clock)
         draft.hold()

@@ -10,6 +10,7 @@ from fixloop.protocol.cycle import records as rec
 from fixloop.protocol.cycle.plan import PlanTask
 from fixloop.protocol.cycle.statuses import AgentStatus, BlockerStatus, CycleStatus
 from fixloop.protocol.cycle.versions import Version, iteration_version, version_of
+from fixloop.protocol.letters import Letter
 
 __all__ = ["SCHEMA_VERSION", "Agent", "Cycle", "Limits"]
 
@@ -39,6 +40,8 @@ class Limits(_Value):
     """Starts of one run, the first included."""
     responses: int = 2
     """Answers without a valid PHASE_RESULT, until a person is asked."""
+    delivery_attempts: int = 3
+    """Of a letter to an agent outside, the first included (A70)."""
     base_seconds: float = 2.0
     cap_seconds: float = 60.0
     pass_rate_percent: float = 90.0
@@ -122,6 +125,10 @@ class Cycle(_Value):
     """The first waits for a person; the others come after it (K8)."""
     remaining_issues: tuple[str, ...] = ()
     """What was known and not mended when it ended or was escalated (G11)."""
+    letters: tuple[Letter, ...] = ()
+    """To agents outside, that no mailbox has taken yet."""
+    posted: int = 0
+    """How many letters there were."""
     paused_at: datetime | None = None
     paused_clock: float | None = None
     limits: Limits = Limits()

@@ -12,7 +12,14 @@ from fixloop.protocol.tips import advanced
 
 __all__ = ["ENGINE_REASONS", "answered", "ask_person", "decided", "escalated"]
 
-ENGINE_REASONS: Final = ("max_iterations", "retries_exhausted", "fatal_error", "timeout", "handoff_rejected")
+ENGINE_REASONS: Final = (
+    "max_iterations",
+    "retries_exhausted",
+    "fatal_error",
+    "timeout",
+    "handoff_rejected",
+    "communication_error",
+)
 """Settled by a decision, not by an answer."""
 
 

@@ -12,6 +12,7 @@ from fixloop.errors import UsageError
 from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff import locking, working, writing
 from fixloop.protocol.handoff.asking import answered, ask_person, decided, escalated
+from fixloop.protocol.handoff.delivering import stored, undelivered
 from fixloop.protocol.handoff.outcome import Draft, Outcome
 from fixloop.protocol.handoff.restoring import restored
 from fixloop.protocol.handoff.routes import AGENTS
@@ -129,6 +130,8 @@ _HANDLERS: Final = cast(
         ev.LockExtended: locking.extend,
         ev.Heartbeat: writing.heartbeat,
         ev.StateWritten: writing.write,
+        ev.MessageStored: stored,
+        ev.DeliveryFailed: undelivered,
         ev.DeadlineReached: _deadline,
         ev.Cancelled: _cancelled,
         ev.Paused: _paused,

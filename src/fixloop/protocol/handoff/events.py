@@ -18,6 +18,7 @@ __all__ = [
     "Continued",
     "DeadlineReached",
     "DecisionMade",
+    "DeliveryFailed",
     "Event",
     "EventRefused",
     "HandoffAccepted",
@@ -29,6 +30,7 @@ __all__ = [
     "LockAcquired",
     "LockExtended",
     "LockReleased",
+    "MessageStored",
     "Paused",
     "StateWritten",
     "event_from_json",
@@ -212,6 +214,23 @@ class StateWritten(_Event):
     """How often the field had been written when the agent read it."""
 
 
+class MessageStored(_Event):
+    """The mailbox of an agent outside took a letter (A70)."""
+
+    kind: Literal["message-stored"] = "message-stored"
+    number: int
+    """The letter's."""
+
+
+class DeliveryFailed(_Event):
+    """The mailbox of an agent outside could not take a letter (A70)."""
+
+    kind: Literal["delivery-failed"] = "delivery-failed"
+    number: int
+    """The letter's."""
+    error: str
+
+
 class DeadlineReached(_Event):
     kind: Literal["deadline-reached"] = "deadline-reached"
     name: str
@@ -261,6 +280,8 @@ Event = (
     | LockExtended
     | Heartbeat
     | StateWritten
+    | MessageStored
+    | DeliveryFailed
     | DeadlineReached
     | Cancelled
     | Paused

@@ -9,6 +9,7 @@ from fixloop.protocol.handoff import records as rec
 from fixloop.protocol.handoff.routes import HandoffStatus, check_move, check_route
 from fixloop.protocol.handoff.state import Agent, Handoffs
 from fixloop.protocol.ids import message_uid
+from fixloop.protocol.letters import About, Letter, letter_ticket, letters_about, numbered
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 
@@ -33,8 +34,6 @@ class Outcome(BaseModel):
     messages: tuple[Said, ...] = ()
     transitions: tuple[BaseModel, ...] = ()
     steps: tuple[Ticket, ...] = ()
-    asked: tuple[str, ...] = ()
-    """Outside agents that are to begin a run; nobody holds anything for them."""
     dropped: tuple[str, ...] = ()
     deadlines: dict[str, float] = {}
     cleared_deadlines: tuple[str, ...] = ()
@@ -55,6 +54,7 @@ class Draft:
     def __init__(self, state: Handoffs, now: Moment) -> None:
         self.at = max(state.last_at, now.at)
         self.clock = now.clock
+        self._before = state
         self.state = state.with_(last_at=self.at)
         self.answer = ""
         self.commits = True
@@ -71,11 +71,11 @@ class Draft:
 
     def outcome(self) -> Outcome:
         """The finished outcome."""
+        self._post()
         return Outcome(
             state=self.state,
             messages=tuple(self._messages),
             steps=tuple(self._steps),
-            asked=tuple(self._asked),
             dropped=tuple(self._dropped),
             deadlines=self._deadlines,
             cleared_deadlines=tuple(self._cleared),
@@ -169,6 +169,36 @@ class Draft:
             self._dropped.append(work_id(self.state, agent))
         self.clear_deadline(f"run/{name}")
         self.agent(name, asked=False)
+
+    def deliver(self, letter: Letter, delay_seconds: float = 0.0) -> None:
+        """Have a letter brought to its agent's mailbox."""
+        self._steps.append(letter_ticket(self.state, letter, self.state.priority.broker, delay_seconds))
+
+    def _post(self) -> None:
+        """Letters for what was said to agents outside; those that an answer came before are void."""
+        state, priority = self.state, self.state.priority.broker
+        kept = tuple(letter for letter in state.letters if not self._is_answered(letter) and not state.ended)
+        void = [letter for letter in state.letters if letter not in kept]
+        self._dropped.extend(letter_ticket(state, letter, priority).id for letter in void)
+        new = numbered([] if state.ended else self._abouts(), state.posted)
+        self.update(letters=(*kept, *new), posted=state.posted + len(new))
+        for letter in new:
+            self.deliver(letter)
+
+    def _is_answered(self, letter: Letter) -> bool:
+        return self._before.agent(letter.agent).asked and not self.state.agent(letter.agent).asked
+
+    def _abouts(self) -> list[About]:
+        state, outside = self.state, {agent.name for agent in self.state.agents if not agent.command}
+        said = [
+            About(message.recipient, message.message_id, message.message_id, message.type.value)
+            for message in (said.message for said in self._messages)
+            if message.recipient in outside
+        ]
+        runs = {name: work_id(state, state.agent(name)) for name in self._asked}
+        return letters_about(
+            said, {name: About(name, run, run, "handoff.work") for name, run in runs.items()}
+        )
 
     def set_deadline(self, name: str, due: float) -> None:
         """Have `DeadlineReached(name)` at `due` engine seconds."""

@@ -26,6 +26,8 @@ def restored(event: ev.HandoffsRestored, now: Moment) -> Outcome:
     for agent in before.agents:
         if agent.asked:
             draft.ask(agent.name)
+    for letter in before.letters:
+        draft.deliver(letter)
     if before.paused_clock is not None:
         draft.update(paused_clock=draft.clock)
         draft.hold()

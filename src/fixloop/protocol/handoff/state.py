@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from fixloop.errors import RefusedError
 from fixloop.protocol.handoff import records as rec
 from fixloop.protocol.handoff.routes import AGENTS, HandoffStatus, Kind, Priority
+from fixloop.protocol.letters import Letter
 
 __all__ = ["SCHEMA_VERSION", "Agent", "Handoffs", "Limits"]
 
@@ -32,6 +33,8 @@ class Limits(_Value):
     agent_seconds: dict[str, float | None] = {}
     """How long the tasks of single agents may take, by name; None: as long as they like."""
     attempts: int = 3
+    delivery_attempts: int = 3
+    """Of a letter to an agent outside, the first included (A70)."""
     base_seconds: float = 2.0
     cap_seconds: float = 60.0
 
@@ -100,6 +103,10 @@ class Handoffs(_Value):
     """What agents wrote beside the fields of the protocol (D45)."""
     written: dict[str, int] = {}
     """How often each of these was written: what a writer has to have seen."""
+    letters: tuple[Letter, ...] = ()
+    """To agents outside, that no mailbox has taken yet."""
+    posted: int = 0
+    """How many letters there were."""
     commit: str = ""
     remaining_issues: tuple[str, ...] = ()
     paused_clock: float | None = None
