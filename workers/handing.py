@@ -18,6 +18,8 @@ from fixloop.protocol.handoff.events import (
     MessageStored,
 )
 from fixloop.protocol.handoff.returns import InvalidReturn, Returned, read_questions, read_return
+from fixloop.protocol.handoff.routes import HandoffStatus
+from fixloop.protocol.handoff.working import rejection
 from fixloop.protocol.letters import DELIVER, number_of
 from workers import runs
 from workers.delivering import deliver_letter
@@ -57,6 +59,8 @@ def _returned(step: Step, played: Played) -> AnyEvent:
     if blocking is not None:
         return blocking.model_copy(update=played.brought._asdict())
     said = read_return(played.answer)
+    if said["status"] == HandoffStatus.REJECTED:
+        return rejection(step.holding.state, step.holding.ticket.specialist, said)
     if said["status"] == FAILED:
         return _failed(
             step, played, str(said.get("reason") or "it cannot go on"), fatal=said.get("fatal") is True

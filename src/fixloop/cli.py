@@ -29,6 +29,7 @@ _MODULES: Final = {
     "log": "log",
     "report": "reporting",
     **dict.fromkeys(("ack", "fixed", "decide", "cancel"), "answering"),
+    **dict.fromkeys(("send", "reject"), "sending"),
     **dict.fromkeys(("pause", "continue"), "pausing"),
     **dict.fromkeys(("lock", "unlock", "write"), "locking"),
     "mailbox": "mailbox",

@@ -10,7 +10,7 @@ from fixloop.commands.doors.table import door_of
 from fixloop.commands.session import Issue, ProjectOption, open_session
 from fixloop.errors import UsageError
 
-__all__ = ["register"]
+__all__ = ["Agent", "register"]
 
 
 def register(app: typer.Typer) -> None:
@@ -30,11 +30,21 @@ Agent = Annotated[
 ]
 
 
-def ack(issue: Issue, agent: Agent = "", project: ProjectOption = None) -> None:
+def ack(
+    issue: Issue,
+    agent: Agent = "",
+    handoff: Annotated[
+        str,
+        typer.Option(
+            "--handoff", metavar="ID", help="Of handoffs: take this one, if nobody has taken it before."
+        ),
+    ] = "",
+    project: ProjectOption = None,
+) -> None:
     """Take the open request: prints it, and the directory to work in."""
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        door_of(session, workflow).ack(session, workflow, agent)
+        door_of(session, workflow).ack(session, workflow, agent, handoff)
 
 
 def fixed(

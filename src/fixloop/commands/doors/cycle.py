@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from fixloop.commands.doors.door import Answer, Door
+import typer
+
+from fixloop.commands.doors.door import Answer, Door, Said
 from fixloop.commands.doors.outside import (
     Facts,
     Handed,
@@ -23,9 +25,10 @@ from fixloop.errors import UsageError
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.outcome import URGENCY, work_id
 from fixloop.protocol.cycle.phase_result import InvalidResult, PhaseResult, read_result
+from fixloop.protocol.cycle.records import InputKind
 from fixloop.protocol.cycle.state import Agent, Cycle
 from fixloop.protocol.cycle.statuses import ResultStatus
-from fixloop.protocol.cycle.workers import USER
+from fixloop.protocol.cycle.workers import ORCHESTRATOR, USER
 from fixloop.written import Writings, written_by
 
 __all__ = ["DOOR", "OUTSIDE"]
@@ -122,6 +125,32 @@ def _written(handed: Handed) -> Writings:
     return written_by(handed.session.store, state, handed.laid, handed.agent, handed.folder)
 
 
+_KINDS: Final = (InputKind.CLARIFICATION.value, InputKind.FEEDBACK.value)
+
+
+def _send(session: Session, workflow: str, said: Said) -> None:
+    """A person in the orchestrator's place; an agent is refused by the cycle, whose log tells of it (C20)."""
+    kind = said.kind or InputKind.CLARIFICATION.value
+    if kind not in _KINDS:
+        raise UsageError(f"{kind!r} is nothing that you send; --type is {' or '.join(_KINDS)}")
+    if said.agent:
+        raise UsageError("--agent goes with handoffs; in a cycle only the orchestrator sends, and you for it")
+    event = ev.InputRequested(
+        sender=sender(ORCHESTRATOR),
+        recipient=said.to.lower(),
+        input=InputKind(kind),
+        summary=said.text,
+        actions=said.actions or (said.text,),
+        criteria=said.criteria,
+        occasion=said.about,
+    )
+    session.bring(workflow, event)
+    now = look(session, workflow)
+    typer.echo(
+        f"{event.recipient} is told; issue {now.standing.issue} goes on: {now.standing.at_work}", err=True
+    )
+
+
 OUTSIDE: Final = Outside(agents=_agents, began=_began, brought=_brought, priority=lambda state: URGENCY)
 DOOR: Final = Door(
     cancelled=_cancelled,
@@ -131,4 +160,5 @@ DOOR: Final = Door(
     ack=partial(ack, OUTSIDE),
     fixed=partial(hand_in, OUTSIDE),
     show=partial(show, OUTSIDE),
+    send=_send,
 )

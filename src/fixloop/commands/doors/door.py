@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fixloop.commands.session import Session
+from fixloop.errors import UsageError
 from fixloop.profiles.profile import AnyEvent
 
-__all__ = ["Answer", "Door", "Work"]
+__all__ = ["Answer", "Door", "Said", "Work"]
 
 
 class Answer(NamedTuple):
@@ -36,6 +37,34 @@ class Work(NamedTuple):
     """Why it cannot be done."""
 
 
+class Said(NamedTuple):
+    """What somebody wants an agent to be told."""
+
+    to: str
+    text: str
+    """What happened; of handoffs what is passed on, JSON or a text."""
+    agent: str = ""
+    """Of handoffs: who passes it on."""
+    kind: str = ""
+    actions: tuple[str, ...] = ()
+    """What is to be done."""
+    criteria: tuple[str, ...] = ()
+    about: str = ""
+    """The blocker it is about."""
+
+
+def _nothing_to_send(session: Session, workflow: str, said: Said) -> None:
+    raise UsageError(
+        "a validation loop takes no messages; `fixloop decide ISSUE manual-fix` or a new fix says what to do"
+    )
+
+
+def _nothing_to_reject(session: Session, workflow: str, agent: str, handoff: str, reason: str) -> None:
+    raise UsageError(
+        "only handoffs can be rejected; `fixloop fixed ISSUE --blocked TEXT` says what stands in the way"
+    )
+
+
 class Door(NamedTuple):
     """One profile's side of the commands that bring something; each raises UsageError for what cannot be."""
 
@@ -45,8 +74,11 @@ class Door(NamedTuple):
     continued: Callable[[], AnyEvent]
     decide: Callable[[Session, str, Answer], None]
     """Takes a workflow's id."""
-    ack: Callable[[Session, str, str], None]
-    """Takes a workflow's id and an agent, who may be left open."""
+    ack: Callable[[Session, str, str, str], None]
+    """Takes a workflow's id, an agent, who may be left open, and the handoff that is accepted, likewise."""
     fixed: Callable[[Session, str, Work], None]
     show: Callable[[Session, str], None]
     """Tells a person on a terminal where somebody outside is to work."""
+    send: Callable[[Session, str, Said], None] = _nothing_to_send
+    reject: Callable[[Session, str, str, str, str], None] = _nothing_to_reject
+    """Takes a workflow's id, an agent, a handoff, both of which may be left open, and the reason."""

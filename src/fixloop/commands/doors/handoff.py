@@ -1,17 +1,20 @@
-"""What people and agents outside bring to a workflow of handoffs: answers, receipts, results (D41-D43, D54)."""
+"""What people and agents outside bring to a workflow of handoffs: answers, receipts, results (D41-D43, D54, G9)."""
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
+import typer
 from pydantic import ValidationError
 
-from fixloop.commands.doors.door import Answer, Door
+from fixloop.commands.doors.door import Answer, Door, Said
 from fixloop.commands.doors.outside import (
     Facts,
     Handed,
     Outside,
     ack,
+    chosen,
     hand_in,
     person,
     refuse_bounds,
@@ -34,8 +37,9 @@ from fixloop.protocol.handoff.returns import (
     read_questions,
     read_return,
 )
-from fixloop.protocol.handoff.routes import USER
+from fixloop.protocol.handoff.routes import USER, HandoffStatus, check_agent, sent_by
 from fixloop.protocol.handoff.state import Agent, Handoffs
+from fixloop.protocol.handoff.working import rejection
 
 __all__ = ["DOOR", "OUTSIDE"]
 
@@ -136,10 +140,52 @@ def _events(handed: Handed) -> Iterator[AnyEvent]:
         # The first is what everything waits for; the agent asks on when it is asked again.
         yield blocking[0].model_copy(update=dict(handed.work))
         return
-    result = Returned.model_validate(read_return(handed.text))
+    said = read_return(handed.text)
+    if said["status"] == HandoffStatus.REJECTED:
+        yield rejection(handed.seen.state, handed.agent, said)
+        return
+    result = Returned.model_validate(said)
     check_return(handed.agent, result)
     facts: dict[str, Any] = {"sender": handed.agent, "result": result, "artifacts": handed.artifacts}
     yield ev.AgentReturned(**facts | dict(handed.work))
+
+
+def _accepted(agent: str, handoff: str) -> ev.HandoffAccepted:
+    return ev.HandoffAccepted(sender=agent, message_id=handoff)
+
+
+def _reject(session: Session, workflow: str, agent: str, handoff: str, reason: str) -> None:
+    """It is not done: a person decides what becomes of it (G9)."""
+    seen = look(session, workflow)
+    name = chosen(OUTSIDE, seen, agent)
+    event = rejection(seen.state, name, {"reason": reason})
+    session.bring(workflow, event.model_copy(update={"message_id": handoff or event.message_id}))
+    typer.echo(f"it is rejected; issue {seen.standing.issue} waits for a decision: `fixloop inbox`", err=True)
+
+
+def _send(session: Session, workflow: str, said: Said) -> None:
+    """An agent passes something on before it ends (D12, D55); whom it may go to the routes say."""
+    if said.actions or said.criteria or said.about:
+        raise UsageError(
+            "--action, --criterion and --about go with cycles; what is passed on is one JSON object"
+        )
+    named = said.agent.lower() or sender("")
+    if not named:
+        raise UsageError("--agent says who passes it on; add it")
+    check_agent(named)
+    event = ev.HandoffSent(
+        sender=named, to=said.to.lower(), type=said.kind or sent_by(named), payload=_payload(said.text)
+    )
+    session.bring(workflow, event)
+    typer.echo(f"{event.to} has it from {named}: {event.type}", err=True)
+
+
+def _payload(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = text
+    return found if isinstance(found, dict) else {"text": found}
 
 
 def _asked(handed: Handed, found: Mapping[str, Any]) -> ev.AgentEscalated:
@@ -155,7 +201,11 @@ def _asked(handed: Handed, found: Mapping[str, Any]) -> ev.AgentEscalated:
 
 
 OUTSIDE: Final = Outside(
-    agents=_agents, began=_began, brought=_brought, priority=lambda state: state.priority.broker
+    agents=_agents,
+    began=_began,
+    brought=_brought,
+    priority=lambda state: state.priority.broker,
+    accepted=_accepted,
 )
 DOOR: Final = Door(
     cancelled=_cancelled,
@@ -165,4 +215,6 @@ DOOR: Final = Door(
     ack=partial(ack, OUTSIDE),
     fixed=partial(hand_in, OUTSIDE),
     show=partial(show, OUTSIDE),
+    send=_send,
+    reject=_reject,
 )

@@ -85,6 +85,8 @@ class Outside(NamedTuple):
     """Brings the events that an answer comes to."""
     priority: Callable[[Any], int]
     """How urgent its runs are, as the broker has it: 0 is read first."""
+    accepted: Callable[[str, str], AnyEvent] | None = None
+    """Of handoffs: an agent takes this one."""
 
 
 def sender(otherwise: str) -> str:
@@ -105,13 +107,23 @@ def person(what: str) -> str:
     return named
 
 
-def ack(outside: Outside, session: Session, workflow: str, agent: str) -> None:
-    """Begin the run that is asked of an agent: prints its request, and the directory to work in."""
+def ack(outside: Outside, session: Session, workflow: str, agent: str, handoff: str = "") -> None:
+    """
+    Begin the run that is asked of an agent: prints its request, and the directory to work in.
+
+    Args:
+        handoff: taken by the first who names it, and by nobody else (D17); empty: whoever began already reads its
+            request again.
+    """
     seen = look(session, workflow)
     name = chosen(outside, seen, agent)
-    # Whoever began already reads the request again.
-    with suppress(Repeated):
-        session.bring(workflow, outside.began(name))
+    if handoff and outside.accepted is None:
+        raise UsageError(f"{workflow} has no handoffs to accept; leave --handoff out")
+    if handoff and outside.accepted is not None:
+        session.bring(workflow, outside.accepted(name, handoff))
+    else:
+        with suppress(Repeated):
+            session.bring(workflow, outside.began(name))
     seen = look(session, workflow)
     typer.echo(request_for(session.store, seen.found.snapshot, name))
     made = offered(outside, session, seen, name)

@@ -52,9 +52,11 @@ def _continued() -> AnyEvent:
     return Continued(by=getpass.getuser(), sender=caller(USER))
 
 
-def _ack(session: Session, workflow: str, agent: str) -> None:
-    if agent:
-        raise UsageError("--agent goes with cycles and handoffs; a validation workflow has one main agent")
+def _ack(session: Session, workflow: str, agent: str, handoff: str) -> None:
+    if agent or handoff:
+        raise UsageError(
+            "--agent and --handoff go with cycles and handoffs; a validation workflow has one main agent"
+        )
     state = session.engine.state(workflow)
     event = FixAcknowledged(
         specialist=state.active.name,

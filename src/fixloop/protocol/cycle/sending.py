@@ -110,6 +110,18 @@ def asked_by_orchestrator(draft: Draft, event: ev.InputRequested) -> None:
         current_iteration=draft.state.iteration + feedback,
     )
     send(draft, event.recipient, body, event.occasion or str(draft.state.iteration))
+    if draft.state.completed(event.recipient):
+        _work_again(draft, event.recipient)
+
+
+def _work_again(draft: Draft, key: str) -> None:
+    """Who has completed does what it is told in a further run; what was validated before that is validated anew."""
+    ask_anew(draft, key)
+    vas = next((agent for agent in draft.state.agents if agent.key == "vas" and key != "vas"), None)
+    if vas is not None and vas.status is not AgentStatus.IDLE:
+        draft.drop(vas.key)
+        waits = tuple(dict.fromkeys((*vas.waits_for, key)))
+        draft.agent(vas.key, status=AgentStatus.WAITING, waits_for=waits)
 
 
 def _check_request(state: Cycle, event: ev.InputRequested) -> None:
@@ -117,7 +129,16 @@ def _check_request(state: Cycle, event: ev.InputRequested) -> None:
         raise Unexpected(
             f"send_input is the orchestrator's; {event.sender} reports to it with a PHASE_RESULT"
         )
-    state.agent(event.recipient)
+    agent = state.agent(event.recipient)
+    if all(map(state.completed, (other.key for other in state.agents))) and not state.escalations:
+        raise Unexpected(
+            f"all of cycle {state.cycle_id} is complete, and it is about to end; begin another one"
+        )
+    if agent.status is AgentStatus.COMPLETED and event.input is not InputKind.CLARIFICATION:
+        raise Unexpected(
+            f"{agent.key} has completed, and feedback opens an iteration, which only a validation does; "
+            "send a clarification"
+        )
     if not event.summary.strip() or not any(action.strip() for action in event.actions):
         raise Unexpected(
             "a send_input says what happened and what to do; give a summary and at least one action"

@@ -6,7 +6,7 @@ from typing import Final
 from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff.outcome import Draft
 from fixloop.protocol.handoff.records import Question
-from fixloop.protocol.handoff.routes import ORCHESTRATOR, USER, HandoffType, check_agent
+from fixloop.protocol.handoff.routes import ORCHESTRATOR, USER, HandoffStatus, HandoffType, check_agent
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.tips import advanced
 
@@ -105,6 +105,8 @@ def decided(draft: Draft, event: ev.DecisionMade) -> None:
 
 
 def _extend(draft: Draft, question: Question, event: ev.DecisionMade) -> None:
+    if question.reason == "handoff_rejected":
+        _hand_anew(draft, question.agent)
     if question.reason != "max_iterations":
         _resume(draft, question, event.text)
         return
@@ -114,6 +116,18 @@ def _extend(draft: Draft, question: Question, event: ev.DecisionMade) -> None:
     draft.send(HandoffType.FIX_REQUEST, "reviewer", "fixer", payload)
     draft.update(remaining_issues=())
     _activate(draft, "fixer", event.text)
+
+
+def _hand_anew(draft: Draft, agent: str) -> None:
+    """What it rejected comes once more, with what the person says about it: a rejected handoff stays rejected (D16)."""
+    rejected = [
+        message
+        for message in draft.state.messages
+        if (message.recipient, message.status) == (agent, HandoffStatus.REJECTED)
+    ]
+    if rejected and draft.state.pending_for(agent) is None:
+        last = rejected[-1]
+        draft.send(last.type, last.sender, last.recipient, last.payload)
 
 
 def _skip(draft: Draft, question: Question, event: ev.DecisionMade) -> None:

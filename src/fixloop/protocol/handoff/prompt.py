@@ -76,5 +76,6 @@ def _answering(name: str) -> str:
         f"- `status`: {' or '.join(STATUSES[name])}\n- {_KEYS[name]}\n\n"
         "If a person has to decide something, print a JSON object with `type`: escalation, `reason`, `details`, "
         "`options` (a list) and `context`; with `blocking`: true you are asked again when it is answered. "
-        "If you cannot go on, `status` is failed, with a `reason`; `fatal`: true says that trying again is of no use."
+        "If you cannot go on, `status` is failed, with a `reason`; `fatal`: true says that trying again is of no use. "
+        "If the handoff itself is wrong, `status` is rejected, with a `reason`: a person decides what becomes of it."
     )

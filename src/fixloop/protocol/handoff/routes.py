@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Final
 
 from fixloop.errors import RefusedError
+from fixloop.protocol.refusals import Unexpected
 
 __all__ = [
     "AGENTS",
@@ -18,6 +19,7 @@ __all__ = [
     "check_move",
     "check_route",
     "receiver",
+    "sent_by",
 ]
 
 ORCHESTRATOR: Final = "orchestrator"
@@ -90,13 +92,18 @@ _LEGAL: Final = {
 }
 
 
-class ForbiddenRoute(RefusedError):
+class ForbiddenRoute(Unexpected):
     """A message that no row of the table has; it was not sent."""
 
 
 def receiver(kind: HandoffType) -> str:
     """Who gets this kind of handoff."""
     return _ROUTES[kind][1]
+
+
+def sent_by(agent: str) -> HandoffType:
+    """What an agent passes on; each has one kind of handoff."""
+    return next(kind for kind, (sender, _) in _ROUTES.items() if sender == agent)
 
 
 def check_route(kind: str, sender: str, recipient: str) -> HandoffType:

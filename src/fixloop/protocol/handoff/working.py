@@ -6,13 +6,13 @@ from typing import Any, Final
 from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff.asking import ask_person
 from fixloop.protocol.handoff.outcome import Draft
-from fixloop.protocol.handoff.returns import Returned, check_return
+from fixloop.protocol.handoff.returns import InvalidReturn, Returned, check_return
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, HandoffStatus, HandoffType, check_agent, receiver
-from fixloop.protocol.handoff.state import Agent
+from fixloop.protocol.handoff.state import Agent, Handoffs
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.tips import advanced
 
-__all__ = ["accept", "activate", "activated", "failed", "reject", "returned", "sent"]
+__all__ = ["accept", "activate", "activated", "failed", "reject", "rejection", "returned", "sent"]
 
 _FOLLOWS: Final = {
     ("planner", "completed"): HandoffType.TASK_HANDOFF,
@@ -85,6 +85,25 @@ def reject(draft: Draft, event: ev.HandoffRejected) -> None:
     draft.agent(event.sender, status="idle", handoff="")
     draft.note(f"{event.sender} rejected handoff {message.message_id}: {event.reason}")
     ask_person(draft, event.sender, "handoff_rejected", event.reason)
+
+
+def rejection(state: Handoffs, name: str, said: Mapping[str, Any]) -> ev.HandoffRejected:
+    """
+    The event that an agent rejects what it works on, or what waits for it, and why.
+
+    Raises:
+        InvalidReturn: it has no handoff, or gives no reason.
+    """
+    handoff, waiting = state.agent(name).handoff, state.pending_for(name)
+    message_id = handoff or (waiting.message_id if waiting is not None else "")
+    if not message_id:
+        raise InvalidReturn(
+            f"{name} has no handoff that it could reject; status failed says that it cannot go on"
+        )
+    reason = str(said.get("reason") or "").strip()
+    if not reason:
+        raise InvalidReturn(f"{name} rejects its handoff without a reason; give one")
+    return ev.HandoffRejected(sender=name, message_id=message_id, reason=reason)
 
 
 def sent(draft: Draft, event: ev.HandoffSent) -> None:

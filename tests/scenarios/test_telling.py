@@ -1,0 +1,119 @@
+"""What a person says to agents of a cycle in the orchestrator's place, and handoffs that their addressee rejects."""
+
+import pytest
+
+from fixloop.errors import RefusedError
+from fixloop.protocol.cycle.events import InputRequested
+from fixloop.protocol.cycle.records import InputKind
+from fixloop.protocol.cycle.statuses import AgentStatus
+from fixloop.protocol.handoff.events import DecisionMade, HandoffRejected
+from fixloop.protocol.handoff.returns import InvalidReturn
+from fixloop.protocol.handoff.routes import HandoffStatus
+from fixloop.protocol.handoff.working import rejection
+from fixloop.protocol.refusals import Unexpected
+from tests.scenarios.cycle_stage import CycleStage
+from tests.scenarios.handoff_stage import HandoffStage
+
+
+def clarification(to: str, kind: InputKind = InputKind.CLARIFICATION, about: str = "") -> InputRequested:
+    return InputRequested(recipient=to, input=kind, summary="use PKCE", actions=("use PKCE",), occasion=about)
+
+
+@pytest.mark.proves("C20", "C23", "K15")
+def test_an_agent_that_has_completed_works_again_on_what_a_person_tells_it() -> None:
+    stage = CycleStage()
+    stage.work("ra")
+    before = stage.agent("ra").runs
+
+    stage.bring(clarification("ra"))
+
+    assert (stage.agent("ra").asked, stage.agent("ra").runs) == (True, before + 1)
+    assert stage.inputs("ra")[-1].actions == ("use PKCE",)
+
+
+@pytest.mark.proves("C50", "C51")
+def test_what_is_told_to_who_has_completed_is_validated_before_the_cycle_ends() -> None:
+    stage = CycleStage()
+    for key in ("ra", "ep", "cd"):
+        stage.work(key)
+    stage.start("vas")
+    under_way = stage.state
+
+    stage.bring(clarification("cd"))
+    assert stage.last.dropped == (f"{under_way.workflow}.vas.1.1",)
+    assert stage.agent("vas").status is AgentStatus.WAITING
+    stage.work("cd")
+    stage.work("vas")
+    stage.finish()
+
+    assert (stage.state.outcome, stage.agent("vas").runs) == ("success", 2)
+
+
+@pytest.mark.proves("C22", "K15")
+def test_feedback_to_who_has_completed_and_words_at_the_very_end_are_refused() -> None:
+    stage = CycleStage()
+    stage.work("ra")
+    with pytest.raises(Unexpected, match="ra has completed, and feedback opens an iteration"):
+        stage.bring(clarification("ra", InputKind.FEEDBACK))
+    for key in ("ep", "cd", "vas"):
+        stage.work(key)
+
+    with pytest.raises(Unexpected, match="it is about to end; begin another one"):
+        stage.bring(clarification("ra"))
+
+
+@pytest.mark.proves("C22", "K15")
+def test_one_clarification_is_sent_for_each_occasion() -> None:
+    stage = CycleStage()
+    stage.bring(clarification("ra"))
+
+    with pytest.raises(Unexpected, match="ra has had its clarification"):
+        stage.bring(clarification("ra"))
+    stage.bring(clarification("ra", about="BLK-001"))
+
+    assert len(stage.inputs("ra")) == 2
+
+
+@pytest.mark.proves("G9", "D16")
+def test_a_rejected_handoff_is_a_persons_and_comes_anew_with_what_they_say() -> None:
+    stage = HandoffStage().plan()
+    stage.start("builder")
+    event = rejection(stage.state, "builder", {"reason": "the spec contradicts itself"})
+
+    stage.bring(event)
+    [rejected] = stage.state.messages
+    assert (rejected.status, rejected.status.folder) == (HandoffStatus.REJECTED, "completed")
+    assert rejected.reason == "the spec contradicts itself"
+    assert [question.reason for question in stage.state.questions] == ["handoff_rejected"]
+    stage.bring(DecisionMade(decision="manual-fix", text="build the first half"))
+    stage.start("builder")
+
+    assert [message.status for message in stage.state.messages] == [
+        HandoffStatus.REJECTED,
+        HandoffStatus.ACCEPTED,
+    ]
+    assert stage.state.messages[1].payload == rejected.payload
+    assert stage.state.agent("builder").answer == "build the first half"
+
+
+@pytest.mark.proves("G9")
+def test_who_has_no_handoff_or_no_reason_rejects_nothing() -> None:
+    stage = HandoffStage()
+    with pytest.raises(InvalidReturn, match="planner has no handoff that it could reject"):
+        rejection(stage.state, "planner", {"reason": "no"})
+    stage.plan()
+
+    with pytest.raises(InvalidReturn, match="builder rejects its handoff without a reason"):
+        rejection(stage.state, "builder", {})
+
+
+@pytest.mark.proves("G9", "D18")
+def test_only_its_addressee_rejects_a_handoff_and_only_once() -> None:
+    stage = HandoffStage().plan()
+    [task] = stage.state.messages
+    with pytest.raises(Unexpected, match="is for builder; fixer cannot reject it"):
+        stage.bring(HandoffRejected(sender="fixer", message_id=task.message_id, reason="no"))
+    stage.bring(HandoffRejected(sender="builder", message_id=task.message_id, reason="no"))
+
+    with pytest.raises(RefusedError, match="a handoff that is rejected cannot become rejected"):
+        stage.bring(HandoffRejected(sender="builder", message_id=task.message_id, reason="no"))

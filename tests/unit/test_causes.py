@@ -1,0 +1,56 @@
+"""Every event of cycles and handoffs is caused by somebody: a worker, a command or the engine, not by tests alone."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from fixloop.protocol.cycle.events import Event as CycleEvent
+from fixloop.protocol.handoff.events import Event as HandoffEvent
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("src/fixloop", "workers")
+LEFT_OUT = ("protocol", "testing")
+"""What follows from events, and what plays users."""
+MADE_BY = {"HandoffRejected": "rejection"}
+"""Functions of the decisions' own that make an event for those who cause it."""
+EVENTS = {"cycle": CycleEvent, "handoff": HandoffEvent}
+
+
+def sources(profile: str) -> Iterator[Path]:
+    """What may cause events of a profile: all that is not the other one's."""
+    others = {"cycle": ("handoff", "handing"), "handoff": ("cycle", "cycling")}[profile]
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*.py"):
+            if path.relative_to(ROOT / folder).parts[0] not in LEFT_OUT and path.stem not in others:
+                yield path
+
+
+def words(path: Path) -> Iterator[str]:
+    """The names that are used, imports left out, and the texts."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Name):
+            yield node.id
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+@pytest.mark.parametrize("profile", EVENTS)
+def test_every_event_of_a_profile_is_caused_by_something_outside_its_decisions(profile: str) -> None:
+    events: tuple[Any, ...] = get_args(EVENTS[profile])
+    used = {word for path in sources(profile) for word in words(path)}
+
+    nobodys = [
+        event.__name__
+        for event in events
+        # What only ever comes as a refusal is told by its kind.
+        if used.isdisjoint(
+            {event.__name__, event.model_fields["kind"].default, MADE_BY.get(event.__name__, event.__name__)}
+        )
+    ]
+
+    assert nobodys == []
