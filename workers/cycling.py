@@ -5,10 +5,12 @@ from typing import Any, Final
 from fixloop.played import Played
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.profile import AnyEvent
+from fixloop.protocol.closing import PUSH
 from fixloop.protocol.cycle.events import (
     AgentFailed,
     AgentStarted,
     AnswerInvalid,
+    BranchPushed,
     CycleFinished,
     DeliveryFailed,
     MessageStored,
@@ -18,6 +20,7 @@ from fixloop.protocol.cycle.phase_result import InvalidResult, read_result
 from fixloop.protocol.letters import DELIVER, number_of
 from workers import runs
 from workers.delivering import deliver_letter
+from workers.publishing import not_pushed, pushed
 from workers.step import Step
 from workers.workshop import Failure, Workshop
 
@@ -62,7 +65,13 @@ def _deliver(step: Step) -> AnyEvent | None:
     return deliver_letter(step, MessageStored, DeliveryFailed)
 
 
+def _push(step: Step) -> AnyEvent:
+    return pushed(step, BranchPushed)
+
+
 def _failure(step: Step, why: Failure) -> AnyEvent:
+    if step.holding.ticket.step == PUSH:
+        return not_pushed(step, why, BranchPushed)
     if step.holding.ticket.step == DELIVER:
         return DeliveryFailed(number=number_of(step.holding.ticket), error=why.error)
     return AgentFailed(agent=step.holding.ticket.specialist, reason=why.error, fatal=why.is_final)
@@ -75,8 +84,8 @@ def _brought(step: Step, event: Any) -> AnyEvent:
 
 SHOP: Final = Workshop(
     profile=CYCLE,
-    work={"work": _work, "finish": _finish, DELIVER: _deliver},
-    retries={"work": runs.RETRIES, "finish": runs.RETRIES, DELIVER: runs.RETRIES},
+    work={"work": _work, "finish": _finish, DELIVER: _deliver, PUSH: _push},
+    retries={"work": runs.RETRIES, "finish": runs.RETRIES, DELIVER: runs.RETRIES, PUSH: runs.RETRIES},
     speaking=frozenset(("finish", DELIVER)),
     unfailing=frozenset(("finish", DELIVER)),
     failure=_failure,

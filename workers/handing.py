@@ -8,11 +8,13 @@ from pydantic import ValidationError
 from fixloop.played import Played
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.profiles.profile import AnyEvent
+from fixloop.protocol.closing import PUSH
 from fixloop.protocol.handoff.events import (
     AgentActivated,
     AgentEscalated,
     AgentFailed,
     AgentReturned,
+    BranchPushed,
     DeliveryFailed,
     Heartbeat,
     MessageStored,
@@ -23,6 +25,7 @@ from fixloop.protocol.handoff.working import rejection
 from fixloop.protocol.letters import DELIVER, number_of
 from workers import runs
 from workers.delivering import deliver_letter
+from workers.publishing import not_pushed, pushed
 from workers.step import Step
 from workers.workshop import Failure, Workshop
 
@@ -111,7 +114,13 @@ def _deliver(step: Step) -> AnyEvent | None:
     return deliver_letter(step, MessageStored, DeliveryFailed)
 
 
+def _push(step: Step) -> AnyEvent:
+    return pushed(step, BranchPushed)
+
+
 def _failure(step: Step, why: Failure) -> AnyEvent:
+    if step.holding.ticket.step == PUSH:
+        return not_pushed(step, why, BranchPushed)
     if step.holding.ticket.step == DELIVER:
         return DeliveryFailed(number=number_of(step.holding.ticket), error=why.error)
     return AgentFailed(agent=step.holding.ticket.specialist, reason=why.error, fatal=why.is_final)
@@ -124,8 +133,8 @@ def _brought(step: Step, event: Any) -> AnyEvent:
 
 SHOP: Final = Workshop(
     profile=HANDOFF,
-    work={"work": _work, DELIVER: _deliver},
-    retries={"work": runs.RETRIES, DELIVER: runs.RETRIES},
+    work={"work": _work, DELIVER: _deliver, PUSH: _push},
+    retries={"work": runs.RETRIES, DELIVER: runs.RETRIES, PUSH: runs.RETRIES},
     speaking=frozenset((DELIVER,)),
     unfailing=frozenset((DELIVER,)),
     failure=_failure,

@@ -2,7 +2,7 @@
 
 from typing import Final, Literal, cast
 
-from fixloop.errors import UsageError
+from fixloop.profiles.profile import AnyEvent
 from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.events import (
     BranchPushed,
@@ -17,6 +17,7 @@ from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import State
 from workers.crew import crew
 from workers.delivering import deliver
+from workers.publishing import not_pushed, pushed
 from workers.step import Step
 from workers.workshop import Failure, Workshop
 
@@ -50,15 +51,11 @@ def _notify(step: Step) -> Event | None:
     return PersonNotified(detail=crew().notify(step))
 
 
-def _push(step: Step) -> Event | None:
-    attempt = step.holding.ticket.attempt
-    try:
-        return BranchPushed(branch=crew().push(step), attempt=attempt)
-    except UsageError as refused:
-        return BranchPushed(attempt=attempt, error=str(refused), fatal=True)
+def _push(step: Step) -> AnyEvent:
+    return pushed(step, BranchPushed)
 
 
-def _failure(step: Step, why: Failure) -> Event:
+def _failure(step: Step, why: Failure) -> AnyEvent:
     ticket = step.holding.ticket
     if ticket.step == "fix":
         return FixFailed(
@@ -73,7 +70,7 @@ def _failure(step: Step, why: Failure) -> Event:
     if ticket.step == "notify":
         return PersonNotified(detail=why.error)
     if ticket.step == "push":
-        return BranchPushed(attempt=ticket.attempt, error=why.error, fatal=why.is_final)
+        return not_pushed(step, why, BranchPushed)
     return RunFinished(
         step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
         specialist=ticket.specialist,

@@ -90,7 +90,7 @@ def _other(store: Store, state: Any, prepared: Prepared, feature: Feature) -> st
     if not state.snapshot or Snapshot.model_validate_json(state.snapshot).tree != prepared.snapshot.tree:
         return "on another tree"
     how = _difference(store, state.workflow, prepared)
-    if not how and feature.profile == "validation" and state.push != feature.push:
+    if not how and state.push != feature.push:
         return "with --push" if state.push else "without --push"
     if not how and feature.task and feature.task != _TASKS[feature.profile](state):
         return "with another task"
@@ -122,6 +122,7 @@ def _create(engine: ProfileEngine[Any], prepared: Prepared, feature: Feature) ->
         "configuration": engine.store.put_artifact(workflow, configuration.to_json().encode(), shared=True),
         "snapshot": snapshot.model_dump_json(exclude_defaults=True),
         "tip": snapshot.commit,
+        "push": feature.push,
     }
     applied = engine.start(_BEGINNINGS[feature.profile](engine.store, prepared, feature, facts))
     if applied.status == "exists":
@@ -131,7 +132,7 @@ def _create(engine: ProfileEngine[Any], prepared: Prepared, feature: Feature) ->
 
 
 def _validation(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
-    return validation_started(prepared.configuration, **facts, push=feature.push, tree=prepared.snapshot.tree)
+    return validation_started(prepared.configuration, **facts, tree=prepared.snapshot.tree)
 
 
 def _cycle(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:

@@ -1,20 +1,18 @@
-"""Pushing the verified branch of a workflow to the URL its repository was given by."""
+"""Pushing the branch of a workflow that went well to the URL its repository was given by."""
 
 from pathlib import Path
 
-from fixloop.carrying import bring_work, snapshot_in
+from fixloop.carrying import Carried, bring_work, snapshot_in
 from fixloop.errors import RefusedError
-from fixloop.profiles.reading import profile_of
-from fixloop.protocol.state import State
+from fixloop.profiles.table import profile_in
 from fixloop.repository.push import push
-from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from fixloop.store.keys import number_of
 
 __all__ = ["push_branch"]
 
 
-def push_branch(store: Store, state: State, cache: Path) -> str:
+def push_branch(store: Store, state: Carried, cache: Path) -> str:
     """
     Push `fixloop/{issue}`; the same call again changes nothing.
 
@@ -41,6 +39,5 @@ def _earlier(store: Store, workflow: str) -> set[str]:
     """What earlier workflows of the same issue may have pushed, as far as the store still knows them."""
     feature = workflow.rpartition("-")[0]
     found = (store.read(f"{feature}-{number}") for number in range(1, number_of(workflow)))
-    own = (each for each in found if each is not None and profile_of(each.snapshot) == "validation")
-    states = [load_state(each.snapshot) for each in own]
+    states = [profile_in(each.snapshot).load(each.snapshot) for each in found if each is not None]
     return {state.tip for state in states if state.pushed}

@@ -443,9 +443,10 @@ def test_a_mailbox_shows_the_most_urgent_handoff_first(profiles: Profiles, capsy
 
 
 def test_who_looks_is_told_who_works_and_of_whom_something_is_asked() -> None:
-    assert told("", {"cd": "make it", "ra": ""}) == "cd at work; asked of ra"
-    assert told("", {}) == "no agent is at work"
-    assert told("cancelled", {"cd": ""}) == "it ended (cancelled)"
+    assert told("", "", {"cd": "make it", "ra": ""}) == "cd at work; asked of ra"
+    assert told("", "", {}) == "no agent is at work"
+    assert told("cancelled", "", {"cd": ""}) == "it ended (cancelled)"
+    assert told("", "success", {}) == "its branch is pushed"
 
 
 @pytest.mark.proves("D21", "D23")

@@ -29,7 +29,7 @@ Capsys = pytest.CaptureFixture[str]
 
 COMMON = [
     *("issue", "name", "workflow_id", "profile", "status", "paused", "held", "verdict", "outcome", "owner"),
-    *("iteration", "max_iterations", "deadline", "tip", "updated_at"),
+    *("iteration", "max_iterations", "deadline", "tip", "pushed", "push_error", "updated_at"),
 ]
 ENTRY_KEYS = [
     *("entry_id", "timestamp", "sender", "recipient", "message_type", "message_id", "summary"),

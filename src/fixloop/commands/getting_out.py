@@ -10,13 +10,11 @@ from typing import Any
 import typer
 
 from fixloop.carrying import bring_work, snapshot_in
-from fixloop.commands.session import Issue, ProjectOption, Session, caller, look, open_session
+from fixloop.commands.doors.table import door_of
+from fixloop.commands.session import Issue, ProjectOption, Session, look, open_session
 from fixloop.commands.views.view import PASSED
 from fixloop.configuration.project import project_at
 from fixloop.errors import FixloopError, RefusedError
-from fixloop.protocol.events import BranchPushed
-from fixloop.protocol.messages import USER
-from fixloop.protocol.state import State
 from fixloop.pushing import push_branch
 from fixloop.repository.apply import apply_changes
 from fixloop.repository.publish import publish
@@ -43,18 +41,14 @@ def push_command(issue: Issue, project: ProjectOption = None) -> None:
         workflow = session.workflow_of(issue, project)
         state = look(session, workflow).state
         _refuse_unverified(state, "push")
-        if not isinstance(state, State):
-            raise RefusedError(
-                f"issue {state.issue} is of profile {state.profile}, whose work is not pushed; "
-                f"`fixloop apply {state.issue}` puts it into a checkout"
-            )
         branch = push_branch(session.store, state, session.settings.cache_dir)
         if not branch:
             typer.echo(f"nothing to push: issue {state.issue} passed without a fix", err=True)
             return
         if branch != state.pushed:
-            event = BranchPushed(branch=branch, sender=caller(USER))
-            session.engine.apply(workflow, event, operation=uuid.uuid4().hex)
+            event = door_of(session, workflow).pushed(branch)
+            session.engine_of(workflow).apply(workflow, event, operation=uuid.uuid4().hex)
+            session.draw(workflow)
         typer.echo(branch)
 
 

@@ -104,7 +104,7 @@ def run(
 
     With --profile cycle or handoff: have it made by its agents, until it is complete or a person decides.
     """
-    validating = {"--fixer": fixer, "--only": only, "--dry": dry, "--push": push}
+    validating = {"--fixer": fixer, "--only": only, "--dry": dry}
     feature = Feature(
         **facts_of(Options(profile, task, task_file, plan, type, priority, validating)),
         issue=issue,
@@ -169,7 +169,7 @@ def enqueue_command(
     ] = False,
 ) -> None:
     """Hand a feature to the workers; the same call twice is one workflow."""
-    validating = {"--fixer": fixer, "--only": only, "--push": push}
+    validating = {"--fixer": fixer, "--only": only}
     feature = Feature(
         **facts_of(Options(profile, task, task_file, plan, type, priority, validating)),
         issue=issue,

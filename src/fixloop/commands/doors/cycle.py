@@ -46,6 +46,10 @@ def _continued() -> ev.Continued:
     return ev.Continued(sender=person("continue"))
 
 
+def _pushed(branch: str) -> ev.BranchPushed:
+    return ev.BranchPushed(branch=branch, sender=person("push"))
+
+
 def _decide(session: Session, workflow: str, given: Answer) -> None:
     state = look(session, workflow).state
     _check(given, state)
@@ -156,6 +160,7 @@ DOOR: Final = Door(
     cancelled=_cancelled,
     paused=_paused,
     continued=_continued,
+    pushed=_pushed,
     decide=_decide,
     ack=partial(ack, OUTSIDE),
     fixed=partial(hand_in, OUTSIDE),

@@ -72,6 +72,8 @@ class Door(NamedTuple):
     """Given the reason."""
     paused: Callable[[str], AnyEvent]
     continued: Callable[[], AnyEvent]
+    pushed: Callable[[str], AnyEvent]
+    """Given the branch that a person has pushed."""
     decide: Callable[[Session, str, Answer], None]
     """Takes a workflow's id."""
     ack: Callable[[Session, str, str, str], None]

@@ -16,6 +16,7 @@ from fixloop.offering import offer, offered_at
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.events import (
     BlockerSignalled,
+    BranchPushed,
     Cancelled,
     Continued,
     DecisionMade,
@@ -312,10 +313,15 @@ def _say_where(session: Session, state: State) -> None:
     typer.echo(f"{here}; or in {made.directory}, then `fixloop fixed {called(state)}`", err=True)
 
 
+def _pushed(branch: str) -> BranchPushed:
+    return BranchPushed(branch=branch, sender=caller(USER))
+
+
 DOOR: Final = Door(
     cancelled=_cancelled,
     paused=_paused,
     continued=_continued,
+    pushed=_pushed,
     decide=_decide,
     ack=_ack,
     fixed=_fixed,

@@ -23,6 +23,7 @@ from fixloop.commands.views.work import (
     item,
     outside,
     paused_item,
+    pushed_or_not,
     shared,
     told,
 )
@@ -52,7 +53,8 @@ _STYLES: Final = {
 def _busy(state: Cycle) -> bool:
     """Whether the engine goes on by itself: a command has work, or all is done and the end is near."""
     done = all(agent.status is AgentStatus.COMPLETED for agent in state.agents) and not state.escalations
-    return not state.ended and (done or any(agent.asked and agent.command for agent in state.agents))
+    at_work = any(agent.asked and agent.command for agent in state.agents)
+    return not state.ended and (done or at_work or bool(state.closing))
 
 
 def _standing(state: Cycle) -> Standing:
@@ -62,8 +64,10 @@ def _standing(state: Cycle) -> Standing:
     held = f"a person since {stamp(state.paused_at)} UTC" if state.paused_at is not None else ""
     if held and waits_for == "agent":
         waits_for = ""
-    at_work = told(state.outcome, {agent.key: agent.command for agent in state.agents if agent.asked})
-    return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work)
+    at_work = told(
+        state.outcome, state.closing, {agent.key: agent.command for agent in state.agents if agent.asked}
+    )
+    return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work, state.push)
 
 
 def _owner(state: Cycle) -> str:
@@ -209,7 +213,7 @@ def _result(state: Cycle) -> Iterator[str]:
             files = ", ".join(written) or "no documents"
             yield f"  {agent.key}: {agent.status}, {agent.runs} run{'s' * (agent.runs != 1)}, {files}"
         known = f"; known issues: {few(state.remaining_issues)}" if state.remaining_issues else ""
-        yield f"{who}: {state.outcome} ({rounds}){known}"
+        yield f"{who}: {state.outcome} ({rounds}){known}{pushed_or_not(state)}"
         return
     if state.paused_at is not None:
         yield f"{who} is paused by a person since {stamp(state.paused_at)} UTC"

@@ -24,6 +24,7 @@ from fixloop.commands.views.work import (
     item,
     outside,
     paused_item,
+    pushed_or_not,
     shared,
     told,
 )
@@ -49,7 +50,7 @@ def options_of(question: Question) -> tuple[str, ...]:
 
 
 def _standing(state: Handoffs) -> Standing:
-    busy = any(agent.asked and agent.command for agent in state.agents)
+    busy = bool(state.closing) or any(agent.asked and agent.command for agent in state.agents)
     waits_for: Literal["", "decision", "agent"] = ""
     if not state.ended and not busy:
         stands = state.blocking() is not None or bool(state.questions and not outside(state.agents))
@@ -57,8 +58,10 @@ def _standing(state: Handoffs) -> Standing:
     held = "a person" if state.paused_clock is not None else ""
     if held and waits_for == "agent":
         waits_for = ""
-    at_work = told(state.outcome, {agent.name: agent.command for agent in state.agents if agent.asked})
-    return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work)
+    at_work = told(
+        state.outcome, state.closing, {agent.name: agent.command for agent in state.agents if agent.asked}
+    )
+    return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work, state.push)
 
 
 def _owner(state: Handoffs) -> str:
@@ -230,7 +233,7 @@ def _result(state: Handoffs) -> Iterator[str]:
             yield f"  {message.type}: {message.sender} → {message.recipient}, {message.status}"
         known = f"; known issues: {few(state.remaining_issues)}" if state.remaining_issues else ""
         spec = f", {state.spec}" if state.spec else ""
-        yield f"{who}: {state.outcome} ({reviews}{spec}){known}"
+        yield f"{who}: {state.outcome} ({reviews}{spec}){known}{pushed_or_not(state)}"
         return
     if state.paused_clock is not None:
         yield f"{who} is paused by a person"

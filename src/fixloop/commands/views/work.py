@@ -25,6 +25,7 @@ __all__ = [
     "item",
     "outside",
     "paused_item",
+    "pushed_or_not",
     "shared",
     "told",
 ]
@@ -102,6 +103,13 @@ def asked_at(found: Snapshot, state: Any, agent: str, otherwise: datetime | None
     return found.moment.at - timedelta(seconds=found.moment.clock - (due - limit))
 
 
+def pushed_or_not(state: Any) -> str:
+    """What became of the branch that was to be pushed, as the end of the last line."""
+    if state.push_error:
+        return f"; not pushed: {short(state.push_error, 400)}; `fixloop push {called(state)}` tries again"
+    return f"; pushed as {state.pushed}" if state.pushed else ""
+
+
 def few(names: Sequence[str], limit: int = 5) -> str:
     """The first of them on one line, and how many more there are."""
     shown = ", ".join(short(name, 80) for name in names[:limit])
@@ -113,10 +121,16 @@ def outside(agents: Iterable[A]) -> tuple[A, ...]:
     return tuple(agent for agent in agents if agent.asked and not agent.command)
 
 
-def told(outcome: str, asked: Mapping[str, str]) -> str:
-    """What is going on, in a few words; `asked` has the command of everybody who is, empty: somebody outside."""
-    if outcome:
-        return f"it ended ({outcome})"
+def told(outcome: str, closing: str, asked: Mapping[str, str]) -> str:
+    """
+    What is going on, in a few words.
+
+    Args:
+        closing: the outcome that it has as soon as its branch is pushed.
+        asked: the command of everybody who is; empty: somebody outside.
+    """
+    if outcome or closing:
+        return f"it ended ({outcome})" if outcome else "its branch is pushed"
     busy = [name for name, command in asked.items() if command]
     away = [name for name, command in asked.items() if not command]
     parts = [f"{', '.join(busy)} at work"] * bool(busy) + [f"asked of {', '.join(away)}"] * bool(away)
@@ -143,6 +157,8 @@ def shared(
         "max_iterations": state.max_iterations,
         "deadline": iso_stamp(due) if due is not None else None,
         "tip": state.tip,
+        "pushed": state.pushed or None,
+        "push_error": state.push_error or None,
         "updated_at": iso_stamp(state.last_at),
     }
 

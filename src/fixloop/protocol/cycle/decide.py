@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from fixloop.errors import UsageError
+from fixloop.protocol.closing import branch_pushed, check_closing
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.deciding import decided
 from fixloop.protocol.cycle.delivering import stored, undelivered
 from fixloop.protocol.cycle.documents import check_files, take_in
-from fixloop.protocol.cycle.escalating import answer_invalid, end, failed
+from fixloop.protocol.cycle.escalating import answer_invalid, close, end, failed
 from fixloop.protocol.cycle.graph import DEFAULT_GRAPH, check_graph
 from fixloop.protocol.cycle.lateness import deadline_reached
 from fixloop.protocol.cycle.messages import Reported
@@ -58,8 +59,12 @@ def decide(state: Cycle | None, event: ev.Event, now: Moment) -> Outcome:
     if isinstance(event, ev.EventRefused):
         draft.note(f"refused: {event.refused} from {event.sender}: {event.reason}")
         return draft.outcome()
+    if isinstance(event, ev.BranchPushed):
+        branch_pushed(draft, event, lambda outcome: end(draft, CycleStatus.COMPLETED, outcome))
+        return draft.outcome()
     if state.ended:
         raise Unexpected(f"{event.kind} came after cycle {state.cycle_id} ended ({state.outcome})")
+    check_closing(state, event.kind)
     _HANDLERS[type(event)](draft, event)
     return draft.outcome()
 
@@ -166,7 +171,7 @@ def _finished(draft: Draft, event: ev.CycleFinished) -> None:
     if open_ or draft.state.escalations:
         what = ", ".join(open_) or "an escalation"
         raise Unexpected(f"cycle {draft.state.cycle_id} cannot complete: {what} is open")
-    end(draft, CycleStatus.COMPLETED, "success")
+    close(draft, "success")
 
 
 def _written(draft: Draft, event: ev.StateWritten) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fixloop.protocol.cycle import events as ev
-from fixloop.protocol.cycle.escalating import announce, end
+from fixloop.protocol.cycle.escalating import announce, close, end
 from fixloop.protocol.cycle.messages import Guidance, Input
 from fixloop.protocol.cycle.outcome import Draft
 from fixloop.protocol.cycle.records import InputKind, OpenEscalation
@@ -75,7 +75,7 @@ def _skip(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None:
     """What is known stays known, and the cycle goes on without it (K20)."""
     _settle_blockers(draft, opened, event.text or "left as it is", BlockerStatus.WORKAROUND)
     if opened.reason == "max_iterations":
-        end(draft, CycleStatus.COMPLETED, "skipped")
+        close(draft, "skipped")
         return
     for key in opened.agents:
         _guide(draft, key, opened, f"Leave it and go on without: {opened.detail}")

@@ -9,7 +9,7 @@ from fixloop.protocol.cycle.statuses import AgentStatus, CycleStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["announce", "answer_invalid", "end", "escalate", "failed"]
+__all__ = ["announce", "answer_invalid", "close", "end", "escalate", "failed"]
 
 
 def escalate(
@@ -86,11 +86,26 @@ def _asked(draft: Draft, key: str) -> Agent:
     return agent
 
 
-def end(draft: Draft, status: CycleStatus, outcome: str) -> None:
-    """The cycle is over: nothing is left to do or to wait for."""
+def close(draft: Draft, outcome: str) -> None:
+    """It ends well; its branch is pushed before, where that was asked for."""
+    if not draft.state.push:
+        end(draft, CycleStatus.COMPLETED, outcome)
+        return
+    _stop(draft)
+    draft.update(closing=outcome)
+    draft.push()
+
+
+def _stop(draft: Draft) -> None:
     draft.withdraw()
     agents = tuple(agent.with_(asked=False) for agent in draft.state.agents)
-    draft.update(status=status, outcome=outcome, ended_at=draft.at, agents=agents, escalations=())
+    draft.update(agents=agents, escalations=())
+
+
+def end(draft: Draft, status: CycleStatus, outcome: str) -> None:
+    """The cycle is over: nothing is left to do or to wait for."""
+    _stop(draft)
+    draft.update(status=status, outcome=outcome, ended_at=draft.at, closing="")
     body = Ended(
         outcome=outcome,
         version=draft.state.version,

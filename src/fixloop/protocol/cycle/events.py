@@ -14,6 +14,7 @@ __all__ = [
     "AgentFailed",
     "AgentStarted",
     "AnswerInvalid",
+    "BranchPushed",
     "Cancelled",
     "Continued",
     "CycleFinished",
@@ -73,6 +74,8 @@ class CycleStarted(_Event):
     configuration: str = ""
     snapshot: str = ""
     tip: str = ""
+    push: bool = False
+    """When it ends well, its branch goes to the URL that the repository was given by."""
 
 
 class CycleRestored(_Event):
@@ -200,6 +203,18 @@ class DecisionMade(_Event):
     minutes: float = 30.0
 
 
+class BranchPushed(_Event):
+    """The branch was pushed to the repository's URL, or was not."""
+
+    kind: Literal["branch-pushed"] = "branch-pushed"
+    branch: str = ""
+    """Empty: there was nothing to push, or `error` says why it was not."""
+    attempt: int = 1
+    error: str = ""
+    fatal: bool = False
+    """Trying again is of no use."""
+
+
 class Cancelled(_Event):
     kind: Literal["cancelled"] = "cancelled"
     sender: str = USER
@@ -240,6 +255,7 @@ Event = (
     | DeliveryFailed
     | DeadlineReached
     | DecisionMade
+    | BranchPushed
     | Cancelled
     | Paused
     | Continued

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
+from fixloop.protocol.closing import push_ticket
 from fixloop.protocol.cycle import records as rec
 from fixloop.protocol.cycle.messages import Body, Message, check_route
 from fixloop.protocol.cycle.state import Agent, Cycle
@@ -155,6 +156,11 @@ class Draft:
         """Have the orchestrator complete the cycle in a step of its own (C50)."""
         self._collected["steps"].append(finish_ticket(self.state))
 
+    def push(self, attempt: int = 1, delay_seconds: float = 0.0) -> None:
+        """Have the branch pushed."""
+        queue = self.state.queue or "fixloop.cycle"
+        self._collected["steps"].append(push_ticket(self.state, queue, URGENCY, attempt, delay_seconds))
+
     def drop(self, key: str) -> None:
         """What an agent was asked for is void."""
         agent = self.state.agent(key)
@@ -170,10 +176,11 @@ class Draft:
     def _post(self) -> None:
         """Letters for what was said to agents outside; those that an answer came before are void."""
         state = self.state
-        kept = tuple(letter for letter in state.letters if not self._is_answered(letter) and not state.ended)
+        is_over = state.ended or bool(state.closing)
+        kept = tuple(letter for letter in state.letters if not (is_over or self._is_answered(letter)))
         void = [letter for letter in state.letters if letter not in kept]
         self._collected["dropped"].extend(letter_ticket(state, letter, URGENCY).id for letter in void)
-        new = numbered([] if state.ended else self._abouts(), state.posted)
+        new = numbered([] if is_over else self._abouts(), state.posted)
         self.update(letters=(*kept, *new), posted=state.posted + len(new))
         for letter in new:
             self.deliver(letter)

@@ -28,7 +28,9 @@ def restored(event: ev.CycleRestored, now: Moment) -> Outcome:
             draft.ask(agent.key)
         if agent.asked and agent.converging and not agent.command:
             draft.set_deadline(f"converge/{agent.key}", draft.clock + before.limits.converge_seconds)
-    waits = before.escalations or before.open_blockers()
+    if before.closing:
+        draft.push()
+    waits = before.escalations or before.open_blockers() or before.closing
     if not waits and all(agent.status is AgentStatus.COMPLETED for agent in before.agents):
         draft.ask_to_finish()
     for letter in before.letters:

@@ -139,6 +139,13 @@ class Cycle(_Value):
     """The snapshot's description as JSON: opaque here, the workers' business."""
     tip: str = ""
     """The commit that holds the work so far."""
+    push: bool = False
+    """Its branch is pushed before it ends well."""
+    closing: str = ""
+    """The outcome that it ends with as soon as that has come to something."""
+    pushed: str = ""
+    """As which branch; empty: it was not."""
+    push_error: str = ""
     lines: int = 0
     sequence: int = 0
     rebuilt: int = 0

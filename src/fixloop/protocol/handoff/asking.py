@@ -134,7 +134,7 @@ def _skip(draft: Draft, question: Question, event: ev.DecisionMade) -> None:
     """What is known stays known, and the workflow ends with it."""
     known = (*draft.state.remaining_issues, question.details)
     draft.update(remaining_issues=tuple(dict.fromkeys(known)))
-    draft.end("completed", "skipped")
+    draft.close("skipped")
 
 
 def _abort(draft: Draft, question: Question, event: ev.DecisionMade) -> None:

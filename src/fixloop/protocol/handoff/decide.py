@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from fixloop.errors import UsageError
+from fixloop.protocol.closing import branch_pushed, check_closing
 from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff import locking, working, writing
 from fixloop.protocol.handoff.asking import answered, ask_person, decided, escalated
@@ -44,8 +45,12 @@ def decide(state: Handoffs | None, event: ev.Event, now: Moment) -> Outcome:
     if isinstance(event, ev.EventRefused):
         draft.note(f"refused: {event.refused} from {event.sender}: {event.reason}")
         return draft.outcome()
+    if isinstance(event, ev.BranchPushed):
+        branch_pushed(draft, event, lambda outcome: draft.end("completed", outcome))
+        return draft.outcome()
     if state.ended:
         raise Unexpected(f"{event.kind} came after workflow {state.workflow} ended ({state.outcome})")
+    check_closing(state, event.kind)
     _HANDLERS[type(event)](draft, event)
     return draft.outcome()
 

@@ -14,6 +14,7 @@ __all__ = [
     "AgentFailed",
     "AgentReturned",
     "Answered",
+    "BranchPushed",
     "Cancelled",
     "Continued",
     "DeadlineReached",
@@ -61,6 +62,8 @@ class HandoffsStarted(_Event):
     configuration: str = ""
     snapshot: str = ""
     tip: str = ""
+    push: bool = False
+    """When it ends well, its branch goes to the URL that the repository was given by."""
     request: str = ""
     """What is wanted, where the name does not say all of it."""
     parent: str = ""
@@ -237,6 +240,18 @@ class DeadlineReached(_Event):
     due: float
 
 
+class BranchPushed(_Event):
+    """The branch was pushed to the repository's URL, or was not."""
+
+    kind: Literal["branch-pushed"] = "branch-pushed"
+    branch: str = ""
+    """Empty: there was nothing to push, or `error` says why it was not."""
+    attempt: int = 1
+    error: str = ""
+    fatal: bool = False
+    """Trying again is of no use."""
+
+
 class Cancelled(_Event):
     kind: Literal["cancelled"] = "cancelled"
     sender: str = USER
@@ -283,6 +298,7 @@ Event = (
     | MessageStored
     | DeliveryFailed
     | DeadlineReached
+    | BranchPushed
     | Cancelled
     | Paused
     | Continued

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from fixloop.protocol.closing import push_ticket
 from fixloop.protocol.handoff import records as rec
 from fixloop.protocol.handoff.routes import HandoffStatus, check_move, check_route
 from fixloop.protocol.handoff.state import Agent, Handoffs
@@ -162,6 +163,11 @@ class Draft:
         ticket = work_ticket(self.state, agent)
         self._steps.append(ticket.model_copy(update={"delay_seconds": delay_seconds}))
 
+    def push(self, attempt: int = 1, delay_seconds: float = 0.0) -> None:
+        """Have the branch pushed."""
+        queue, priority = self.state.queue or "fixloop.handoff", self.state.priority.broker
+        self._steps.append(push_ticket(self.state, queue, priority, attempt, delay_seconds))
+
     def drop(self, name: str) -> None:
         """What an agent was asked for is void."""
         agent = self.state.agent(name)
@@ -177,10 +183,11 @@ class Draft:
     def _post(self) -> None:
         """Letters for what was said to agents outside; those that an answer came before are void."""
         state, priority = self.state, self.state.priority.broker
-        kept = tuple(letter for letter in state.letters if not self._is_answered(letter) and not state.ended)
+        is_over = state.ended or bool(state.closing)
+        kept = tuple(letter for letter in state.letters if not (is_over or self._is_answered(letter)))
         void = [letter for letter in state.letters if letter not in kept]
         self._dropped.extend(letter_ticket(state, letter, priority).id for letter in void)
-        new = numbered([] if state.ended else self._abouts(), state.posted)
+        new = numbered([] if is_over else self._abouts(), state.posted)
         self.update(letters=(*kept, *new), posted=state.posted + len(new))
         for letter in new:
             self.deliver(letter)
@@ -219,14 +226,25 @@ class Draft:
 
     def end(self, status: str, outcome: str) -> None:
         """The workflow is over: nothing is left to do or to wait for."""
+        self._stop()
+        self.update(status=status, outcome=outcome, ended_at=self.at, closing="")
+
+    def close(self, outcome: str) -> None:
+        """It ends well; its branch is pushed before, where that was asked for."""
+        if not self.state.push:
+            self.end("completed", outcome)
+            return
+        self._stop()
+        self.update(closing=outcome)
+        self.push()
+
+    def _stop(self) -> None:
         self._withdraws = True
         self._steps.clear()
         self._asked.clear()
         self._deadlines.clear()
         agents = tuple(agent.with_(asked=False) for agent in self.state.agents)
-        self.update(
-            status=status, outcome=outcome, ended_at=self.at, agents=agents, questions=(), current_agent=""
-        )
+        self.update(agents=agents, questions=(), current_agent="")
 
 
 def work_id(state: Handoffs, agent: Agent) -> str:

@@ -26,6 +26,8 @@ def restored(event: ev.HandoffsRestored, now: Moment) -> Outcome:
     for agent in before.agents:
         if agent.asked:
             draft.ask(agent.name)
+    if before.closing:
+        draft.push()
     for letter in before.letters:
         draft.deliver(letter)
     if before.paused_clock is not None:

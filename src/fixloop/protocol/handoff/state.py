@@ -118,6 +118,13 @@ class Handoffs(_Value):
     """The snapshot's description as JSON: opaque here, the workers' business."""
     tip: str = ""
     """The commit that holds the work so far."""
+    push: bool = False
+    """Its branch is pushed before it ends well."""
+    closing: str = ""
+    """The outcome that it ends with as soon as that has come to something."""
+    pushed: str = ""
+    """As which branch; empty: it was not."""
+    push_error: str = ""
     request: str = ""
     """What is wanted, where the name does not say all of it."""
     parent: str = ""

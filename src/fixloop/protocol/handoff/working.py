@@ -138,7 +138,7 @@ def returned(draft: Draft, event: ev.AgentReturned) -> None:
         _pass_on(draft, agent.name, following, result)
     _complete(draft, agent.name, result)
     if following is None:
-        draft.end("completed", "success")
+        draft.close("success")
     elif not reviews_left:
         _reviews_used_up(draft, result)
     else:
