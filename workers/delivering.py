@@ -17,12 +17,12 @@ from fixloop.profiles.profile import AnyEvent, AnyOutcome, Profile
 from fixloop.protocol.events import DeliveryFailed, MessageStored
 from fixloop.protocol.letters import letter_ticket
 from fixloop.protocol.state import State
-from workers.crew import Work
+from workers.crew import PutOff, Work
 from workers.following import hint_again
 from workers.process import process
 from workers.redrawing import draw
 
-__all__ = ["announce", "deliver", "deliver_letter"]
+__all__ = ["announce", "attend", "deliver", "deliver_letter"]
 
 log = logging.getLogger("fixloop.delivering")
 
@@ -67,6 +67,16 @@ def deliver_letter(
     except InfrastructureError as error:
         return failed(number=about.number, error=str(error))
     return stored(number=about.number)
+
+
+def attend(work: Work) -> AnyEvent | None:
+    """
+    A workflow that works for another one, which still waits for it: nothing happens.
+
+    Raises:
+        PutOff: always; its worker has asked before.
+    """
+    raise PutOff(f"{work.holding.state.parent} waits for it")
 
 
 def announce(profile: Profile[Any], outcome: AnyOutcome[Any]) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from fixloop.attending import ATTEND
 from fixloop.played import Played
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.profiles.profile import AnyEvent
@@ -24,7 +25,7 @@ from fixloop.protocol.handoff.routes import HandoffStatus
 from fixloop.protocol.handoff.working import rejection
 from fixloop.protocol.letters import DELIVER, number_of
 from workers import runs
-from workers.delivering import deliver_letter
+from workers.delivering import attend, deliver_letter
 from workers.publishing import not_pushed, pushed
 from workers.step import Step
 from workers.workshop import Failure, Workshop
@@ -133,10 +134,10 @@ def _brought(step: Step, event: Any) -> AnyEvent:
 
 SHOP: Final = Workshop(
     profile=HANDOFF,
-    work={"work": _work, DELIVER: _deliver, PUSH: _push},
-    retries={"work": runs.RETRIES, DELIVER: runs.RETRIES, PUSH: runs.RETRIES},
-    speaking=frozenset((DELIVER,)),
-    unfailing=frozenset((DELIVER,)),
+    work={"work": _work, DELIVER: _deliver, PUSH: _push, ATTEND: attend},
+    retries={"work": runs.RETRIES, DELIVER: runs.RETRIES, PUSH: runs.RETRIES, ATTEND: 0},
+    speaking=frozenset((DELIVER, ATTEND)),
+    unfailing=frozenset((DELIVER, ATTEND)),
     failure=_failure,
     settle=runs.settle,
     brought=_brought,

@@ -2,6 +2,7 @@
 
 from typing import Final, Literal, cast
 
+from fixloop.attending import ATTEND
 from fixloop.profiles.profile import AnyEvent
 from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.events import (
@@ -16,7 +17,7 @@ from fixloop.protocol.events import (
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import State
 from workers.crew import crew
-from workers.delivering import deliver
+from workers.delivering import attend, deliver
 from workers.publishing import not_pushed, pushed
 from workers.step import Step
 from workers.workshop import Failure, Workshop
@@ -87,7 +88,7 @@ def _settle(step: Step, state: State) -> None:
     crew().settle(step, state)
 
 
-_SPEAKING: Final = frozenset(("report", "deliver", "escalate"))
+_SPEAKING: Final = frozenset(("report", "deliver", "escalate", ATTEND))
 
 SHOP: Final = Workshop(
     profile=VALIDATION,
@@ -101,6 +102,7 @@ SHOP: Final = Workshop(
         "fix": _fix,
         "notify": _notify,
         "push": _push,
+        ATTEND: attend,
     },
     # Celery counts retries, fixloop attempts including the first (K5).
     retries={
@@ -113,6 +115,7 @@ SHOP: Final = Workshop(
         "escalate": 2,
         "notify": 0,
         "push": 2,
+        ATTEND: 0,
     },
     speaking=_SPEAKING,
     unfailing=_SPEAKING | {"notify"},

@@ -24,7 +24,7 @@ def canvas(app: Celery, state: State, ticket: Ticket) -> list[Signature]:
 
 def following(state: State, ticket: Ticket) -> list[Ticket]:
     """The tickets that come after `ticket` if its checks fail and the fixer mends them."""
-    if ticket.step in ("confirm", "deliver", "escalate", "notify", "push"):
+    if ticket.step in ("attend", "confirm", "deliver", "escalate", "notify", "push"):
         return []
     rest = []
     n = ticket.iteration

@@ -7,8 +7,9 @@ ticket: it is put off, and woken when the child has something to say. If that is
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
+from fixloop.attending import LOOK_AGAIN_SECONDS
 from fixloop.configuration.roles import VALIDATION_LOOP
 from fixloop.engine import ProfileEngine
 from fixloop.errors import NewerVersion
@@ -39,8 +40,6 @@ __all__ = [
     "wake",
 ]
 
-LOOK_AGAIN_SECONDS: Final = 60.0
-"""So late, at worst, a child's end is noticed where the word of it was lost."""
 EngineOf = Callable[[Profile[Any]], ProfileEngine[Any]]
 Hint = Callable[[Ticket], object]
 
@@ -88,7 +87,8 @@ def is_given_up(store: Store, engine_of: EngineOf, state: Any) -> bool:
     """
     Whether nobody waits for a child any more; it is cancelled then.
 
-    Asked before each of its steps, because the word of its parent's end may have been lost.
+    Asked before each of its steps, and of one that stands still once in a while, because the word of its parent's end
+    may have been lost.
     """
     parent = getattr(state, "parent", "")
     if not parent or _is_awaited(store.read(workflow_of(parent)), parent):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, Final, Generic, NamedTuple
 
+from fixloop.attending import attend_ticket
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.profiles.profile import AnyEvent, AnyOutcome, AnyStart, Profile, S, iso
 from fixloop.profiles.validation import VALIDATION
@@ -341,6 +342,11 @@ def _commit(
     # What comes from outside and asks for a step takes the place of the one in progress: a fix brought by hand,
     # that of the fixer which still runs. Left alone, that one would be refused and offered again for ever.
     supersedes = profile.supersedes and held is None and basis.version > 0 and bool(outcome.steps)
+    drops_all = outcome.withdraws_tickets or supersedes
+    is_child = bool(getattr(state, "parent", "")) and not state.ended
+    attends = (
+        (attend_ticket(state, basis.version + 1),) if is_child and (drops_all or not basis.version) else ()
+    )
     return Commit(
         workflow=state.workflow,
         expected_version=basis.version,
@@ -353,9 +359,9 @@ def _commit(
         owner=held.owner if held is not None else "",
         fence=held.fence if held is not None else 0,
         operation=operation,
-        new_tickets=outcome.steps,
+        new_tickets=(*outcome.steps, *attends),
         drop_tickets=outcome.dropped,
-        drop_all_tickets=outcome.withdraws_tickets or supersedes,
+        drop_all_tickets=drops_all,
         set_deadlines=dict(outcome.deadlines),
         clear_deadlines=outcome.cleared_deadlines,
         clear_all_deadlines=outcome.withdraws_tickets,

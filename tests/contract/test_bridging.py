@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fixloop.attending import ATTEND
 from fixloop.bridging import LOOK_AGAIN_SECONDS, attended, bridge, child_of, has_word_of, is_given_up
 from fixloop.engine import ProfileEngine
 from fixloop.profiles.cycle import CYCLE
@@ -15,7 +16,8 @@ from fixloop.profiles.table import profile_in
 from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.cycle import events as cyc
 from fixloop.protocol.cycle.phase_result import read_result
-from fixloop.protocol.events import ReportDelivered, WorkflowStarted
+from fixloop.protocol.events import DecisionMade, ReportDelivered, WorkflowStarted
+from fixloop.protocol.messages import Decision
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
@@ -74,6 +76,8 @@ class Bridge:
         profile = profile_in(claim.snapshot)
         engine = self.engine_of(profile)
         held = engine.held(profile, claim.ticket, claim, ME)
+        if is_given_up(self.store, self.engine_of, held.state):
+            return
         event = self._cycle(held) if profile is CYCLE else self._loop(held)
         if event is None:
             self.store.release(ticket.id, ME, claim.fence, delay_seconds=LOOK_AGAIN_SECONDS)
@@ -119,6 +123,8 @@ class Bridge:
 
     def _loop(self, held: Any) -> AnyEvent | None:
         ticket, crew = held.ticket, ScriptedCrew()
+        if ticket.step == ATTEND:
+            return None
         work = SimpleNamespace(holding=held, store=self.store, cancelled=lambda: False)
         if ticket.step == "report":
             return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
@@ -243,6 +249,50 @@ def test_a_child_whose_parent_ended_unheard_is_cancelled_before_its_next_step(st
 
     assert ground.state(child_of(VAS)).outcome == "cancelled"
     assert not is_given_up(store, ground.engine_of, ground.state(FLOW))
+
+
+def a_minute(ground: Bridge, world: World, workflow: str) -> None:
+    """Sweepers go round, and whatever they hint is followed."""
+    for _ in range(int(LOOK_AGAIN_SECONDS / 4) + 1):
+        world.elapse(4.0)
+        ground.hints += sweep(ground.store, workflow).ready
+    ground.work()
+
+
+@pytest.mark.proves("S30", "R7")
+def test_a_child_that_waits_for_a_person_finds_out_by_itself_that_nobody_waits_for_it(
+    store: Store, world: World
+) -> None:
+    ground = started(store, "a; fix: blocked").work()
+    child = child_of(VAS)
+    versions = [len(store.history(child))]
+    a_minute(ground, world, child)
+    versions.append(len(store.history(child)))
+    assert ground.state(child).paused
+    ground.deaf = True
+    ground.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
+
+    a_minute(ground, world, child)
+
+    assert ground.state(child).outcome == "cancelled"
+    # Looking is no event.
+    assert versions[0] == versions[1]
+
+
+@pytest.mark.proves("K20", "R7")
+def test_a_child_asks_on_after_a_decision_has_withdrawn_all_its_tickets(store: Store, world: World) -> None:
+    ground = started(store, "a; fix: blocked").work()
+    child = child_of(VAS)
+    again = DecisionMade(decision=Decision.EXTEND)
+
+    ground.engine_of(VALIDATION).apply(child, again, operation="extend")
+    ground.work()
+    assert ground.state(child).paused
+    ground.deaf = True
+    ground.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
+    a_minute(ground, world, child)
+
+    assert ground.state(child).outcome == "cancelled"
 
 
 def test_a_child_that_is_begun_for_a_ticket_that_is_gone_is_cancelled_at_once(store: Store) -> None:

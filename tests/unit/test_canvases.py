@@ -129,4 +129,5 @@ def test_every_step_of_every_canvas_is_a_task_of_its_profile_on_a_queue_that_wor
         "fixloop.handoff.work",
         "fixloop.handoff.deliver",
         "fixloop.handoff.push",
+        "fixloop.handoff.attend",
     }
