@@ -1,6 +1,7 @@
 """The steps of a workflow of handoffs: an agent does one run, and returns its result or asks a person (D32-D54)."""
 
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -19,6 +20,7 @@ from fixloop.protocol.handoff.events import (
     DeliveryFailed,
     Heartbeat,
     MessageStored,
+    StateWritten,
 )
 from fixloop.protocol.handoff.returns import InvalidReturn, Returned, read_questions, read_return
 from fixloop.protocol.handoff.routes import HandoffStatus
@@ -42,6 +44,7 @@ def _work(step: Step) -> AnyEvent | None:
         played = runs.run_agent(step, AgentActivated(agent=name))
     if played is None:
         return None
+    _write(step, played)
     if played.error:
         return _failed(step, played, played.error, fatal=played.fatal)
     try:
@@ -72,6 +75,15 @@ def _returned(step: Step, played: Played) -> AnyEvent:
     result, name = _result(step, played, said), step.holding.ticket.specialist
     event = AgentReturned(sender=name, result=result, artifacts=played.artifacts)
     return event.model_copy(update=played.brought._asdict())
+
+
+def _write(step: Step, played: Played) -> None:
+    """Its own fields of the shared state: the last write wins, and what the workflow rests on waits (D45, D46)."""
+    state, name = step.holding.state, step.holding.ticket.specialist
+    for field, value in played.fields.items():
+        seen = state.written.get(field, 0)
+        event = StateWritten(sender=name, field=field, value=value, seen=seen, at_once=True)
+        step.say(event, f"wrote/{sha256(event.model_dump_json().encode()).hexdigest()[:32]}")
 
 
 def _ask(step: Step, questions: Iterable[AgentEscalated]) -> None:

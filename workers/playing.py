@@ -5,6 +5,7 @@ It runs in a workspace of its own at the workflow's tip, with the named files la
 ended well is a commit; the named files are no part of it.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,10 +16,13 @@ from fixloop.errors import ProtocolError
 from fixloop.placing import File, listed, place, read
 from fixloop.played import Brought, Played
 from fixloop.profiles.cycle import CYCLE
-from fixloop.projecting import lay, tell_of_edits
+from fixloop.profiles.handoff import HANDOFF
+from fixloop.profiles.reading import profile_of
+from fixloop.projecting import fields_written, lay, tell_of_edits
 from fixloop.prompting import request_for
 from fixloop.protocol.cycle.documents import progress_path
 from fixloop.protocol.cycle.phase_result import InvalidResult
+from fixloop.protocol.handoff.files import STATE_FILE
 from fixloop.repository.change import change_between
 from fixloop.repository.merge import brought_onto
 from fixloop.written import Writings, written_by
@@ -102,19 +106,21 @@ def _played(work: Work, ground: Ground, result: GuardedResult, snapshot: bytes) 
     )
     if result.exit_code != 0:
         return Played(error=_why(work, result, talk or answer), artifacts=kept)
+    fields = _fields(ground, snapshot)
     try:
         writings, brought = _writings(work, ground, snapshot), _difference(work, ground)
     except InvalidResult as invalid:
         return Played(wrong=str(invalid), artifacts=kept)
     except TooLarge as error:
         return Played(error=str(error), artifacts=kept)
-    return Played(answer=answer, writings=writings, artifacts=kept, brought=brought)
+    return Played(answer=answer, writings=writings, artifacts=kept, brought=brought, fields=fields)
 
 
 def _writings(work: Work, ground: Ground, snapshot: bytes) -> Writings:
     state, key, folder = work.holding.state, work.holding.ticket.specialist, ground.workspace.directory
     if state.profile != CYCLE.name:
-        tell_of_edits(work.store, snapshot, folder, key)
+        taken = (STATE_FILE,) if _fields(ground, snapshot) else ()
+        tell_of_edits(work.store, snapshot, folder, key, taken)
         return Writings()
     for path in listed(folder, progress_path(state.cycle_id, key, "").rstrip("/")):
         content = read(folder, path) or b""
@@ -122,6 +128,14 @@ def _writings(work: Work, ground: Ground, snapshot: bytes) -> Writings:
         if hidden != content:
             place(folder, [File.of(path, hidden)])
     return written_by(work.store, state, snapshot, key, folder)
+
+
+def _fields(ground: Ground, snapshot: bytes) -> Mapping[str, Any]:
+    """What an agent of handoffs wrote into the shared state; in a cycle only the orchestrator writes (C5)."""
+    if profile_of(snapshot) != HANDOFF.name:
+        return {}
+    content = read(ground.workspace.directory, STATE_FILE) or b""
+    return fields_written(snapshot, ground.redaction.data(content))
 
 
 def _difference(work: Work, ground: Ground) -> Brought:

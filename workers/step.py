@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,12 @@ class Step:
             return
         except Unexpected:
             self.lease.withdraw()
+
+    def say(self, event: AnyEvent, what: str) -> None:
+        """As `tell`; but if it is refused, the history tells of it and the work goes on."""
+        ticket = self.holding.ticket
+        with suppress(Unexpected):
+            self._engine.apply(ticket.workflow, event, operation=f"{ticket.id}/{what}")
 
     def finish(self, event: AnyEvent) -> ProfileApplied[Any]:
         """Commit the step's event at the time it happened."""

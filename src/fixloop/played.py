@@ -1,6 +1,8 @@
 """What comes of one run of an agent of a cycle or of handoffs, before anybody reads what it said."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from fixloop.written import Writings
 
@@ -31,3 +33,5 @@ class Played(NamedTuple):
     artifacts: tuple[str, ...] = ()
     """The digests of what it printed."""
     brought: Brought = Brought()
+    fields: Mapping[str, Any] = MappingProxyType({})
+    """Of handoffs: what it wrote into the shared state that it was given, by field."""

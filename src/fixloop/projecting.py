@@ -5,7 +5,7 @@ workflow belongs to. A file that somebody edited is kept aside and drawn anew, a
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -18,13 +18,25 @@ from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.file_record import Record, Stamp
 from fixloop.named_files import Edited, Files, NamedFiles, Written
 from fixloop.placing import File, place, read
+from fixloop.profiles.handoff import HANDOFF
 from fixloop.profiles.reading import profile_of
 from fixloop.profiles.table import profile_in
+from fixloop.protocol.handoff.files import state_document
+from fixloop.protocol.handoff.writing import MOST_OF_A_FIELD, MOST_OF_A_VALUE
 from fixloop.repository.snapshot import Snapshot
 from fixloop.store.contract import Store
 from fixloop.store.records import Snapshot as Stored
 
-__all__ = ["Projected", "edited_in", "lay", "place_of", "project", "root_of", "tell_of_edits"]
+__all__ = [
+    "Projected",
+    "edited_in",
+    "fields_written",
+    "lay",
+    "place_of",
+    "project",
+    "root_of",
+    "tell_of_edits",
+]
 
 HAND: Final = "hand"
 """Who changed a file, as far as anybody knows."""
@@ -103,16 +115,45 @@ def edited_in(store: Store, snapshot: bytes, folder: Path) -> dict[str, str]:
     return {path: difference(path, found[path], ours) for path, ours in laid.items() if found[path] != ours}
 
 
-def tell_of_edits(store: Store, snapshot: bytes, folder: Path, agent: str) -> tuple[str, ...]:
+def fields_written(snapshot: bytes, content: bytes) -> dict[str, Any]:
+    """
+    What an agent of handoffs wrote into the `state.json` that `lay` gave it, by field (D19, D45).
+
+    Args:
+        content: as it stands there now; what cannot be read says nothing.
+    """
+    laid = state_document(HANDOFF.load(snapshot))
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {
+        name: value
+        for name, value in found.items()
+        if 0 < len(name) <= MOST_OF_A_FIELD
+        and (name not in laid or laid[name] != value)
+        and len(json.dumps(value)) <= MOST_OF_A_VALUE
+    }
+
+
+def tell_of_edits(
+    store: Store, snapshot: bytes, folder: Path, agent: str, taken: Collection[str] = ()
+) -> tuple[str, ...]:
     """
     Have the history tell what an agent changed in the files that `lay` gave it, of which nothing is taken (D19, K10).
+
+    Args:
+        taken: paths of which something is; they are left out.
 
     Returns:
         One sentence for each file.
     """
     edits = tuple(
         f"{sentence}; the state is written by events under the lock of state.json, never by its file"
-        for sentence in edited_in(store, snapshot, folder).values()
+        for path, sentence in edited_in(store, snapshot, folder).items()
+        if path not in taken
     )
     _tell(store, snapshot, edits, agent)
     return edits

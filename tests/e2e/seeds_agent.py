@@ -93,7 +93,10 @@ def _review() -> dict[str, object]:
 
 
 def _fix() -> dict[str, object]:
-    assert json.loads(Path(".claude/state.json").read_text())["current_agent"] == "fixer"
+    shared = Path(".claude/state.json")
+    state = json.loads(shared.read_text())
+    assert state["current_agent"] == "fixer"
+    shared.write_text(json.dumps(state | {"coverage": 81, "status": "completed"}))
     CODE.write_text("def login():\n    return True\n")
     return {"status": "fixes_applied", "issues_fixed": ["ISS-001", "ISS-002"], "commits": ["def456"]}
 

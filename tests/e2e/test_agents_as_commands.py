@@ -120,7 +120,9 @@ def _check_files_of_handoffs(repository: Path) -> None:
         "accepted": 0,
         "completed": 4,
     }
-    assert json.loads((repository / ".claude/state.json").read_text())["status"] == "completed"
+    state = json.loads((repository / ".claude/state.json").read_text())
+    # The fixer wrote both; the second is not its own.
+    assert (state["coverage"], state["status"]) == (81, "completed")
     assert git(repository, "status", "--porcelain") == ""
 
 

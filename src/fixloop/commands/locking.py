@@ -4,7 +4,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register", "taken"]
 
-MOST_OF_A_FIELD: Final = 200
-MOST_OF_A_VALUE: Final = 16_000
-"""Characters: every snapshot of the workflow carries it."""
 
 Resource = Annotated[
     str, typer.Argument(metavar="RESOURCE", help="What is changed, such as src/auth.ts or state.json.")
@@ -113,12 +110,16 @@ def write(
 
 
 def _field(text: str) -> str:
+    from fixloop.protocol.handoff.writing import MOST_OF_A_FIELD
+
     if not 0 < len(text) <= MOST_OF_A_FIELD:
         raise UsageError(f"a field's name has 1 to {MOST_OF_A_FIELD} characters, not {len(text)}")
     return text
 
 
 def _value(text: str) -> Any:
+    from fixloop.protocol.handoff.writing import MOST_OF_A_VALUE
+
     if len(text) > MOST_OF_A_VALUE:
         raise UsageError(
             f"a value has at most {MOST_OF_A_VALUE} characters, not {len(text)}; write it into a file and name that"

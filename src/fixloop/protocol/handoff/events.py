@@ -215,6 +215,8 @@ class StateWritten(_Event):
     value: Any
     seen: int = 0
     """How often the field had been written when the agent read it."""
+    at_once: bool = False
+    """The lock is taken and given back by the same commit: what an agent wrote into the file that it was given."""
 
 
 class MessageStored(_Event):

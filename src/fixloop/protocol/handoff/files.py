@@ -17,6 +17,7 @@ from fixloop.protocol.ids import message_uid
 __all__ = [
     "FOLDERS",
     "HANDOFFS",
+    "STATE_FILE",
     "Named",
     "event_document",
     "message_document",
@@ -26,6 +27,8 @@ __all__ = [
 
 HANDOFFS: Final = ".claude/handoffs"
 """Where handoffs lie, each in one of the folders (D14)."""
+STATE_FILE: Final = ".claude/state.json"
+"""The shared state (D19)."""
 FOLDERS: Final = ("pending", "accepted", "completed")
 
 
@@ -44,7 +47,7 @@ def named_files(state: Handoffs) -> Iterator[Named]:
         yield Named(path, _json(message_document(message)))
     events = "".join(json.dumps(event_document(event)) + "\n" for event in state.events)
     yield Named(".claude/events.ndjson", events)
-    yield Named(".claude/state.json", _json(state_document(state)))
+    yield Named(STATE_FILE, _json(state_document(state)))
 
 
 def message_document(message: Message) -> dict[str, Any]:

@@ -63,7 +63,8 @@ def _reading(state: Handoffs) -> str:
     spec = f"\n- `{state.spec}`: the specification" if state.spec else ""
     return (
         f"## What to read\n\nIteration {state.iteration} of {state.max_iterations}.\n\n"
-        f"- `.claude/state.json`: the shared state\n- `.claude/handoffs/`: all handoffs{spec}"
+        "- `.claude/state.json`: the shared state; a field of your own that you write there is kept\n"
+        f"- `.claude/handoffs/`: all handoffs{spec}"
     )
 
 

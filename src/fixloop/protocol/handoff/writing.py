@@ -8,13 +8,17 @@ from fixloop.protocol.handoff.records import HeldWrite, Question
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, HandoffType, check_agent
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["CRITICAL", "RESOURCE", "heartbeat", "write"]
+__all__ = ["CRITICAL", "MOST_OF_A_FIELD", "MOST_OF_A_VALUE", "RESOURCE", "heartbeat", "write"]
+
+MOST_OF_A_FIELD: Final = 200
+MOST_OF_A_VALUE: Final = 16_000
+"""Characters: every snapshot of the workflow carries it."""
 
 CRITICAL: Final = ("current_workflow", "iteration", "locks", "last_handoff")
 """Held until a person has looked (G10)."""
 RESOURCE: Final = "state.json"
 """What has to be locked before it is written (K10)."""
-_ENGINES: Final = ("schema_version", "current_agent", "agents")
+_ENGINES: Final = ("schema_version", "current_agent", "agents", "status", "waiting_for")
 
 
 def write(draft: Draft, event: ev.StateWritten) -> None:
@@ -22,12 +26,10 @@ def write(draft: Draft, event: ev.StateWritten) -> None:
     Answers `written`, or `held` for a critical field.
 
     Raises:
-        Unexpected: the writer does not hold the state's lock, or the field is the engine's.
+        Unexpected: the writer does not hold the state's lock, and cannot have it at once; or the field is the engine's.
     """
     check_agent(event.sender)
-    lock = draft.state.locks.get(RESOURCE)
-    if lock is None or lock.agent != event.sender or lock.expires < draft.at:
-        raise Unexpected(f"{event.sender} writes {event.field} without the lock of {RESOURCE}; take it first")
+    _check_lock(draft, event)
     top = event.field.split(".", 1)[0]
     if top in CRITICAL:
         _hold(draft, event)
@@ -43,6 +45,17 @@ def write(draft: Draft, event: ev.StateWritten) -> None:
     )
     draft.agent(event.sender, last_active=draft.at)
     draft.answer = "written"
+
+
+def _check_lock(draft: Draft, event: ev.StateWritten) -> None:
+    lock = draft.state.locks.get(RESOURCE)
+    is_free = lock is None or lock.expires < draft.at
+    if lock is not None and not is_free and lock.agent == event.sender:
+        return
+    if not event.at_once:
+        raise Unexpected(f"{event.sender} writes {event.field} without the lock of {RESOURCE}; take it first")
+    if lock is not None and not is_free:
+        raise Unexpected(f"{event.sender} writes {event.field} while {lock.agent} has the lock of {RESOURCE}")
 
 
 def _hold(draft: Draft, event: ev.StateWritten) -> None:

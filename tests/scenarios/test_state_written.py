@@ -1,0 +1,78 @@
+"""What agents of handoffs write into the state.json that they were given: their own fields, and what is not theirs."""
+
+import json
+
+import pytest
+
+from fixloop.projecting import fields_written
+from fixloop.protocol.handoff.events import StateWritten
+from fixloop.protocol.handoff.files import state_document
+from fixloop.protocol.refusals import Unexpected
+from tests.scenarios.handoff_stage import HandoffStage
+
+
+def written(field: str, value: object, sender: str = "builder") -> StateWritten:
+    return StateWritten(sender=sender, field=field, value=value, at_once=True)
+
+
+@pytest.mark.proves("D19", "D45", "K10")
+def test_a_field_of_its_own_is_taken_while_nobody_has_the_lock_which_is_free_again_after_it() -> None:
+    stage = HandoffStage().plan()
+
+    stage.bring(written("coverage", 80))
+    stage.bring(written("coverage", 81, sender="fixer"))
+
+    assert state_document(stage.state)["coverage"] == 81
+    assert stage.state.locks == {}
+    stage.lock("builder", "state.json")
+    stage.bring(written("coverage", 82))
+    assert stage.state.locks["state.json"].agent == "builder"
+
+
+@pytest.mark.proves("D24", "D26", "K10")
+def test_who_has_the_lock_is_not_written_over_until_it_runs_out() -> None:
+    stage = HandoffStage().plan()
+    stage.lock("fixer", "state.json")
+    with pytest.raises(Unexpected, match="builder writes coverage while fixer has the lock"):
+        stage.bring(written("coverage", 80))
+
+    stage.at(31).bring(written("coverage", 80))
+
+    assert stage.state.metadata == {"coverage": 80}
+
+
+@pytest.mark.proves("D46", "G10")
+def test_what_the_workflow_rests_on_waits_for_a_person_and_what_is_the_engines_is_refused() -> None:
+    stage = HandoffStage().plan()
+
+    stage.bring(written("iteration", 4))
+    with pytest.raises(Unexpected, match="agents is written by the orchestrator only"):
+        stage.bring(written("agents", {}))
+    with pytest.raises(Unexpected, match="status is written by the orchestrator only"):
+        stage.bring(written("status", "completed"))
+
+    assert [question.reason for question in stage.state.questions] == ["state_conflict"]
+    assert stage.state.iteration == 1
+
+
+@pytest.mark.proves("D19")
+def test_every_field_that_differs_from_what_it_was_given_was_written_by_the_agent() -> None:
+    stage = HandoffStage().plan()
+    snapshot = stage.state.model_dump_json(exclude_defaults=True).encode()
+    laid = state_document(stage.state)
+
+    assert fields_written(snapshot, json.dumps(laid).encode()) == {}
+    changed = laid | {"coverage": {"lines": 80}, "iteration": 2}
+    assert fields_written(snapshot, json.dumps(changed).encode()) == {
+        "coverage": {"lines": 80},
+        "iteration": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no JSON", b"[1]", b"[" * 100_000, b'{"a": "%s"}' % (b"x" * 20_000)]
+)
+def test_what_is_no_state_or_too_large_for_it_says_nothing(content: bytes) -> None:
+    snapshot = HandoffStage().state.model_dump_json(exclude_defaults=True).encode()
+
+    assert fields_written(snapshot, content) == {}
