@@ -5,10 +5,10 @@ import json
 import pytest
 
 from fixloop.projecting import fields_written
-from fixloop.protocol.handoff.events import StateWritten
+from fixloop.protocol.handoff.events import Answered, StateWritten
 from fixloop.protocol.handoff.files import state_document
 from fixloop.protocol.refusals import Unexpected
-from tests.scenarios.handoff_stage import HandoffStage
+from tests.scenarios.handoff_stage import SPEC, HandoffStage
 
 
 def written(field: str, value: object, sender: str = "builder") -> StateWritten:
@@ -53,6 +53,44 @@ def test_what_the_workflow_rests_on_waits_for_a_person_and_what_is_the_engines_i
 
     assert [question.reason for question in stage.state.questions] == ["state_conflict"]
     assert stage.state.iteration == 1
+
+
+@pytest.mark.proves("D46", "G10")
+@pytest.mark.parametrize(
+    ("field", "value", "name", "after"),
+    [
+        ("iteration", 4, "iteration", 4),
+        ("iteration", "four", "iteration", 1),
+        ("current_workflow", {"spec": "specs/b.md", "type": "bugfix"}, "spec", "specs/b.md"),
+        ("current_workflow.type", "bugfix", "kind", "bugfix"),
+        ("current_workflow.spec", "/etc/passwd", "spec", SPEC),
+        ("locks.src/auth.ts", None, "locks", {}),
+        ("locks", {}, "locks", {}),
+        ("last_handoff", "handoff-1", "iteration", 1),
+    ],
+)
+def test_what_a_person_lets_through_takes_effect_where_it_can(
+    field: str, value: object, name: str, after: object
+) -> None:
+    stage = HandoffStage().plan()
+    if field.startswith("locks"):
+        stage.lock("fixer", "src/auth.ts")
+    stage.bring(written(field, value))
+
+    stage.bring(Answered(answer="apply"))
+
+    assert getattr(stage.state, name) == after
+    assert stage.state.questions == ()
+
+
+@pytest.mark.proves("D46")
+def test_what_a_person_drops_changes_nothing() -> None:
+    stage = HandoffStage().plan()
+    stage.bring(written("iteration", 4))
+
+    stage.bring(Answered(answer="drop"))
+
+    assert (stage.state.iteration, stage.state.held_writes) == (1, ())
 
 
 @pytest.mark.proves("D19")

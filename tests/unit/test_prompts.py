@@ -9,7 +9,9 @@ from fixloop.errors import UsageError
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.prompting import request_for
 from fixloop.protocol.cycle.phase_result import InvalidResult, read_result
+from fixloop.protocol.cycle.plan import PlanTask
 from fixloop.protocol.cycle.prompt import prompt as cycle_prompt
+from fixloop.protocol.cycle.statuses import TaskStatus
 from fixloop.protocol.cycle.workers import KEYS, WORKERS
 from fixloop.protocol.handoff.prompt import prompt as handoff_prompt
 from fixloop.protocol.handoff.returns import (
@@ -39,6 +41,31 @@ def test_an_agent_of_a_cycle_is_told_what_it_may_write_and_how_to_report(key: st
         assert f"`.workflow/.cycle/{state.cycle_id}.progress/{key}/{name}`" in text
     assert f"> - phase: {key}" in text
     assert "success, failed, partial" in text
+
+
+@pytest.mark.proves("C43", "K17", "C54")
+def test_development_is_told_which_tasks_are_done_which_may_be_done_beside_each_other_and_which_wait() -> (
+    None
+):
+    stage = CycleStage()
+    stage.work("ra")
+    plan = (
+        PlanTask(id="TASK-001", description="tables", status=TaskStatus.COMPLETED),
+        PlanTask(id="TASK-002", description="the form", depends_on=("TASK-001",)),
+        PlanTask(id="TASK-003", description="the mail"),
+        PlanTask(id="TASK-004", depends_on=("TASK-002", "TASK-003")),
+    )
+    stage.work("ep", "success", "plan.json", tasks=plan)
+
+    text = cycle_prompt(stage.state, "cd", [])
+
+    assert (
+        "- done: TASK-001\n- now: TASK-002 the form\n- now: TASK-003 the mail\n"
+        "- later: TASK-004, after TASK-002, TASK-003\n" in text
+    )
+    assert "beside each other" in text
+    assert "> - tasks_completed:" in text
+    assert "## The tasks" not in cycle_prompt(stage.state, "vas", [])
 
 
 @pytest.mark.proves("C35")

@@ -1,16 +1,29 @@
 """What an agent of a cycle is asked for one run, as it reads it (C18, C21, C32, C33, C39, C61, U13)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
 
 from fixloop.protocol.cycle.documents import progress_path
 from fixloop.protocol.cycle.feedback_log import input_text
 from fixloop.protocol.cycle.files import state_path
 from fixloop.protocol.cycle.messages import Input, Message, Violation
+from fixloop.protocol.cycle.plan import PlanTask, ready_tasks
 from fixloop.protocol.cycle.state import Cycle
-from fixloop.protocol.cycle.statuses import ResultStatus
+from fixloop.protocol.cycle.statuses import ResultStatus, TaskStatus
 from fixloop.protocol.cycle.workers import Worker, worker
 
 __all__ = ["prompt"]
+
+_FIGURES: Final = {
+    "cd": (("tasks_completed", "[ids of the plan's tasks that are done]"),),
+    "vas": (
+        ("test_pass_rate", "in percent"),
+        ("coverage", "in percent"),
+        ("failed_tests", "[their names]"),
+        ("critical_issues", "how many"),
+    ),
+}
+"""What of an answer decides how the cycle goes on, beside its status and issues (U13)."""
 
 
 def prompt(state: Cycle, key: str, messages: Iterable[Message]) -> str:
@@ -32,6 +45,7 @@ def prompt(state: Cycle, key: str, messages: Iterable[Message]) -> str:
         f"## Where you are\n\n{where}",
         f"## What to read\n\n{_bullets(_sources(state, key))}",
         f"## What to write\n\n{_bullets(_targets(state, own))}",
+        *_tasks(state, key),
         *_said(messages),
         f"## How to answer\n\n{_answer(own)}",
     ]
@@ -66,6 +80,28 @@ def _targets(state: Cycle, own: Worker) -> Iterator[str]:
     yield "nothing else below `.workflow/`: each file has one writer"
 
 
+def _tasks(state: Cycle, key: str) -> Iterator[str]:
+    """Which tasks of the plan are done, which may be done beside each other, and what the others wait for (C43)."""
+    if key != "cd" or not state.plan:
+        return
+    done = [task.id for task in state.plan if task.status is TaskStatus.COMPLETED]
+    ready = ready_tasks(state.plan)
+    waiting = [task for task in state.plan if task not in ready and task.id not in done]
+    lines = [f"done: {', '.join(done)}"] if done else []
+    lines += [f"now: {task.id} {task.description}".rstrip() for task in ready]
+    lines += [
+        f"later: {task.id} {task.description}".rstrip() + f", after {_after(task, done)}" for task in waiting
+    ]
+    beside = (
+        "\n\nThose of now do not rest on each other: they may be done in any order, or beside each other."
+    )
+    yield f"## The tasks of the plan\n\n{_bullets(lines)}{beside if len(ready) > 1 else ''}"
+
+
+def _after(task: PlanTask, done: Collection[str]) -> str:
+    return ", ".join(other for other in task.depends_on if other not in done)
+
+
 def _said(messages: Iterable[Message]) -> Iterator[str]:
     for message in messages:
         if isinstance(message.body, Input):
@@ -83,6 +119,7 @@ def _answer(own: Worker) -> str:
         "- files_written: [names of the documents you wrote]",
         "- summary: one line",
         *(f"- {name}: …" for name in own.fields if name != "summary"),
+        *(f"- {name}: {what}" for name, what in _FIGURES.get(own.key, ())),
         "- issues: [what is wrong or unclear, such as FR-003: text, or TASK-002: text]",
     ]
     quoted = "\n".join(f"> {line}" for line in block)

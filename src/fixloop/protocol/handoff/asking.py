@@ -6,6 +6,7 @@ from typing import Final
 from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff.outcome import Draft
 from fixloop.protocol.handoff.records import Question
+from fixloop.protocol.handoff.reviewed import applied
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, USER, HandoffStatus, HandoffType, check_agent
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.tips import advanced
@@ -177,9 +178,10 @@ def _settle_write(draft: Draft, question: Question, answer: str) -> None:
     held = next(write for write in draft.state.held_writes if write.question == question.id)
     rest = tuple(write for write in draft.state.held_writes if write is not held)
     draft.update(held_writes=rest)
-    draft.note(f"the user chose to {answer} {held.agent}'s write of {held.field}")
-    if answer == "apply" and held.field == "iteration" and isinstance(held.value, int):
-        draft.update(iteration=held.value)
+    changed = applied(draft.state, held) if answer == "apply" else {}
+    draft.update(**changed)
+    nothing = "" if changed or answer != "apply" else ", from which nothing follows"
+    draft.note(f"the user chose to {answer} {held.agent}'s write of {held.field}{nothing}")
 
 
 def _found(draft: Draft, question_id: str) -> Question:
