@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -85,16 +86,22 @@ class Agents:
         return done
 
 
-def on_redis(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agents]:
+@contextmanager
+def empty_store(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """An empty Redis, named by the settings; the current directory is a project of its own."""
     with redis.Redis.from_url(redis_url) as client:
         client.flushall()
     monkeypatch.setenv("FIXLOOP_STATE_URL", redis_url)
     monkeypatch.setenv("FIXLOOP_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    store = RedisStore(redis_url)
-    yield Agents(store)
-    store.close()
+    with closing(RedisStore(redis_url)) as store:
+        yield store
+
+
+def on_redis(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agents]:
+    """Agents on `empty_store`."""
+    with empty_store(redis_url, tmp_path, monkeypatch) as store:
+        yield Agents(store)
 
 
 @dataclass(frozen=True)
@@ -117,4 +124,4 @@ def said(capsys: Any, *words: str) -> Said:
     return Said(code, captured.out, captured.err)
 
 
-__all__ = ["OWNER", "PROJECT", "Agents", "Said", "on_redis", "said"]
+__all__ = ["OWNER", "PROJECT", "Agents", "Said", "empty_store", "on_redis", "said"]

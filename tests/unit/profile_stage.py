@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
 from fixloop.engine import ProfileEngine
 from fixloop.profiles.cycle import CYCLE
@@ -15,9 +14,8 @@ from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.cycle import events as cyc
 from fixloop.protocol.handoff import events as hnd
 from fixloop.store.contract import Store
-from fixloop.store.redis_store import RedisStore
 from tests.contract import profile_runs
-from tests.unit.command_stage import PROJECT
+from tests.unit.command_stage import PROJECT, empty_store
 
 __all__ = ["CYCLE_ID", "Profiles", "on_redis"]
 
@@ -77,12 +75,6 @@ class Profiles:
 
 
 def on_redis(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Profiles]:
-    """An empty Redis, named by the settings; the current directory is a project of its own."""
-    with redis.Redis.from_url(redis_url) as client:
-        client.flushall()
-    monkeypatch.setenv("FIXLOOP_STATE_URL", redis_url)
-    monkeypatch.setenv("FIXLOOP_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    store = RedisStore(redis_url)
-    yield Profiles(store)
-    store.close()
+    """Workflows of both profiles on `empty_store`."""
+    with empty_store(redis_url, tmp_path, monkeypatch) as store:
+        yield Profiles(store)
