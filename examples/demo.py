@@ -5,70 +5,15 @@ server of yours, works in a temporary directory, and leaves neither files nor pr
 check below held.
 """
 
-import contextlib
 import json
-import os
-import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-EXAMPLES = Path(__file__).resolve().parent
-# Beside this interpreter, and not resolved: in a virtual environment `python` is a link out of it.
-FIXLOOP = Path(sys.executable).with_name("fixloop")
-LIMIT_SECONDS = 180
-
-
-class Stage:
-    """A temporary directory, an environment that knows nothing else, and what went wrong so far."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.wrong: list[str] = []
-        self.environment = _environment(root)
-
-    def project(self, name: str) -> Path:
-        """A copy of one example as a git repository with one commit."""
-        target = self.root / name
-        caches = shutil.ignore_patterns("__pycache__", ".*_cache", ".coverage", ".fixloop")
-        shutil.copytree(EXAMPLES / name, target, ignore=caches)
-        for words in ("init -q -b main", "add -A", "commit -q -m Start"):
-            subprocess.run(["git", *words.split()], cwd=target, env=self.environment, check=True)
-        return target
-
-    def run(self, project: Path, *words: str, expected: int = 0) -> None:
-        """`fixloop WORDS` in `project`, shown as it runs; its exit code has to be `expected`."""
-        print(f"\n$ {shlex.join(['fixloop', *words])}", flush=True)
-        done = self._fixloop(project, words)
-        self.check(f"exit code of `fixloop {words[0]}`", done.returncode, expected)
-
-    def read(self, project: Path, *words: str) -> dict:
-        """What `fixloop WORDS --json` says."""
-        done = self._fixloop(project, (*words, "--json"), stdout=subprocess.PIPE, text=True)
-        try:
-            return json.loads(done.stdout)
-        except ValueError:
-            self.check(f"`fixloop {' '.join(words)} --json` is JSON", done.stdout, "JSON")
-            return {}
-
-    def check(self, what: str, found: object, expected: object) -> None:
-        """Print one line, and remember it when it is wrong."""
-        if found == expected:
-            print(f"   ok: {what} is {expected!r}", flush=True)
-        else:
-            print(f"WRONG: {what} is {found!r}, expected {expected!r}", flush=True)
-            self.wrong.append(what)
-
-    def _fixloop(self, project: Path, words: tuple[str, ...], **options) -> subprocess.CompletedProcess:
-        command = [str(FIXLOOP), *words]
-        environment = self.environment
-        return subprocess.run(
-            command, cwd=project, env=environment, stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS, **options
-        )
+from demo_stage import FIXLOOP, LIMIT_SECONDS, Stage, end, left_behind
 
 
 def main() -> int:
@@ -86,11 +31,11 @@ def main() -> int:
     try:
         for act in PROFILES[profile]:
             act(stage)
-        stage.check("processes left behind", list(_left_behind(root).values()), [])
+        stage.check("processes left behind", list(left_behind(root).values()), [])
     except subprocess.TimeoutExpired as late:
         stage.check("time limit kept", f"{LIMIT_SECONDS} s were not enough for {late.cmd[1:]}", True)
     finally:
-        _end(_left_behind(root))
+        end(left_behind(root))
         shutil.rmtree(root, ignore_errors=True)
     verdict = f"{len(stage.wrong)} checks did not hold" if stage.wrong else "every check held"
     print(f"\nThe demo took {time.monotonic() - started:.0f} s; {verdict}.")
@@ -385,47 +330,6 @@ def _changes(stage: Stage, project: Path) -> list[str]:
     command = ["git", "status", "--porcelain"]
     shown = subprocess.check_output(command, cwd=project, env=stage.environment, text=True)
     return shown.splitlines()
-
-
-def _environment(root: Path) -> dict[str, str]:
-    """Ours for `python` and git; nothing of the caller's git, virtual environment or fixloop."""
-    ours = ("FIXLOOP_", "GIT_", "XDG_", "PYTEST_", "COV_", "COVERAGE_", "VIRTUAL_ENV", "PYTHONPATH")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    kept["PATH"] = f"{FIXLOOP.parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
-    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
-        folder = root / name.removeprefix("XDG_").lower()
-        folder.mkdir(mode=0o700)
-        kept[name] = str(folder)
-    for role in ("AUTHOR", "COMMITTER"):
-        kept[f"GIT_{role}_NAME"], kept[f"GIT_{role}_EMAIL"] = "Demo", "demo@example.invalid"
-    kept |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    return kept
-
-
-def _left_behind(root: Path, wait_seconds: float = 15) -> dict[int, str]:
-    """Processes that still carry our environment, once they have had time to end by themselves."""
-    deadline = time.monotonic() + wait_seconds
-    while (found := _carrying(str(root))) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return found
-
-
-def _end(processes: dict[int, str]) -> None:
-    for pid in processes:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-
-
-def _carrying(mark: str) -> dict[int, str]:
-    found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (folder / "environ").read_bytes() and folder.name != str(os.getpid()):
-                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                found[int(folder.name)] = words.strip()[:100]
-        except OSError:
-            continue  # it ended meanwhile, or is not ours
-    return found
 
 
 if __name__ == "__main__":
