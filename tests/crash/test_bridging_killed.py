@@ -14,6 +14,7 @@ import pytest
 
 from fixloop.bridging import child_of
 from tests.crash.agents_scene import AgentsEnding, AgentsScene
+from tests.crash.ledger import ISSUE
 
 pytestmark = pytest.mark.slow
 
@@ -103,10 +104,10 @@ def test_a_child_that_was_never_told_of_its_parents_end_is_cancelled_before_its_
 ) -> None:
     scene = HANDOFF.scene(tmp_path / "scene")
     scene.die_at(f"after claim/{CHILDS}", *scene.run_words)
-    [parent] = [one["workflow_id"] for one in json.loads(scene.call("status", "--json").out)]
+    parent = json.loads(scene.call("status", str(ISSUE), "--json").out)["workflow_id"]
 
     scene.die_at("cancelled", "cancel", parent)
     ended = scene.call("resume", child_of(f"{parent}.{HANDOFF.ticket}"))
 
-    assert ended.code == 1, scene.said()
+    assert (ended.code, "cancelled" in ended.out) == (1, True), scene.said()
     assert "check" not in scene.executions()
