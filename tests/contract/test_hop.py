@@ -46,7 +46,7 @@ def app(url: str) -> Iterator[Any]:
 
 @pytest.fixture
 def step(app: Any) -> Any:
-    @app.task(base=StepTask, name="step")  # type: ignore[untyped-decorator]
+    @app.task(base=StepTask, name="step", shared=False)  # type: ignore[untyped-decorator]
     def run(**_: Any) -> None:
         """Nothing."""
 
