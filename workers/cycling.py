@@ -14,11 +14,14 @@ from fixloop.protocol.cycle.events import (
     CycleFinished,
     DeliveryFailed,
     MessageStored,
+    PersonNotified,
     PhaseReported,
 )
 from fixloop.protocol.cycle.phase_result import InvalidResult, read_result
 from fixloop.protocol.letters import DELIVER, number_of
+from fixloop.protocol.notifying import NOTIFY
 from workers import runs
+from workers.crew import crew
 from workers.delivering import deliver_letter
 from workers.publishing import not_pushed, pushed
 from workers.step import Step
@@ -65,6 +68,10 @@ def _deliver(step: Step) -> AnyEvent | None:
     return deliver_letter(step, MessageStored, DeliveryFailed)
 
 
+def _notify(step: Step) -> AnyEvent:
+    return PersonNotified(detail=crew().notify(step))
+
+
 def _push(step: Step) -> AnyEvent:
     return pushed(step, BranchPushed)
 
@@ -74,6 +81,8 @@ def _failure(step: Step, why: Failure) -> AnyEvent:
         return not_pushed(step, why, BranchPushed)
     if step.holding.ticket.step == DELIVER:
         return DeliveryFailed(number=number_of(step.holding.ticket), error=why.error)
+    if step.holding.ticket.step == NOTIFY:
+        return PersonNotified(detail=why.error)
     return AgentFailed(agent=step.holding.ticket.specialist, reason=why.error, fatal=why.is_final)
 
 
@@ -84,10 +93,10 @@ def _brought(step: Step, event: Any) -> AnyEvent:
 
 SHOP: Final = Workshop(
     profile=CYCLE,
-    work={"work": _work, "finish": _finish, DELIVER: _deliver, PUSH: _push},
-    retries={"work": runs.RETRIES, "finish": runs.RETRIES, DELIVER: runs.RETRIES, PUSH: runs.RETRIES},
+    work={"work": _work, "finish": _finish, DELIVER: _deliver, NOTIFY: _notify, PUSH: _push},
+    retries=dict.fromkeys(("work", "finish", DELIVER, PUSH), runs.RETRIES) | {NOTIFY: 0},
     speaking=frozenset(("finish", DELIVER)),
-    unfailing=frozenset(("finish", DELIVER)),
+    unfailing=frozenset(("finish", DELIVER, NOTIFY)),
     failure=_failure,
     settle=runs.settle,
     brought=_brought,

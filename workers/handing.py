@@ -20,13 +20,16 @@ from fixloop.protocol.handoff.events import (
     DeliveryFailed,
     Heartbeat,
     MessageStored,
+    PersonNotified,
     StateWritten,
 )
 from fixloop.protocol.handoff.returns import InvalidReturn, Returned, read_questions, read_return
 from fixloop.protocol.handoff.routes import HandoffStatus
 from fixloop.protocol.handoff.working import rejection
 from fixloop.protocol.letters import DELIVER, number_of
+from fixloop.protocol.notifying import NOTIFY
 from workers import runs
+from workers.crew import crew
 from workers.delivering import attend, deliver_letter
 from workers.publishing import not_pushed, pushed
 from workers.step import Step
@@ -127,6 +130,10 @@ def _deliver(step: Step) -> AnyEvent | None:
     return deliver_letter(step, MessageStored, DeliveryFailed)
 
 
+def _notify(step: Step) -> AnyEvent:
+    return PersonNotified(detail=crew().notify(step))
+
+
 def _push(step: Step) -> AnyEvent:
     return pushed(step, BranchPushed)
 
@@ -136,6 +143,8 @@ def _failure(step: Step, why: Failure) -> AnyEvent:
         return not_pushed(step, why, BranchPushed)
     if step.holding.ticket.step == DELIVER:
         return DeliveryFailed(number=number_of(step.holding.ticket), error=why.error)
+    if step.holding.ticket.step == NOTIFY:
+        return PersonNotified(detail=why.error)
     return AgentFailed(agent=step.holding.ticket.specialist, reason=why.error, fatal=why.is_final)
 
 
@@ -146,10 +155,10 @@ def _brought(step: Step, event: Any) -> AnyEvent:
 
 SHOP: Final = Workshop(
     profile=HANDOFF,
-    work={"work": _work, DELIVER: _deliver, PUSH: _push, ATTEND: attend},
-    retries={"work": runs.RETRIES, DELIVER: runs.RETRIES, PUSH: runs.RETRIES, ATTEND: 0},
+    work={"work": _work, DELIVER: _deliver, NOTIFY: _notify, PUSH: _push, ATTEND: attend},
+    retries=dict.fromkeys(("work", DELIVER, PUSH), runs.RETRIES) | {NOTIFY: 0, ATTEND: 0},
     speaking=frozenset((DELIVER, ATTEND)),
-    unfailing=frozenset((DELIVER, ATTEND)),
+    unfailing=frozenset((DELIVER, NOTIFY, ATTEND)),
     failure=_failure,
     settle=runs.settle,
     brought=_brought,

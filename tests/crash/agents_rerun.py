@@ -76,7 +76,7 @@ class AgentsRerun(Rerun):
         ticket = holding.ticket
         self.executed[ticket.id.removeprefix(f"{WORKFLOW}.")] += 1
         step: Any = _Step(self, holding)
-        if ticket.step == "finish":
+        if ticket.step in ("finish", "notify"):
             self._at(Boundary.MID_WORK, ticket.id)
         shop = WORKSHOPS[self.scene.kind]
         try:
@@ -102,6 +102,7 @@ class AgentsRerun(Rerun):
             "name": self.scene.script,
             "commands": dict.fromkeys(set(AGENTS[self.scene.kind]) - set(self.scene.outside), "scripted"),
             "tip": "commit-0",
+            "notify": self.scene.notify,
         }
         if self.scene.kind == "cycle":
             return CycleStarted(cycle_id="cycle-101", **facts)

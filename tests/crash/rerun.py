@@ -74,6 +74,8 @@ class Scene(NamedTuple):
     kind: str = "validation"
     outside: tuple[str, ...] = ()
     """Agents of a cycle or of handoffs that nobody runs: they are told, and late."""
+    notify: bool = False
+    """Whether a person is told of what waits for an answer."""
 
     @property
     def profile(self) -> Profile[Any]:

@@ -21,25 +21,25 @@ pytestmark = pytest.mark.slow
 
 SCENES: Final = {
     "S17": Scene("cd: unclear ok; vas: no ok", kind="cycle"),
-    "S22": Scene("cd: stuck", kind="cycle"),
+    "S22": Scene("cd: stuck", kind="cycle", notify=True),
     "S23": Scene("reviewer: no ok", kind="handoff"),
     "S24": Scene("planner: note ok; builder: !bad bad", kind="handoff"),
     "no answer": Scene("ra: bad", kind="cycle"),
     "plan": Scene("cd: plan ok", kind="cycle"),
     "fatal": Scene("planner: fatal", kind="handoff"),
-    "asks": Scene("builder: ask", kind="handoff"),
+    "asks": Scene("builder: ask", kind="handoff", notify=True),
     "cd outside": Scene("", kind="cycle", outside=("cd",)),
     "planner outside": Scene("", kind="handoff", outside=("planner",)),
 }
 TICKETS: Final = {
     "S17": CYCLE_TICKETS,
-    "S22": ["ra.1.1", "ep.1.1", "cd.1.1"],
+    "S22": ["ra.1.1", "ep.1.1", "cd.1.1", "notify.6"],
     "S23": HANDOFF_TICKETS,
     "S24": ["planner.1.1", "builder.1.1", "builder.1.2", "builder.1.3"],
     "no answer": ["ra.1.1", "ra.2.1"],
     "plan": ["ra.1.1", "ep.1.1", "cd.1.1", "ep.2.1", "cd.2.1", "vas.1.1", "finish.1"],
     "fatal": ["planner.1.1"],
-    "asks": ["planner.1.1", "builder.1.1"],
+    "asks": ["planner.1.1", "builder.1.1", "notify.3"],
     "cd outside": ["ra.1.1", "ep.1.1", "letter.cd.1.1", "letter.cd.2.1"],
     "planner outside": ["letter.planner.1.1"],
 }

@@ -97,9 +97,10 @@ class Crews:
         return [event["kind"] for event in self.events(workflow)]
 
     def tickets(self, workflow: str) -> list[str]:
-        """The tickets that a crew began, in order, each without its workflow."""
+        """The tickets of runs that a crew began, in order, each without its workflow; a notice is none."""
         began = self.deployment.executions(workflow)
-        return [each.ticket.removeprefix(f"{workflow}.") for each in began]
+        done = [each.ticket.removeprefix(f"{workflow}.") for each in began]
+        return [ticket for ticket in done if not ticket.startswith("notify.")]
 
 
 def refused(crews: Crews, workflow: str, event: AnyEvent) -> str:

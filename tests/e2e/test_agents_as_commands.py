@@ -96,10 +96,10 @@ def _is_published(repository: Path, issue: int) -> bool:
 
 
 def _done(crews: Crews, workflow: str) -> list[str]:
-    """The tickets of runs whose results were committed, in order; letters to agents outside are brought beside them."""
+    """The tickets of runs whose results were committed, in order; letters and notices are brought beside them."""
     by = [entry.body.get("by", {}) for entry in crews.deployment.store.history(workflow)]
     done = [told["ticket"].removeprefix(f"{workflow}.") for told in by if told]
-    return [ticket for ticket in done if not ticket.startswith("letter.")]
+    return [ticket for ticket in done if not ticket.startswith(("letter.", "notify."))]
 
 
 def _check_files_of_cycle(repository: Path) -> None:

@@ -47,10 +47,10 @@ def begun(deployment: Deployment) -> Scenes:
     return {
         "killed": (cycles, cycles.begin("ra: $ok~1", next(issues))),
         "cancelled": (handoffs, handoffs.begin("planner: $ok~60", next(issues))),
-        "late": (cycles, cycles.begin("ra: $silent~60", next(issues), limits=SHORT)),
+        "late": (cycles, cycles.begin("ra: $silent~60", next(issues), limits=SHORT, notify=True)),
         "S17": (cycles, cycles.begin("cd: unclear ok; vas: no ok", next(issues))),
         "S23": (handoffs, handoffs.begin("reviewer: no ok", next(issues))),
-        "failing": (handoffs, handoffs.begin("planner: !ok; builder: bad", next(issues))),
+        "failing": (handoffs, handoffs.begin("planner: !ok; builder: bad", next(issues), notify=True)),
         "outside": (cycles, cycles.begin("", next(issues), commands={"ep": "e", "cd": "c", "vas": "v"})),
     }
 
@@ -89,6 +89,7 @@ def test_a_run_that_is_late_is_asked_to_converge_then_ended_and_a_person_asked(b
 
     assert [opened.reason for opened in state.escalations] == ["timeout"]
     assert cycles.kinds(workflow).count("deadline-reached") == 2
+    assert cycles.kinds(workflow).count("person-notified") == 1
     ticket = f"{workflow}.ra.1.1"
     cycles.deployment.until(lambda: (ticket, "cancelled") in cycles.deployment.deliveries())
 
@@ -163,6 +164,7 @@ def test_attempts_that_raise_or_return_nothing_are_tried_again_until_a_person_is
         "builder.1.3",
     ]
     assert [question.reason for question in state.questions] == ["retries_exhausted"]
+    assert handoffs.kinds(workflow).count("person-notified") == 1
     assert state.messages[0].status == "accepted"
 
 

@@ -125,9 +125,11 @@ def test_every_step_of_every_canvas_is_a_task_of_its_profile_on_a_queue_that_wor
         "fixloop.cycle.work",
         "fixloop.cycle.finish",
         "fixloop.cycle.deliver",
+        "fixloop.cycle.notify",
         "fixloop.cycle.push",
         "fixloop.handoff.work",
         "fixloop.handoff.deliver",
+        "fixloop.handoff.notify",
         "fixloop.handoff.push",
         "fixloop.handoff.attend",
     }

@@ -45,6 +45,7 @@ from fixloop.preparing import refuse_unusable
 from fixloop.protocol.events import DecisionMade
 from fixloop.protocol.letters import DELIVER
 from fixloop.protocol.messages import Decision
+from fixloop.protocol.notifying import NOTIFY
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.repository.snapshot import is_url
 from fixloop.serving import supervisor
@@ -271,7 +272,7 @@ def _is_telling(session: Session, workflow: str) -> bool:
     return any(held.ticket.step in _TELLING for held in found.tickets)
 
 
-_TELLING: Final = ("notify", DELIVER)
+_TELLING: Final = (NOTIFY, DELIVER)
 
 
 def _stops(now: Standing) -> bool:

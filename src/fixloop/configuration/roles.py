@@ -33,7 +33,7 @@ CYCLE_AGENTS: Final = ("ra", "ep", "cd", "vas")
 HANDOFF_AGENTS: Final = ("planner", "builder", "reviewer", "fixer")
 _WRITERS: Final = ("ra", "ep", "cd")
 """Whose work is to write; the validation loop judges what others wrote."""
-_TAKEN: Final = ("orchestrator", "user", "coordination", "finish", "letter")
+_TAKEN: Final = ("orchestrator", "user", "coordination", "finish", "letter", "notify")
 
 
 class _Frozen(BaseModel):

@@ -48,7 +48,11 @@ def cycle_started(configuration: Configuration, /, **facts: Any) -> CycleStarted
         coverage_percent=settings.coverage_percent,
         utc_offset_minutes=settings.utc_offset_minutes,
     )
-    written: dict[str, Any] = {"max_iterations": settings.max_iterations, "graph": graph_of(settings.agent)}
+    written: dict[str, Any] = {
+        "max_iterations": settings.max_iterations,
+        "graph": graph_of(settings.agent),
+        "notify": bool(configuration.notify),
+    }
     return CycleStarted(**written | facts, commands=_commands(settings.agent), limits=limits)
 
 
@@ -66,7 +70,10 @@ def handoffs_started(configuration: Configuration, /, **facts: Any) -> HandoffsS
         attempts=settings.attempts,
         delivery_attempts=configuration.limits.delivery_attempts,
     )
-    written: dict[str, Any] = {"max_iterations": settings.max_iterations}
+    written: dict[str, Any] = {
+        "max_iterations": settings.max_iterations,
+        "notify": bool(configuration.notify),
+    }
     return HandoffsStarted(**written | facts, commands=_commands(settings.agent), limits=limits)
 
 

@@ -179,7 +179,7 @@ def _tickets(store: Store, workflow: str) -> list[str]:
 def _is_command(ticket: str, begun: Sequence[_Begun], profile: str) -> bool:
     """Whether the script has a command of its own do the work of a ticket."""
     workflow, *run = ticket.split(".")
-    if len(run) != 3:
+    if not _is_run(ticket):
         return False
     [script] = [one.script for one in begun if one.workflow == workflow]
     return part_of(script, profile, run[0], int(run[1])).is_command
@@ -192,7 +192,13 @@ def _renamed(ticket: str) -> str:
 def _counts(tickets: Sequence[str], commands: set[str], order: Order) -> dict[str, int]:
     """By step; the first of each workflow is hinted by its caller, where nobody looks."""
     finish = sum(".finish." in ticket for ticket in tickets)
-    return {"work": len(tickets) - finish - order.workflows, "finish": finish, COMMAND: len(commands)}
+    runs = sum(map(_is_run, tickets))
+    return {"work": runs - order.workflows, "finish": finish, COMMAND: len(commands)}
+
+
+def _is_run(ticket: str) -> bool:
+    """Whether it is workflow, agent, run and attempt; notices and letters are brought beside the runs."""
+    return ticket.count(".") == 3
 
 
 def _judged(store: Store, kind: _Kind, calm: _Begun, begun: _Begun) -> Verdict:

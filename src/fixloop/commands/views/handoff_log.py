@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fixloop.commands.views import spoken
-from fixloop.protocol.handoff.files import message_document
+from fixloop.protocol.handoff.files import message_text
 from fixloop.protocol.handoff.metrics import measured
 from fixloop.protocol.handoff.records import Message
 from fixloop.protocol.handoff.routes import HandoffType
@@ -26,7 +26,7 @@ def line(kept: dict[str, Any], state: Handoffs | None) -> spoken.Line:
         summary=summary(message),
         iteration=message.context.iteration,
         max_iterations=state.max_iterations if state is not None else 0,
-        text=json.dumps(message_document(message), indent=2, ensure_ascii=False),
+        text=message_text(message),
     )
 
 

@@ -30,6 +30,7 @@ from fixloop.protocol.cycle.statuses import AgentStatus, CycleStatus, ResultStat
 from fixloop.protocol.cycle.validating import validated
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, worker
 from fixloop.protocol.moment import Moment
+from fixloop.protocol.notifying import notified
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.tips import advanced
 
@@ -214,6 +215,7 @@ _HANDLERS: Final = cast(
         ev.CycleFinished: _finished,
         ev.MessageStored: stored,
         ev.DeliveryFailed: undelivered,
+        ev.PersonNotified: notified,
         ev.DeadlineReached: deadline_reached,
         ev.DecisionMade: decided,
         ev.Cancelled: _cancelled,

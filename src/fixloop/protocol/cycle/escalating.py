@@ -47,6 +47,7 @@ def announce(draft: Draft, opened: OpenEscalation) -> None:
         remaining_issues=draft.state.remaining_issues,
     )
     draft.say(body, recipient=USER, summary=f"A decision is needed: {opened.detail}")
+    draft.notify()
     draft.tell(ORCHESTRATOR.capitalize(), f"Escalated to the user: {opened.detail}")
 
 

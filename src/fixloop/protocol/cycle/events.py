@@ -28,6 +28,7 @@ __all__ = [
     "InputRequested",
     "MessageStored",
     "Paused",
+    "PersonNotified",
     "PhaseReported",
     "StateWritten",
     "Written",
@@ -76,6 +77,8 @@ class CycleStarted(_Event):
     tip: str = ""
     push: bool = False
     """When it ends well, its branch goes to the URL that the repository was given by."""
+    notify: bool = False
+    """A command tells a person of each escalation."""
 
 
 class CycleRestored(_Event):
@@ -183,6 +186,13 @@ class DeliveryFailed(_Event):
     error: str
 
 
+class PersonNotified(_Event):
+    """The notify command was run, whatever came of it."""
+
+    kind: Literal["person-notified"] = "person-notified"
+    detail: str = ""
+
+
 class DeadlineReached(_Event):
     """A deadline that the state set has passed."""
 
@@ -253,6 +263,7 @@ Event = (
     | CycleFinished
     | MessageStored
     | DeliveryFailed
+    | PersonNotified
     | DeadlineReached
     | DecisionMade
     | BranchPushed

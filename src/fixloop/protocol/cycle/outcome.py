@@ -14,6 +14,7 @@ from fixloop.protocol.cycle.workers import ORCHESTRATOR
 from fixloop.protocol.ids import message_uid
 from fixloop.protocol.letters import About, Letter, letter_ticket, letters_about, numbered
 from fixloop.protocol.moment import Moment
+from fixloop.protocol.notifying import notify_ticket
 from fixloop.protocol.ticket import Ticket
 
 __all__ = ["URGENCY", "Draft", "Outcome", "Transition", "finish_ticket", "work_id", "work_ticket"]
@@ -172,6 +173,11 @@ class Draft:
     def deliver(self, letter: Letter, delay_seconds: float = 0.0) -> None:
         """Have a letter brought to its agent's mailbox."""
         self._collected["steps"].append(letter_ticket(self.state, letter, URGENCY, delay_seconds))
+
+    def notify(self) -> None:
+        """Have a person told of what was said last, where there is a command for that."""
+        if self.state.notify:
+            self._collected["steps"].append(notify_ticket(self.state, "fixloop.cycle"))
 
     def _post(self) -> None:
         """Letters for what was said to agents outside; those that an answer came before are void."""

@@ -141,6 +141,8 @@ class Cycle(_Value):
     """The commit that holds the work so far."""
     push: bool = False
     """Its branch is pushed before it ends well."""
+    notify: bool = False
+    """A command tells a person of what waits for an answer."""
     closing: str = ""
     """The outcome that it ends with as soon as that has come to something."""
     pushed: str = ""

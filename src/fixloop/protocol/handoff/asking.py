@@ -63,6 +63,7 @@ def _open(draft: Draft, question: Question) -> None:
     draft.send(
         HandoffType.ESCALATION, question.agent, ORCHESTRATOR, payload | {"options": list(question.options)}
     )
+    draft.notify()
     draft.record("escalation_triggered", question.agent, question.reason)
     draft.update(questions=(*draft.state.questions, question))
     if question.blocking:

@@ -19,6 +19,7 @@ from fixloop.protocol.handoff.restoring import restored
 from fixloop.protocol.handoff.routes import AGENTS
 from fixloop.protocol.handoff.state import SCHEMA_VERSION, Agent, Handoffs
 from fixloop.protocol.moment import Moment
+from fixloop.protocol.notifying import notified
 from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
 
 __all__ = ["DECIDE_VERSION", "decide"]
@@ -137,6 +138,7 @@ _HANDLERS: Final = cast(
         ev.StateWritten: writing.write,
         ev.MessageStored: stored,
         ev.DeliveryFailed: undelivered,
+        ev.PersonNotified: notified,
         ev.DeadlineReached: _deadline,
         ev.Cancelled: _cancelled,
         ev.Paused: _paused,

@@ -33,6 +33,7 @@ __all__ = [
     "LockReleased",
     "MessageStored",
     "Paused",
+    "PersonNotified",
     "StateWritten",
     "event_from_json",
 ]
@@ -64,6 +65,8 @@ class HandoffsStarted(_Event):
     tip: str = ""
     push: bool = False
     """When it ends well, its branch goes to the URL that the repository was given by."""
+    notify: bool = False
+    """A command tells a person of each escalation."""
     request: str = ""
     """What is wanted, where the name does not say all of it."""
     parent: str = ""
@@ -236,6 +239,13 @@ class DeliveryFailed(_Event):
     error: str
 
 
+class PersonNotified(_Event):
+    """The notify command was run, whatever came of it."""
+
+    kind: Literal["person-notified"] = "person-notified"
+    detail: str = ""
+
+
 class DeadlineReached(_Event):
     kind: Literal["deadline-reached"] = "deadline-reached"
     name: str
@@ -299,6 +309,7 @@ Event = (
     | StateWritten
     | MessageStored
     | DeliveryFailed
+    | PersonNotified
     | DeadlineReached
     | BranchPushed
     | Cancelled

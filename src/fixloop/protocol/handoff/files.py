@@ -21,6 +21,7 @@ __all__ = [
     "Named",
     "event_document",
     "message_document",
+    "message_text",
     "named_files",
     "state_document",
 ]
@@ -55,6 +56,11 @@ def message_document(message: Message) -> dict[str, Any]:
     document = message.model_dump(mode="json", by_alias=True, exclude={"reason"})
     document["timestamp"] = iso_stamp(message.timestamp)
     return document | ({"reason": message.reason} if message.reason else {})
+
+
+def message_text(message: Message) -> str:
+    """A message in full, as a person reads it."""
+    return json.dumps(message_document(message), indent=2, ensure_ascii=False)
 
 
 def event_document(event: EventRecord) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from fixloop.protocol.handoff.state import Agent, Handoffs
 from fixloop.protocol.ids import message_uid
 from fixloop.protocol.letters import About, Letter, letter_ticket, letters_about, numbered
 from fixloop.protocol.moment import Moment
+from fixloop.protocol.notifying import notify_ticket
 from fixloop.protocol.ticket import Ticket
 
 __all__ = ["Draft", "Outcome", "Said", "work_id", "work_ticket"]
@@ -179,6 +180,11 @@ class Draft:
     def deliver(self, letter: Letter, delay_seconds: float = 0.0) -> None:
         """Have a letter brought to its agent's mailbox."""
         self._steps.append(letter_ticket(self.state, letter, self.state.priority.broker, delay_seconds))
+
+    def notify(self) -> None:
+        """Have a person told of what was said last, where there is a command for that."""
+        if self.state.notify:
+            self._steps.append(notify_ticket(self.state, "fixloop.handoff"))
 
     def _post(self) -> None:
         """Letters for what was said to agents outside; those that an answer came before are void."""

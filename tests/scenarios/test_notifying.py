@@ -1,0 +1,97 @@
+"""The notify command of cycles and handoffs: one step for each time that a person is asked, and nothing rests on it."""
+
+from typing import Any
+
+import pytest
+
+from fixloop.protocol.cycle import events as cyc
+from fixloop.protocol.handoff import events as hnd
+from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.ticket import Ticket
+from tests.scenarios.cycle_stage import CycleStage
+from tests.scenarios.handoff_stage import HandoffStage
+
+PROFILES = ("cycle", "handoff")
+BESIDE = {"graph": {"ra": (), "ep": (), "cd": ("ra", "ep"), "vas": ("cd",)}}
+
+
+def waiting(profile: str, **settings: Any) -> tuple[Any, Any]:
+    """A workflow whose first agent has failed for good, and the events of its profile."""
+    stage: Any = CycleStage(**settings) if profile == "cycle" else HandoffStage(**settings)
+    events: Any = cyc if profile == "cycle" else hnd
+    agent = "ra" if profile == "cycle" else "planner"
+    stage.start(agent)
+    stage.bring(events.AgentFailed(agent=agent, reason="out of credit", fatal=True))
+    return stage, events
+
+
+def notices(stage: Any) -> list[Ticket]:
+    """All that anybody was to be told of, so far."""
+    return [step for outcome in stage.outcomes for step in outcome.steps if step.step == "notify"]
+
+
+@pytest.mark.proves("K20", "K12")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_person_is_told_once_of_what_waits_and_before_all_other_work(profile: str) -> None:
+    stage, _ = waiting(profile, notify=True)
+
+    (ticket,) = notices(stage)
+    assert ticket.id == f"{stage.state.workflow}.notify.{stage.state.lines}"
+    assert (ticket.queue, ticket.priority, ticket.delay_seconds) == (f"fixloop.{profile}", 0, 0.0)
+
+
+@pytest.mark.proves("K20")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_without_a_command_nobody_is_told(profile: str) -> None:
+    stage, _ = waiting(profile)
+
+    assert notices(stage) == []
+
+
+@pytest.mark.proves("K20", "R8")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_what_comes_of_the_command_is_a_note_and_nothing_else(profile: str) -> None:
+    stage, events = waiting(profile, notify=True)
+    before = stage.state
+
+    outcome = stage.bring(events.PersonNotified(detail="mail ended with exit code 1"))
+
+    assert outcome.notes == ("notified: mail ended with exit code 1",)
+    assert (outcome.state, outcome.steps, outcome.messages) == (before, (), ())
+
+
+@pytest.mark.proves("K20")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_what_is_cancelled_tells_nobody_any_more(profile: str) -> None:
+    stage, events = waiting(profile, notify=True)
+
+    outcome = stage.bring(events.Cancelled(reason="no longer wanted"))
+
+    assert outcome.withdraws_tickets
+    assert outcome.steps == ()
+    with pytest.raises(Unexpected, match="person-notified came after"):
+        stage.bring(events.PersonNotified(detail="late"))
+
+
+@pytest.mark.proves("K8", "K20")
+def test_an_escalation_of_a_cycle_that_comes_after_another_is_told_of_when_its_turn_comes() -> None:
+    stage, _ = waiting("cycle", notify=True, **BESIDE)
+    stage.start("ep")
+    stage.bring(cyc.AgentFailed(agent="ep", reason="out of memory", fatal=True))
+    before = len(notices(stage))
+
+    stage.decide("extend")
+
+    assert (before, len({ticket.id for ticket in notices(stage)})) == (1, 2)
+
+
+@pytest.mark.proves("D42", "K20")
+def test_each_question_of_handoffs_is_told_of_also_one_that_blocks_nothing() -> None:
+    stage = HandoffStage(notify=True)
+    stage.start("planner")
+    stage.escalate("planner", blocking=False)
+    stage.escalate("planner", "JWT")
+
+    stage.answer("JWT")
+
+    assert len({ticket.id for ticket in notices(stage)}) == len(notices(stage)) == 2
