@@ -4,6 +4,7 @@ The same state gives the same files. A validation loop has none: its log is rend
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -58,7 +59,8 @@ def ignore(root: Path, files: Files) -> None:
     for name, text in _IGNORED.items():
         top = f"{PurePosixPath(name).parts[0]}/"
         if any(path.startswith(top) for path in paths) and not (root / name).is_symlink():
-            place(root, [File.of(name, text.encode())] if not (root / name).exists() else [])
+            with suppress(FileNotFoundError):  # somebody else laid it at the same moment
+                place(root, [File.of(name, text.encode())] if not (root / name).exists() else [])
 
 
 def _cycle(snapshot: bytes, artifacts: Artifacts) -> Files:

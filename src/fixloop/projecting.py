@@ -180,13 +180,14 @@ def _project(store: Store, found: Stored, root: Path, again: bool) -> Projected:
     if before.workflow == stamp.workflow and before.rank >= stamp.rank and not again:
         return Projected(False)
     files = _drawn(store, found.snapshot)
+    # Before the files: once their record stands, nothing is written that a reader could meet half done.
+    ignore(root, files)
     written = named.write(stamp, files, takes_over=_takes_over(store, stamp), again=again)
     waits = not written.done and written.before.workflow != stamp.workflow
     if place_of(found.snapshot, found.workflow) != found.workflow:
         _remember(NamedFiles(root, found.workflow), stamp, waits=waits)
     if not written.done:
         return Projected(False, _whose(store, root, written.before, stamp))
-    ignore(root, files)
     edits = tuple(_sentences(store, written))
     if edits:
         _tell(store, found.snapshot, edits, HAND)

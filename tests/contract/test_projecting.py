@@ -125,7 +125,7 @@ def test_what_is_in_the_way_is_told_and_the_next_version_is_written(store: Store
     refused = project(store, FLOW, root=tmp_path)
     (tmp_path / ".claude").unlink()
 
-    assert (refused.written, ".claude in .claude/handoffs is no directory" in refused.problem) == (
+    assert (refused.written, ".claude in .claude/.gitignore is no directory" in refused.problem) == (
         False,
         True,
     )
