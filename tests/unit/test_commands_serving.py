@@ -1,6 +1,7 @@
 """`worker` and `flower` as real processes: they start, work, and leave nothing behind however they end."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -122,7 +123,9 @@ def test_a_worker_does_what_is_handed_in_says_it_is_well_and_ends_in_order(
 
     assert agents.engine.state(workflow).outcome is WorkflowOutcome.SUCCESS
     assert ill.returncode == ExitCode.WRONG
-    assert "control has not begun to serve (it ended once, at last killed by SIGKILL)" in ill.stderr
+    # A quick one was heard of once before it was held.
+    held = r"control has (not begun to serve|said nothing for \d+ s) \(it ended once, at last killed by SIGKILL\)"
+    assert re.search(held, ill.stderr)
     assert "control ended (killed by SIGKILL)" in said(environment).read_text()
     assert ill.stderr.count("\n") == 1
     assert worker.returncode == ExitCode.DONE
