@@ -1,11 +1,10 @@
 """The steps of a cycle: an agent does one run and reports it; the orchestrator finishes (C6, C15, C18, C35, C50)."""
 
-from typing import Any, Final
+from typing import Final
 
 from fixloop.played import Played
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.profile import AnyEvent
-from fixloop.protocol.closing import PUSH
 from fixloop.protocol.cycle.events import (
     AgentFailed,
     AgentStarted,
@@ -18,14 +17,8 @@ from fixloop.protocol.cycle.events import (
     PhaseReported,
 )
 from fixloop.protocol.cycle.phase_result import InvalidResult, read_result
-from fixloop.protocol.letters import DELIVER, number_of
-from fixloop.protocol.notifying import NOTIFY
 from workers import runs
-from workers.crew import crew
-from workers.delivering import deliver_letter
-from workers.publishing import not_pushed, pushed
 from workers.step import Step
-from workers.workshop import Failure, Workshop
 
 __all__ = ["SHOP"]
 
@@ -60,44 +53,16 @@ def _reported(key: str, played: Played) -> PhaseReported:
     return event.model_copy(update=played.writings._asdict() | played.brought._asdict())
 
 
-def _finish(step: Step) -> AnyEvent | None:
-    return CycleFinished()
-
-
-def _deliver(step: Step) -> AnyEvent | None:
-    return deliver_letter(step, MessageStored, DeliveryFailed)
-
-
-def _notify(step: Step) -> AnyEvent:
-    return PersonNotified(detail=crew().notify(step))
-
-
-def _push(step: Step) -> AnyEvent:
-    return pushed(step, BranchPushed)
-
-
-def _failure(step: Step, why: Failure) -> AnyEvent:
-    if step.holding.ticket.step == PUSH:
-        return not_pushed(step, why, BranchPushed)
-    if step.holding.ticket.step == DELIVER:
-        return DeliveryFailed(number=number_of(step.holding.ticket), error=why.error)
-    if step.holding.ticket.step == NOTIFY:
-        return PersonNotified(detail=why.error)
-    return AgentFailed(agent=step.holding.ticket.specialist, reason=why.error, fatal=why.is_final)
-
-
-def _brought(step: Step, event: Any) -> AnyEvent:
-    key = step.holding.ticket.specialist
-    return runs.brought_onto(step, event, lambda reason: AgentFailed(agent=key, reason=reason))
-
-
-SHOP: Final = Workshop(
-    profile=CYCLE,
-    work={"work": _work, "finish": _finish, DELIVER: _deliver, NOTIFY: _notify, PUSH: _push},
-    retries=dict.fromkeys(("work", "finish", DELIVER, PUSH), runs.RETRIES) | {NOTIFY: 0},
-    speaking=frozenset(("finish", DELIVER)),
-    unfailing=frozenset(("finish", DELIVER, NOTIFY)),
-    failure=_failure,
-    settle=runs.settle,
-    brought=_brought,
+SHOP: Final = runs.workshop(
+    CYCLE,
+    runs.Told(
+        stored=MessageStored,
+        undelivered=DeliveryFailed,
+        notified=PersonNotified,
+        pushed=BranchPushed,
+        failed=AgentFailed,
+    ),
+    _work,
+    beside={"finish": lambda step: CycleFinished()},
+    retries={"finish": runs.RETRIES},
 )

@@ -10,7 +10,6 @@ from fixloop.attending import ATTEND
 from fixloop.played import Played
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.profiles.profile import AnyEvent
-from fixloop.protocol.closing import PUSH
 from fixloop.protocol.handoff.events import (
     AgentActivated,
     AgentEscalated,
@@ -26,14 +25,9 @@ from fixloop.protocol.handoff.events import (
 from fixloop.protocol.handoff.returns import InvalidReturn, Returned, read_questions, read_return
 from fixloop.protocol.handoff.routes import HandoffStatus
 from fixloop.protocol.handoff.working import rejection
-from fixloop.protocol.letters import DELIVER, number_of
-from fixloop.protocol.notifying import NOTIFY
 from workers import runs
-from workers.crew import crew
-from workers.delivering import attend, deliver_letter
-from workers.publishing import not_pushed, pushed
+from workers.delivering import attend
 from workers.step import Step
-from workers.workshop import Failure, Workshop
 
 __all__ = ["SHOP"]
 
@@ -126,40 +120,16 @@ def _failed(step: Step, played: Played, reason: str, *, fatal: bool = False) -> 
     return AgentFailed(agent=name, reason=reason, fatal=fatal, artifacts=played.artifacts)
 
 
-def _deliver(step: Step) -> AnyEvent | None:
-    return deliver_letter(step, MessageStored, DeliveryFailed)
-
-
-def _notify(step: Step) -> AnyEvent:
-    return PersonNotified(detail=crew().notify(step))
-
-
-def _push(step: Step) -> AnyEvent:
-    return pushed(step, BranchPushed)
-
-
-def _failure(step: Step, why: Failure) -> AnyEvent:
-    if step.holding.ticket.step == PUSH:
-        return not_pushed(step, why, BranchPushed)
-    if step.holding.ticket.step == DELIVER:
-        return DeliveryFailed(number=number_of(step.holding.ticket), error=why.error)
-    if step.holding.ticket.step == NOTIFY:
-        return PersonNotified(detail=why.error)
-    return AgentFailed(agent=step.holding.ticket.specialist, reason=why.error, fatal=why.is_final)
-
-
-def _brought(step: Step, event: Any) -> AnyEvent:
-    name = step.holding.ticket.specialist
-    return runs.brought_onto(step, event, lambda reason: AgentFailed(agent=name, reason=reason))
-
-
-SHOP: Final = Workshop(
-    profile=HANDOFF,
-    work={"work": _work, DELIVER: _deliver, NOTIFY: _notify, PUSH: _push, ATTEND: attend},
-    retries=dict.fromkeys(("work", DELIVER, PUSH), runs.RETRIES) | {NOTIFY: 0, ATTEND: 0},
-    speaking=frozenset((DELIVER, ATTEND)),
-    unfailing=frozenset((DELIVER, NOTIFY, ATTEND)),
-    failure=_failure,
-    settle=runs.settle,
-    brought=_brought,
+SHOP: Final = runs.workshop(
+    HANDOFF,
+    runs.Told(
+        stored=MessageStored,
+        undelivered=DeliveryFailed,
+        notified=PersonNotified,
+        pushed=BranchPushed,
+        failed=AgentFailed,
+    ),
+    _work,
+    beside={ATTEND: attend},
+    retries={ATTEND: 0},
 )

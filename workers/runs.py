@@ -1,18 +1,28 @@
-"""What the profiles have in common whose steps are runs of agents (C46, D32): the run, and work others went on from."""
+"""What the profiles have in common whose steps are runs of agents (C46, D32): the run, and the steps beside it.
+
+What comes of a step is told in events of the profile's own (K30): the functions here are given them.
+"""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from fixloop.errors import FixloopError, UsageError
 from fixloop.played import Played
-from fixloop.profiles.profile import AnyEvent
+from fixloop.profiles.profile import AnyEvent, Profile
 from fixloop.profiles.table import profile_in
+from fixloop.protocol.closing import PUSH
+from fixloop.protocol.letters import DELIVER, number_of
+from fixloop.protocol.notifying import NOTIFY
 from workers.crew import crew
+from workers.delivering import deliver_letter
+from workers.publishing import not_pushed, pushed
 from workers.step import Step
+from workers.workshop import Failure, Workshop
 
-__all__ = ["RETRIES", "brought_onto", "heard_of", "run_agent", "settle"]
+__all__ = ["RETRIES", "Told", "heard_of", "run_agent", "workshop"]
 
 RETRIES: Final = 2
 """Celery's, of a run with the three attempts that are usual (K5); the state counts them."""
@@ -56,23 +66,72 @@ def heard_of(step: Step, heartbeat: AnyEvent, every_seconds: float = HEARTBEAT_S
         thread.join(END_SECONDS)
 
 
-def brought_onto(step: Step, event: Any, failed: Callable[[str], AnyEvent]) -> AnyEvent:
+class Told(NamedTuple):
+    """A profile's events for what comes of its steps."""
+
+    stored: Callable[..., AnyEvent]
+    undelivered: Callable[..., AnyEvent]
+    notified: Callable[..., AnyEvent]
+    pushed: Callable[..., AnyEvent]
+    failed: Callable[..., AnyEvent]
+
+
+def workshop(
+    profile: Profile[Any],
+    told: Told,
+    work: Callable[[Step], AnyEvent | None],
+    beside: Mapping[str, Callable[[Step], AnyEvent | None]],
+    retries: Mapping[str, int],
+) -> Workshop:
+    """
+    The profile's side of the workers.
+
+    Args:
+        work: a run of an agent.
+        beside: what is done in the steps that only this profile has; `retries` says how often each again.
+    """
+    return Workshop(
+        profile=profile,
+        work={
+            "work": work,
+            DELIVER: lambda step: deliver_letter(step, told.stored, told.undelivered),
+            NOTIFY: lambda step: told.notified(detail=crew().notify(step)),
+            PUSH: lambda step: pushed(step, told.pushed),
+            **beside,
+        },
+        retries={"work": RETRIES, DELIVER: RETRIES, NOTIFY: 0, PUSH: RETRIES, **retries},
+        speaking=frozenset((DELIVER, *beside)),
+        unfailing=frozenset((DELIVER, NOTIFY, *beside)),
+        failure=partial(_failure, told),
+        settle=lambda step, state: crew().settle(step, state),
+        brought=partial(_brought, told.failed),
+    )
+
+
+def _failure(told: Told, step: Step, why: Failure) -> AnyEvent:
+    ticket = step.holding.ticket
+    if ticket.step == PUSH:
+        return not_pushed(step, why, told.pushed)
+    if ticket.step == DELIVER:
+        return told.undelivered(number=number_of(ticket), error=why.error)
+    if ticket.step == NOTIFY:
+        return told.notified(detail=why.error)
+    return told.failed(agent=ticket.specialist, reason=why.error, fatal=why.is_final)
+
+
+def _brought(failed: Callable[..., AnyEvent], step: Step, event: Any) -> AnyEvent:
     """
     A result whose agent began from a commit that others went on from, brought onto theirs.
 
     Args:
         failed: the event where both changed the same lines.
     """
-    found = step.store.read(step.holding.ticket.workflow)
+    ticket = step.holding.ticket
+    found = step.store.read(ticket.workflow)
     state = profile_in(found.snapshot).load(found.snapshot) if found is not None else step.holding.state
     try:
         brought = crew().bring_onto(step, state, event.base, event.tip)
     except UsageError as conflict:
-        return failed(str(conflict))
+        return failed(agent=ticket.specialist, reason=str(conflict))
     changed: AnyEvent = event.model_copy(update=brought._asdict())
     return changed
-
-
-def settle(step: Step, state: Any) -> None:
-    """The branch with the work so far."""
-    crew().settle(step, state)
