@@ -1,16 +1,27 @@
 """Letters to agents outside, of the profiles whose steps are runs of agents: kept until a mailbox has taken them (A70).
 
-Pure: what a letter is about, and the right to deliver it once. It carries ids only, and the same ones however often it
-is sent: whoever reads it twice knows it again.
+Pure: what a letter is about, the right to deliver it once, and what follows from its delivery. It carries ids only, and
+the same ones however often it is sent: whoever reads it twice knows it again. What it is about was said, and logged, by
+the commit that asked for it; whether it arrives is no second line.
 """
 
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["DELIVER", "About", "Letter", "letter_ticket", "letters_about", "number_of", "numbered"]
+__all__ = [
+    "DELIVER",
+    "About",
+    "Letter",
+    "given_up",
+    "letter_ticket",
+    "letters_about",
+    "number_of",
+    "numbered",
+    "stored",
+]
 
 DELIVER: Final = "deliver"
 """The step that brings a letter."""
@@ -56,6 +67,25 @@ class _Posting(Protocol):
     def letters(self) -> tuple[Letter, ...]: ...
 
 
+class _Draft(Protocol):
+    """What is written on, of either profile."""
+
+    state: Any
+
+    def update(self, **changes: Any) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def deliver(self, letter: Letter, delay_seconds: float = 0.0) -> None: ...
+
+
+class _Stored(Protocol):
+    """The event that tells that a mailbox has a letter, of either profile."""
+
+    @property
+    def number(self) -> int: ...
+
+
 def letters_about(said: list[About], asked: dict[str, About]) -> list[About]:
     """
     One for each message, and one for each run that no message asks for.
@@ -91,3 +121,42 @@ def letter_ticket(state: _Posting, letter: Letter, priority: int, delay_seconds:
 def number_of(ticket: Ticket) -> int:
     """The number of the letter that a ticket delivers."""
     return int(ticket.id.split(".")[-2])
+
+
+def stored(draft: _Draft, event: _Stored) -> None:
+    """The mailbox has it: that is its delivery (G1)."""
+    letter = _open(draft, event.number)
+    if letter is not None:
+        draft.note(f"the mailbox of {letter.agent} took {letter.message_id} (attempt {letter.attempt})")
+        _replace(draft, letter)
+
+
+def given_up(draft: _Draft, number: int, error: str) -> Letter | None:
+    """
+    No mailbox took it: again, with longer pauses, as often as it may be tried (A70, K5).
+
+    Returns:
+        The letter whose attempts are spent, taken out; None where it is tried again, or no longer needed.
+    """
+    letter, limits = _open(draft, number), draft.state.limits
+    if letter is None:
+        return None
+    draft.note(f"delivery of {letter.message_id} failed (attempt {letter.attempt}): {error}")
+    if letter.attempt >= limits.delivery_attempts:
+        _replace(draft, letter)
+        return letter
+    again = letter.model_copy(update={"attempt": letter.attempt + 1})
+    _replace(draft, letter, again)
+    draft.deliver(again, limits.backoff_seconds(letter.attempt))
+    return None
+
+
+def _open(draft: _Draft, number: int) -> Letter | None:
+    """None where its agent has answered meanwhile."""
+    return next((letter for letter in draft.state.letters if letter.number == number), None)
+
+
+def _replace(draft: _Draft, letter: Letter, *by: Letter) -> None:
+    letters = draft.state.letters
+    at = letters.index(letter)
+    draft.update(letters=(*letters[:at], *by, *letters[at + 1 :]))

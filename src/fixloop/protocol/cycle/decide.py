@@ -12,9 +12,8 @@ from fixloop.errors import UsageError
 from fixloop.protocol.closing import branch_pushed, check_closing
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.deciding import decided
-from fixloop.protocol.cycle.delivering import stored, undelivered
 from fixloop.protocol.cycle.documents import check_files, take_in
-from fixloop.protocol.cycle.escalating import answer_invalid, close, end, failed
+from fixloop.protocol.cycle.escalating import answer_invalid, close, end, failed, undelivered
 from fixloop.protocol.cycle.graph import DEFAULT_GRAPH, check_graph
 from fixloop.protocol.cycle.lateness import deadline_reached
 from fixloop.protocol.cycle.messages import Reported
@@ -29,6 +28,7 @@ from fixloop.protocol.cycle.state import SCHEMA_VERSION, Agent, Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus, CycleStatus, ResultStatus
 from fixloop.protocol.cycle.validating import validated
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, worker
+from fixloop.protocol.letters import stored
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.notifying import notified
 from fixloop.protocol.refusals import Repeated, Unexpected

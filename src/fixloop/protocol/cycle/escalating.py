@@ -7,9 +7,10 @@ from fixloop.protocol.cycle.records import EscalationReason, OpenEscalation
 from fixloop.protocol.cycle.state import Agent
 from fixloop.protocol.cycle.statuses import AgentStatus, CycleStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, USER
+from fixloop.protocol.letters import given_up
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["announce", "answer_invalid", "close", "end", "escalate", "failed"]
+__all__ = ["announce", "answer_invalid", "close", "end", "escalate", "failed", "undelivered"]
 
 
 def escalate(
@@ -64,6 +65,17 @@ def failed(draft: Draft, event: ev.AgentFailed) -> None:
         return
     draft.agent(event.agent, attempt=agent.attempt + 1, status=AgentStatus.WAITING)
     draft.ask(event.agent, delay_seconds=limits.backoff_seconds(agent.attempt))
+
+
+def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
+    """An agent that no mailbox reaches and that has not begun by itself: a person is asked (A70, K5, K12)."""
+    letter = given_up(draft, event.number, event.error)
+    if letter is None:
+        return
+    agent = draft.state.agent(letter.agent)
+    if agent.asked and agent.status is not AgentStatus.RUNNING:
+        detail = f"{letter.agent} was not reached: {event.error}"
+        escalate(draft, "communication_error", detail, (letter.agent,))
 
 
 def answer_invalid(draft: Draft, event: ev.AnswerInvalid) -> None:

@@ -8,10 +8,11 @@ from fixloop.protocol.handoff.outcome import Draft
 from fixloop.protocol.handoff.records import Question
 from fixloop.protocol.handoff.reviewed import applied
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, USER, HandoffStatus, HandoffType, check_agent
+from fixloop.protocol.letters import given_up
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.tips import advanced
 
-__all__ = ["ENGINE_REASONS", "answered", "ask_person", "decided", "escalated"]
+__all__ = ["ENGINE_REASONS", "answered", "ask_person", "decided", "escalated", "undelivered"]
 
 ENGINE_REASONS: Final = (
     "max_iterations",
@@ -30,6 +31,18 @@ def ask_person(draft: Draft, agent: str, reason: str, details: str) -> None:
         draft,
         Question(id=_id(draft), agent=agent, reason=reason, details=details, blocking=True, at=draft.at),
     )
+
+
+def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
+    """An agent that no mailbox reaches and that has not begun by itself: a person is asked (A70, K5, K12)."""
+    letter = given_up(draft, event.number, event.error)
+    if letter is None:
+        return
+    agent = draft.state.agent(letter.agent)
+    if agent.asked and agent.status != "active":
+        draft.drop(agent.name)
+        draft.record("error_occurred", agent.name, event.error)
+        ask_person(draft, agent.name, "communication_error", f"{agent.name} was not reached: {event.error}")
 
 
 def escalated(draft: Draft, event: ev.AgentEscalated) -> None:

@@ -12,12 +12,12 @@ from fixloop.errors import UsageError
 from fixloop.protocol.closing import branch_pushed, check_closing
 from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff import locking, working, writing
-from fixloop.protocol.handoff.asking import answered, ask_person, decided, escalated
-from fixloop.protocol.handoff.delivering import stored, undelivered
+from fixloop.protocol.handoff.asking import answered, ask_person, decided, escalated, undelivered
 from fixloop.protocol.handoff.outcome import Draft, Outcome
 from fixloop.protocol.handoff.restoring import restored
 from fixloop.protocol.handoff.routes import AGENTS
 from fixloop.protocol.handoff.state import SCHEMA_VERSION, Agent, Handoffs
+from fixloop.protocol.letters import stored
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.notifying import notified
 from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
