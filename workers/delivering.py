@@ -15,7 +15,7 @@ from fixloop.mailbox import Letter
 from fixloop.mailbox import announce as put_letters
 from fixloop.profiles.profile import AnyEvent, AnyOutcome, Profile
 from fixloop.protocol.events import DeliveryFailed, MessageStored
-from fixloop.protocol.letters import letter_ticket
+from fixloop.protocol.letters import letter_id
 from fixloop.protocol.state import State
 from workers.crew import PutOff, Work
 from workers.following import hint_again
@@ -51,7 +51,7 @@ def deliver_letter(
         None where its agent has answered meanwhile.
     """
     state, ticket = work.holding.state, work.holding.ticket
-    found = (kept for kept in state.letters if letter_ticket(state, kept, ticket.priority).id == ticket.id)
+    found = (kept for kept in state.letters if letter_id(state, kept) == ticket.id)
     about = next(found, None)
     if about is None:
         return None

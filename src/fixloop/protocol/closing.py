@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from fixloop.protocol.refusals import Unexpected
-from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.ticket import Ticket, own_queue
 
 __all__ = ["PUSH", "branch_pushed", "check_closing", "push_ticket"]
 
@@ -86,13 +86,13 @@ def branch_pushed(draft: _Draft, event: _Pushed, end: Callable[[str], None]) -> 
         end(state.closing)
 
 
-def push_ticket(state: Any, queue: str, priority: int, attempt: int, delay_seconds: float = 0.0) -> Ticket:
+def push_ticket(state: Any, priority: int, attempt: int, delay_seconds: float = 0.0) -> Ticket:
     """The right to push a workflow's branch once more."""
     return Ticket(
         id=f"{state.workflow}.push.{attempt}",
         workflow=state.workflow,
         step=PUSH,
-        queue=queue,
+        queue=own_queue(state),
         priority=priority,
         iteration=state.iteration,
         attempt=attempt,

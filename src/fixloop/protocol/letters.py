@@ -5,6 +5,7 @@ the same ones however often it is sent: whoever reads it twice knows it again. W
 the commit that asked for it; whether it arrives is no second line.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -16,10 +17,10 @@ __all__ = [
     "About",
     "Letter",
     "given_up",
+    "letter_id",
     "letter_ticket",
-    "letters_about",
     "number_of",
-    "numbered",
+    "post",
     "stored",
 ]
 
@@ -51,22 +52,6 @@ class About(NamedTuple):
     kind: str
 
 
-class _Posting(Protocol):
-    """A workflow that has letters to send."""
-
-    @property
-    def workflow(self) -> str: ...
-
-    @property
-    def queue(self) -> str: ...
-
-    @property
-    def iteration(self) -> int: ...
-
-    @property
-    def letters(self) -> tuple[Letter, ...]: ...
-
-
 class _Draft(Protocol):
     """What is written on, of either profile."""
 
@@ -86,27 +71,47 @@ class _Stored(Protocol):
     def number(self) -> int: ...
 
 
-def letters_about(said: list[About], asked: dict[str, About]) -> list[About]:
+def post(draft: _Draft, before: Any, said: list[About], runs: Mapping[str, str]) -> list[str]:
     """
-    One for each message, and one for each run that no message asks for.
+    Write a letter for each message to an agent outside, and for each run that no message asks for.
 
     Args:
+        before: the state that the decision began with; letters that an answer came before are void.
         said: the messages to agents outside.
-        asked: by agent, the run that is asked of it.
+        runs: by agent outside, the id of the run that was asked of it.
+
+    Returns:
+        The tickets of the void letters.
     """
+    state = draft.state
+    is_over = state.ended or bool(state.closing)
+    void = [letter for letter in state.letters if is_over or _is_answered(letter, before, state)]
     told = {about.agent for about in said}
-    return [*said, *(about for agent, about in asked.items() if agent not in told)]
+    work = [About(name, run, run, f"{state.profile}.work") for name, run in runs.items() if name not in told]
+    new = tuple(
+        Letter(number=number, **about._asdict())
+        for number, about in enumerate([] if is_over else [*said, *work], state.posted + 1)
+    )
+    kept = tuple(letter for letter in state.letters if letter not in void)
+    draft.update(letters=(*kept, *new), posted=state.posted + len(new))
+    for letter in new:
+        draft.deliver(letter)
+    return [letter_id(state, letter) for letter in void]
 
 
-def numbered(abouts: list[About], after: int) -> tuple[Letter, ...]:
-    """Letters with the numbers that follow on `after`."""
-    return tuple(Letter(number=number, **about._asdict()) for number, about in enumerate(abouts, after + 1))
+def _is_answered(letter: Letter, before: Any, after: Any) -> bool:
+    return bool(before.agent(letter.agent).asked and not after.agent(letter.agent).asked)
 
 
-def letter_ticket(state: _Posting, letter: Letter, priority: int, delay_seconds: float = 0.0) -> Ticket:
+def letter_id(state: Any, letter: Letter) -> str:
+    """The ticket of a letter's present attempt."""
+    return f"{state.workflow}.letter.{letter.agent}.{letter.number}.{letter.attempt}"
+
+
+def letter_ticket(state: Any, letter: Letter, priority: int, delay_seconds: float = 0.0) -> Ticket:
     """The right to deliver a letter once more."""
     return Ticket(
-        id=f"{state.workflow}.letter.{letter.agent}.{letter.number}.{letter.attempt}",
+        id=letter_id(state, letter),
         workflow=state.workflow,
         step=DELIVER,
         queue=f"{state.queue or 'fixloop'}.control",

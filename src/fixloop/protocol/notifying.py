@@ -5,7 +5,7 @@ Pure: the right to run the notify command once. What comes of it decides nothing
 
 from typing import Any, Final, Protocol
 
-from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.ticket import Ticket, own_queue
 
 __all__ = ["NOTIFY", "line_of", "notified", "notify_ticket"]
 
@@ -28,13 +28,13 @@ class _Notified(Protocol):
     def detail(self) -> str: ...
 
 
-def notify_ticket(state: Any, queue: str) -> Ticket:
+def notify_ticket(state: Any) -> Ticket:
     """The right to tell a person of the line that was said last."""
     return Ticket(
         id=f"{state.workflow}.{NOTIFY}.{state.lines}",
         workflow=state.workflow,
         step=NOTIFY,
-        queue=state.queue or queue,
+        queue=own_queue(state),
         priority=_FIRST,
         iteration=state.iteration,
     )

@@ -1,10 +1,10 @@
 """The right to do one step once: what it is for and what limits it. Who holds it is the store's business."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["Ticket"]
+__all__ = ["Ticket", "own_queue", "run_ticket"]
 
 # The store joins these into keys with `|`, blanks and line ends.
 _Word = Annotated[str, Field(pattern=r"^[^\s|]+$")]
@@ -31,3 +31,30 @@ class Ticket(BaseModel):
     limit_name: _OptionalWord = ""
     limit_seconds: float | None = None
     """Each new claim sets the deadline `limit_name` this long after it: clocks start with the work (K34)."""
+
+
+def own_queue(state: Any) -> str:
+    """Where the work of a cycle or of handoffs waits: in the workflow's own queue, else in its profile's."""
+    return state.queue or f"fixloop.{state.profile}"
+
+
+def run_ticket(state: Any, agent: str, run: str, attempt: int, priority: int) -> Ticket:
+    """
+    The right to do a run of an agent, of a cycle or of handoffs.
+
+    Args:
+        run: the id of its present run and attempt.
+    """
+    limit = state.limits.seconds_of(agent)
+    return Ticket(
+        id=run,
+        workflow=state.workflow,
+        step="work",
+        queue=own_queue(state),
+        priority=priority,
+        specialist=agent,
+        iteration=state.iteration,
+        attempt=attempt,
+        limit_name=f"run/{agent}" if limit is not None else "",
+        limit_seconds=limit,
+    )

@@ -12,10 +12,10 @@ from fixloop.protocol.cycle.state import Agent, Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR
 from fixloop.protocol.ids import message_uid
-from fixloop.protocol.letters import About, Letter, letter_ticket, letters_about, numbered
+from fixloop.protocol.letters import About, Letter, letter_ticket, post
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.notifying import notify_ticket
-from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.ticket import Ticket, run_ticket
 
 __all__ = ["URGENCY", "Draft", "Outcome", "Transition", "finish_ticket", "work_id", "work_ticket"]
 
@@ -159,8 +159,7 @@ class Draft:
 
     def push(self, attempt: int = 1, delay_seconds: float = 0.0) -> None:
         """Have the branch pushed."""
-        queue = self.state.queue or "fixloop.cycle"
-        self._collected["steps"].append(push_ticket(self.state, queue, URGENCY, attempt, delay_seconds))
+        self._collected["steps"].append(push_ticket(self.state, URGENCY, attempt, delay_seconds))
 
     def drop(self, key: str) -> None:
         """What an agent was asked for is void."""
@@ -177,24 +176,10 @@ class Draft:
     def notify(self) -> None:
         """Have a person told of what was said last, where there is a command for that."""
         if self.state.notify:
-            self._collected["steps"].append(notify_ticket(self.state, "fixloop.cycle"))
+            self._collected["steps"].append(notify_ticket(self.state))
 
     def _post(self) -> None:
         """Letters for what was said to agents outside; those that an answer came before are void."""
-        state = self.state
-        is_over = state.ended or bool(state.closing)
-        kept = tuple(letter for letter in state.letters if not (is_over or self._is_answered(letter)))
-        void = [letter for letter in state.letters if letter not in kept]
-        self._collected["dropped"].extend(letter_ticket(state, letter, URGENCY).id for letter in void)
-        new = numbered([] if is_over else self._abouts(), state.posted)
-        self.update(letters=(*kept, *new), posted=state.posted + len(new))
-        for letter in new:
-            self.deliver(letter)
-
-    def _is_answered(self, letter: Letter) -> bool:
-        return self._before.agent(letter.agent).asked and not self.state.agent(letter.agent).asked
-
-    def _abouts(self) -> list[About]:
         state, outside = self.state, {agent.key for agent in self.state.agents if not agent.command}
         said = [
             About(message.recipient, message.message_id, message.uid, message.body.kind)
@@ -202,7 +187,7 @@ class Draft:
             if message.recipient in outside
         ]
         runs = {key: work_id(state, state.agent(key)) for key in self._asked}
-        return letters_about(said, {key: About(key, run, run, "cycle.work") for key, run in runs.items()})
+        self._collected["dropped"].extend(post(self, self._before, said, runs))
 
     def set_deadline(self, name: str, due: float) -> None:
         """Have `DeadlineReached(name)` at `due` engine seconds."""
@@ -237,19 +222,7 @@ def work_id(state: Cycle, agent: Agent) -> str:
 
 def work_ticket(state: Cycle, agent: Agent) -> Ticket:
     """The right to do an agent's present run and attempt."""
-    limit = state.limits.seconds_of(agent.key)
-    return Ticket(
-        id=work_id(state, agent),
-        workflow=state.workflow,
-        step="work",
-        queue=state.queue or "fixloop.cycle",
-        priority=URGENCY,
-        specialist=agent.key,
-        iteration=state.iteration,
-        attempt=agent.attempt,
-        limit_name=f"run/{agent.key}" if limit is not None else "",
-        limit_seconds=limit,
-    )
+    return run_ticket(state, agent.key, work_id(state, agent), agent.attempt, URGENCY)
 
 
 def finish_ticket(state: Cycle) -> Ticket:

@@ -10,10 +10,10 @@ from fixloop.protocol.handoff import records as rec
 from fixloop.protocol.handoff.routes import HandoffStatus, check_move, check_route
 from fixloop.protocol.handoff.state import Agent, Handoffs
 from fixloop.protocol.ids import message_uid
-from fixloop.protocol.letters import About, Letter, letter_ticket, letters_about, numbered
+from fixloop.protocol.letters import About, Letter, letter_ticket, post
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.notifying import notify_ticket
-from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.ticket import Ticket, run_ticket
 
 __all__ = ["Draft", "Outcome", "Said", "work_id", "work_ticket"]
 
@@ -166,8 +166,8 @@ class Draft:
 
     def push(self, attempt: int = 1, delay_seconds: float = 0.0) -> None:
         """Have the branch pushed."""
-        queue, priority = self.state.queue or "fixloop.handoff", self.state.priority.broker
-        self._steps.append(push_ticket(self.state, queue, priority, attempt, delay_seconds))
+        priority = self.state.priority.broker
+        self._steps.append(push_ticket(self.state, priority, attempt, delay_seconds))
 
     def drop(self, name: str) -> None:
         """What an agent was asked for is void."""
@@ -184,24 +184,10 @@ class Draft:
     def notify(self) -> None:
         """Have a person told of what was said last, where there is a command for that."""
         if self.state.notify:
-            self._steps.append(notify_ticket(self.state, "fixloop.handoff"))
+            self._steps.append(notify_ticket(self.state))
 
     def _post(self) -> None:
         """Letters for what was said to agents outside; those that an answer came before are void."""
-        state, priority = self.state, self.state.priority.broker
-        is_over = state.ended or bool(state.closing)
-        kept = tuple(letter for letter in state.letters if not (is_over or self._is_answered(letter)))
-        void = [letter for letter in state.letters if letter not in kept]
-        self._dropped.extend(letter_ticket(state, letter, priority).id for letter in void)
-        new = numbered([] if is_over else self._abouts(), state.posted)
-        self.update(letters=(*kept, *new), posted=state.posted + len(new))
-        for letter in new:
-            self.deliver(letter)
-
-    def _is_answered(self, letter: Letter) -> bool:
-        return self._before.agent(letter.agent).asked and not self.state.agent(letter.agent).asked
-
-    def _abouts(self) -> list[About]:
         state, outside = self.state, {agent.name for agent in self.state.agents if not agent.command}
         said = [
             About(message.recipient, message.message_id, message.message_id, message.type.value)
@@ -209,9 +195,7 @@ class Draft:
             if message.recipient in outside
         ]
         runs = {name: work_id(state, state.agent(name)) for name in self._asked}
-        return letters_about(
-            said, {name: About(name, run, run, "handoff.work") for name, run in runs.items()}
-        )
+        self._dropped.extend(post(self, self._before, said, runs))
 
     def set_deadline(self, name: str, due: float) -> None:
         """Have `DeadlineReached(name)` at `due` engine seconds."""
@@ -260,16 +244,4 @@ def work_id(state: Handoffs, agent: Agent) -> str:
 
 def work_ticket(state: Handoffs, agent: Agent) -> Ticket:
     """The right to do an agent's present activation and attempt."""
-    limit = state.limits.seconds_of(agent.name)
-    return Ticket(
-        id=work_id(state, agent),
-        workflow=state.workflow,
-        step="work",
-        queue=state.queue or "fixloop.handoff",
-        priority=state.priority.broker,
-        specialist=agent.name,
-        iteration=state.iteration,
-        attempt=agent.attempt,
-        limit_name=f"run/{agent.name}" if limit is not None else "",
-        limit_seconds=limit,
-    )
+    return run_ticket(state, agent.name, work_id(state, agent), agent.attempt, state.priority.broker)
