@@ -1,22 +1,18 @@
 """What people and agents outside bring to a cycle: decisions with guidance, receipts, PHASE_RESULTs (C33, C35, C57)."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final
 
 import typer
 
-from fixloop.commands.doors.door import Answer, Door, Said
+from fixloop.commands.doors.door import Answer, Said
 from fixloop.commands.doors.outside import (
     Facts,
     Handed,
     Outside,
-    ack,
-    hand_in,
-    person,
+    door,
     refuse_bounds,
     sender,
-    show,
     tell,
 )
 from fixloop.commands.session import Session, look
@@ -32,22 +28,6 @@ from fixloop.protocol.cycle.workers import ORCHESTRATOR, USER
 from fixloop.written import Writings, written_by
 
 __all__ = ["DOOR", "OUTSIDE"]
-
-
-def _cancelled(reason: str) -> ev.Cancelled:
-    return ev.Cancelled(sender=person("cancel"), reason=reason)
-
-
-def _paused(reason: str) -> ev.Paused:
-    return ev.Paused(sender=person("pause"), reason=reason)
-
-
-def _continued() -> ev.Continued:
-    return ev.Continued(sender=person("continue"))
-
-
-def _pushed(branch: str) -> ev.BranchPushed:
-    return ev.BranchPushed(branch=branch, sender=person("push"))
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
@@ -156,14 +136,12 @@ def _send(session: Session, workflow: str, said: Said) -> None:
 
 
 OUTSIDE: Final = Outside(agents=_agents, began=_began, brought=_brought, priority=lambda state: URGENCY)
-DOOR: Final = Door(
-    cancelled=_cancelled,
-    paused=_paused,
-    continued=_continued,
-    pushed=_pushed,
+DOOR: Final = door(
+    OUTSIDE,
+    cancelled=ev.Cancelled,
+    paused=ev.Paused,
+    continued=ev.Continued,
+    pushed=ev.BranchPushed,
     decide=_decide,
-    ack=partial(ack, OUTSIDE),
-    fixed=partial(hand_in, OUTSIDE),
-    show=partial(show, OUTSIDE),
     send=_send,
 )

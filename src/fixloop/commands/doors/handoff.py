@@ -2,24 +2,20 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any, Final
 
 import typer
 from pydantic import ValidationError
 
-from fixloop.commands.doors.door import Answer, Door, Said
+from fixloop.commands.doors.door import Answer, Said
 from fixloop.commands.doors.outside import (
     Facts,
     Handed,
     Outside,
-    ack,
     chosen,
-    hand_in,
-    person,
+    door,
     refuse_bounds,
     sender,
-    show,
     tell,
 )
 from fixloop.commands.session import Session, look
@@ -42,22 +38,6 @@ from fixloop.protocol.handoff.state import Agent, Handoffs
 from fixloop.protocol.handoff.working import rejection
 
 __all__ = ["DOOR", "OUTSIDE"]
-
-
-def _cancelled(reason: str) -> ev.Cancelled:
-    return ev.Cancelled(sender=person("cancel"), reason=reason)
-
-
-def _paused(reason: str) -> ev.Paused:
-    return ev.Paused(sender=person("pause"), reason=reason)
-
-
-def _continued() -> ev.Continued:
-    return ev.Continued(sender=person("continue"))
-
-
-def _pushed(branch: str) -> ev.BranchPushed:
-    return ev.BranchPushed(branch=branch, sender=person("push"))
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
@@ -211,15 +191,12 @@ OUTSIDE: Final = Outside(
     priority=lambda state: state.priority.broker,
     accepted=_accepted,
 )
-DOOR: Final = Door(
-    cancelled=_cancelled,
-    paused=_paused,
-    continued=_continued,
-    pushed=_pushed,
+DOOR: Final = door(
+    OUTSIDE,
+    cancelled=ev.Cancelled,
+    paused=ev.Paused,
+    continued=ev.Continued,
+    pushed=ev.BranchPushed,
     decide=_decide,
-    ack=partial(ack, OUTSIDE),
-    fixed=partial(hand_in, OUTSIDE),
-    show=partial(show, OUTSIDE),
     send=_send,
-    reject=_reject,
-)
+)._replace(reject=_reject)

@@ -7,6 +7,7 @@ taken as it stands. Which events that comes to is each profile's own.
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import typer
 
 from fixloop.carrying import bring_work, keep_bundle, snapshot_in
 from fixloop.commands.answer_file import read_answer
-from fixloop.commands.doors.door import Answer, Work
+from fixloop.commands.doors.door import Answer, Door, Said, Work
 from fixloop.commands.screen import called
 from fixloop.commands.session import Seen, Session, look
 from fixloop.commands.views.view import Standing
@@ -34,14 +35,11 @@ __all__ = [
     "Facts",
     "Handed",
     "Outside",
-    "ack",
     "chosen",
-    "hand_in",
+    "door",
     "offered",
-    "person",
     "refuse_bounds",
     "sender",
-    "show",
     "tell",
     "text_of",
 ]
@@ -89,12 +87,36 @@ class Outside(NamedTuple):
     """Of handoffs: an agent takes this one."""
 
 
+def door(
+    outside: Outside,
+    *,
+    cancelled: Callable[..., AnyEvent],
+    paused: Callable[..., AnyEvent],
+    continued: Callable[..., AnyEvent],
+    pushed: Callable[..., AnyEvent],
+    decide: Callable[[Session, str, Answer], None],
+    send: Callable[[Session, str, Said], None],
+) -> Door:
+    """What people and agents bring; the first four are the profile's events for what only a person may do (K30)."""
+    return Door(
+        cancelled=lambda reason: cancelled(sender=_person("cancel"), reason=reason),
+        paused=lambda reason: paused(sender=_person("pause"), reason=reason),
+        continued=lambda: continued(sender=_person("continue")),
+        pushed=lambda branch: pushed(sender=_person("push"), branch=branch),
+        decide=decide,
+        ack=partial(_ack, outside),
+        fixed=partial(_hand_in, outside),
+        show=partial(_show, outside),
+        send=send,
+    )
+
+
 def sender(otherwise: str) -> str:
     """Who calls: the agent that fixloop runs this for (`FIXLOOP_ROLE`), else `otherwise`; nothing is proven by it."""
     return os.environ.get("FIXLOOP_ROLE", "").strip() or otherwise
 
 
-def person(what: str) -> str:
+def _person(what: str) -> str:
     """
     A person, who alone may do this to a workflow (C5, C58).
 
@@ -107,7 +129,7 @@ def person(what: str) -> str:
     return named
 
 
-def ack(outside: Outside, session: Session, workflow: str, agent: str, handoff: str = "") -> None:
+def _ack(outside: Outside, session: Session, workflow: str, agent: str, handoff: str = "") -> None:
     """
     Begin the run that is asked of an agent: prints its request, and the directory to work in.
 
@@ -131,7 +153,7 @@ def ack(outside: Outside, session: Session, workflow: str, agent: str, handoff: 
     typer.echo(f"{where}`fixloop fixed {called(seen.state)} --agent {name} --file ANSWER`", err=True)
 
 
-def show(outside: Outside, session: Session, workflow: str) -> None:
+def _show(outside: Outside, session: Session, workflow: str) -> None:
     """Tell a person who is asked, and how they read their request."""
     seen = look(session, workflow)
     for name, facts in outside.agents(seen.state).items():
@@ -184,7 +206,7 @@ def _refuse_unasked(agent: str, agents: Mapping[str, Facts], issue: int) -> None
         raise RefusedError(f"nothing is asked of {agent} in issue {issue}; it is {facts.status}")
 
 
-def hand_in(outside: Outside, session: Session, workflow: str, work: Work) -> None:
+def _hand_in(outside: Outside, session: Session, workflow: str, work: Work) -> None:
     """Take what an agent made and what it says about it; prints the files that it changed."""
     seen = look(session, workflow)
     agent = chosen(outside, seen, work.agent)
