@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from fixloop.commands.screen import called, short
+from fixloop.commands.screen import called, few, short
 from fixloop.commands.views.view import Standing
 from fixloop.protocol.durations import stamp
 from fixloop.protocol.messages import Decision
@@ -76,13 +76,13 @@ def result_lines(state: State) -> Iterator[str]:
 def remarks(state: State) -> Iterator[str]:
     """What a PASS must not hide: marked fixes, known issues, skipped checks (K38), and whether it was pushed."""
     if state.marks:
-        yield f"fixes touched tests or gates: {_few(state.marks)}"
+        yield f"fixes touched tests or gates: {few(state.marks)}"
     for entry in state.specialists:
         if entry.known_issues:
-            yield f"known issues of {entry.name}: {_few(entry.known_issues)}"
+            yield f"known issues of {entry.name}: {few(entry.known_issues)}"
     for entry in state.specialists:
         if entry.skipped_checks:
-            yield f"skipped checks of {entry.name}: {_few(entry.skipped_checks)}"
+            yield f"skipped checks of {entry.name}: {few(entry.skipped_checks)}"
     if state.pushed:
         yield f"pushed as {state.pushed}"
     elif state.push_error:
@@ -188,8 +188,3 @@ def _present_failures(state: State) -> tuple[tuple[FailureRef, ...], int]:
     if last is None or state.active.has_passed:
         return tuple(FailureRef.of(failure) for failure in state.failures), state.failure_count
     return last.failures, last.count
-
-
-def _few(names: tuple[str, ...], limit: int = 5) -> str:
-    shown = ", ".join(short(name, 80) for name in names[:limit])
-    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown

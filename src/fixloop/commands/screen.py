@@ -6,6 +6,7 @@ rich is loaded with the first table: most calls of the program print none.
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import typer
@@ -14,7 +15,19 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-__all__ = ["called", "console", "plain", "print_json", "print_lines", "row", "say", "short", "show", "table"]
+__all__ = [
+    "called",
+    "console",
+    "few",
+    "plain",
+    "print_json",
+    "print_lines",
+    "row",
+    "say",
+    "short",
+    "show",
+    "table",
+]
 
 # A table that goes into a file or another program is not folded to somebody's terminal.
 _PIPE_COLUMNS: Final = 220
@@ -68,6 +81,12 @@ def short(text: str, limit: int = 160) -> str:
     """`text` on one line of at most `limit` characters."""
     line = " ".join(plain(text).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def few(names: Sequence[str], limit: int = 5) -> str:
+    """The first of them on one line, and how many more there are."""
+    shown = ", ".join(short(name, 80) for name in names[:limit])
+    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
 
 
 def called(state: Any) -> str:

@@ -3,30 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands.screen import called, row, short, table
-from fixloop.commands.views import spoken
+from fixloop.commands.views import spoken, work
 from fixloop.commands.views.cycle_report import parts
 from fixloop.commands.views.reporting import reported
-from fixloop.commands.views.view import Standing, View, has_work
-from fixloop.commands.views.work import (
-    DECISIONS,
-    AtWork,
-    answers,
-    asked_at,
-    asked_item,
-    away_line,
-    clocks,
-    deadline_line,
-    few,
-    item,
-    outside,
-    paused_item,
-    pushed_or_not,
-    shared,
-    told,
-)
+from fixloop.commands.views.view import Standing, View
 from fixloop.profiles.reading import loader
 from fixloop.protocol.cycle.files import state_path
 from fixloop.protocol.cycle.messages import Message
@@ -50,24 +33,16 @@ _STYLES: Final = {
 }
 
 
-def _busy(state: Cycle) -> bool:
-    """Whether the engine goes on by itself: a command has work, or all is done and the end is near."""
-    done = all(agent.status is AgentStatus.COMPLETED for agent in state.agents) and not state.escalations
-    at_work = any(agent.asked and agent.command for agent in state.agents)
-    return not state.ended and (done or at_work or bool(state.closing))
+def _asked(state: Cycle) -> dict[str, str]:
+    """The command of everybody who is asked for something; empty: somebody outside."""
+    return {agent.key: agent.command for agent in state.agents if agent.asked}
 
 
 def _standing(state: Cycle) -> Standing:
-    waits_for: Literal["", "decision", "agent"] = ""
-    if not state.ended and not _busy(state):
-        waits_for = "decision" if state.escalations else "agent" if outside(state.agents) else ""
     held = f"a person since {stamp(state.paused_at)} UTC" if state.paused_at is not None else ""
-    if held and waits_for == "agent":
-        waits_for = ""
-    at_work = told(
-        state.outcome, state.closing, {agent.key: agent.command for agent in state.agents if agent.asked}
-    )
-    return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work, state.push)
+    asks = bool(state.escalations)
+    done = not asks and all(agent.status is AgentStatus.COMPLETED for agent in state.agents)
+    return work.standing(state, _asked(state), asks=asks, held=held, done=done)
 
 
 def _owner(state: Cycle) -> str:
@@ -79,7 +54,7 @@ def _owner(state: Cycle) -> str:
 def _document(found: Snapshot, state: Cycle) -> dict[str, Any]:
     held = {"since": iso_stamp(state.paused_at)} if state.paused_at is not None else None
     is_paused = bool(state.escalations) or held is not None
-    return shared(found, state, is_paused=is_paused, held=held, owner=_owner(state)) | {
+    return work.shared(found, state, is_paused=is_paused, held=held, owner=_owner(state)) | {
         "cycle_id": state.cycle_id,
         "version": state.version,
         "state_file": state_path(state.cycle_id),
@@ -121,7 +96,7 @@ def _escalation(state: Cycle, number: int) -> dict[str, Any]:
         "detail": opened.detail,
         "agents": list(opened.agents),
         "since": iso_stamp(opened.at),
-        "options": list(DECISIONS),
+        "options": list(work.DECISIONS),
         "next": number == 0,
     }
 
@@ -139,9 +114,9 @@ def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, s
     yield from (("at work", each.line(found)) for each in _at_work(state))
     for blocker in state.open_blockers():
         yield "blocker", f"{blocker.id} of {blocker.reported_by}: {short(blocker.description)}"
-    if away and _busy(state) and state.paused_at is None:
-        yield away_line(state)
-    yield from deadline_line(found)
+    if away and _standing(state).goes_on:
+        yield work.away_line(state)
+    yield from work.deadline_line(found)
     if state.plan:
         done = sum(task.status is TaskStatus.COMPLETED for task in state.plan)
         yield "tasks", f"{done} of {len(state.plan)} completed"
@@ -160,16 +135,9 @@ def _status(state: Cycle) -> str:
 
 
 def _next(state: Cycle) -> str:
-    """The one command that is most likely wanted next."""
-    issue = called(state)
-    if state.ended:
-        return f"fixloop {'apply' if has_work(state) else 'log'} {issue}"
-    if state.paused_at is not None:
-        return f"fixloop continue {issue}"
-    if state.escalations:
-        return f"fixloop decide {issue} {'|'.join(DECISIONS)}"
-    asked = outside(state.agents)
-    return answers(state, asked[0].key)[1] if asked else f"fixloop watch {issue}"
+    decide = f"fixloop decide {called(state)} {'|'.join(work.DECISIONS)}" if state.escalations else ""
+    is_paused = state.paused_at is not None
+    return work.next_command(state, _asked(state), is_paused=is_paused, decide=decide)
 
 
 def _table(state: Cycle) -> "Table":
@@ -192,16 +160,15 @@ def _table(state: Cycle) -> "Table":
     return made
 
 
-def _at_work(state: Cycle) -> Iterator[AtWork]:
+def _at_work(state: Cycle) -> Iterator[work.AtWork]:
     for agent in state.agents:
         if agent.asked:
             began = agent.started_at if agent.status is AgentStatus.RUNNING else None
-            yield AtWork(agent.key, agent.runs, agent.command, began)
+            yield work.AtWork(agent.key, agent.runs, agent.command, began)
 
 
 def _clocks(found: Snapshot, state: Cycle) -> str:
-    turn = "paused" if state.paused_at is not None else f"{_owner(state)}'s turn"
-    return clocks(found, state, _at_work(state), turn)
+    return work.clocks(found, state, _at_work(state), _owner(state), is_paused=state.paused_at is not None)
 
 
 def _result(state: Cycle) -> Iterator[str]:
@@ -212,8 +179,7 @@ def _result(state: Cycle) -> Iterator[str]:
             written = (f"{each.name} v{each.version}" for each in state.documents_of(agent.key))
             files = ", ".join(written) or "no documents"
             yield f"  {agent.key}: {agent.status}, {agent.runs} run{'s' * (agent.runs != 1)}, {files}"
-        known = f"; known issues: {few(state.remaining_issues)}" if state.remaining_issues else ""
-        yield f"{who}: {state.outcome} ({rounds}){known}{pushed_or_not(state)}"
+        yield f"{who}: {state.outcome} ({rounds}){work.ending(state)}"
         return
     if state.paused_at is not None:
         yield f"{who} is paused by a person since {stamp(state.paused_at)} UTC"
@@ -223,28 +189,28 @@ def _result(state: Cycle) -> Iterator[str]:
         yield f"{who} waits for a decision: {opened.reason}: {short(opened.detail)} ({opened.id})"
         yield from (f"  {short(issue, 200)}" for issue in state.remaining_issues)
         yield from _decision_commands(state)
-    for agent in outside(state.agents):
+    for agent in work.outside(state.agents):
         yield f"{who} waits for {agent.key} ({worker(agent.key).role}), run {agent.runs}"
-        yield from answers(state, agent.key)
-    if _standing(state).waits_for == "" and state.paused_at is None:
+        yield from work.answers(state, agent.key)
+    if _standing(state).goes_on:
         yield f"{who} goes on ({rounds})"
 
 
 def _decision_commands(state: Cycle) -> Iterator[str]:
     yield f'fixloop decide {called(state)} manual-fix --guidance "…"'
-    yield from (f"fixloop decide {called(state)} {decision}" for decision in DECISIONS[1:])
+    yield from (f"fixloop decide {called(state)} {decision}" for decision in work.DECISIONS[1:])
 
 
 def _items(found: Snapshot, state: Cycle, cache: Path) -> Iterator[dict[str, Any]]:
     if state.paused_at is not None:
-        yield paused_item(state, "orchestrator", state.paused_at)
+        yield work.paused_item(state, "orchestrator", state.paused_at)
         return
     if state.escalation is not None:
-        yield item(state) | _decision(state)
-    for agent in outside(state.agents):
-        since = asked_at(found, state, agent.key, agent.started_at)
+        yield work.item(state) | _decision(state)
+    for agent in work.outside(state.agents):
+        since = work.asked_at(found, state, agent.key, agent.started_at)
         reason = f"{agent.key} ({worker(agent.key).role}), run {agent.runs}"
-        yield asked_item(state, agent.key, since, reason=reason, detail=short(agent.message))
+        yield work.asked_item(state, agent.key, since, reason=reason, detail=short(agent.message))
 
 
 def _decision(state: Cycle) -> dict[str, Any]:
@@ -258,7 +224,7 @@ def _decision(state: Cycle) -> dict[str, Any]:
         "detail": opened.detail + (f" ({more} more after this one)" if more else ""),
         "target": "user",
         "since": iso_stamp(opened.at),
-        "options": list(DECISIONS),
+        "options": list(work.DECISIONS),
         "commands": list(_decision_commands(state)),
     }
 

@@ -3,31 +3,14 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands.screen import called, row, short, table
-from fixloop.commands.views import spoken
+from fixloop.commands.views import spoken, work
 from fixloop.commands.views.handoff_log import line, statistics
 from fixloop.commands.views.handoff_report import parts
 from fixloop.commands.views.reporting import reported
-from fixloop.commands.views.view import Standing, View, has_work
-from fixloop.commands.views.work import (
-    DECISIONS,
-    AtWork,
-    answers,
-    asked_at,
-    asked_item,
-    away_line,
-    clocks,
-    deadline_line,
-    few,
-    item,
-    outside,
-    paused_item,
-    pushed_or_not,
-    shared,
-    told,
-)
+from fixloop.commands.views.view import Standing, View
 from fixloop.profiles.reading import loader
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.protocol.handoff.asking import ENGINE_REASONS
@@ -46,22 +29,19 @@ _STYLES: Final = {"completed": "green", "active": "yellow", "idle": "dim"}
 
 def options_of(question: Question) -> tuple[str, ...]:
     """What a person may answer; empty: any text."""
-    return DECISIONS if question.reason in ENGINE_REASONS else question.options
+    return work.DECISIONS if question.reason in ENGINE_REASONS else question.options
+
+
+def _asked(state: Handoffs) -> dict[str, str]:
+    """The command of everybody who is asked for something; empty: somebody outside."""
+    return {agent.name: agent.command for agent in state.agents if agent.asked}
 
 
 def _standing(state: Handoffs) -> Standing:
-    busy = bool(state.closing) or any(agent.asked and agent.command for agent in state.agents)
-    waits_for: Literal["", "decision", "agent"] = ""
-    if not state.ended and not busy:
-        stands = state.blocking() is not None or bool(state.questions and not outside(state.agents))
-        waits_for = "decision" if stands else "agent" if outside(state.agents) else ""
+    asked = _asked(state)
     held = "a person" if state.paused_clock is not None else ""
-    if held and waits_for == "agent":
-        waits_for = ""
-    at_work = told(
-        state.outcome, state.closing, {agent.name: agent.command for agent in state.agents if agent.asked}
-    )
-    return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work, state.push)
+    asks = state.blocking() is not None or (bool(state.questions) and "" not in asked.values())
+    return work.standing(state, asked, asks=asks, held=held)
 
 
 def _owner(state: Handoffs) -> str:
@@ -71,7 +51,7 @@ def _owner(state: Handoffs) -> str:
 def _document(found: Snapshot, state: Handoffs) -> dict[str, Any]:
     held = {"since": None} if state.paused_clock is not None else None
     is_paused = bool(state.questions) or held is not None
-    return shared(found, state, is_paused=is_paused, held=held, owner=_owner(state)) | {
+    return work.shared(found, state, is_paused=is_paused, held=held, owner=_owner(state)) | {
         "type": state.kind.value,
         "priority": state.priority.value,
         "spec": state.spec or None,
@@ -141,9 +121,9 @@ def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str
     yield from (("at work", each.line(found)) for each in _at_work(state))
     for resource, lock in state.locks.items():
         yield "lock", f"{resource} of {lock.agent} until {stamp(lock.expires)} UTC"
-    if away and _standing(state).waits_for == "" and not state.ended and state.paused_clock is None:
-        yield away_line(state)
-    yield from deadline_line(found)
+    if away and _standing(state).goes_on:
+        yield work.away_line(state)
+    yield from work.deadline_line(found)
     if state.messages:
         last = state.messages[-1]
         yield (
@@ -172,16 +152,10 @@ def _asks(question: Question) -> str:
 
 
 def _next(state: Handoffs) -> str:
-    """The one command that is most likely wanted next."""
-    if state.ended:
-        return f"fixloop {'apply' if has_work(state) else 'log'} {called(state)}"
-    if state.paused_clock is not None:
-        return f"fixloop continue {called(state)}"
-    if state.questions:
-        question = state.blocking() or state.questions[0]
-        return _decide(state, question, "|".join(options_of(question)) or "ANSWER")
-    asked = outside(state.agents)
-    return answers(state, asked[0].name)[1] if asked else f"fixloop watch {called(state)}"
+    question = state.blocking() or next(iter(state.questions), None)
+    decide = _decide(state, question, "|".join(options_of(question)) or "ANSWER") if question else ""
+    is_paused = state.paused_clock is not None
+    return work.next_command(state, _asked(state), is_paused=is_paused, decide=decide)
 
 
 def _decide(state: Handoffs, question: Question, answer: str) -> str:
@@ -213,16 +187,15 @@ def _held(state: Handoffs, agent: Agent) -> str:
     return f"{waiting.type} pending" if waiting is not None else ""
 
 
-def _at_work(state: Handoffs) -> Iterator[AtWork]:
+def _at_work(state: Handoffs) -> Iterator[work.AtWork]:
     for agent in state.agents:
         if agent.asked:
             began = agent.last_active if agent.started and agent.status == "active" else None
-            yield AtWork(agent.name, agent.activations, agent.command, began)
+            yield work.AtWork(agent.name, agent.activations, agent.command, began)
 
 
 def _clocks(found: Snapshot, state: Handoffs) -> str:
-    turn = "paused" if state.paused_clock is not None else f"{_owner(state)}'s turn"
-    return clocks(found, state, _at_work(state), turn)
+    return work.clocks(found, state, _at_work(state), _owner(state), is_paused=state.paused_clock is not None)
 
 
 def _result(state: Handoffs) -> Iterator[str]:
@@ -231,9 +204,8 @@ def _result(state: Handoffs) -> Iterator[str]:
     if state.outcome:
         for message in state.messages:
             yield f"  {message.type}: {message.sender} → {message.recipient}, {message.status}"
-        known = f"; known issues: {few(state.remaining_issues)}" if state.remaining_issues else ""
         spec = f", {state.spec}" if state.spec else ""
-        yield f"{who}: {state.outcome} ({reviews}{spec}){known}{pushed_or_not(state)}"
+        yield f"{who}: {state.outcome} ({reviews}{spec}){work.ending(state)}"
         return
     if state.paused_clock is not None:
         yield f"{who} is paused by a person"
@@ -242,10 +214,10 @@ def _result(state: Handoffs) -> Iterator[str]:
         yield f"{who} waits for {_wanted(question)}: {_asks(question)}"
         yield from (f"  {short(issue, 200)}" for issue in state.remaining_issues)
         yield from _commands(state, question)
-    for agent in outside(state.agents):
+    for agent in work.outside(state.agents):
         yield f"{who} waits for {agent.name}, run {agent.activations}"
-        yield from answers(state, agent.name)
-    if _standing(state).waits_for == "" and state.paused_clock is None:
+        yield from work.answers(state, agent.name)
+    if _standing(state).goes_on:
         yield f"{who} goes on ({reviews})"
 
 
@@ -265,10 +237,10 @@ def _commands(state: Handoffs, question: Question) -> Iterator[str]:
 
 def _items(found: Snapshot, state: Handoffs, cache: Path) -> Iterator[dict[str, Any]]:
     if state.paused_clock is not None:
-        yield paused_item(state, state.current_agent or "orchestrator", state.last_at)
+        yield work.paused_item(state, state.current_agent or "orchestrator", state.last_at)
         return
     for question in state.questions:
-        yield item(state) | {
+        yield work.item(state) | {
             "specialist": question.agent,
             "waits_for": "decision" if question.reason in ENGINE_REASONS else "answer",
             "escalation_id": question.id,
@@ -279,9 +251,9 @@ def _items(found: Snapshot, state: Handoffs, cache: Path) -> Iterator[dict[str, 
             "options": list(options_of(question)),
             "commands": list(_commands(state, question)),
         }
-    for agent in outside(state.agents):
-        since = asked_at(found, state, agent.name, agent.last_active)
-        yield asked_item(state, agent.name, since, reason=_asked_for(state, agent), detail=agent.answer)
+    for agent in work.outside(state.agents):
+        since = work.asked_at(found, state, agent.name, agent.last_active)
+        yield work.asked_item(state, agent.name, since, reason=_asked_for(state, agent), detail=agent.answer)
 
 
 def _asked_for(state: Handoffs, agent: Agent) -> str:

@@ -44,6 +44,11 @@ class Standing(NamedTuple):
         return bool(self.outcome) or self.waits_for == "decision"
 
     @property
+    def goes_on(self) -> bool:
+        """True when nobody has to do anything for it to go on."""
+        return not (self.outcome or self.waits_for or self.held)
+
+    @property
     def waits_for_agent(self) -> bool:
         """True when only somebody outside is asked for something."""
         return self.waits_for == "agent"

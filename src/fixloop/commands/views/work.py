@@ -3,12 +3,13 @@
 It is asked of any profile whose steps are runs of agents; a state of each is its own (K30).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
-from fixloop.commands.screen import called, short
+from fixloop.commands.screen import called, few, short
 from fixloop.commands.status import deadline_of
+from fixloop.commands.views.view import Standing, has_work
 from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds, stamp
 from fixloop.store.records import Snapshot
 
@@ -21,12 +22,13 @@ __all__ = [
     "away_line",
     "clocks",
     "deadline_line",
-    "few",
+    "ending",
     "item",
+    "next_command",
     "outside",
     "paused_item",
-    "pushed_or_not",
     "shared",
+    "standing",
     "told",
 ]
 
@@ -69,14 +71,15 @@ class AtWork(NamedTuple):
         return f"{who}: for {minutes_seconds((found.moment.at - self.began).total_seconds())}"
 
 
-def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], turn: str) -> str:
-    """One line of times; `turn` says whose turn it is, or that it is paused."""
+def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str, *, is_paused: bool) -> str:
+    """One line of times."""
     now = state.ended_at or found.moment.at
     parts = [f"elapsed {hours_minutes_seconds((now - state.started_at).total_seconds())}"]
     parts += [each.line(found) for each in at_work]
     due = deadline_of(found)
     if due is not None:
         parts.append(f"deadline in {minutes_seconds((due - found.moment.at).total_seconds())}")
+    turn = "paused" if is_paused else f"{owner}'s turn"
     return " · ".join(parts if state.ended else [*parts, turn])
 
 
@@ -103,22 +106,53 @@ def asked_at(found: Snapshot, state: Any, agent: str, otherwise: datetime | None
     return found.moment.at - timedelta(seconds=found.moment.clock - (due - limit))
 
 
-def pushed_or_not(state: Any) -> str:
-    """What became of the branch that was to be pushed, as the end of the last line."""
+def ending(state: Any) -> str:
+    """What is known and was not mended, and what became of the branch that was to be pushed: the last line's end."""
+    known = f"; known issues: {few(state.remaining_issues)}" if state.remaining_issues else ""
     if state.push_error:
-        return f"; not pushed: {short(state.push_error, 400)}; `fixloop push {called(state)}` tries again"
-    return f"; pushed as {state.pushed}" if state.pushed else ""
-
-
-def few(names: Sequence[str], limit: int = 5) -> str:
-    """The first of them on one line, and how many more there are."""
-    shown = ", ".join(short(name, 80) for name in names[:limit])
-    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
+        again = f"`fixloop push {called(state)}` tries again"
+        return f"{known}; not pushed: {short(state.push_error, 400)}; {again}"
+    return f"{known}; pushed as {state.pushed}" if state.pushed else known
 
 
 def outside(agents: Iterable[A]) -> tuple[A, ...]:
     """The agents elsewhere of whom something is asked."""
     return tuple(agent for agent in agents if agent.asked and not agent.command)
+
+
+def standing(state: Any, asked: Mapping[str, str], *, asks: bool, held: str, done: bool = False) -> Standing:
+    """
+    Where it stands for whoever follows it.
+
+    Args:
+        asked: the command of everybody who is; empty: somebody outside.
+        asks: whether a person has to answer before anything goes on.
+        held: who paused it, and since when; empty: nobody did.
+        done: whether all that was asked is done, so that only the end is missing.
+    """
+    waits_for: Literal["", "decision", "agent"] = ""
+    if not (state.ended or state.closing or done or any(asked.values())):
+        waits_for = "decision" if asks else "agent" if asked and not held else ""
+    at_work = told(state.outcome, state.closing, asked)
+    return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work, state.push)
+
+
+def next_command(state: Any, asked: Mapping[str, str], *, is_paused: bool, decide: str) -> str:
+    """
+    The one command that is most likely wanted next.
+
+    Args:
+        asked: as of `standing`.
+        decide: the one that answers what a person is asked; empty: they are not.
+    """
+    if state.ended:
+        return f"fixloop {'apply' if has_work(state) else 'log'} {called(state)}"
+    if is_paused:
+        return f"fixloop continue {called(state)}"
+    if decide:
+        return decide
+    away = [name for name, command in asked.items() if not command]
+    return answers(state, away[0])[1] if away else f"fixloop watch {called(state)}"
 
 
 def told(outcome: str, closing: str, asked: Mapping[str, str]) -> str:
