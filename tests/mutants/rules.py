@@ -25,6 +25,8 @@ class Rule(NamedTuple):
     """Below `PROTOCOL`."""
     snippet: str
     replacement: str
+    hangs: bool = False
+    """Without it the tests have no end, which is how they show it."""
 
 
 def rules() -> list[Rule]:
