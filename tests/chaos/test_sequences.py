@@ -14,7 +14,7 @@ from fixloop.protocol.messages import Reason
 from fixloop.protocol.state import WorkflowOutcome
 from tests.chaos.feature import Feature
 
-FEW: Final = 10
+FEW: Final = 20
 PART: Final = 250
 """So many in one process: hypothesis remembers every choice it has made."""
 REACHED: Final = {
@@ -53,7 +53,7 @@ def test_whatever_happens_in_whatever_order_the_protocol_holds(part: int) -> Non
 
 @pytest.mark.proves("A69", "A78", "B42", "R8")
 def test_a_few_sequences_hold_too() -> None:
-    _play(0, FEW)
+    _play(0, min(FEW, settings().max_examples))
 
 
 def _play(number: int, sequences: int) -> None:
