@@ -1,10 +1,8 @@
 """The steps of a workflow of handoffs: an agent does one run, and returns its result or asks a person (D32-D54)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any, Final
-
-from pydantic import ValidationError
 
 from fixloop.attending import ATTEND
 from fixloop.played import Played
@@ -22,9 +20,9 @@ from fixloop.protocol.handoff.events import (
     PersonNotified,
     StateWritten,
 )
-from fixloop.protocol.handoff.returns import InvalidReturn, Returned, read_questions, read_return
+from fixloop.protocol.handoff.returns import InvalidReturn, Returned, fitting, read_questions, read_return
 from fixloop.protocol.handoff.routes import HandoffStatus
-from fixloop.protocol.handoff.working import rejection
+from fixloop.protocol.handoff.working import escalation, rejection
 from workers import runs
 from workers.delivering import attend
 from workers.step import Step
@@ -57,20 +55,22 @@ def _returned(step: Step, played: Played) -> AnyEvent:
     Raises:
         InvalidReturn: there is neither.
     """
-    questions = [_question(step, played, asked) for asked in read_questions(played.answer)]
+    name = step.holding.ticket.specialist
+    questions = [
+        escalation(name, {"details": ""} | asked, played.artifacts) for asked in read_questions(played.answer)
+    ]
     blocking = next((question for question in questions if question.blocking), None)
     _ask(step, (question for question in questions if not question.blocking))
     if blocking is not None:
         return blocking.model_copy(update=played.brought._asdict())
     said = read_return(played.answer)
     if said["status"] == HandoffStatus.REJECTED:
-        return rejection(step.holding.state, step.holding.ticket.specialist, said)
+        return rejection(step.holding.state, name, said)
     if said["status"] == FAILED:
         return _failed(
             step, played, str(said.get("reason") or "it cannot go on"), fatal=said.get("fatal") is True
         )
-    result, name = _result(step, played, said), step.holding.ticket.specialist
-    event = AgentReturned(sender=name, result=result, artifacts=played.artifacts)
+    event = AgentReturned(sender=name, result=_result(step, played, said), artifacts=played.artifacts)
     return event.model_copy(update=played.brought._asdict())
 
 
@@ -89,30 +89,11 @@ def _ask(step: Step, questions: Iterable[AgentEscalated]) -> None:
         step.tell(question, f"asked/{number}")
 
 
-def _question(step: Step, played: Played, asked: Mapping[str, Any]) -> AgentEscalated:
-    known = {
-        key: asked[key] for key in ("reason", "details", "options", "context", "blocking") if key in asked
-    }
-    try:
-        return AgentEscalated(
-            sender=step.holding.ticket.specialist, artifacts=played.artifacts, **{"details": ""} | known
-        )
-    except ValidationError as error:
-        raise InvalidReturn(f"an escalation cannot be read: {_wrong(error)}") from None
-
-
 def _result(step: Step, played: Played, said: dict[str, Any]) -> Returned:
     if not said.get("commit") and step.holding.ticket.specialist == "builder":
         # What it left is the next commit, whatever it calls it.
         said = said | {"commit": played.brought.tip}
-    try:
-        return Returned.model_validate(said)
-    except ValidationError as error:
-        raise InvalidReturn(f"the result cannot be read: {_wrong(error)}") from None
-
-
-def _wrong(error: ValidationError) -> str:
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5])
+    return fitting("result", Returned, said)
 
 
 def _failed(step: Step, played: Played, reason: str, *, fatal: bool = False) -> AgentFailed:

@@ -326,6 +326,7 @@ def test_an_agent_of_handoffs_accepts_by_reading_and_returns_its_result(
         ("done", "the answer has no result"),
         ('{"status": "approved"}', "planner returned status 'approved'; it returns completed"),
         ('{"status": "completed"}', "planner returned no spec"),
+        ('{"status": "completed", "spec": ["a"]}', "the result's spec is wrong"),
         ('{"type": "escalation", "reason": "", "details": "x"}', "the escalation's reason is wrong"),
     ],
 )

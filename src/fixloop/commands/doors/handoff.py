@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import typer
-from pydantic import ValidationError
 
 from fixloop.commands.doors.door import Answer, Said
 from fixloop.commands.doors.outside import (
@@ -30,12 +29,13 @@ from fixloop.protocol.handoff.returns import (
     InvalidReturn,
     Returned,
     check_return,
+    fitting,
     read_questions,
     read_return,
 )
 from fixloop.protocol.handoff.routes import USER, HandoffStatus, check_agent, sent_by
 from fixloop.protocol.handoff.state import Agent, Handoffs
-from fixloop.protocol.handoff.working import rejection
+from fixloop.protocol.handoff.working import escalation, rejection
 
 __all__ = ["DOOR", "OUTSIDE"]
 
@@ -115,9 +115,10 @@ def _brought(handed: Handed) -> None:
 
 def _events(handed: Handed) -> Iterator[AnyEvent]:
     if handed.blocked is not None:
-        yield _asked(handed, {"reason": "blocked", "details": handed.blocked})
+        asked = {"reason": "blocked", "details": handed.blocked}
+        yield escalation(handed.agent, asked, handed.artifacts)
         return
-    questions = [_asked(handed, found) for found in read_questions(handed.text)]
+    questions = [escalation(handed.agent, asked, handed.artifacts) for asked in read_questions(handed.text)]
     blocking = [question for question in questions if question.blocking]
     yield from (question for question in questions if not question.blocking)
     if blocking:
@@ -128,7 +129,7 @@ def _events(handed: Handed) -> Iterator[AnyEvent]:
     if said["status"] == HandoffStatus.REJECTED:
         yield rejection(handed.seen.state, handed.agent, said)
         return
-    result = Returned.model_validate(said)
+    result = fitting("result", Returned, said)
     check_return(handed.agent, result)
     facts: dict[str, Any] = {"sender": handed.agent, "result": result, "artifacts": handed.artifacts}
     yield ev.AgentReturned(**facts | dict(handed.work))
@@ -170,18 +171,6 @@ def _payload(text: str) -> dict[str, Any]:
     except ValueError:
         found = text
     return found if isinstance(found, dict) else {"text": found}
-
-
-def _asked(handed: Handed, found: Mapping[str, Any]) -> ev.AgentEscalated:
-    facts = {
-        name: found[name] for name in ("reason", "details", "options", "context", "blocking") if name in found
-    }
-    try:
-        return ev.AgentEscalated(sender=handed.agent, artifacts=handed.artifacts, **facts)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidReturn(f"the escalation's {where} is wrong: {first['msg'].lower()}") from None
 
 
 OUTSIDE: Final = Outside(

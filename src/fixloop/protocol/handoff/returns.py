@@ -2,14 +2,24 @@
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["STATUSES", "InvalidReturn", "Returned", "check_return", "read_questions", "read_return"]
+__all__ = [
+    "STATUSES",
+    "InvalidReturn",
+    "Returned",
+    "check_return",
+    "fitting",
+    "read_questions",
+    "read_return",
+]
+
+M = TypeVar("M", bound=BaseModel)
 
 STATUSES: Final = {
     "planner": ("completed",),
@@ -46,6 +56,21 @@ class Returned(BaseModel):
     def further(self) -> dict[str, Any]:
         """What else was returned: `files_changed`, `tests_added`, `issues_fixed`, `commits` … (U15)."""
         return dict(self.model_extra or {})
+
+
+def fitting(what: str, model: type[M], facts: Mapping[str, Any]) -> M:
+    """
+    What an agent said as a value.
+
+    Raises:
+        InvalidReturn: naming the first field that does not fit.
+    """
+    try:
+        return model.model_validate(facts)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidReturn(f"the {what}'s {where} is wrong: {first['msg'].lower()}") from None
 
 
 def check_return(agent: str, result: Returned) -> None:

@@ -6,13 +6,23 @@ from typing import Any, Final
 from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff.asking import ask_person
 from fixloop.protocol.handoff.outcome import Draft
-from fixloop.protocol.handoff.returns import InvalidReturn, Returned, check_return
+from fixloop.protocol.handoff.returns import InvalidReturn, Returned, check_return, fitting
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, HandoffStatus, HandoffType, check_agent, receiver
 from fixloop.protocol.handoff.state import Agent, Handoffs
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.tips import advanced
 
-__all__ = ["accept", "activate", "activated", "failed", "reject", "rejection", "returned", "sent"]
+__all__ = [
+    "accept",
+    "activate",
+    "activated",
+    "escalation",
+    "failed",
+    "reject",
+    "rejection",
+    "returned",
+    "sent",
+]
 
 _FOLLOWS: Final = {
     ("planner", "completed"): HandoffType.TASK_HANDOFF,
@@ -20,6 +30,8 @@ _FOLLOWS: Final = {
     ("reviewer", "needs_fixes"): HandoffType.FIX_REQUEST,
     ("fixer", "fixes_applied"): HandoffType.REREVIEW_REQUEST,
 }
+_SAID: Final = ("reason", "details", "options", "context", "blocking")
+"""What an agent may say of its question."""
 
 
 def activate(draft: Draft, name: str) -> None:
@@ -104,6 +116,17 @@ def rejection(state: Handoffs, name: str, said: Mapping[str, Any]) -> ev.Handoff
     if not reason:
         raise InvalidReturn(f"{name} rejects its handoff without a reason; give one")
     return ev.HandoffRejected(sender=name, message_id=message_id, reason=reason)
+
+
+def escalation(name: str, asked: Mapping[str, Any], artifacts: tuple[str, ...]) -> ev.AgentEscalated:
+    """
+    The event that an agent asks a person (D41).
+
+    Raises:
+        InvalidReturn: it says not what, or not why.
+    """
+    said = {key: asked[key] for key in _SAID if key in asked}
+    return fitting("escalation", ev.AgentEscalated, said | {"sender": name, "artifacts": artifacts})
 
 
 def sent(draft: Draft, event: ev.HandoffSent) -> None:
