@@ -1,5 +1,7 @@
 """Steps per second against a bare Celery chain: five interleaved pairs in one run, the median of their ratios.
 
+Every other pair begins with fixloop, so that a machine that grows slower or faster speaks for neither side.
+
 Seven steps a workflow (validate, and two rounds of report, fix, recheck), 1 KB of message each; specialists and
 fixer are scripted and in-process, so that only the engine is measured. Then where the rest goes: CPU of each process
 for both sides, and of the pieces inside ours. The last line reads `ratio 0.NN`; exit code 1 when that is under 0.75.
@@ -140,8 +142,10 @@ def _measure(ours: Fixloop, bare: Bare, options: argparse.Namespace) -> float:
     _rate(ours, 10)
     _rate(bare, 10)
     pairs = []
-    for _ in range(options.pairs):
-        pair = _rate(bare, options.workflows), _rate(ours, options.workflows)
+    for turn in range(options.pairs):
+        order = (ours, bare) if turn % 2 else (bare, ours)
+        rates = {side: _rate(side, options.workflows) for side in order}
+        pair = rates[bare], rates[ours]
         pairs.append(pair)
         print(f"bare {pair[0]:6.0f} steps/s   fixloop {pair[1]:6.0f} steps/s   {pair[1] / pair[0]:.2f}")
     alone = sorted(STEPS / _rate(ours, 1) for _ in range(options.alone))

@@ -58,7 +58,7 @@ def _send(
 ) -> bool:
     """Send the message that Celery would send; False when this is not the way to it."""
     app, name = task.app, task.name
-    producer = _producer_of(app, os.getpid())
+    producer, says_sent = _producer_of(app, os.getpid())
     channel = producer.channel
     if not isinstance(channel, SharedClient):
         return False
@@ -70,7 +70,7 @@ def _send(
         kwargsrepr=repr(kwargs),
         reply_to=app.thread_oid,
         ignore_result=task.ignore_result,
-        create_sent_event=app.conf.task_send_sent_event,
+        create_sent_event=says_sent,
         **origin,
     )
     place = {"exchange": "", "routing_key": queue}
@@ -88,6 +88,11 @@ def _send(
 
 
 @lru_cache(maxsize=1)
-def _producer_of(app: Celery, pid: int) -> Any:
-    """A process' own; it is kept, and its channel's connections are made anew when they are lost."""
-    return app.amqp.Producer(app.connection_for_write(), auto_declare=False)
+def _producer_of(app: Celery, pid: int) -> tuple[Any, bool]:
+    """
+    A process' own, and whether its hops are told as events.
+
+    It is kept, and its channel's connections are made anew when they are lost.
+    """
+    producer = app.amqp.Producer(app.connection_for_write(), auto_declare=False)
+    return producer, bool(app.conf.task_send_sent_event)

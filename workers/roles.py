@@ -53,7 +53,7 @@ def _work(options: Mapping[str, Any]) -> int:
     here: Any = multiprocessing.current_process()
     here._config["tempdir"] = tempfile.gettempdir()
     count = int(options["concurrency"])
-    return _celery("work", options["queues"], pool_cls="prefork", concurrency=count)
+    return _celery("work", options["queues"], pool_cls="workers.pool:TaskPool", concurrency=count)
 
 
 def _control(options: Mapping[str, Any]) -> int:

@@ -6,9 +6,11 @@ two commands. Hints, and what kombu notes of a message that was taken, are told 
 them, the state has the ticket, and it is found all the same (docs/decisions/0024).
 """
 
-from time import time
-from typing import Any
+from functools import lru_cache
+from time import monotonic, time
+from typing import Any, Final
 
+from hiredis import pack_command
 from kombu.transport import TRANSPORT_ALIASES, redis, virtual
 from kombu.utils.json import dumps
 from pydantic_core import PydanticSerializationError, to_json
@@ -16,6 +18,9 @@ from pydantic_core import PydanticSerializationError, to_json
 from fixloop.redis_exchange import Exchange
 
 __all__ = ["Transport", "register"]
+
+_ORDERS: Final = 256
+"""How many orders of the queues are known by heart: the one a message came from goes to the end."""
 
 
 class QoS(redis.QoS):
@@ -67,6 +72,19 @@ class SharedClient:
             self._shared = kombus._create_client()
         return self._shared
 
+    def _brpop_start(self, timeout: float | None = None) -> None:
+        """Ask for the next message, in words that are put together once for each order of the queues."""
+        kombus: Any = self
+        queues = kombus._queue_cycle.consume(len(kombus.active_queues))
+        if not queues or kombus.global_keyprefix:
+            super()._brpop_start(timeout)  # type: ignore[misc]
+            return
+        kombus._in_poll = kombus.client.connection
+        kombus._brpop_sent_at = monotonic()
+        seconds = (kombus.brpop_timeout if timeout is None else timeout) or 0
+        words = _awaited(tuple(queues), tuple(kombus.priority_steps), kombus.sep, seconds)
+        kombus._in_poll.send_packed_command((words,))
+
     @property
     def exchange(self) -> Exchange:
         """By the connections of the present pool."""
@@ -97,6 +115,15 @@ def _json(message: Any) -> bytes | str:
         return text
 
 
+@lru_cache(_ORDERS)
+def _awaited(queues: tuple[str, ...], priorities: tuple[int, ...], sep: str, seconds: float) -> bytes:
+    """kombu's BRPOP: the queues of one priority after those of the other."""
+    names = [f"{queue}{sep}{priority}" if priority else queue for priority in priorities for queue in queues]
+    words: tuple[Any, ...] = ("BRPOP", *names, seconds)
+    packed: bytes = pack_command(words)
+    return packed
+
+
 def _is_hint(message: Any) -> bool:
     """Whether the sweeper would send it again: its task's id is a ticket's, which has a dot and no other has."""
     return "." in str(message.get("headers", {}).get("id", ""))
@@ -110,13 +137,44 @@ class SentinelChannel(SharedClient, redis.SentinelChannel):
     """On a Redis that sentinels know."""
 
 
-class Transport(redis.Transport):
+class _Poller(redis.MultiChannelPoller):
+    """kombu's; by itself it has the loop watch each connection anew at each of its turns."""
+
+    loop: Any = None
+
+    @property
+    def fds(self) -> dict[int, Any]:
+        """The connections that nobody watches yet; without a loop, those that are read."""
+        kombus: Any = super()
+        found: dict[int, Any] = kombus.fds
+        watched = () if self.loop is None else self.loop.readers
+        return {fd: channel for fd, channel in found.items() if fd not in watched}
+
+
+class _Watching:
+    """A transport that tells its poller which loop it is in."""
+
+    cycle: Any
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        poller: Any = _Poller
+        self.cycle = poller()
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        """Have `loop` wait for messages."""
+        kombus: Any = super()
+        self.cycle.loop = loop
+        kombus.register_with_event_loop(connection, loop)
+
+
+class Transport(_Watching, redis.Transport):
     """What `redis://`, `rediss://` and `redis+socket://` mean in this process once it is registered."""
 
     Channel = Channel
 
 
-class SentinelTransport(redis.SentinelTransport):
+class SentinelTransport(_Watching, redis.SentinelTransport):
     """What `sentinel://` means."""
 
     Channel = SentinelChannel

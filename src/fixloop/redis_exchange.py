@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from hiredis import pack_command
 from redis.exceptions import RedisError, ResponseError
 
 __all__ = ["Exchange"]
@@ -85,8 +86,8 @@ class Exchange:
         try:
             _settled(connection, owed)
             if commands:
-                packed = [part for command in commands for part in connection.pack_command(*command)]
-                connection.send_packed_command([b"".join(packed)], check_health=False)
+                packed = b"".join(map(pack_command, commands))
+                connection.send_packed_command((packed,), check_health=False)
             replies = [_reply(connection) for _ in range(awaited)]
         except BaseException:
             self._give_up(connection)
