@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from redis import Redis
 
+from fixloop.process_name import role_of
 from fixloop.testing import ScriptedCrew
 from fixloop.testing.processes import below
 
@@ -120,19 +121,12 @@ def cpu_by_role(supervisor: int, others: Mapping[str, int]) -> dict[str, float]:
     found = {name: _cpu_seconds([pid]) for name, pid in others.items()}
     found["worker, supervisor or main"] = _cpu_seconds([supervisor])
     for role in ("sweep", "control", "work"):
-        pids = [pid for pid in children if f"\0{role}\0".encode() in _command_line(pid)]
+        pids = [pid for pid in children if role_of(pid) == role]
         if pids:
             found[f"worker, {role} main"] = _cpu_seconds(pids)
     # Those of the bare worker are its children, ours are those of one of the supervisor's.
     found["work processes"] = _cpu_seconds(grandchildren or children)
     return found
-
-
-def _command_line(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 def _cpu_seconds(pids: Iterable[int]) -> float:

@@ -22,6 +22,7 @@ from bench.filling import Filling, workflow_of
 from bench.stage import ROOT, background, redis_server, wait_until
 from fixloop.engine import Engine
 from fixloop.hints import producer, send_hint
+from fixloop.process_name import role_of
 from fixloop.protocol.events import FixCompleted
 from fixloop.protocol.state import Completion
 from fixloop.testing.processes import below
@@ -183,10 +184,7 @@ def _fill(url: str, workflows: int, processes: int) -> None:
 
 def _sweeper(worker: int) -> int:
     """The process id of the worker's sweeper, 0 while there is none."""
-    for pid in below(worker, 1):
-        if b"\0sweep\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
-            return pid
-    return 0
+    return next((pid for pid in below(worker, 1) if role_of(pid) == "sweep"), 0)
 
 
 def _cpu_seconds(pid: int) -> float:

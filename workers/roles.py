@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from fixloop.process_name import name_after
 from workers import lifeline
 from workers.beating import beat, beat_with
 
@@ -27,6 +28,7 @@ COLLECT_AFTER: Final = 100_000
 
 def main(role: str, options: Mapping[str, Any]) -> int:
     """Be `role` until told to stop; returns the exit code."""
+    name_after(role)
     level = os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING")
     logging.basicConfig(
         level=level,

@@ -23,6 +23,7 @@ from fixloop.commands.replaying import audit
 from fixloop.engine import Engine
 from fixloop.hints import producer, send_hint
 from fixloop.history import said
+from fixloop.process_name import role_of
 from fixloop.protocol.events import Event, WorkflowStarted
 from fixloop.protocol.messages import Message
 from fixloop.protocol.outcome import Transition
@@ -159,17 +160,15 @@ class Deployment:
     def _process(self, pid: int) -> Process | None:
         folder = Path(f"/proc/{pid}")
         try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-            if len(words) < 3 or not words[1].endswith(b"launch.py"):
-                return None
             if f"FIXLOOP_EXECUTIONS={self.folder}/".encode() not in (folder / "environ").read_bytes():
                 return None
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             return None
-        if fields[0] in "ZX":
+        role = role_of(pid)
+        if not role or fields[0] in "ZX":
             return None
-        return Process(pid, int(fields[1]), words[2].decode())
+        return Process(pid, int(fields[1]), role)
 
     # Workflows.
 

@@ -10,13 +10,14 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import redis
 
 from fixloop.commands.exit_codes import ExitCode
+from fixloop.process_name import role_of
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.store.redis_store import RedisStore
 from tests.unit.command_stage import Agents
@@ -84,13 +85,8 @@ def running(mark: str) -> list[int]:
 
 
 def children(environment: dict[str, str], role: str) -> set[int]:
-    """The supervised processes of that role; what ends while it is looked at is none."""
-    found = set()
-    for pid in running(environment["MARK"]):
-        with suppress(OSError):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            found |= {pid} if words[2:3] == [role.encode()] else set()
-    return found
+    """The supervised processes of that role."""
+    return {pid for pid in running(environment["MARK"]) if role_of(pid) == role}
 
 
 def check(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":

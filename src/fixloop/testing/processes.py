@@ -19,6 +19,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from fixloop.errors import InfrastructureError
+from fixloop.process_name import role_of
 from fixloop.redis_binary import server_binary
 from fixloop.serving import supervisor
 from fixloop.settings import RedisUrls
@@ -197,7 +198,7 @@ class Host:
             return {}
         above = parents()
         mains = {pid for pid, parent in above.items() if parent == self._process.pid}
-        roles = {pid: _role(pid) for pid in mains}
+        roles = {pid: role_of(pid) for pid in mains}
         return roles | {pid: "worker" for pid, parent in above.items() if roles.get(parent) == "work"}
 
     def find(self, role: str) -> list[int]:
@@ -254,11 +255,3 @@ def below(pid: int, levels: int) -> list[int]:
     for _ in range(levels):
         found = {child for child, parent in above.items() if parent in found}
     return sorted(found)
-
-
-def _role(pid: int) -> str:
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return ""
-    return words[2].decode() if len(words) > 2 else ""

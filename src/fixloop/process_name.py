@@ -1,0 +1,30 @@
+"""What a worker's process is, told by its name: `ps` and `top` show it, whichever way the process was started."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+__all__ = ["name_after", "role_of"]
+
+_NAMES: Final = {
+    "supervise": "fixloop-worker",
+    "work": "fixloop-work",
+    "control": "fixloop-control",
+    "sweep": "fixloop-sweep",
+}
+"""By role; Linux keeps 15 bytes of a name."""
+_ROLES: Final = {name: role for role, name in _NAMES.items()}
+
+
+def name_after(role: str) -> None:
+    """Name this process after its role, where the system has names; what it forks inherits it, a program does not."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(_NAMES[role])
+
+
+def role_of(pid: int) -> str:
+    """`supervise`, `work`, `control` or `sweep`; empty for a process that is none of these, or gone."""
+    try:
+        return _ROLES.get(Path(f"/proc/{pid}/comm").read_text().rstrip("\n"), "")
+    except OSError:
+        return ""
