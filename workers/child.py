@@ -1,23 +1,22 @@
 """One supervised process: started, listened to, started again when it died, with the reason it died of."""
 
-import json
 import logging
 import os
 import select
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
-from pathlib import Path
-from typing import IO, Any, Final
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
 
 from fixloop.health import Part
 from fixloop.owner import VARIABLE, identity
 from workers import beating, lifeline, memory
 from workers.queues import queues_for
+from workers.starting import Given, Main, Running, forked, spawned
 
 __all__ = ["SETTLED_SECONDS", "Child", "begun", "pause_after", "reason"]
 
@@ -38,12 +37,17 @@ class Child:
     def __init__(self, role: str, options: Mapping[str, Any]) -> None:
         self.role = role
         self._wanted = int(options.get("concurrency", 1))
-        self._options = json.dumps(options)
         self._reading, self._writing = os.pipe()
         # The other way round: held by the process and what it forked, so its end says that they are all gone.
         self._present, self._presence = os.pipe()
         os.set_blocking(self._present, False)
         os.set_blocking(self._presence, False)
+        variables = {
+            lifeline.VARIABLE: str(self._reading),
+            beating.VARIABLE: str(self._presence),
+            VARIABLE: identity(),
+        }
+        self._given = Given(role, options, variables, kept=(self._reading, self._presence))
         self._deaths_in_a_row = 0
         self._deaths = 0
         self._last_death = ""
@@ -53,15 +57,21 @@ class Child:
         self._heard_at: float | None = None
         self._kills_before = memory.kills()
         self._said: deque[bytes] = deque(maxlen=1)
+        self._stderr = -1
         self._passing: threading.Thread | None = None
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Running | None = None
+
+    def begin(self, main: Main) -> None:
+        """Start it for the first time, see `forked`; then `pass_on`."""
+        self._start(partial(forked, main=main))
 
     def tend(self) -> bool:
         """Start it if it does not run and its backoff is over; True when it has just died."""
         now = time.monotonic()
         if self.process is None:
             if now >= self._due:
-                self._start(now)
+                self._start(spawned)
+                self.pass_on()
             return False
         code = self.process.poll()
         if code is None:
@@ -87,35 +97,26 @@ class Child:
         self._deaths_in_a_row += 1
         self._due, self.process, self._heard_at = now + pause, None, None
 
-    def _start(self, now: float) -> None:
-        environment = os.environ | {
-            lifeline.VARIABLE: str(self._reading),
-            beating.VARIABLE: str(self._presence),
-            VARIABLE: identity(),
-        }
-        self._started, self._kills_before = now, memory.kills()
+    def _start(self, way: Callable[[Given, int], Running]) -> None:
+        self._started, self._kills_before = time.monotonic(), memory.kills()
         self._said.clear()
         try:
-            self.process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name("launch.py")), self.role, self._options],
-                env=environment,
-                pass_fds=(self._reading, self._presence),
-                stdin=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-            )
+            self._stderr, self.process = _started(way, self._given)
         except OSError as error:  # no memory, or no process left
-            self._died(now, f"it cannot be started: {error.strerror}")
-            return
-        assert self.process.stderr is not None, "a pipe was asked for"
-        self._passing = threading.Thread(
-            target=self._pass_on, args=(self.process.stderr, self._said), daemon=True
-        )
-        self._passing.start()
+            self._died(self._started, f"it cannot be started: {error.strerror}")
+
+    def pass_on(self) -> None:
+        """Pass on what it says on stderr, by a thread."""
+        if self.process is not None:
+            self._passing = threading.Thread(
+                target=self._passed_on, args=(self._stderr, self._said), daemon=True
+            )
+            self._passing.start()
 
     @staticmethod
-    def _pass_on(lines: IO[bytes], said: deque[bytes]) -> None:
+    def _passed_on(stderr: int, said: deque[bytes]) -> None:
         """What it says on stderr goes on to ours; its last words are part of why it died."""
-        with lines:
+        with open(stderr, "rb") as lines:
             for line in lines:
                 if line.strip():
                     said.append(line)
@@ -172,9 +173,22 @@ class Child:
         return False
 
 
-def begun(options: Mapping[str, Any]) -> list[Child]:
+def _started(way: Callable[[Given, int], Running], given: Given) -> tuple[int, Running]:
+    """The process, and where to read what it says."""
+    reading, writing = os.pipe()
+    try:
+        process = way(given, writing)
+    except OSError:
+        os.close(reading)
+        os.close(writing)
+        raise
+    os.close(writing)
+    return reading, process
+
+
+def begun(options: Mapping[str, Any], main: Main) -> list[Child]:
     """
-    The processes of one worker, just started.
+    The processes of one worker, just forked from this one; each is `main` in its own.
 
     Options: `concurrency` (processes for work), `queue` (a single workflow's own; empty for the shared ones), `queues`
     (of `WORK_QUEUES`, the only ones that are served; empty for all).
@@ -186,7 +200,10 @@ def begun(options: Mapping[str, Any]) -> list[Child]:
         Child("sweep", {"queues": [*work, *control], "control": control[0]}),
     ]
     for child in children:
-        child.tend()
+        child.begin(main)
+    # Not before: it takes a thread, and whoever has one must not fork.
+    for child in children:
+        child.pass_on()
     return children
 
 

@@ -29,22 +29,23 @@ COLLECT_AFTER: Final = 100_000
 def main(role: str, options: Mapping[str, Any]) -> int:
     """Be `role` until told to stop; returns the exit code."""
     name_after(role)
+    gc.set_threshold(COLLECT_AFTER)
     level = os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING")
     logging.basicConfig(
         level=level,
         stream=sys.stderr,
+        # A forked process has its supervisor's.
+        force=True,
         format=f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s",
     )
     # Celery sets the root's level to its own.
     logging.getLogger("fixloop").setLevel(level)
     # Celery's about the settings that are as they are for a reason, at each lost connection.
     warnings.simplefilter("ignore", PendingDeprecationWarning)
-    lifeline.attach()
     return _ROLES[role](options)
 
 
 def _work(options: Mapping[str, Any]) -> int:
-    # Not above: a supervisor starts its processes before it loads Celery itself.
     from celery.signals import worker_process_init, worker_ready
 
     worker_process_init.connect(_forked, weak=False)
@@ -66,6 +67,7 @@ def _control(options: Mapping[str, Any]) -> int:
 
 
 def _celery(kind: str, queues: Sequence[str], **pool: Any) -> int:
+    lifeline.attach()
     from celery.signals import task_unknown
 
     from workers.app import app
@@ -102,7 +104,6 @@ def _spare_the_collector() -> None:
     """What was loaded stays: looking through it for garbage again and again costs each step a twentieth."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(COLLECT_AFTER)
 
 
 def _look_after_pool(sender: Any, **_: Any) -> None:
@@ -119,6 +120,7 @@ def _beat_alone(sender: Any, **_: Any) -> None:
 
 
 def _sweep(options: Mapping[str, Any]) -> int:
+    lifeline.attach()
     from workers.process import process
     from workers.redrawing import Redrawing
     from workers.sweeper import Sweeper, sweep_for_ever
@@ -138,13 +140,18 @@ def _sweep(options: Mapping[str, Any]) -> int:
 
 
 def _supervise(options: Mapping[str, Any]) -> int:
-    from workers.child import begun
     from workers.stopping import heeded
 
-    # Its processes may be at work before this one has loaded the rest.
+    # Before all that takes long.
     stop = heeded()
-    children = begun(options)
-    # They load what they need while this process does.
+    from workers.child import begun
+    from workers.loading import load
+
+    load()
+    _spare_the_collector()
+    children = begun(options, main)
+    # Not before: it takes a thread, and forks come first.
+    lifeline.attach()
     from workers.supervisor import supervise
 
     return supervise(children, str(options.get("queue", "")), stop)

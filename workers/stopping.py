@@ -5,7 +5,10 @@ import threading
 import time
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Stop", "heeded"]
+__all__ = ["NUMBERS", "Stop", "heeded", "unheeded"]
+
+NUMBERS: Final = (signal.SIGTERM, signal.SIGINT)
+"""The signals that ask for it."""
 
 SAME_SECONDS: Final = 1.0
 """Signals so close together are one request: a terminal and a service manager tell all processes of a group."""
@@ -31,6 +34,12 @@ def heeded() -> Stop:
         elif time.monotonic() - since > SAME_SECONDS:
             asked.hastened.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in NUMBERS:
         signal.signal(number, heed)
     return asked
+
+
+def unheeded() -> None:
+    """From now on they do what they do in every Python program."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)

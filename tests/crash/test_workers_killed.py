@@ -4,6 +4,7 @@ Each test says how it disturbs; `unharmed` says what has to hold at the end, alw
 """
 
 import os
+import re
 import signal
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fixloop.health import healths, problems
 from fixloop.protocol.events import Cancelled, Continued, Paused, WorkflowStarted
 from fixloop.protocol.messages import Escalation, Reason
 from fixloop.protocol.state import Limits, WorkflowOutcome
@@ -97,6 +99,9 @@ def test_a_process_of_the_worker_is_killed(deployment: Deployment, role: str) ->
     back = deployment.until(lambda: killed not in {p.pid for p in deployment.processes(role)} != set())
     assert back < 1.0 + SLACK_SECONDS
     unharmed(deployment, *started)
+    deployment.until(lambda: wrong_with(deployment) == [])
+    (health,) = healths(deployment.folder / "cache")
+    assert [part.last_death for part in health.parts if part.role == role] == ["killed by SIGKILL"]
 
 
 @pytest.mark.proves("S30", "K40")
@@ -113,6 +118,19 @@ def test_the_supervisor_is_killed_and_takes_all_with_it_until_a_new_one_goes_on(
     own.until(lambda: own.processes() == [])
     own.start()
     unharmed(own, *started)
+
+
+@pytest.mark.proves("S30")
+def test_a_process_that_is_stopped_holds_nothing_that_the_others_live_on(own: Deployment) -> None:
+    own.start(ready=("work", "worker", "control", "sweep"))
+    (stopped,) = own.kill("control", signal.SIGSTOP)
+
+    own.kill("supervise")
+
+    ended = own.until(lambda: {process.pid for process in own.processes()} == {stopped})
+    assert ended < 1.0 + SLACK_SECONDS
+    os.kill(stopped, signal.SIGCONT)
+    own.until(lambda: own.processes() == [])
 
 
 @pytest.mark.proves("A14", "K21", "S30")
@@ -248,11 +266,14 @@ def test_a_worker_that_is_told_to_stop_finishes_a_short_step_and_gives_back_a_lo
 
 
 @pytest.mark.proves("K40")
-def test_a_worker_that_is_told_to_stop_while_it_still_loads_ends_in_order(own: Deployment) -> None:
+@pytest.mark.parametrize("moment", ["heeds", "forked"])
+def test_a_worker_that_is_told_to_stop_while_it_still_begins_ends_in_order(
+    own: Deployment, moment: str
+) -> None:
     own.start(ready=())
     assert own.supervisor is not None
     pid = own.supervisor.pid
-    own.until(lambda: bool(below(pid, 1)))
+    own.until(lambda: heeds(pid, signal.SIGTERM) if moment == "heeds" else bool(below(pid, 1)))
 
     own.supervisor.send_signal(signal.SIGTERM)
 
@@ -303,6 +324,18 @@ def test_deaths_that_come_to_an_end_leave_no_trace(deployment: Deployment) -> No
 
     assert len(deployment.executions(f"{started.workflow}.")) == 5
     assert deployment.story(started.workflow) == undisturbed(with_script(started, "a -"))
+
+
+def wrong_with(deployment: Deployment) -> list[str]:
+    """What the worker's own health check would say."""
+    known = list(healths(deployment.folder / "cache"))
+    return [said for health in known for said in problems(health, time.monotonic())] if known else ["nothing"]
+
+
+def heeds(pid: int, number: int) -> bool:
+    """Whether a process has a handler of its own for the signal."""
+    (caught,) = re.findall(r"^SigCgt:\s(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 def tickets_of(runs: list[Execution], started: WorkflowStarted) -> set[str]:

@@ -1,0 +1,92 @@
+"""A process that was forked from its supervisor: it begins as a program would, and its end is told as one's."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+LOADED: Final = """
+import json, os
+import kombu.common
+from tests.unit.forking import opened
+from workers.app import app
+from workers.loading import load
+from workers.process import _process_of
+load()
+print(json.dumps({
+    "threads": len(os.listdir("/proc/self/task")),
+    "open": sorted(opened()),
+    "names": [kombu.common._node_id, vars(app).get("oid"), getattr(app._local, "oid", None)],
+    "pool": app._pool,
+    "processes": _process_of.cache_info().currsize,
+}))
+"""
+
+
+def said_by(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+
+
+@pytest.mark.proves("S30")
+@pytest.mark.parametrize(
+    ("name", "death", "tracebacks"),
+    [
+        ("fails", "exit code 1: OSError: its own", 2),
+        ("leaves", "exit code 3", 0),
+        ("dies", "killed by SIGKILL", 0),
+    ],
+)
+def test_why_a_forked_process_ended_is_known_and_nothing_else_ends_with_it(
+    name: str, death: str, tracebacks: int
+) -> None:
+    done = said_by("-m", "tests.unit.forking", name)
+
+    # Said once: no process goes on as another supervisor.
+    assert done.stdout.splitlines() == [death]
+    assert done.stderr.count("Traceback") == tracebacks
+
+
+def test_a_forked_process_begins_with_what_a_program_would_have() -> None:
+    *told, death = said_by("-m", "tests.unit.forking", "tells").stdout.splitlines()
+
+    assert death == "exit code 0"
+    first, second = sorted((json.loads(line) for line in told), key=lambda found: found["words"])
+    assert_is_anew(first, "first")
+    assert_is_anew(second, "second")
+    assert not pipes(first) & pipes(second)
+
+
+def assert_is_anew(found: dict[str, Any], role: str) -> None:
+    """Nothing of it is its supervisor's or its sibling's."""
+    given = found["given"]
+    assert found["words"] == [role, '{"queues": ["own"]}']
+    assert found["signals"] == ["0", "<built-in function default_int_handler>"]
+    assert found["blocked"] == []
+    assert set(found["open"]) == {"0", "1", "2", given["FIXLOOP_LIFELINE"], given["FIXLOOP_PRESENCE"]}
+    assert found["open"]["0"] == "/dev/null"
+    assert len(given["FIXLOOP_SUPERVISOR"].split("/")) == 5
+
+
+def pipes(found: dict[str, Any]) -> set[str]:
+    """But for stdout, which all have in common."""
+    return {what for number, what in found["open"].items() if number not in "01"}
+
+
+def test_what_is_loaded_before_the_fork_gives_processes_nothing_in_common() -> None:
+    found = json.loads(said_by("-c", LOADED).stdout)
+
+    assert found == {
+        "threads": 1,
+        "open": ["0", "1", "2"],
+        "names": [None, None, None],
+        "pool": None,
+        "processes": 0,
+    }

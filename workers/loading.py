@@ -1,0 +1,38 @@
+"""What a worker's processes load, and with these all that they load: once, before they are forked.
+
+Nothing here may start a thread, open a connection or decide by which name a process is known to others: all of them
+would have it in common.
+"""
+
+from importlib import import_module
+from typing import Final
+
+__all__ = ["load"]
+
+_MODULES: Final = (
+    "celery.app.amqp",
+    "celery.app.control",
+    "celery.app.events",
+    "celery.app.log",
+    "celery.apps.worker",
+    "celery.backends.base",
+    "celery.concurrency.solo",
+    "celery.events",
+    "celery.worker.autoscale",
+    "celery.worker.components",
+    "celery.worker.consumer.delayed_delivery",
+    "celery.worker.strategy",
+    "workers.chats",
+    "workers.consumer",
+    "workers.pool",
+    "workers.redrawing",
+    "workers.supervisor",
+    "workers.sweeper",
+    "workers.tasks",
+)
+
+
+def load() -> None:
+    """Load it all; most of what a worker takes to start is this."""
+    for name in _MODULES:
+        import_module(name)
