@@ -16,12 +16,12 @@ app.conf.update(broker_url=celery_url(os.environ.get("FIXLOOP_BROKER_URL", "redi
 
 
 @app.task(name="bare.hop")  # type: ignore[untyped-decorator]
-def hop(*, payload: str, number: int) -> None:
-    """Nothing, with a message of the same size."""
+def hop(*, ticket: str, issue: int, specialist: str, iteration: int) -> None:
+    """Nothing, with a message that says what ours say."""
 
 
 @app.task(name="bare.last")  # type: ignore[untyped-decorator]
-def last(*, payload: str, number: int) -> None:
+def last(*, ticket: str, issue: int, specialist: str, iteration: int) -> None:
     """The end of one chain: counted, so that both sides are known to have done all their hops."""
     _counter().incr("bare:done")
 
@@ -32,10 +32,12 @@ def noted() -> None:
     _counter().rpush("bare:began", repr(time.monotonic()))
 
 
-def hop_chain(hops: int, payload: str) -> None:
+def hop_chain(hops: int, issue: int) -> None:
     """Send a chain of `hops` no-ops."""
-    steps = [hop.si(payload=payload, number=n).set(queue="bare") for n in range(hops - 1)]
-    chain(*steps, last.si(payload=payload, number=hops - 1).set(queue="bare")).apply_async()
+    said = {"issue": issue, "specialist": "test-runner", "iteration": 1}
+    tickets = [f"be9c4a11-{issue}-1.test-runner.recheck.{number}.1" for number in range(hops)]
+    steps = [hop.si(ticket=ticket, **said).set(queue="bare") for ticket in tickets[:-1]]
+    chain(*steps, last.si(ticket=tickets[-1], **said).set(queue="bare")).apply_async()
 
 
 _client: dict[int, Redis] = {}

@@ -2,9 +2,10 @@
 
 Every other pair begins with fixloop, so that a machine that grows slower or faster speaks for neither side.
 
-Seven steps a workflow (validate, and two rounds of report, fix, recheck), 1 KB of message each; specialists and
-fixer are scripted and in-process, so that only the engine is measured. Then where the rest goes: CPU of each process
-for both sides, and of the pieces inside ours. The last line reads `ratio 0.NN`; exit code 1 when that is under 0.75.
+Seven steps a workflow (validate, and two rounds of report, fix, recheck), and what each says to agents, 1 KB, is kept;
+specialists and fixer are scripted and in-process, so that only the engine is measured. A hop of the bare chain has the
+arguments of ours, and nothing else. Then where the rest goes: CPU of each process for both sides, and of the pieces
+inside ours. The last line reads `ratio 0.NN`; exit code 1 when that is under 0.75.
 """
 
 import argparse
@@ -23,7 +24,6 @@ from fixloop.hints import producer, send_hint
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.keys import workflow_id, workflow_key
 from fixloop.store.redis_store import RedisStore
-from fixloop.testing import MESSAGE_BYTES
 
 STEPS = 7
 PROJECT = "be9c4a11"
@@ -119,8 +119,8 @@ class Bare:
         from bench.bare import hop_chain
 
         self._client.delete("bare:done")
-        for _ in range(count):
-            hop_chain(STEPS, "x" * MESSAGE_BYTES)
+        for issue in range(count):
+            hop_chain(STEPS, issue)
         wait_until(lambda: int(self._client.get("bare:done") or 0) >= count, seconds=120, step_seconds=0.05)
 
     def steps(self) -> int:

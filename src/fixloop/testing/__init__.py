@@ -6,13 +6,12 @@ virtual clock, and `fixloop chaos` compares real, injured ones with that.
 """
 
 from fixloop.testing.agents import AGENTS, Agent
-from fixloop.testing.crew import MESSAGE_BYTES, ScriptedCrew, ScriptedError, scripted_crew
+from fixloop.testing.crew import ScriptedCrew, ScriptedError, scripted_crew
 from fixloop.testing.script import Script, Word, script_of
 from fixloop.testing.undisturbed import Answer, Rehearsal, Story, rehearse, told, undisturbed
 
 __all__ = [
     "AGENTS",
-    "MESSAGE_BYTES",
     "Agent",
     "Answer",
     "Rehearsal",

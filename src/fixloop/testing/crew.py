@@ -17,11 +17,10 @@ from fixloop.testing.parts import answer_of, part_of, writings_of
 from fixloop.testing.script import Word, script_of
 from fixloop.written import Writings
 
-__all__ = ["MESSAGE_BYTES", "Answered", "ScriptedCrew", "ScriptedError", "scripted_crew"]
+__all__ = ["Answered", "ScriptedCrew", "ScriptedError", "scripted_crew"]
 
-MESSAGE_BYTES: Final = 1024
-"""What the messages of a step come to, at least: with the words around it, a run's own text is the smaller part."""
 _TEXT_BYTES: Final = 256
+"""Of all failures of a run; with the words around it, what a step says comes to 1 KB."""
 POLL_SECONDS: Final = 0.05
 COMMAND_SECONDS: Final = 3600.0
 """Longer than any: the state ends what takes too long."""
