@@ -89,7 +89,7 @@ class Blows:
             return role == "control"
         if injury in _OF_WORK:
             return role == "worker"
-        if injury in (Injury.KILL_SWEEPER, Injury.STOP_SWEEPER):
+        if injury in _OF_SWEEPERS:
             return bool(host.find("sweep"))
         if injury in (Injury.CUT_NETWORK, Injury.SILENT_NETWORK):
             return role is not None and not self._lines[link.host].is_away
@@ -311,6 +311,8 @@ _OF_WORK: Final = (
     Injury.NO_ROOM,
 )
 """Of those of control, on a host without it."""
+_OF_SWEEPERS: Final = (Injury.KILL_SWEEPER, Injury.STOP_SWEEPER, Injury.RIVAL_SWEEPERS)
+"""Bare Celery has none."""
 _BLOWS: Final[Mapping[Injury, Callable[[Blows, Wound, Link], None]]] = {
     Injury.KILL_WORKER: Blows._kill,
     Injury.KILL_CONTROL: Blows._kill,

@@ -91,6 +91,10 @@ class Injurer:
         self._doubles_all = twice_over
         self.answers.clear()
 
+    def disarm(self) -> None:
+        """From now on, begin nothing new."""
+        self._schedule = Schedule({}, {})
+
     # What passes by.
 
     def sent(self, link: Link, requests: list[Request], data: bytes) -> tuple[bytes, bytes]:

@@ -147,7 +147,8 @@ class Site:
         self._loop.call_soon_threadsafe(arm)
 
     def heal(self) -> None:
-        """Return when everything that was stopped goes on again, and what it did has come in."""
+        """Hurt nobody any more; return when what was stopped goes on again, and what it did has come in."""
+        self.in_loop(self.injurer.disarm)
         while self.injurer.blows.under_way:
             time.sleep(POLL_SECONDS)
         time.sleep(SETTLING_SECONDS)
