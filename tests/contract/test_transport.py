@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -127,29 +128,32 @@ class _Sent:
 def test_messages_are_asked_for_in_kombus_words_and_in_each_order_of_the_queues(connection: Any) -> None:
     channel = connection.channel()
     with channel.conn_or_acquire() as shared:
-        packer = shared.connection_pool.get_connection()
+        pool = shared.connection_pool
+    packer = pool.get_connection()
     for name in ("one", "two", "three"):
         queue: Any = _queue(name, channel=channel)
         queue.declare()
         channel.basic_consume(name, no_ack=False, callback=lambda _: None, consumer_tag=name)
-    channel.client.connection = asked = _Sent(packer)
+    waiting, channel.client.connection = channel.client.connection, _Sent(packer)
+    asked = channel.client.connection
 
     for last in ("one", "three", "nobody"):
         channel._queue_cycle.rotate(last)
         channel._brpop_start()
         super(Transport.Channel, channel)._brpop_start()
 
+    channel.client.connection = waiting
+    pool.release(packer)
     ours, kombus = asked.packed[::2], asked.packed[1::2]
     assert ours == kombus
     assert len(set(ours)) == 2
 
 
 def test_a_loop_watches_a_connection_once_and_the_one_that_takes_its_place(connection: Any) -> None:
-    hub = Hub()
     found: list[int] = []
     queue: Any = _queue("watched", channel=connection.channel())
     consumer: Any = connection.Consumer([queue], no_ack=True, callbacks=[lambda body, _: found.append(body)])
-    with connection.Producer() as producer, consumer:
+    with closing(Hub()) as hub, connection.Producer() as producer, consumer:
         connection.register_with_event_loop(hub)
 
         def arrives(number: int) -> None:
@@ -165,8 +169,8 @@ def test_a_loop_watches_a_connection_once_and_the_one_that_takes_its_place(conne
         assert not cycle.fds
         arrives(2)
         assert set(hub.readers) == watched
-        cycle._channels.copy().pop().client.connection.disconnect()
+        waiting = next(channel for channel in cycle._channels if channel.active_queues)
+        waiting.client.connection.disconnect()
         arrives(3)
 
-    hub.close()
     assert found == [1, 2, 3]
