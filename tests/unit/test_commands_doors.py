@@ -327,6 +327,10 @@ def test_an_agent_of_handoffs_accepts_by_reading_and_returns_its_result(
         ('{"status": "approved"}', "planner returned status 'approved'; it returns completed"),
         ('{"status": "completed"}', "planner returned no spec"),
         ('{"status": "completed", "spec": ["a"]}', "the result's spec is wrong"),
+        (
+            '{"status": "completed", "spec": 1, "commit": 2}',
+            "; commit is wrong: input should be a valid string",
+        ),
         ('{"type": "escalation", "reason": "", "details": "x"}', "the escalation's reason is wrong"),
     ],
 )

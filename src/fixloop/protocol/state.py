@@ -427,8 +427,6 @@ class State(_Value):
     @property
     def severity(self) -> Severity:
         """The gravest of the failures that are open; high where none is, and for one that says nothing (K13)."""
-        if not self.failures:
-            return Severity.HIGH
         found = {failure.priority for failure in self.failures}
         return next((severity for severity in Severity if severity in found), Severity.HIGH)
 

@@ -63,14 +63,15 @@ def fitting(what: str, model: type[M], facts: Mapping[str, Any]) -> M:
     What an agent said as a value.
 
     Raises:
-        InvalidReturn: naming the first field that does not fit.
+        InvalidReturn: naming the fields that do not fit, at most five.
     """
     try:
         return model.model_validate(facts)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidReturn(f"the {what}'s {where} is wrong: {first['msg'].lower()}") from None
+        wrong = (
+            f"{'.'.join(map(str, one['loc']))} is wrong: {one['msg'].lower()}" for one in error.errors()[:5]
+        )
+        raise InvalidReturn(f"the {what}'s {'; '.join(wrong)}") from None
 
 
 def check_return(agent: str, result: Returned) -> None:
