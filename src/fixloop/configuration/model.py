@@ -18,6 +18,7 @@ __all__ = [
     "LimitSettings",
     "OutsideAgent",
     "SpecialistChecks",
+    "Unverified",
     "WorkspaceSettings",
 ]
 
@@ -49,6 +50,8 @@ class Check(_Frozen):
     """The preset it came from; empty when the user wrote it."""
     env: tuple[str, ...] = ()
     """Names of further environment variables the command may see."""
+    why: str = ""
+    """The file that speaks for it, and the place in it; empty when fixloop's own configuration names it."""
 
     def report_kinds(self) -> tuple[str, ...]:
         """The placeholders in the command: of `junit`, `sarif`, `coverage`."""
@@ -63,6 +66,19 @@ class SpecialistChecks(_Frozen):
     checks: tuple[Check, ...]
     timeout_minutes: float | None = None
     """For each of its runs; None: as `limits` says; 0: no limit."""
+
+
+class Unverified(_Frozen):
+    """A tool that the project has and that does not run here."""
+
+    name: str
+    specialist: str
+    reason: str
+    """One clause: `not installed in .venv`."""
+    remedy: str = ""
+    """The command that changes it, or how to leave the check out."""
+    blocks: bool = False
+    """Whether it makes the verdict `not verified`: a test runner, or what fixloop's own configuration names."""
 
 
 class Fixer(_Frozen):
@@ -140,6 +156,8 @@ class Configuration(_Frozen):
     handoff: HandoffSettings | None = None
     specialists: tuple[SpecialistChecks, ...] = ()
     """In the fixed order of the phases (U1, U2)."""
+    unverified: tuple[Unverified, ...] = ()
+    """What was found and does not run; the verdict says so."""
     detected_not_configured: tuple[str, ...] = ()
     """Tools the project has that nobody configured; the last lines of `run` name them."""
 
