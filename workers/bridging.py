@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fixloop.bridging import attended, child_of
-from fixloop.carrying import bring_work, keep_bundle, snapshot_in
+from fixloop.carrying import bring_work, keep_bundle, keep_diff, snapshot_in
 from fixloop.configuration.model import Configuration
 from fixloop.history import open_report
 from fixloop.played import Brought, Played
@@ -98,6 +98,7 @@ def fixed(work: Work, configuration: Configuration, cache: Path) -> FixCompleted
         tip=change.commit,
         tree=change.tree,
         marks=change.marks,
+        **keep_diff(work.store, state, mirror, change.commit)._asdict(),
     )
     return FixCompleted(specialist=ticket.specialist, completion=completion, bundle=bundle)
 

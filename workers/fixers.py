@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from fixloop.carrying import TooLarge, keep_bundle
+from fixloop.carrying import Diff, TooLarge, keep_bundle, keep_diff
 from fixloop.configuration.model import Configuration, Fixer
 from fixloop.errors import ProtocolError
 from fixloop.history import Said, open_report
@@ -20,6 +20,7 @@ from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.request import request_json
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import Completion
+from fixloop.reports.limits import clean
 from fixloop.repository.change import Change
 from workers import bridging
 from workers.crew import Work
@@ -30,6 +31,7 @@ __all__ = ["fix"]
 
 GRACE_SECONDS: Final = 60.0
 TAIL_CHARACTERS: Final = 4000
+SAID_CHARACTERS: Final = 1000
 Done = FixCompleted | FixFailed | AnswerRejected | BlockerSignalled
 
 
@@ -107,7 +109,9 @@ def _answer(work: Work, ground: Ground, result: GuardedResult) -> Done:
         bundle = keep_bundle(work.store, state, ground.workspace.mirror, change.commit)
     except TooLarge as error:
         return _failed(work, str(error), output, fatal=True)
-    completion = _completion(ticket.iteration, change, said)
+    hide = ground.redaction.text
+    diff = keep_diff(work.store, state, ground.workspace.mirror, change.commit, hide=hide)
+    completion = _completion(ticket.iteration, change, said, diff, clean(output).strip()[-SAID_CHARACTERS:])
     return FixCompleted(
         specialist=ticket.specialist, completion=completion, bundle=bundle, artifacts=artifacts
     )
@@ -152,7 +156,7 @@ def _written(path: Path) -> bytes | None:
         return file.read(LIMIT_BYTES + 1)
 
 
-def _completion(iteration: int, change: Change, said: Answer | None) -> Completion:
+def _completion(iteration: int, change: Change, said: Answer | None, diff: Diff, printed: str) -> Completion:
     fixes = said.fixes if said is not None else tuple(f"changed {name}" for name in change.files[:20])
     differ = differences(said.files, change.files) if said is not None else Differences()
     return Completion(
@@ -166,6 +170,9 @@ def _completion(iteration: int, change: Change, said: Answer | None) -> Completi
         marks=change.marks,
         unchanged=differ.unchanged,
         unnamed=differ.unnamed,
+        diff=diff.diff,
+        diff_artifact=diff.diff_artifact,
+        said=printed,
     )
 
 

@@ -4,18 +4,21 @@ A fix's commit lives in the mirror of the machine that made it. Before the workf
 among the artifacts, so that neither a lost cache nor a lost machine loses it, and any other machine goes on.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol
 
 from fixloop.errors import InfrastructureError, UsageError
+from fixloop.repository.change import diff_between
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import Snapshot, bring, mirror_of
 from fixloop.store.contract import Store
 from fixloop.store.entries import ARTIFACT_LIMIT_BYTES
 
-__all__ = ["Carried", "TooLarge", "bring_work", "keep_bundle", "snapshot_in"]
+__all__ = ["Carried", "Diff", "TooLarge", "bring_work", "keep_bundle", "keep_diff", "snapshot_in"]
 
+DIFF_CHARACTERS: Final = 3000
+"""What a state and the next request hold of a fix's diff; the whole is an artifact."""
 _MB = 1024 * 1024
 
 
@@ -66,6 +69,38 @@ def keep_bundle(
                 "large files do not belong into it; remove or ignore them"
             )
         return store.put_artifact(state.workflow, file.read_bytes())
+
+
+class Diff(NamedTuple):
+    """What a fix changed, as text."""
+
+    diff: str = ""
+    """Its beginning."""
+    diff_artifact: str = ""
+    """Digest of the whole; empty: nothing was changed."""
+
+
+def keep_diff(
+    store: Store, state: Carried, mirror: Mirror, commit: str, *, hide: Callable[[str], str] = str
+) -> Diff:
+    """
+    Store what a fix changed as a diff that people and the next agent can read.
+
+    Args:
+        hide: cuts secrets out, before anything is shortened.
+    """
+    if commit == state.tip:
+        return Diff()
+    whole = hide(diff_between(mirror.git, state.tip, commit))
+    return Diff(_beginning(whole, DIFF_CHARACTERS), store.put_artifact(state.workflow, whole.encode()))
+
+
+def _beginning(text: str, characters: int) -> str:
+    """The first whole lines of `text`, and how many follow."""
+    if len(text) <= characters:
+        return text
+    shown = text[: characters - 40].rpartition("\n")[0] or text[: characters - 40]
+    return f"{shown}\n… {text.count(chr(10), len(shown)) or 1} more lines"
 
 
 def bring_work(store: Store, state: Carried, cache: Path) -> Mirror:

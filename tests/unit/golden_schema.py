@@ -104,7 +104,16 @@ def _states() -> dict[str, State]:
 
 
 def _completion() -> Completion:
-    return Completion(iteration=1, by="agent", fixes=("it",), files=("a.py",), tip="c1", tree="tree-1")
+    return Completion(
+        iteration=1,
+        by="agent",
+        fixes=("it",),
+        files=("a.py",),
+        tip="c1",
+        tree="tree-1",
+        diff="-a\n+b\n",
+        said="done",
+    )
 
 
 def _record() -> bytes:

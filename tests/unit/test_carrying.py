@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.carrying import TooLarge, bring_work, keep_bundle, snapshot_in
+from fixloop.carrying import TooLarge, bring_work, keep_bundle, keep_diff, snapshot_in
 from fixloop.engine import Engine
 from fixloop.errors import InfrastructureError
 from fixloop.protocol.events import FixCompleted, ReportDelivered, RunFinished, WorkflowStarted
@@ -70,7 +70,12 @@ class Loop:
             write(workspace.path, files)
             change = commit_of_directory(workspace.path, state.tip, mirror, "fix\n")
         bundle = keep_bundle(self.store, state, mirror, change.commit)
-        completion = Completion(iteration=number, by="x", tip=change.commit, tree=change.tree)
+        diff = keep_diff(
+            self.store, state, mirror, change.commit, hide=lambda text: text.replace("s3cr3t", "***")
+        )
+        completion = Completion(
+            iteration=number, by="x", tip=change.commit, tree=change.tree, said="I think so", **diff._asdict()
+        )
         event = FixCompleted(specialist="test-runner", completion=completion, bundle=bundle)
         self.engine.apply(WORKFLOW, event, operation=f"fix-{number}")
         return bundle
@@ -90,6 +95,34 @@ def test_fixes_made_on_several_machines_come_to_another_one(loop: Loop) -> None:
     assert mirror.git.text("cat-file", "blob", f"{loop.state.tip}:price") == "right"
     assert mirror.git.text("cat-file", "blob", f"{loop.state.tip}:stock") == "right"
     assert mirror.git.text("rev-list", "--count", loop.state.tip) == "3"
+
+
+def test_a_run_keeps_the_diff_of_its_fix_and_what_the_agent_said(loop: Loop) -> None:
+    loop.fix("first", {"price": "right s3cr3t\n"})
+
+    run = loop.state.active.runs[-1]
+
+    assert "-wrong\n+right ***\n" in run.diff
+    assert run.said == "I think so"
+    assert loop.store.get_artifact(WORKFLOW, run.diff_artifacts[0]) == run.diff.encode()
+
+
+def test_of_a_long_diff_a_run_keeps_the_beginning_and_the_store_all(loop: Loop) -> None:
+    loop.fix("first", {"price": "".join(f"line {number}\n" for number in range(5000))})
+
+    run = loop.state.active.runs[-1]
+    whole = (loop.store.get_artifact(WORKFLOW, run.diff_artifacts[0]) or b"").decode()
+
+    assert len(run.diff) <= 3000
+    assert run.diff.endswith(" more lines")
+    assert whole.endswith("+line 4999\n")
+    assert whole.startswith(run.diff.rpartition("\n")[0])
+
+
+def test_a_fix_that_changed_nothing_has_no_diff(loop: Loop) -> None:
+    loop.fix("first", {"price": "wrong\n"})
+
+    assert (loop.state.active.runs[-1].diff, loop.state.active.runs[-1].diff_artifacts) == ("", ())
 
 
 def test_a_lost_cache_loses_no_fix(loop: Loop) -> None:

@@ -264,7 +264,14 @@ def _manual_fix(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> No
 
 def _as_manual_fix(kept: Completion) -> ManualFixDone:
     return ManualFixDone(
-        by=kept.by, summary=kept.summary, files=kept.files, tip=kept.tip, tree=kept.tree, marks=kept.marks
+        by=kept.by,
+        summary=kept.summary,
+        files=kept.files,
+        tip=kept.tip,
+        tree=kept.tree,
+        marks=kept.marks,
+        diff=kept.diff,
+        diff_artifact=kept.diff_artifact,
     )
 
 
@@ -287,6 +294,8 @@ def manual_fix_done(draft: Draft, event: ManualFixDone) -> None:
         tip=event.tip,
         tree=event.tree,
         marks=event.marks,
+        diff=event.diff,
+        diff_artifact=event.diff_artifact,
     )
     fixing.record_fix(draft, completion)
     draft.update_specialist(active.name, max_iterations=active.max_iterations + 1)

@@ -236,6 +236,9 @@ class ManualFixDone(_Event):
     """As in a fix completion."""
     artifacts: tuple[str, ...] = ()
     """The digest of the person's own answer."""
+    diff: str = ""
+    diff_artifact: str = ""
+    """As in a completion."""
 
 
 class BranchPushed(_Event):

@@ -187,7 +187,14 @@ def record_fix(draft: Draft, completion: Completion) -> None:
         last = active.runs[-1]
         since = draft.state.reported_clock
         spent = draft.clock - since if since is not None else 0.0
-        answered = changed(last, {"fixes": (*last.fixes, *fixes), "fix_seconds": last.fix_seconds + spent})
+        facts = {
+            "fixes": (*last.fixes, *fixes),
+            "fix_seconds": last.fix_seconds + spent,
+            "diff": completion.diff or last.diff,
+            "diff_artifacts": (*last.diff_artifacts, *filter(None, [completion.diff_artifact])),
+            "said": "\n".join(filter(None, (completion.summary, completion.said))) or last.said,
+        }
+        answered = changed(last, facts)
         draft.update_specialist(active.name, runs=(*active.runs[:-1], answered))
     marks = tuple(dict.fromkeys((*draft.state.marks, *completion.marks)))
     draft.update(

@@ -198,6 +198,12 @@ class Run(_Value):
     """What was done in answer to this run's failures."""
     fix_seconds: float = 0.0
     """How long that took, from the failure report on (B33, B40)."""
+    diff: str = ""
+    """What was changed, as a diff of at most 3,000 characters."""
+    diff_artifacts: tuple[str, ...] = ()
+    """Digests of the whole diffs, one for each fix that changed something."""
+    said: str = ""
+    """The agent's own summary, and the end of what it printed."""
     could_not_run: bool = False
     receipt: Receipt | None = None
     """When the main agent took the report of this run's failures, and who (A5)."""
@@ -282,6 +288,12 @@ class Completion(_Value):
     """Files its answer names that did not change; the first of them, and how many more."""
     unnamed: tuple[str, ...] = ()
     """Files that changed and that its answer does not name."""
+    diff: str = ""
+    """What was changed, as a diff of at most 3,000 characters."""
+    diff_artifact: str = ""
+    """Digest of the whole diff; empty: nothing was changed."""
+    said: str = ""
+    """The end of what the agent printed, at most 1,000 characters."""
 
 
 class OpenEscalation(_Value):

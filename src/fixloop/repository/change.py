@@ -7,10 +7,14 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
+from fixloop.reports.limits import clean
 from fixloop.repository.git import Git, shown
 from fixloop.repository.tree import Delta, deltas, tree_id
 
-__all__ = ["Change", "change_between", "is_mark"]
+__all__ = ["Change", "change_between", "diff_between", "is_mark"]
+
+DIFF_BYTES: Final = 1024 * 1024
+"""Nobody reads more; the commit itself is whole."""
 
 TEST_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "spec", "specs", "e2e"})
 TEST_FILE: Final = re.compile(r"test_.*|.*_test\.\w+|.*\.(test|spec)\.\w+|conftest\.py")
@@ -46,6 +50,14 @@ def change_between(git: Git, old: str, new: str) -> Change:
         files=tuple(shown(delta.path) for delta in found),
         marks=tuple(_marks(git, found)),
     )
+
+
+def diff_between(git: Git, old: str, new: str) -> str:
+    """What turns one commit into another, as a unified diff; at most a megabyte of it, without control characters."""
+    printed = git.output(
+        "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", old, new, "--"
+    )
+    return clean(printed[:DIFF_BYTES].decode("utf-8", "replace"))
 
 
 def is_mark(path: str) -> bool:

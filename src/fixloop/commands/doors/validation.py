@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from fixloop.carrying import bring_work, keep_bundle, snapshot_in
+from fixloop.carrying import bring_work, keep_bundle, keep_diff, snapshot_in
 from fixloop.commands.doors.door import Answer as Given
 from fixloop.commands.doors.door import Door, Work
 from fixloop.commands.screen import called
@@ -215,6 +215,8 @@ def _completion(
 ) -> FixCompleted | ManualFixDone:
     from fixloop.protocol.claims import Differences, differences
 
+    mirror = mirror_of(snapshot_in(state), session.settings.cache_dir)
+    diff = keep_diff(session.store, state, mirror, change.commit)._asdict()
     opened = state.escalation
     if opened is not None and opened.decision is Decision.MANUAL_FIX:
         digest, specialists, limits = _reread(session, state, change.commit)
@@ -229,6 +231,7 @@ def _completion(
             configuration=digest,
             specialists=specialists,
             limits=limits,
+            **diff,
         )
     active = state.active
     summary, fixes = (answer.summary, answer.fixes) if answer is not None else ("", ())
@@ -244,6 +247,7 @@ def _completion(
         marks=change.marks,
         unchanged=differ.unchanged,
         unnamed=differ.unnamed,
+        **diff,
     )
     return FixCompleted(specialist=active.name, completion=completion, sender=caller(MAIN_AGENT))
 
