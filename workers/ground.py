@@ -3,26 +3,29 @@
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from fixloop.carrying import bring_work, snapshot_in
 from fixloop.configuration.model import Configuration
 from fixloop.errors import FixloopError
 from fixloop.interpreters import Interpreter, choose_interpreter
-from fixloop.repository.snapshot import Snapshot
+from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.settings import load_settings
-from workers.crew import Work
 from workers.environment import allowed_names, allowed_variables, environment_for
 from workers.interpreter import probe_imports
 from workers.preparation import Setup, lend_node_modules, prepare
 from workers.redaction import Redaction
 from workers.workspaces import Workspace, open_workspace
 
-__all__ = ["Ground", "open_ground"]
+if TYPE_CHECKING:
+    from workers.crew import Work
+
+__all__ = ["Attempt", "Ground", "ground_at", "open_ground"]
 
 _ENDINGS = {"junit": ".xml", "sarif": ".sarif", "coverage": ".json"}
 
@@ -66,38 +69,56 @@ class Ground:
         return Path(tempfile.mkdtemp(prefix="report-", dir=self.workspace.scratch), f"{name}{_ENDINGS[kind]}")
 
 
+class Attempt(NamedTuple):
+    """Who needs a ground, as far as its making depends on it."""
+
+    name: str
+    """The ticket's id; without a ticket any name for a folder."""
+    fence: int = 1
+    shared: bool = False
+    cancelled: Callable[[], bool] = lambda: False
+
+
 @contextmanager
-def open_ground(work: Work, configuration: Configuration, cache: Path) -> Iterator[Ground]:
+def open_ground(work: "Work", configuration: Configuration, cache: Path) -> Iterator[Ground]:
     """A workspace of the ticket's own at the workflow's present tip, made ready; removed at the end."""
-    state, ticket = work.holding.state, work.holding.ticket
-    snapshot = snapshot_in(state)
-    mirror = bring_work(work.store, state, cache)
+    state, holding = work.holding.state, work.holding
+    bring_work(work.store, state, cache)
+    attempt = Attempt(holding.ticket.id, holding.fence, not state.queue, work.cancelled)
+    with ground_at(snapshot_in(state), state.tip, configuration, cache, attempt) as ground:
+        yield ground
+
+
+@contextmanager
+def ground_at(
+    snapshot: Snapshot, commit: str, configuration: Configuration, cache: Path, attempt: Attempt
+) -> Iterator[Ground]:
+    """A workspace at a commit that is in the snapshot's mirror, made ready; removed at the end."""
     with open_workspace(
         cache,
-        mirror,
-        state.tip,
-        ticket=ticket.id,
-        fence=work.holding.fence,
+        mirror_of(snapshot, cache),
+        commit,
+        ticket=attempt.name,
+        fence=attempt.fence,
         subdirectory=snapshot.subdirectory,
     ) as workspace:
-        yield _made_ready(workspace, snapshot, configuration, cache, work)
+        yield _made_ready(workspace, snapshot, configuration, cache, attempt)
 
 
 def _made_ready(
-    workspace: Workspace, snapshot: Snapshot, configuration: Configuration, cache: Path, work: Work
+    workspace: Workspace, snapshot: Snapshot, configuration: Configuration, cache: Path, attempt: Attempt
 ) -> Ground:
     """Prepare, choose the interpreter, and look whether it imports the project from the workspace."""
-    shared = not work.holding.state.queue
     hidden = Redaction.of(_asked_for(configuration), os.environ)
     try:
-        made = _prepared(workspace, snapshot, configuration, cache, work)
+        made = _prepared(workspace, snapshot, configuration, cache, attempt.cancelled)
     except FixloopError as error:
-        return Ground(workspace, Interpreter("", "", "none"), shared, hidden, hidden.text(str(error)))
+        return Ground(workspace, Interpreter("", "", "none"), attempt.shared, hidden, hidden.text(str(error)))
     source = None if snapshot.is_url else Path(snapshot.source)
     chosen = choose_interpreter(
         made=made, source=source, subdirectory=snapshot.subdirectory, variables=os.environ
     )
-    ground = Ground(workspace, chosen, shared, hidden)
+    ground = Ground(workspace, chosen, attempt.shared, hidden)
     problem = probe_imports(chosen, workspace.directory, workspace.path, ground.environment(()))
     return replace(ground, problem=problem) if problem else ground
 
@@ -115,12 +136,16 @@ def _asked_for(configuration: Configuration) -> Iterator[str]:
 
 
 def _prepared(
-    workspace: Workspace, snapshot: Snapshot, configuration: Configuration, cache: Path, work: Work
+    workspace: Workspace,
+    snapshot: Snapshot,
+    configuration: Configuration,
+    cache: Path,
+    cancelled: Callable[[], bool],
 ) -> Path | None:
     command = configuration.workspace.setup
     if not command:
         return None
-    setup = Setup(command, allowed_variables(os.environ), cancelled=work.cancelled)
+    setup = Setup(command, allowed_variables(os.environ), cancelled=cancelled)
     made = prepare(cache, workspace.mirror, workspace.commit, subdirectory=snapshot.subdirectory, setup=setup)
     lend_node_modules(workspace, made)
     return made

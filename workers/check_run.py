@@ -1,0 +1,99 @@
+"""One check on a ground, judged by its exit code and its reports: for a worker's step, and for whoever has no workflow.
+
+A result names the tree it was computed on; the tree is hashed before and after each check, and a check that
+changes tracked files is an error.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+from fixloop.configuration.model import Check
+from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
+from fixloop.reports.judging import judge
+from workers.ground import Ground
+from workers.guard import GuardedResult
+
+__all__ = ["Ran", "Run", "run_check"]
+
+COMMAND_NOT_FOUND: Final = 127
+
+
+class Ran(NamedTuple):
+    """A check that has ended, with what its result rests on."""
+
+    result: CheckResult
+    output: str
+    """Without secrets."""
+    reports: tuple[Path, ...] = ()
+    """Where it was to write them, on the ground; as long as that is there."""
+
+
+class Run(Protocol):
+    """Runs a command under guard; None when nobody wants its result any more."""
+
+    def __call__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None: ...
+
+
+def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
+    """
+    Run one check on what is on the ground, which is `tree`.
+
+    Returns:
+        None when `run` says that nobody wants it any more.
+    """
+    reports = {kind: ground.report_path(check.name, kind) for kind in check.report_kinds()}
+    argv = [_filled(part, reports) for part in check.command]
+    result = run(argv, ground.workspace.directory, ground.environment(check.env))
+    if result is None:
+        return None
+    evidence = Evidence(
+        check=check.name,
+        command=" ".join(check.command),
+        interpreter=ground.interpreter,
+        tree=tree,
+        duration_seconds=round(result.duration_seconds, 3),
+    )
+    # What an earlier check added is no part of the tree; all that was there at the start is.
+    changed = ground.workspace.tracked_changes(tree)
+    output = ground.redaction.text(result.output)
+    if result.timed_out or changed:
+        return Ran(_unusable(check, evidence, output, changed), output)
+    judged = judge(
+        check,
+        exit_code=_exit_code(result),
+        output=output,
+        reports=reports,
+        workspace=ground.workspace.directory,
+        evidence=evidence,
+        hide=ground.redaction.text,
+    )
+    return Ran(judged, output, tuple(reports.values()))
+
+
+def _unusable(check: Check, evidence: Evidence, output: str, changed: tuple[str, ...]) -> CheckResult:
+    reason = f"check {check.name} did not end within its time limit and was stopped"
+    if changed:
+        shown = ", ".join(changed[:5])
+        reason = f"check {check.name} changed tracked files ({shown}); a check may only look"
+    return CheckResult(
+        check=check.name,
+        outcome=RunOutcome.ERROR,
+        reason=reason,
+        evidence=evidence,
+        output_tail=output[-4000:],
+    )
+
+
+def _exit_code(result: GuardedResult) -> int:
+    if result.not_found:
+        return COMMAND_NOT_FOUND
+    if result.signal is not None:
+        return -result.signal
+    return result.exit_code if result.exit_code is not None else COMMAND_NOT_FOUND
+
+
+def _filled(part: str, reports: dict[str, Path]) -> str:
+    for kind, path in reports.items():
+        part = part.replace("{" + kind + "}", str(path))
+    return part
