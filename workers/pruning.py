@@ -16,6 +16,7 @@ from fixloop.repository.git import Git
 from fixloop.repository.mirror import Mirror
 from fixloop.store.contract import Store
 from fixloop.store.keys import issue_of, number_of
+from fixloop.trying import NOTE
 from workers.workspaces import remove_folder
 
 __all__ = ["is_over", "prune_cache"]
@@ -39,10 +40,14 @@ def prune_cache(store: Store, cache: Path, *, before: datetime) -> Iterator[str]
         mirror = _mirror_at(cache, note)
         users = mirror.users() if mirror is not None else {}
         young = before.timestamp()
-        over = [name for name, (_, _, at) in users.items() if at < young and is_over(store, name, before)]
+        over = [
+            name
+            for name, (_, _, at) in users.items()
+            if at < young and (name.startswith(NOTE) or is_over(store, name, before))
+        ]
         if mirror is not None and over:
             count = len(mirror.forget(over))
-            yield f"{count} commits that {len(over)} ended workflows needed are forgotten in {mirror.path.name}"
+            yield f"{count} commits that nobody needs any more are forgotten in {mirror.path.name}"
 
 
 def is_over(store: Store, workflow: str, before: datetime) -> bool:

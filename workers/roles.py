@@ -1,4 +1,4 @@
-"""What a process of the application can be: `work`, `control`, `sweep` or `supervise`."""
+"""What a process of the application can be: `work`, `control`, `sweep`, `supervise` or `try`."""
 
 import gc
 import logging
@@ -157,9 +157,16 @@ def _supervise(options: Mapping[str, Any]) -> int:
     return supervise(children, str(options.get("queue", "")), stop)
 
 
+def _try(_options: Mapping[str, Any]) -> int:
+    from workers.trying import main as try_all
+
+    return try_all()
+
+
 _ROLES: Final[dict[str, Callable[[Mapping[str, Any]], int]]] = {
     "work": _work,
     "control": _control,
     "sweep": _sweep,
     "supervise": _supervise,
+    "try": _try,
 }

@@ -37,6 +37,7 @@ class Prepared(NamedTuple):
 
     project: Project
     issue: int
+    """0 where it was given none."""
     snapshot: Snapshot
     configuration: Configuration
 
@@ -57,9 +58,12 @@ def refuse_unusable(feature: Feature) -> None:
         _check_commands(configuration, directory, feature)
 
 
-def prepare(store: Store, feature: Feature, cache: Path) -> Prepared:
+def prepare(store: Store | None, feature: Feature, cache: Path) -> Prepared:
     """
     Find out all of it, and take the snapshot.
+
+    Args:
+        store: What gives it its number; None: it gets none, for there will be no workflow.
 
     Raises:
         UsageError: the number, the path, the configuration or a command cannot be used.
@@ -110,7 +114,7 @@ def _directory(feature: Feature) -> Path:
     return directory
 
 
-def _from_ref(store: Store, feature: Feature, cache: Path, directory: Path) -> Prepared:
+def _from_ref(store: Store | None, feature: Feature, cache: Path, directory: Path) -> Prepared:
     project = project_at(directory)
     issue = _number(store, project, feature)
     snapshot = take_snapshot(directory, issue=issue, cache=cache, ref=feature.ref)
@@ -120,7 +124,7 @@ def _from_ref(store: Store, feature: Feature, cache: Path, directory: Path) -> P
     return Prepared(project, issue, snapshot, configuration)
 
 
-def _from_url(store: Store, feature: Feature, cache: Path) -> Prepared:
+def _from_url(store: Store | None, feature: Feature, cache: Path) -> Prepared:
     project = project_of_url(feature.repo)
     issue = _number(store, project, feature)
     snapshot = take_snapshot_of_url(feature.repo, feature.ref, issue=issue, cache=cache)
@@ -147,7 +151,9 @@ def _configuration(directory: Path, feature: Feature, project: Project, home: Pa
     return loaded.model_copy(update={"max_iterations": feature.max_iterations})
 
 
-def _number(store: Store, project: Project, feature: Feature) -> int:
+def _number(store: Store | None, project: Project, feature: Feature) -> int:
+    if store is None:
+        return 0
     if feature.issue is None:
         return store.allocate_issue(project.hash8)
     store.use_issue(project.hash8, feature.issue)

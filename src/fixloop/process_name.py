@@ -11,6 +11,7 @@ _NAMES: Final = {
     "work": "fixloop-work",
     "control": "fixloop-control",
     "sweep": "fixloop-sweep",
+    "try": "fixloop-try",
 }
 """By role; Linux keeps 15 bytes of a name."""
 _ROLES: Final = {name: role for role, name in _NAMES.items()}
@@ -23,7 +24,7 @@ def name_after(role: str) -> None:
 
 
 def role_of(pid: int) -> str:
-    """`supervise`, `work`, `control` or `sweep`; empty for a process that is none of these, or gone."""
+    """`supervise`, `work`, `control`, `sweep` or `try`; empty for a process that is none of these, or gone."""
     try:
         return _ROLES.get(Path(f"/proc/{pid}/comm").read_text().rstrip("\n"), "")
     except OSError:

@@ -17,8 +17,10 @@ from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.protocol.events import Cancelled, RunFinished
 from fixloop.repository.publish import publish
+from fixloop.repository.tree import commit_tree, tree_id
 from fixloop.settings import Settings
 from fixloop.store.memory_store import MemoryStore
+from fixloop.trying import NOTE
 from tests.contract.profile_runs import SCRIPTS
 from tests.unit.repositories import git
 from tests.unit.test_carrying import WORKFLOW, Loop
@@ -216,3 +218,17 @@ def test_a_cycle_and_handoffs_leave_as_little_behind(tmp_path: Path, profile: An
 
     assert is_over(store, workflow, soon)
     assert not is_over(store, workflow, datetime.now(UTC) - SOON)
+
+
+def test_what_was_tried_without_a_workflow_is_forgotten(site: Site) -> None:
+    mirror = site.mirror("first")
+    tree = tree_id(mirror.git, snapshot_in(site.state).commit)
+    tried = commit_tree(mirror.git, tree, [], "tried", dated="2000-01-01T00:00:00+0000")
+    mirror.keep(tried)
+    mirror.use(f"{NOTE}{tried}", tried, tried)
+
+    assert site.pruned(later=-SOON) == []
+    assert mirror.has(tried)
+    assert len(site.pruned()) == 1
+    assert not mirror.has(tried)
+    assert site.has_all

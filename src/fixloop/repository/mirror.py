@@ -108,15 +108,12 @@ class Mirror:
 
     def receive(self, source: Git, commit: str, name: str) -> None:
         """
-        Copy a commit with its history from another repository, and keep it.
+        Copy a commit with its history from another repository, and keep it (as `refs/fixloop/{name}`, if given).
 
         `source` pushes: this way it is read under its own settings, whoever owns it.
         """
         self.ensure(sha256=len(commit) == 64)
-        if (
-            self.has(commit)
-            and self.git.found("rev-parse", "-q", "--verify", f"refs/fixloop/{name}") == commit
-        ):
+        if self.has(commit) and (not name or self._ref(name) == commit):
             return
         with self.locked() as git:
             pushing = replace(source, inherited=git.inherited)
@@ -221,6 +218,9 @@ class Mirror:
         except LockHeld:
             _remove_stale_locks(self.path)
             git.run(*args, stdin=stdin)
+
+    def _ref(self, name: str) -> str:
+        return self.git.found("rev-parse", "-q", "--verify", f"refs/fixloop/{name}")
 
     @property
     def _lock_path(self) -> Path:

@@ -76,6 +76,9 @@ def take_snapshot(
 
     The same content gives the same commit. It is kept in the machine's mirror and as `refs/fixloop/{issue}/base`.
 
+    Args:
+        issue: 0: of no workflow; no ref is written, and the mirror keeps it until it is pruned.
+
     Raises:
         UsageError: the path, its repository or the ref cannot be used as they are.
         InfrastructureError: git or the cache is away.
@@ -88,8 +91,9 @@ def take_snapshot(
     head = _head(git)
     commit = _resolved(git, ref) if ref else import_checkout(top, head, copy_globs, top / subdirectory)
     _check_subdirectory(git, commit, subdirectory)
-    mirror.receive(git, commit, f"{issue}/base")
-    write_ref(git, f"refs/fixloop/{issue}/base", commit)
+    mirror.receive(git, commit, _ref(issue))
+    if issue:
+        write_ref(git, f"refs/fixloop/{_ref(issue)}", commit)
     return Snapshot(
         source=str(top),
         subdirectory=subdirectory,
@@ -116,7 +120,7 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
             mirror, url, "+HEAD:refs/remote/HEAD", "+refs/heads/*:refs/remote/*", "+refs/tags/*:refs/tags/*"
         )
         commit = _of_remote(git, ref) or _fetch_commit(mirror, git, url, ref)
-    mirror.keep(commit, f"{issue}/base")
+    mirror.keep(commit, _ref(issue))
     return Snapshot(
         source=url,
         commit=commit,
@@ -214,8 +218,12 @@ def _plain(top: Path, mirror: Mirror, issue: int, copy_globs: Sequence[str], ref
     git = mirror.over(top)
     tree = write_tree(git, tracked={}, copy_globs=copy_globs)
     commit = commit_tree(git, tree, [], "fixloop: what was there when it began\n", dated=DATE)
-    mirror.keep(commit, f"{issue}/base")
+    mirror.keep(commit, _ref(issue))
     return Snapshot(source=str(top), commit=commit, tree=tree, is_git=False, changed=True)
+
+
+def _ref(issue: int) -> str:
+    return f"{issue}/base" if issue else ""
 
 
 def _head(git: Git) -> str:

@@ -1,0 +1,158 @@
+"""Checks without a workflow: the same workspaces and judging as a worker's, and nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fixloop.configuration.model import (
+    Check,
+    Configuration,
+    LimitSettings,
+    SpecialistChecks,
+    WorkspaceSettings,
+)
+from fixloop.errors import InfrastructureError, UsageError
+from fixloop.protocol.checks import RunOutcome
+from fixloop.repository.snapshot import Snapshot, take_snapshot
+from fixloop.trying import Asked, Tried, try_checks
+from tests.unit.repositories import git, make_repository
+
+pytestmark = pytest.mark.slow
+
+
+def checks(**specialists: tuple[tuple[str, ...], ...]) -> tuple[SpecialistChecks, ...]:
+    return tuple(
+        SpecialistChecks(
+            name=name.replace("_", "-"),
+            checks=tuple(Check(name=command[-1][:9], command=command) for command in commands),
+        )
+        for name, commands in specialists.items()
+    )
+
+
+def shell(script: str) -> tuple[str, ...]:
+    return ("sh", "-c", script)
+
+
+class Site:
+    def __init__(self, folder: Path) -> None:
+        self.cache = folder / "cache"
+        self.repository = make_repository(folder / "shop", {"price": "right\n"})
+
+    def snapshot(self) -> Snapshot:
+        return take_snapshot(self.repository, issue=0, cache=self.cache)
+
+    def tried(self, configuration: Configuration) -> list[Tried]:
+        return list(try_checks(self.snapshot(), configuration, self.cache))
+
+    def workspaces(self) -> list[Path]:
+        return list((self.cache / "work").glob("*"))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_every_check_of_every_specialist_runs_once_though_one_of_them_fails(site: Site) -> None:
+    specialists = checks(
+        test_runner=(shell("echo calc.py:2: wrong; exit 1"), shell("exit 0")), security=(shell("cat price"),)
+    )
+
+    found = site.tried(Configuration(specialists=specialists))
+
+    assert [(each.specialist, each.result.outcome) for each in found] == [
+        ("test-runner", RunOutcome.FAILED),
+        ("test-runner", RunOutcome.PASSED),
+        ("security", RunOutcome.PASSED),
+    ]
+    assert {each.result.evidence.tree for each in found} == {site.snapshot().tree}
+
+
+def test_neither_a_ref_nor_a_workspace_is_left(site: Site) -> None:
+    before = git(site.repository, "for-each-ref")
+
+    site.tried(Configuration(specialists=checks(security=(shell("echo more >> price.new"),))))
+
+    assert git(site.repository, "for-each-ref") == before
+    assert site.workspaces() == []
+    assert not (site.repository / "price.new").exists()
+
+
+def test_a_workspace_that_cannot_be_made_ready_is_told_once(site: Site) -> None:
+    broken = WorkspaceSettings(setup=shell("echo no such package; exit 3"))
+    specialists = checks(test_runner=(shell("true"), shell("true")), security=(shell("true"),))
+
+    [only] = site.tried(Configuration(specialists=specialists, workspace=broken))
+
+    assert (only.result.check, only.result.outcome) == ("workspace", RunOutcome.ERROR)
+    assert "no such package" in only.result.reason
+
+
+def test_all_checks_of_a_specialist_share_its_limit(site: Site) -> None:
+    limits = LimitSettings(validation_minutes=0.5 / 60)
+    specialists = checks(test_runner=(shell("sleep 60"), shell("sleep 60")))
+
+    started = time.monotonic()
+    found = site.tried(Configuration(specialists=specialists, limits=limits))
+
+    assert ["time limit" in each.result.reason for each in found] == [True, True]
+    assert time.monotonic() - started < 30
+
+
+def test_a_snapshot_that_is_gone_is_refused_in_one_sentence(site: Site) -> None:
+    lost = site.snapshot().model_copy(update={"commit": "1" * 40})
+
+    with pytest.raises((UsageError, InfrastructureError), match="failed to unpack"):
+        list(try_checks(lost, Configuration(specialists=checks(security=(shell("true"),))), site.cache))
+
+
+def test_whoever_reads_no_further_ends_the_check_that_runs(site: Site, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    specialists = checks(security=(shell("true"), shell(f"echo $$ > {pid}; sleep 600")))
+    results = try_checks(site.snapshot(), Configuration(specialists=specialists), site.cache)
+
+    next(results)
+    while not (pid.exists() and pid.read_text()):
+        time.sleep(0.02)
+    results.close()  # type: ignore[attr-defined]
+
+    assert not Path(f"/proc/{int(pid.read_text())}").exists()
+    assert site.workspaces() == []
+
+
+PARENT = """
+import sys
+from pathlib import Path
+from fixloop.trying import Asked, try_checks
+asked = Asked.model_validate_json(sys.stdin.read())
+list(try_checks(asked.snapshot, asked.configuration, asked.cache))
+"""
+
+
+def test_a_killed_caller_leaves_no_process_and_the_next_one_its_workspace(site: Site, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    endless = Configuration(specialists=checks(security=(shell(f"echo $$ > {pid}; sleep 600"),)))
+    asked = Asked(snapshot=site.snapshot(), configuration=endless, cache=site.cache)
+    caller = subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE)
+    assert caller.stdin is not None
+    with caller.stdin as written:
+        written.write(asked.model_dump_json(by_alias=True).encode())
+    while not (pid.exists() and pid.read_text()):
+        assert caller.poll() is None
+        time.sleep(0.02)
+
+    os.kill(caller.pid, signal.SIGKILL)
+    caller.wait()
+    give_up = time.monotonic() + 30
+    while Path(f"/proc/{int(pid.read_text())}").exists() and time.monotonic() < give_up:
+        time.sleep(0.02)
+
+    assert not Path(f"/proc/{int(pid.read_text())}").exists()
+    site.tried(Configuration(specialists=checks(security=(shell("true"),))))
+    assert site.workspaces() == []
