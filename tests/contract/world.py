@@ -1,7 +1,7 @@
 """A store with its surroundings: time that passes when a test says so, and bytes that can be tampered with."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import redis
 
@@ -61,6 +61,28 @@ class MemoryWorld:
             kept[digest] = stored
 
 
+# The shards' hashes in KEYS; `seconds` pass, less what has passed by Redis' own clock since `since`. Returns that clock.
+_ELAPSE: Final = """
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+local seconds, since = tonumber(ARGV[1]), tonumber(ARGV[2])
+if since > 0 then seconds = seconds - (now - since) end
+local back = string.format('%.6f', -seconds)
+for _, shard in ipairs(KEYS) do
+  redis.call('HINCRBYFLOAT', shard, 'turned', back)
+  for _, field in ipairs({'swept', 'until'}) do
+    if redis.call('HEXISTS', shard, field) == 1 then redis.call('HINCRBYFLOAT', shard, field, back) end
+  end
+end
+for _, lock in ipairs(redis.call('KEYS', 'fixloop:*:lock:*')) do
+  redis.call('HINCRBYFLOAT', lock, 'acquired', back)
+  redis.call('HINCRBYFLOAT', lock, 'expires', back)
+  redis.call('PEXPIRE', lock, redis.call('PTTL', lock) - math.floor(seconds * 1000))
+end
+return string.format('%.6f', now)
+"""
+
+
 class RedisWorld:
     """The real one. Time passes by turning every stored time back."""
 
@@ -68,20 +90,20 @@ class RedisWorld:
         self.store = RedisStore(url)
         self.client: Any = redis.Redis.from_url(url)
         self.client.flushdb()
+        self._elapse = self.client.register_script(_ELAPSE)
 
     def elapse(self, seconds: float) -> None:
-        with self.client.pipeline() as pipe:
-            for shard in range(keys.SHARDS):
-                name = keys.shard_keys(shard).shard
-                pipe.hincrbyfloat(name, "turned", -seconds)
-                for field in ("swept", "until"):
-                    if self.client.hexists(name, field):
-                        pipe.hincrbyfloat(name, field, -seconds)
-            for name in self.client.scan_iter("fixloop:*:lock:*"):
-                pipe.hincrbyfloat(name, "acquired", -seconds)
-                pipe.hincrbyfloat(name, "expires", -seconds)
-                pipe.pexpire(name, self.client.pttl(name) - int(seconds * 1000))
-            pipe.execute()
+        self.elapse_since(0.0, seconds)
+
+    def elapse_since(self, since: float, seconds: float = 0.0) -> float:
+        """So much passes as if none had since `since`, a time of Redis' clock; returns what that shows now."""
+        shards = [keys.shard_keys(shard).shard for shard in range(keys.SHARDS)]
+        return float(self._elapse(keys=shards, args=[seconds, since]))
+
+    def clock(self) -> float:
+        """What Redis' own clock shows."""
+        seconds, microseconds = self.client.time()
+        return float(seconds + microseconds / 1_000_000)
 
     def entries(self, workflow: str) -> list[bytes]:
         found: list[bytes] = self.client.lrange(keys.history_key(workflow), 0, -1)
