@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from fixloop.protocol.failures import Failure
 
-__all__ = ["CheckResult", "Counts", "Evidence", "RunOutcome", "worst"]
+__all__ = ["CheckResult", "Counts", "Evidence", "OldFailures", "RunOutcome", "worst"]
 
 
 class RunOutcome(StrEnum):
@@ -51,6 +51,33 @@ class Evidence(BaseModel):
     coverage_percent: float | None = None
     coverage_gate: float | None = None
     duration_seconds: float = 0.0
+    base: str = ""
+    """The commit whose failures were told apart from the feature's own; empty: nothing was compared."""
+    old: int = 0
+    """How many of its failures that commit has too; they neither fail the check nor go to the main agent."""
+    old_failures: str = ""
+    """Digest of the artifact that lists them, see `OldFailures`."""
+    no_baseline: str = ""
+    """Why all its failures count although only new ones should, in one clause."""
+
+    def compared(self, new: int) -> str:
+        """`487 old, 0 new (base 1a2b3c4)`, or why there is no such count; empty where nobody asked for one."""
+        if self.base:
+            return f"{self.old} old, {new} new (base {self.base[:7]})"
+        return f"all count: {self.no_baseline}" if self.no_baseline else ""
+
+
+class OldFailures(BaseModel):
+    """The failures of one check that the base has too, as an artifact keeps them: exact counts, the first in full."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    base: str
+    count: int
+    by_name: dict[str, int] = {}
+    """How many of each rule or test."""
+    by_file: dict[str, int] = {}
+    first: tuple[Failure, ...] = ()
 
 
 class CheckResult(BaseModel):
@@ -65,6 +92,8 @@ class CheckResult(BaseModel):
     failures: tuple[Failure, ...] = ()
     passed_names: tuple[str, ...] = ()
     """Ids of the tests that passed, where the report lists them (K7: a vanished test is not resolved)."""
+    old_failures: tuple[Failure, ...] = ()
+    """Those that the base has too; `failures` are the others."""
     evidence: Evidence
     output_tail: str = ""
 

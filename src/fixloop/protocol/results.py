@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from fixloop.protocol import analysis, deciding, diagnosis, ids, pushing
+from fixloop.protocol.checks import Evidence
 from fixloop.protocol.events import RunFinished
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import (
@@ -53,7 +54,10 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
         return
     gates = [each.coverage_gate for each in event.evidence if each.coverage_gate is not None]
     draft.update_specialist(
-        active.name, skipped_checks=event.skipped_checks, coverage_gate=max(gates, default=None)
+        active.name,
+        skipped_checks=event.skipped_checks,
+        coverage_gate=max(gates, default=None),
+        old={each.check: each.old for each in event.evidence if each.old},
     )
     _settle(draft, event, analysis.with_vanished(active, event))
 
@@ -366,7 +370,7 @@ def _say_result(
             fix_seconds=sum(each.fix_seconds for each in active.runs),
             next_phase=next_phase(state) if run.passed else "",
             coverage=event.coverage,
-            evidence=tuple(f"{e.check}: {e.command} (exit code {e.exit_code})" for e in event.evidence),
+            evidence=tuple(_evidence(each, event) for each in event.evidence),
             marks=state.marks,
         ),
         ids.result_id(state.issue, active.name, run.number),
@@ -375,6 +379,12 @@ def _say_result(
         recipient=ORCHESTRATOR,
         before=before,
     )
+
+
+def _evidence(evidence: Evidence, event: RunFinished) -> str:
+    found = sum(failure.check == evidence.check for failure in event.failures)
+    ended = f"{evidence.check}: {evidence.command} (exit code {evidence.exit_code})"
+    return "; ".join(filter(None, (ended, evidence.compared(found))))
 
 
 def _say_success(draft: Draft, run: Run) -> None:

@@ -246,6 +246,13 @@ class SpecialistState(_Value):
     coverage_gate: float | None = None
     """The percentage its last run had to reach; None where no check measures coverage."""
     error: PendingError | None = None
+    old: dict[str, int] = Field(default_factory=dict)
+    """Of its last run, for each check: failures that the base has too, which nobody is asked to fix."""
+
+    @property
+    def old_count(self) -> int:
+        """How many failures are older than the feature."""
+        return sum(self.old.values())
 
     @property
     def last_run(self) -> Run | None:

@@ -22,6 +22,8 @@ _CODE_FIRST: Final = re.compile(r"([A-Z]{1,6}-?\d{1,6})(?::| )")
 _WORD_FIRST: Final = re.compile(r"([a-z][a-z0-9-]{2,40}(?=:)|[\w.]{0,100}(?:Error|Exception)(?=:|\s*$))")
 _RATED: Final = re.compile(r"\S{1,40} (CRITICAL|HIGH|MEDIUM|LOW)\b")
 _CODE_LAST: Final = re.compile(r"(?:\[([A-Za-z][\w./-]{1,80})\]|\(([a-z][\w-]{1,80})\))\s*$")
+_OF_THE_FILE: Final = frozenset({"unformatted"})
+"""What a formatter says of a file as a whole; the line it names is only where it noticed."""
 _CONTEXT_LINES: Final = 6
 _CONTEXT_BYTES: Final = 2048
 
@@ -91,7 +93,7 @@ def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
     failure = Failure(
         name=short_name(code or check),
         file=file,
-        line=int(match["line"]),
+        line=None if kind in _OF_THE_FILE else int(match["line"]),
         error_type=short_name(kind),
         message=match["message"].strip(),
         severity=_severity(match["message"]),

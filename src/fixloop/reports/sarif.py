@@ -156,7 +156,7 @@ def _failure(result: Finding, rule: Rule | None, level: str, locations: Location
     physical = place.physical_location
     target = physical.artifact_location if physical else result.analysis_target
     name = result.rule_id or (rule and rule.id) or (result.rule and result.rule.id) or "result"
-    line = physical.region.start_line if physical and physical.region else None
+    line = _line(physical.region) if physical and physical.region else None
     message = filled(result.message, rule) or (rule.help_text if rule else "") or name
     failure = Failure(
         name=short_name(name),
@@ -168,6 +168,12 @@ def _failure(result: Finding, rule: Rule | None, level: str, locations: Location
         context=clean(_context(place)),
     )
     return failure.model_copy(update={"suggestion": _suggestion(failure, result, rule)})
+
+
+def _line(region: Any) -> int | None:
+    """Where it begins; an empty region at the very start stands for the file as a whole."""
+    whole = (region.start_line, region.start_column, region.end_line, region.end_column) == (1, 1, 1, 1)
+    return None if whole else region.start_line
 
 
 def _suggestion(failure: Failure, result: Finding, rule: Rule | None) -> str:

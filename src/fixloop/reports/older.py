@@ -1,0 +1,127 @@
+"""Which of a check's failures are older than the feature: those that the base has too, wherever its lines are now.
+
+A failure is old where the base has the same one (file, name, type, message) on the same line, unchanged or moved.
+One on a line that the feature wrote is new, whatever the base has elsewhere: in doubt a failure is the feature's.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from posixpath import join, normpath
+from typing import Final, NamedTuple, Protocol
+
+from fixloop.protocol.failures import Failure
+from fixloop.reports.coverage import NAME as COVERAGE
+from fixloop.reports.limits import one_line
+from fixloop.repository.moves import LineMap
+
+__all__ = ["Told", "comparable", "tell_apart"]
+
+_VARYING: Final = (
+    (re.compile(r"(\blines? )\d+"), r"\1#"),
+    (re.compile(r"(\.\w{1,5}):\d+(?::\d+)?"), r"\1:#"),
+    (re.compile(r"\b0x[0-9a-fA-F]+\b"), "#"),
+    (re.compile(r"(?<![\w.])\d+(?:\.\d+)? ?(?:ms|s|seconds?)\b"), "#"),
+)
+"""What differs between two runs of one fault: line numbers, addresses, durations."""
+_CUT: Final = " bytes cut]"
+
+
+class Told(NamedTuple):
+    """A check's failures, told apart; each in the order in which they came."""
+
+    new: tuple[Failure, ...]
+    old: tuple[Failure, ...]
+
+
+class _Moves(Protocol):
+    """See `fixloop.repository.moves.Moves`."""
+
+    def name_after(self, path: str) -> str: ...
+
+    def lines(self, path: str) -> LineMap: ...
+
+
+class _Fault(NamedTuple):
+    """What two runs' failures have to share to be the same one, but for the line."""
+
+    path: str
+    name: str
+    error_type: str
+    measure: str
+    text: str
+
+
+def comparable(failures: Iterable[Failure], workspace: str) -> tuple[Failure, ...]:
+    """The failures without the name of the workspace that they were found in."""
+    prefix = f"{workspace.rstrip('/')}/"
+    return tuple(
+        failure.model_copy(update={"message": failure.message.replace(prefix, "")}) for failure in failures
+    )
+
+
+def tell_apart(
+    base: Iterable[Failure], present: Sequence[Failure], moves: _Moves, *, subdirectory: str = ""
+) -> Told:
+    """
+    Split the present failures into new and old ones; each of the base's explains at most one.
+
+    Args:
+        base: What the same check finds on the base; both are `comparable`.
+        moves: From the base's tree to the present one, by paths from the top.
+        subdirectory: The folder, seen from the top, that the failures' paths start in.
+    """
+    left: dict[_Fault, list[Failure]] = defaultdict(list)
+    for failure in base:
+        if failure.name != COVERAGE or not failure.measure:
+            path = moves.name_after(normpath(join(subdirectory, failure.file)))
+            left[_fault(failure, path)].append(failure)
+    faults = [_fault(failure, normpath(join(subdirectory, failure.file))) for failure in present]
+    unexplained = [number for number, fault in enumerate(faults) if fault not in left]
+    open_ = [number for number, fault in enumerate(faults) if fault in left]
+    # What stayed in place first: what moved may only take what is then left.
+    for is_same in (_stayed, _moved):
+        open_ = [
+            number
+            for number in open_
+            if not _takes(left[faults[number]], present[number], moves.lines(faults[number].path), is_same)
+        ]
+    new = {*unexplained, *open_}
+    return Told(
+        tuple(failure for number, failure in enumerate(present) if number in new),
+        tuple(failure for number, failure in enumerate(present) if number not in new),
+    )
+
+
+def _fault(failure: Failure, path: str) -> _Fault:
+    # A failure that stands for a whole output has nothing but its text.
+    text = failure.message if failure.measure else one_line(failure.message)
+    for pattern, instead in _VARYING:
+        text = pattern.sub(instead, text)
+    return _Fault(path, failure.name, failure.error_type, failure.measure, text)
+
+
+_Same = Callable[[Failure, Failure, LineMap], bool]
+
+
+def _takes(left: list[Failure], failure: Failure, lines: LineMap, is_same: _Same) -> bool:
+    """Whether one of the base's failures explains this one; that one is then used up."""
+    for number, before in enumerate(left):
+        if is_same(before, failure, lines):
+            del left[number]
+            return True
+    return False
+
+
+def _stayed(before: Failure, failure: Failure, lines: LineMap) -> bool:
+    if failure.line is None or before.line is None:
+        return failure.line == before.line and not (failure.measure and _CUT in failure.message)
+    return lines.after(before.line) == failure.line
+
+
+def _moved(before: Failure, failure: Failure, lines: LineMap) -> bool:
+    """The line was taken out in one place and put in at another, perhaps indented differently."""
+    if failure.line is None or before.line is None:
+        return False
+    text = lines.added.get(failure.line, "").strip()
+    return bool(text) and lines.removed.get(before.line, "").strip() == text

@@ -1,0 +1,115 @@
+"""Where the lines of one tree are in another: renamed files, and the lines that stayed, went and came.
+
+Reads git. Knows nothing of failures.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from fixloop.repository.git import Git, shown
+from fixloop.repository.tree import GITLINK, SYMLINK
+
+__all__ = ["LineMap", "Moves"]
+
+_HUNK: Final = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+
+
+@dataclass(frozen=True)
+class LineMap:
+    """What became of one file's lines. Lines count from 1."""
+
+    hunks: tuple[tuple[int, int, int, int], ...] = ()
+    """Start and length before, start and length after, in their order; a length of 0 names the line before it."""
+    removed: Mapping[int, str] = field(default_factory=dict)
+    """The text of lines that are no longer where they were."""
+    added: Mapping[int, str] = field(default_factory=dict)
+
+    def after(self, line: int) -> int | None:
+        """Where an unchanged line is now; None for one that was removed or changed."""
+        shift = 0
+        for start, length, _, new_length in self.hunks:
+            first = start if length else start + 1
+            if line < first:
+                break
+            if line < first + length:
+                return None
+            shift += new_length - length
+        return line + shift
+
+
+@dataclass(frozen=True)
+class Moves:
+    """What a file of the old tree is called in the new one, and where its lines are."""
+
+    git: Git
+    old: str
+    """A commit or a tree."""
+    new: str
+
+    def name_after(self, path: str) -> str:
+        """The path in the new tree; the same where the file was not renamed, or is gone."""
+        return self._renamed.get(path, path)
+
+    def lines(self, path: str) -> LineMap:
+        """What became of the lines of the file that is called `path` in the new tree."""
+        if path not in self._maps:
+            blobs = self._changed.get(path)
+            self._maps[path] = _compared(self.git, *blobs) if blobs else LineMap()
+        return self._maps[path]
+
+    @cached_property
+    def _maps(self) -> dict[str, LineMap]:
+        return {}
+
+    @cached_property
+    def _found(self) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+        """Renames old to new, and for each changed path of the new tree its blobs before and after."""
+        output = self.git.output(
+            "diff-tree", "-r", "-z", "--raw", "-M", "--no-abbrev", self.old, self.new, "--"
+        )
+        fields = iter(output.split(b"\0")[:-1])
+        renamed, changed = {}, {}
+        for head in fields:
+            old_mode, new_mode, old_blob, new_blob, kind = head.decode().removeprefix(":").split(" ")
+            path = before = shown(next(fields))
+            if kind.startswith("R"):
+                path = shown(next(fields))
+                renamed[before] = path
+            if kind[0] in "RM" and {old_mode, new_mode}.isdisjoint({GITLINK, SYMLINK}):
+                changed[path] = old_blob, new_blob
+        return renamed, changed
+
+    @property
+    def _renamed(self) -> dict[str, str]:
+        return self._found[0]
+
+    @property
+    def _changed(self) -> dict[str, tuple[str, str]]:
+        return self._found[1]
+
+
+def _compared(git: Git, old: str, new: str) -> LineMap:
+    if old == new:
+        return LineMap()
+    output = git.output(
+        "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--text", old, new
+    )
+    hunks: list[tuple[int, int, int, int]] = []
+    removed: dict[int, str] = {}
+    added: dict[int, str] = {}
+    before = after = 0
+    for line in output.split(b"\n"):
+        if match := _HUNK.match(line):
+            start, length, new_start, new_length = (int(part) if part else 1 for part in match.groups(b""))
+            hunks.append((start, length, new_start, new_length))
+            before, after = start, new_start
+        elif hunks and line[:1] == b"-":
+            removed[before] = line[1:].decode("utf-8", "replace")
+            before += 1
+        elif hunks and line[:1] == b"+":
+            added[after] = line[1:].decode("utf-8", "replace")
+            after += 1
+    return LineMap(tuple(hunks), removed, added)
