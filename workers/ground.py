@@ -101,6 +101,7 @@ def ground_at(
         ticket=attempt.name,
         fence=attempt.fence,
         subdirectory=snapshot.subdirectory,
+        copied=snapshot.copied,
     ) as workspace:
         yield _made_ready(workspace, snapshot, configuration, cache, attempt)
 
@@ -145,7 +146,7 @@ def _prepared(
     command = configuration.workspace.setup
     if not command:
         return None
-    setup = Setup(command, allowed_variables(os.environ), cancelled=cancelled)
+    setup = Setup(command, allowed_variables(os.environ), copied=snapshot.copied, cancelled=cancelled)
     made = prepare(cache, workspace.mirror, workspace.commit, subdirectory=snapshot.subdirectory, setup=setup)
     lend_node_modules(workspace, made)
     return made

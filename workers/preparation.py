@@ -37,6 +37,8 @@ class Setup:
     command: tuple[str, ...]
     variables: Mapping[str, str]
     """The environment of the command."""
+    copied: str = ""
+    """A commit with the files that are copied along."""
     timeout_seconds: float = 1800.0
     cancelled: Callable[[], bool] = lambda: False
 
@@ -75,7 +77,8 @@ def lend_node_modules(workspace: Workspace, made: Path) -> None:
 
 def _key(mirror: Mirror, commit: str, subdirectory: str, setup: Setup) -> str:
     parts = [mirror.source, subdirectory, *setup.command]
-    for path, entry in sorted(tracked_in_tree(mirror.git, commit).items()):
+    copied = tracked_in_tree(mirror.git, setup.copied) if setup.copied else {}
+    for path, entry in sorted({**copied, **tracked_in_tree(mirror.git, commit)}.items()):
         if DEPENDENCY_FILE.fullmatch(os.fsdecode(path.rpartition(b"/")[2])):
             parts += [os.fsdecode(path), entry.blob]
     return hashlib.sha256(os.fsencode("\0".join(parts))).hexdigest()[:24]
@@ -86,7 +89,7 @@ def _build(link: Path, mirror: Mirror, commit: str, subdirectory: str, setup: Se
         remove_folder(left)
     folder = Path(tempfile.mkdtemp(prefix=f"{link.name}.made-", dir=link.parent))
     (folder / "tree").mkdir()
-    check_out(folder / "tree", mirror, commit)
+    check_out(folder / "tree", mirror, commit, setup.copied)
     result = run_guarded(
         setup.command,
         cwd=folder / "tree" / subdirectory,

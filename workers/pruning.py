@@ -42,8 +42,8 @@ def prune_cache(store: Store, cache: Path, *, before: datetime) -> Iterator[str]
         young = before.timestamp()
         over = [
             name
-            for name, (_, _, at) in users.items()
-            if at < young and (name.startswith(NOTE) or is_over(store, name, before))
+            for name, user in users.items()
+            if user.noted_at < young and (name.startswith(NOTE) or is_over(store, name, before))
         ]
         if mirror is not None and over:
             count = len(mirror.forget(over))

@@ -54,7 +54,7 @@ def tried(asked: Asked) -> Iterator[Tried]:
     """The result of each check, in the order of the phases; the first ground that cannot be made ready is the end."""
     sweep_workspaces(asked.cache)
     commit = asked.snapshot.commit
-    mirror_of(asked.snapshot, asked.cache).use(f"{NOTE}{commit}", commit, commit)
+    mirror_of(asked.snapshot, asked.cache).use(f"{NOTE}{commit}", commit, commit, asked.snapshot.copied)
     for entry in asked.configuration.specialists:
         for result in _results(asked, entry):
             yield Tried(specialist=entry.name, result=result)

@@ -11,20 +11,24 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final, Self
 
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.repository.change import Change
+from fixloop.repository.copied import copied_paths, lay_copied
 from fixloop.repository.git import Git, shown
 from fixloop.repository.merge import commit_of_directory
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.tree import (
+    CACHES,
     GITLINK,
     Entry,
     deltas,
+    entries_on_disk,
     tracked_in_index,
     tracked_in_tree,
     tree_id,
@@ -73,6 +77,8 @@ class Workspace:
     mirror: Mirror
     lock: int = field(repr=False)
     """Held for as long as the owner lives, see `sweep_workspaces`."""
+    copied: str = ""
+    """A commit with files that are there although they are not tracked: what becomes of them is no part of a change."""
 
     def tree_hash(self) -> str:
         """
@@ -80,7 +86,7 @@ class Workspace:
 
         Every file is read: neither size nor date decides, so an edit of the same size in the same second is seen.
         """
-        return write_tree(self._git(), tracked=self._tracked(self.commit))
+        return write_tree(self._git(), tracked=self._tracked(self.commit), without=self._beside)
 
     def tracked_changes(self, before: str = "") -> tuple[str, ...]:
         """
@@ -102,7 +108,22 @@ class Workspace:
         Raises:
             UsageError: a file cannot be read.
         """
-        return commit_of_directory(self.path, parent, self.mirror, message, also_tracked=self._committed())
+        return commit_of_directory(
+            self.path,
+            parent,
+            self.mirror,
+            message,
+            also_tracked=self._committed(),
+            without=self._beside,
+        )
+
+    def left_out(self) -> tuple[str, ...]:
+        """What was changed that is no part of any change: copied files, and all below submodules."""
+        was = tracked_in_tree(self.mirror.git, self.copied) if self.copied else {}
+        now = entries_on_disk(self._git(), was, was)
+        changed = [path for path, entry in was.items() if now.get(path) != entry]
+        links = (path for path, entry in self._tracked(self.commit).items() if entry.mode == GITLINK)
+        return tuple(shown(path) for path in sorted([*changed, *self._new_below(links, was)]))
 
     def offer(self) -> None:
         """Leave the directory to an outside agent: it outlives this process until somebody removes it."""
@@ -126,6 +147,18 @@ class Workspace:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _new_below(self, folders: Iterable[bytes], known: Collection[bytes]) -> Iterator[bytes]:
+        top = os.fsencode(self.path)
+        for place in folders:
+            for inner, names, files in os.walk(os.path.join(top, place)):
+                names[:] = [name for name in names if os.fsdecode(name) not in CACHES]
+                paths = (os.path.relpath(os.path.join(inner, file), top) for file in files)
+                yield from (path for path in paths if path not in known)
+
+    @cached_property
+    def _beside(self) -> frozenset[bytes]:
+        return copied_paths(self.mirror, self.copied)
+
     def _git(self) -> Git:
         return self.mirror.over(self.path)
 
@@ -146,10 +179,17 @@ class Workspace:
 
 
 def open_workspace(
-    cache: Path, mirror: Mirror, commit: str, *, ticket: str, fence: int | str, subdirectory: str = ""
+    cache: Path,
+    mirror: Mirror,
+    commit: str,
+    *,
+    ticket: str,
+    fence: int | str,
+    subdirectory: str = "",
+    copied: str = "",
 ) -> Workspace:
     """
-    Make a checkout of `commit` for one attempt, in `{cache}/work/{ticket}.{fence}`.
+    Make a checkout of `commit` for one attempt, in `{cache}/work/{ticket}.{fence}`, with what is copied along.
 
     Raises:
         InfrastructureError: the mirror lacks the commit, or the cache cannot be written.
@@ -157,12 +197,12 @@ def open_workspace(
     try:
         folder = _fresh_folder(Path(os.path.abspath(cache)) / "work", f"{ticket}.{fence}")
         path, lock = folder / "tree" / _name(mirror.source), _own(folder)
-        made = Workspace(folder, path, path / subdirectory, folder / "scratch", commit, mirror, lock)
+        made = Workspace(folder, path, path / subdirectory, folder / "scratch", commit, mirror, lock, copied)
         with contextlib.ExitStack() as unless_complete:
             unless_complete.callback(made.close)
             made.scratch.mkdir()
             made.path.mkdir(parents=True)
-            check_out(path, mirror, commit)
+            check_out(path, mirror, commit, copied)
             made.directory.mkdir(parents=True, exist_ok=True)
             unless_complete.pop_all()
     except OSError as error:
@@ -242,8 +282,8 @@ def _name(source: str) -> str:
     return re.sub(r"[^\w.+-]", "_", last).lstrip(".-") or "checkout"
 
 
-def check_out(path: Path, mirror: Mirror, commit: str) -> None:
-    """Make an empty folder a detached clone that borrows its objects from the mirror."""
+def check_out(path: Path, mirror: Mirror, commit: str, copied: str = "") -> None:
+    """Make an empty folder a detached clone that borrows its objects from the mirror, with what is copied along."""
     own = path / ".git"
     for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
         (own / folder).mkdir(parents=True)
@@ -256,6 +296,7 @@ def check_out(path: Path, mirror: Mirror, commit: str) -> None:
             shutil.copyfile(mirror.path / name, own / name)
     (own / "HEAD").write_text(f"{commit}\n")
     Git(path, ours=True).run("read-tree", "--reset", "-u", "HEAD")
+    lay_copied(path, mirror, copied)
 
 
 def _tags(mirror: Mirror) -> bytes:

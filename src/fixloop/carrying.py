@@ -110,10 +110,11 @@ def bring_work(store: Store, state: Carried, cache: Path) -> Mirror:
     Raises:
         InfrastructureError: the repository cannot be seen from here, or a bundle is missing from the store.
     """
-    mirror = mirror_of(snapshot_in(state), cache)
-    if not mirror.has(state.tip):
+    snapshot = snapshot_in(state)
+    mirror = mirror_of(snapshot, cache)
+    if not mirror.has(state.tip) or (snapshot.copied and not mirror.has(snapshot.copied)):
         _bring(mirror, store, state, cache)
-    mirror.use(state.workflow, snapshot_in(state).commit, state.tip)
+    mirror.use(state.workflow, snapshot.commit, state.tip, snapshot.copied)
     return mirror
 
 

@@ -15,6 +15,7 @@ from fixloop.engine import Engine
 from fixloop.history import what_is_asked
 from fixloop.projecting import lay
 from fixloop.protocol.state import State
+from fixloop.repository.copied import lay_copied
 from fixloop.repository.git import Git
 from fixloop.store.contract import Store
 from fixloop.store.records import Snapshot
@@ -92,6 +93,7 @@ def _made(made: Offer, store: Store, state: Carried, cache: Path) -> Iterator[Pa
     mirror = bring_work(store, state, cache)
     mirror.git.run("clone", "--quiet", "--shared", "--no-checkout", mirror.path, beside / "work")
     Git(beside / "work").run("checkout", "--quiet", "--detach", state.tip)
+    lay_copied(beside / "work", mirror, snapshot_in(state).copied)
     yield beside
     try:
         beside.rename(place)

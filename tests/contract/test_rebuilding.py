@@ -15,7 +15,8 @@ from fixloop.projecting import project
 from fixloop.protocol.cycle.events import Paused
 from fixloop.protocol.handoff.events import Cancelled, HandoffsStarted
 from fixloop.rebuilding import lost, rebuild
-from fixloop.repository.snapshot import DATE, bring, take_snapshot
+from fixloop.repository.copied import DATE
+from fixloop.repository.snapshot import bring, take_snapshot
 from fixloop.repository.tree import commit_tree
 from fixloop.store.contract import Store
 from fixloop.store.memory_store import MemoryStore

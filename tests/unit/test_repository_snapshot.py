@@ -126,8 +126,9 @@ def test_copy_adds_ignored_files(tmp_path: Path) -> None:
         repository / "p", issue=1, cache=tmp_path / "cache", copy_globs=("src/**/_version.py",)
     )
 
-    found = names(mirror_of(snapshot, tmp_path / "cache"), snapshot.commit)
-    assert found == [".gitignore", "p/src/a", "p/src/deep/_version.py"]
+    mirror = mirror_of(snapshot, tmp_path / "cache")
+    assert names(mirror, snapshot.commit) == [".gitignore", "p/src/a"]
+    assert names(mirror, snapshot.copied) == ["p/src/deep/_version.py"]
 
 
 def test_caches_and_fixloops_own_folder_never_enter(tmp_path: Path) -> None:
@@ -138,7 +139,8 @@ def test_caches_and_fixloops_own_folder_never_enter(tmp_path: Path) -> None:
         repository, issue=1, cache=tmp_path / "cache", copy_globs=(".fixloop/**", "**/*.pyc")
     )
 
-    assert names(mirror_of(snapshot, tmp_path / "cache"), snapshot.commit) == ["a", "b.pyc"]
+    mirror = mirror_of(snapshot, tmp_path / "cache")
+    assert (names(mirror, snapshot.commit), names(mirror, snapshot.copied)) == (["a"], ["b.pyc"])
 
 
 def test_symlinks_executable_bits_and_odd_names_survive(tmp_path: Path) -> None:
@@ -197,9 +199,6 @@ def test_submodules_and_nested_repositories_do_not_break_it(tmp_path: Path) -> N
 
     assert found == [".gitmodules", "a", "sub"]
     assert not snapshot.changed
-    assert snapshot.submodules == ("sub",)
-    of_url = take_snapshot_of_url(f"file://{repository}", issue=2, cache=tmp_path / "cache")
-    assert of_url.submodules == ("sub",)
 
 
 def test_a_path_below_the_top_snapshots_the_whole_and_names_the_folder(tmp_path: Path) -> None:
@@ -231,11 +230,33 @@ def test_a_ref_is_taken_as_it_was_committed(tmp_path: Path) -> None:
         take_snapshot(repository, issue=1, cache=tmp_path / "cache", ref="absent")
 
 
-def test_a_repository_without_commits_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    git(tmp_path, "init", "-q", "r")
+def test_a_repository_without_commits_is_taken_as_it_stands(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "first", "r")
+    write(tmp_path / "r", {"a": "1", "b": "1", ".gitignore": "*.log\n", "x.log": ""})
+    git(tmp_path / "r", "add", "a")
 
-    with pytest.raises(UsageError, match="has no commits yet; commit once"):
-        take_snapshot(tmp_path / "r", issue=1, cache=tmp_path / "cache")
+    snapshot, found = snapshot_of(tmp_path / "r", tmp_path / "cache")
+
+    assert found == [".gitignore", "a", "b"]
+    assert (snapshot.is_git, snapshot.changed, snapshot.branch, snapshot.subject) == (True, True, "first", "")
+    assert snapshot_of(tmp_path / "r", tmp_path / "cache")[0] == snapshot
+    git(tmp_path / "r", "commit", "-q", "-m", "now")
+
+
+def test_the_snapshot_says_on_which_branch_and_commit_the_work_is(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r", {"a": "1"})
+    git(repository, "commit", "-q", "--allow-empty", "-m", "Count " + "very " * 30 + "far")
+    write(repository, {"a": "2"})
+
+    snapshot = take_snapshot(repository, issue=1, cache=tmp_path / "cache")
+
+    assert snapshot.branch == "main"
+    assert snapshot.subject.startswith("Count very very")
+    assert len(snapshot.subject) <= 100
+    git(repository, "checkout", "-q", "--detach")
+    assert take_snapshot(repository, issue=1, cache=tmp_path / "cache").branch == ""
+    of_url = take_snapshot_of_url(f"file://{repository}", "main", issue=2, cache=tmp_path / "cache")
+    assert (of_url.branch, of_url.subject) == ("main", snapshot.subject)
 
 
 def test_a_plain_folder_works_and_nothing_is_written_in_it(tmp_path: Path) -> None:

@@ -202,18 +202,13 @@ def _handed_in(feature: Feature, directory: Path) -> Iterator[tuple[Session, Enq
     with open_session(directory, create=True) as session:
         found = enqueue(session.engine, feature, cache=session.settings.cache_dir)
         session.draw(found.workflow)
-        _say_what_is_missing(found.state)
+        _say_what_goes_along(found.state)
         yield session, found
 
 
-def _say_what_is_missing(state: Any) -> None:
-    submodules = snapshot_in(state).submodules
-    if submodules:
-        more = f" and {len(submodules) - 5} more" if len(submodules) > 5 else ""
-        typer.echo(
-            f"submodules are empty folders where checks and fixers run: {', '.join(submodules[:5])}{more}",
-            err=True,
-        )
+def _say_what_goes_along(state: Any) -> None:
+    for note in snapshot_in(state).notes:
+        typer.echo(note, err=True)
 
 
 @contextmanager

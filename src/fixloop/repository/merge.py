@@ -3,7 +3,7 @@
 Each result is a commit in the mirror, whose parent is the work so far.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from fixloop.errors import UsageError
@@ -30,18 +30,21 @@ def commit_of_directory(
     message: str,
     *,
     also_tracked: Mapping[bytes, Entry] | None = None,
+    without: Collection[bytes] = frozenset(),
 ) -> Change:
     """
     Take a directory as it stands as a change of `parent`; `parent` itself where nothing differs.
 
     Args:
         also_tracked: further paths that count as tracked, whether ignored or not.
+        without: paths that are left out unless they are tracked.
 
     Raises:
         UsageError: a file cannot be read.
     """
     git = mirror.over(directory)
-    tree = write_tree(git, tracked={**(also_tracked or {}), **tracked_in_tree(git, parent)})
+    tracked = {**(also_tracked or {}), **tracked_in_tree(git, parent)}
+    tree = write_tree(git, tracked=tracked, without=without)
     return _kept_change(mirror, parent, tree, message)
 
 

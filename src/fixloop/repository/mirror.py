@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from fixloop.cache_folder import make_cache
 from fixloop.errors import InfrastructureError
@@ -49,6 +49,17 @@ CONFIG: Final = """[core]
 \tfsckObjects = false
 """
 SHA256: Final = "[extensions]\n\tobjectFormat = sha256\n"
+
+
+class User(NamedTuple):
+    """A workflow that needs commits of a mirror."""
+
+    base: str
+    tip: str
+    copied: tuple[str, ...]
+    """The commit with what goes along, if there is one."""
+    noted_at: float
+    """When it was noted last, as `time.time`."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +132,9 @@ class Mirror:
             self.write(pushing, "push", "--quiet", "--no-verify", "--no-signed", self.path, *specs)
             self._keep(git, commit, name)
 
-    def use(self, workflow: str, base: str, tip: str) -> None:
+    def use(self, workflow: str, base: str, tip: str, copied: str = "") -> None:
         """Note that a workflow of this machine needs these commits; without a note nothing is ever forgotten."""
-        note, text = self._notes / workflow, f"{base} {tip}\n"
+        note, text = self._notes / workflow, f"{base} {tip} {copied}".rstrip() + "\n"
         with contextlib.suppress(OSError):
             if note.read_text() == text:
                 os.utime(note)
@@ -133,13 +144,13 @@ class Mirror:
         new.write_text(text)
         new.rename(note)
 
-    def users(self) -> dict[str, tuple[str, str, float]]:
-        """The workflows that were noted: base, tip, and when one was noted last (as `time.time`)."""
+    def users(self) -> dict[str, User]:
+        """The workflows that were noted."""
         found = {}
         for note in self._notes.glob("[!.]*"):
             with contextlib.suppress(OSError, ValueError):
-                base, tip = note.read_text().split()
-                found[note.name] = base, tip, note.stat().st_mtime
+                base, tip, *copied = note.read_text().split()
+                found[note.name] = User(base, tip, tuple(copied), note.stat().st_mtime)
         return found
 
     def forget(self, workflows: Iterable[str]) -> list[str]:
@@ -151,12 +162,13 @@ class Mirror:
         """
         gone, users = set(workflows), self.users()
         kept = {
-            commit for name, (base, tip, _) in users.items() if name not in gone for commit in (base, tip)
+            commit
+            for name, user in users.items()
+            if name not in gone
+            for commit in (user.base, user.tip, *user.copied)
         }
         with self.locked() as git:
-            theirs = {
-                commit for name in gone & users.keys() for commit in self._commits(*users[name][:2])
-            } - kept
+            theirs = {commit for name in gone & users.keys() for commit in self._commits(users[name])} - kept
             refs = git.output("for-each-ref", "--format=%(objectname) %(refname)", "refs/fixloop").decode()
             for commit, _, name in (line.partition(" ") for line in refs.splitlines()):
                 if commit in theirs:
@@ -166,9 +178,10 @@ class Mirror:
                 (self._notes / name).unlink(missing_ok=True)
         return sorted(theirs)
 
-    def _commits(self, base: str, tip: str) -> list[str]:
-        done = self.git.run("rev-list", tip, f"^{base}", accept=(0, 128))
-        return [base, *(done.stdout.decode().split() if done.returncode == 0 else [tip])]
+    def _commits(self, user: User) -> list[str]:
+        done = self.git.run("rev-list", user.tip, f"^{user.base}", accept=(0, 128))
+        fixes = done.stdout.decode().split() if done.returncode == 0 else [user.tip]
+        return [user.base, *user.copied, *fixes]
 
     @property
     def _notes(self) -> Path:

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict
 
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.repository.git import Git, GitFailure, LockHeld, shown
+from fixloop.repository.copied import DATE, Wanted, gather
+from fixloop.repository.git import Git, GitFailure, LockHeld, one_line, shown
 from fixloop.repository.identity import is_repository, top_of
 from fixloop.repository.mirror import Mirror, remove_when_old
 from fixloop.repository.tree import (
@@ -39,8 +40,8 @@ __all__ = [
     "write_ref",
 ]
 
-DATE = "2000-01-01T00:00:00+0000"
-"""Of snapshots without a parent, so that the same tree is the same commit."""
+MESSAGE: Final = "fixloop: what was there when it began\n"
+SUBJECT_CHARACTERS: Final = 100
 COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 WHOLE_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -64,8 +65,16 @@ class Snapshot(BaseModel):
     is_url: bool = False
     changed: bool = False
     """Uncommitted work is included."""
+    branch: str = ""
+    """What was checked out, or the ref; empty where HEAD is on no branch."""
+    subject: str = ""
+    """The first line of the commit that the work is based on, cut."""
+    copied: str = ""
+    """A commit with the files that go along although git does not track them, see `copied`."""
     submodules: tuple[str, ...] = ()
-    """Their paths; in a workspace they are empty folders."""
+    """Those that are empty folders in a workspace."""
+    notes: tuple[str, ...] = ()
+    """What is said once of all that goes along, or is missing."""
 
 
 def take_snapshot(
@@ -88,19 +97,27 @@ def take_snapshot(
     if not is_repository(top):
         return _plain(top, mirror, issue, copy_globs, ref)
     git = Git(top)
-    head = _head(git)
-    commit = _resolved(git, ref) if ref else import_checkout(top, head, copy_globs, top / subdirectory)
+    head = git.found("rev-parse", "-q", "--verify", "HEAD^{commit}")
+    commit = _resolved(git, ref) if ref else import_checkout(top, head)
     _check_subdirectory(git, commit, subdirectory)
     mirror.receive(git, commit, _ref(issue))
+    wanted = Wanted(copy_globs, top / subdirectory, is_ref=ref is not None)
+    copied = gather(git, mirror, commit, wanted)
+    if copied.commit:
+        mirror.keep(copied.commit)
     if issue:
-        write_ref(git, f"refs/fixloop/{_ref(issue)}", commit)
+        _write_refs(git, mirror, issue, commit, copied.commit)
     return Snapshot(
         source=str(top),
         subdirectory=subdirectory,
         commit=commit,
         tree=tree_id(git, commit),
         changed=not ref and commit != head,
-        submodules=_submodules(git, commit),
+        branch=ref or git.found("symbolic-ref", "-q", "--short", "HEAD"),
+        subject=_subject(git, commit if ref else head),
+        copied=copied.commit,
+        submodules=copied.submodules,
+        notes=copied.notes,
     )
 
 
@@ -121,12 +138,16 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         )
         commit = _of_remote(git, ref) or _fetch_commit(mirror, git, url, ref)
     mirror.keep(commit, _ref(issue))
+    submodules = _submodules(mirror.git, commit)
     return Snapshot(
         source=url,
         commit=commit,
         tree=tree_id(mirror.git, commit),
         is_url=True,
-        submodules=_submodules(mirror.git, commit),
+        branch=ref or "",
+        subject=_subject(mirror.git, commit),
+        submodules=submodules,
+        notes=_missing_at_url(mirror.git, commit, submodules),
     )
 
 
@@ -138,14 +159,15 @@ def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
         Unseen: the repository is not there for this machine, or does not have the commit (any more).
     """
     mirror = mirror_of(snapshot, cache)
-    if mirror.has(snapshot.commit):
+    needed = [commit for commit in (snapshot.commit, snapshot.copied) if commit]
+    if all(map(mirror.has, needed)):
         return mirror
     why = ""
     try:
         _fetch_base(snapshot, mirror, issue, cache)
     except (UsageError, GitFailure) as error:
         why = f": {error}"
-    if not mirror.has(snapshot.commit):
+    if not all(map(mirror.has, needed)):
         mend = (
             ""
             if snapshot.is_url
@@ -163,6 +185,8 @@ def _fetch_base(snapshot: Snapshot, mirror: Mirror, issue: int, cache: Path) -> 
         take_snapshot_of_url(snapshot.source, snapshot.commit, issue=issue, cache=cache)
     elif snapshot.is_git:
         mirror.receive(Git(Path(snapshot.source)), snapshot.commit, f"{issue}/base")
+        if snapshot.copied:
+            mirror.receive(Git(Path(snapshot.source)), snapshot.copied, f"{issue}/copied")
     else:
         take_snapshot(Path(snapshot.source), issue=issue, cache=cache)
 
@@ -172,16 +196,16 @@ def mirror_of(snapshot: Snapshot, cache: Path) -> Mirror:
     return Mirror(cache, snapshot.source)
 
 
-def import_checkout(
-    top: Path, head: str, copy_globs: Sequence[str] = (), directory: Path | None = None
-) -> str:
+def import_checkout(top: Path, head: str) -> str:
     """The checkout as a commit in its own repository: `head` itself where nothing differs from it."""
     git = Git(top)
-    tree = write_tree(git, tracked=tracked_in_index(git), copy_globs=copy_globs, directory=directory)
+    tree = write_tree(git, tracked=tracked_in_index(git))
+    if not head:
+        return commit_tree(git, tree, [], MESSAGE, dated=DATE)
     if tree == tree_id(git, head):
         return head
     date = git.text("show", "-s", "--format=%cI", head)
-    return commit_tree(git, tree, [head], "fixloop: what was there when it began\n", dated=date)
+    return commit_tree(git, tree, [head], MESSAGE, dated=date)
 
 
 def write_ref(git: Git, name: str, commit: str) -> None:
@@ -216,21 +240,48 @@ def _plain(top: Path, mirror: Mirror, issue: int, copy_globs: Sequence[str], ref
         raise UsageError(f"{top} is no project: it is not a git repository and holds everything else too")
     mirror.ensure()
     git = mirror.over(top)
-    tree = write_tree(git, tracked={}, copy_globs=copy_globs)
-    commit = commit_tree(git, tree, [], "fixloop: what was there when it began\n", dated=DATE)
+    tree = write_tree(git, tracked={})
+    commit = commit_tree(git, tree, [], MESSAGE, dated=DATE)
     mirror.keep(commit, _ref(issue))
-    return Snapshot(source=str(top), commit=commit, tree=tree, is_git=False, changed=True)
+    copied = gather(git, mirror, commit, Wanted(copy_globs, top))
+    if copied.commit:
+        mirror.keep(copied.commit)
+    return Snapshot(
+        source=str(top),
+        commit=commit,
+        tree=tree,
+        is_git=False,
+        changed=True,
+        copied=copied.commit,
+        notes=copied.notes,
+    )
 
 
 def _ref(issue: int) -> str:
     return f"{issue}/base" if issue else ""
 
 
-def _head(git: Git) -> str:
-    head = git.found("rev-parse", "-q", "--verify", "HEAD^{commit}")
-    if not head:
-        raise UsageError(f"the repository {git.directory} has no commits yet; commit once and try again")
-    return head
+def _write_refs(git: Git, mirror: Mirror, issue: int, commit: str, copied: str) -> None:
+    """Name both commits in the user's repository: other machines take them from there."""
+    write_ref(git, f"refs/fixloop/{_ref(issue)}", commit)
+    if copied:
+        if not git.found("cat-file", "-t", copied):
+            git.run("unpack-objects", "-q", stdin=mirror.pack(copied))
+        write_ref(git, f"refs/fixloop/{issue}/copied", copied)
+
+
+def _subject(git: Git, commit: str) -> str:
+    return one_line(git.found("show", "-s", "--format=%s", commit), SUBJECT_CHARACTERS) if commit else ""
+
+
+def _missing_at_url(git: Git, commit: str, submodules: Sequence[str]) -> tuple[str, ...]:
+    """What a checkout of that commit would lack."""
+    if not submodules:
+        return ()
+    return (
+        f"submodules are empty folders where checks and fixers run: {' '.join(submodules[:3])}; "
+        "clone with `--recurse-submodules` and name that folder instead of the URL",
+    )
 
 
 def _resolved(git: Git, ref: str) -> str:

@@ -13,7 +13,16 @@ from typing import Final
 
 from fixloop.repository.git import Git, shown
 from fixloop.repository.mirror import Mirror
-from fixloop.repository.tree import ABSENT, GITLINK, SYMLINK, Delta, Entry, deltas, tracked_in_tree
+from fixloop.repository.tree import (
+    ABSENT,
+    GITLINK,
+    SYMLINK,
+    Delta,
+    Entry,
+    deltas,
+    folders_of,
+    tracked_in_tree,
+)
 
 __all__ = ["Merged", "merge_trees"]
 
@@ -80,13 +89,8 @@ def _covered(current: Mapping[bytes, Entry], wanted: Mapping[bytes, Entry]) -> s
     leaving = {path for path, entry in wanted.items() if entry.mode == ABSENT}
     staying = current.keys() - leaving
     arriving = wanted.keys() - leaving - current.keys()
-    folders = {parent for path in staying for parent in _parents(path)}
-    return {path for path in arriving if path in folders or not staying.isdisjoint(_parents(path))}
-
-
-def _parents(path: bytes) -> list[bytes]:
-    parts = path.split(b"/")
-    return [b"/".join(parts[:depth]) for depth in range(1, len(parts))]
+    folders = {parent for path in staying for parent in folders_of(path)}
+    return {path for path in arriving if path in folders or not staying.isdisjoint(folders_of(path))}
 
 
 def _with(git: Git, tree: str, wanted: Mapping[bytes, Entry]) -> str:

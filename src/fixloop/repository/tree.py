@@ -7,7 +7,7 @@ index nor a clock decides what is seen. Refuses pipes, sockets and devices, `.fi
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,9 +23,14 @@ __all__ = [
     "commit_tree",
     "deltas",
     "entries_on_disk",
+    "files_only",
+    "folders_of",
+    "globbed",
+    "records",
     "tracked_in_index",
     "tracked_in_tree",
     "tree_id",
+    "tree_of_files",
     "write_tree",
 ]
 
@@ -93,9 +98,7 @@ class Delta(NamedTuple):
         return GITLINK in (self.old_mode, self.new_mode)
 
 
-def write_tree(
-    git: Git, *, tracked: Mapping[bytes, Entry], copy_globs: Sequence[str] = (), directory: Path | None = None
-) -> str:
+def write_tree(git: Git, *, tracked: Mapping[bytes, Entry], without: Collection[bytes] = frozenset()) -> str:
     """
     Write the content of git's directory as a tree and return its id.
 
@@ -104,20 +107,51 @@ def write_tree(
     Args:
         git: at the top of the folder; its index is not used.
         tracked: what counts as tracked, whether ignored or not.
-        copy_globs: git glob patterns of further files, seen from `directory` (default: the top).
+        without: paths that are left out unless they are tracked.
 
     Raises:
-        UsageError: a file cannot be read, a glob is wrong, or a file that git itself reads is a pipe.
+        UsageError: a file cannot be read, or a file that git itself reads is a pipe.
     """
     _refuse_what_blocks(os.fsencode(git.directory))
     with tempfile.TemporaryDirectory(prefix="fixloop-index-") as folder:
         own = git.with_index(Path(folder) / "index")
         files = _fill(own, tracked)
-        files += _untracked(own)
-        if copy_globs:
-            files += _globbed(own, copy_globs, directory or git.directory)
+        files += [path for path in _untracked(own) if path not in without]
         _hash(own, files)
         return own.text("write-tree", "--missing-ok")
+
+
+def tree_of_files(git: Git, files: Iterable[bytes]) -> str:
+    """Write these files of git's directory as a tree and return its id. Raises as `write_tree`."""
+    with tempfile.TemporaryDirectory(prefix="fixloop-index-") as folder:
+        own = git.with_index(Path(folder) / "index")
+        _hash(own, sorted(files))
+        return own.text("write-tree")
+
+
+def globbed(git: Git, globs: Sequence[str], directory: Path) -> list[bytes]:
+    """
+    The files outside git's index that match one of the glob patterns, ignored or not; seen from the top.
+
+    Args:
+        directory: where the patterns start.
+
+    Raises:
+        UsageError: git refuses a pattern.
+    """
+    if not globs:
+        return []
+    patterns = [f":(glob){glob}" for glob in globs]
+    done = git.at(directory).run("ls-files", "-o", "-z", "--full-name", "--", *patterns, accept=(0, 128))
+    if done.returncode:
+        raise UsageError(f"`copy` in [workspace] holds a pattern that git refuses: {', '.join(globs)}")
+    return files_only(git, records(done.stdout))
+
+
+def files_only(git: Git, listed: Iterable[bytes]) -> list[bytes]:
+    """Those of the paths that are regular files or symlinks, reached through real folders, and nobody's own."""
+    top, parents = os.fsencode(git.directory), dict[bytes, bool]()
+    return [path for path in listed if not _is_barred(path) and _is_file(top, path, parents)]
 
 
 def entries_on_disk(git: Git, paths: Iterable[bytes], tracked: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
@@ -133,7 +167,7 @@ def entries_on_disk(git: Git, paths: Iterable[bytes], tracked: Mapping[bytes, En
 def tracked_in_index(git: Git) -> dict[bytes, Entry]:
     """The index as it stands, without what is unmerged."""
     found = {}
-    for line in _records(git.output("ls-files", "-s", "-t", "-z")):
+    for line in records(git.output("ls-files", "-s", "-t", "-z")):
         head, _, path = line.partition(b"\t")
         tag, mode, blob, stage = head.decode().split(" ")
         if stage == "0":
@@ -144,7 +178,7 @@ def tracked_in_index(git: Git) -> dict[bytes, Entry]:
 def tracked_in_tree(git: Git, tree: str) -> dict[bytes, Entry]:
     """Everything in a tree (or a commit's tree)."""
     found = {}
-    for line in _records(git.output("ls-tree", "-r", "-z", "--full-tree", tree)):
+    for line in records(git.output("ls-tree", "-r", "-z", "--full-tree", tree)):
         head, _, path = line.partition(b"\t")
         mode, _, blob = head.decode().split(" ")
         found[path] = Entry(mode, blob)
@@ -153,7 +187,7 @@ def tracked_in_tree(git: Git, tree: str) -> dict[bytes, Entry]:
 
 def deltas(git: Git, old: str, new: str) -> list[Delta]:
     """What differs between two trees or commits, path by path; a rename is a deletion and an addition."""
-    fields = _records(
+    fields = records(
         git.output("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new, "--")
     )
     found = []
@@ -227,21 +261,8 @@ def _submodule_head(top: bytes, path: bytes, entry: Entry) -> str:
 
 def _untracked(own: Git) -> list[bytes]:
     excludes = [f"--exclude={name}" for name in (*CACHES, *NAMED_FILES, ".fixloop")]
-    listed = _records(own.output("ls-files", "-o", "-z", "--exclude-standard", *excludes))
-    return _files_only(own, listed)
-
-
-def _globbed(own: Git, globs: Sequence[str], directory: Path) -> list[bytes]:
-    patterns = [f":(glob){glob}" for glob in globs]
-    done = own.at(directory).run("ls-files", "-o", "-z", "--full-name", "--", *patterns, accept=(0, 128))
-    if done.returncode:
-        raise UsageError(f"`copy` in [workspace] holds a pattern that git refuses: {', '.join(globs)}")
-    return _files_only(own, _records(done.stdout))
-
-
-def _files_only(own: Git, listed: list[bytes]) -> list[bytes]:
-    top, parents = os.fsencode(own.directory), dict[bytes, bool]()
-    return [path for path in listed if not _is_barred(path) and _is_file(top, path, parents)]
+    listed = records(own.output("ls-files", "-o", "-z", "--exclude-standard", *excludes))
+    return files_only(own, listed)
 
 
 def _hash(own: Git, files: list[bytes]) -> None:
@@ -285,5 +306,12 @@ def _is_real_folder(top: bytes, folder: bytes, known: dict[bytes, bool]) -> bool
     return known[folder]
 
 
-def _records(output: bytes) -> list[bytes]:
+def records(output: bytes) -> list[bytes]:
+    """What a git command with `-z` prints, one by one."""
     return output.split(b"\0")[:-1]
+
+
+def folders_of(path: bytes) -> list[bytes]:
+    """The folders that a path lies in, from the top down."""
+    parts = path.split(b"/")
+    return [b"/".join(parts[:depth]) for depth in range(1, len(parts))]

@@ -28,6 +28,7 @@ from fixloop.protocol.answers import LIMIT_BYTES
 from fixloop.protocol.cycle.workers import USER
 from fixloop.protocol.refusals import Repeated
 from fixloop.repository.change import Change
+from fixloop.repository.copied import copied_paths
 from fixloop.repository.merge import brought_onto, commit_of_directory, merge_checkout, resolve_descendant
 from fixloop.repository.publish import publish
 
@@ -274,7 +275,8 @@ def _taken(
         )
     laid = (made.top.parent / SNAPSHOT).read_bytes()
     base = seen.view.load(laid).tip
-    own = commit_of_directory(made.top, base, mirror, message)
+    beside = copied_paths(mirror, snapshot_in(state).copied)
+    own = commit_of_directory(made.top, base, mirror, message, without=beside)
     change = brought_onto(state.tip, own, base=base, mirror=mirror, message=message)
     return made.directory, laid, state.tip, change
 

@@ -29,6 +29,7 @@ from fixloop.protocol.messages import MAIN_AGENT, USER, Decision, Reason
 from fixloop.protocol.state import Completion, Limits, State
 from fixloop.protocol.statuses import Status
 from fixloop.repository.change import Change
+from fixloop.repository.copied import copied_paths
 from fixloop.repository.merge import commit_of_directory, merge_checkout, resolve_descendant
 from fixloop.repository.publish import publish
 from fixloop.repository.snapshot import mirror_of
@@ -201,7 +202,8 @@ def _taken(session: Session, state: State, *, here: bool, rev: str | None) -> Ch
             f"nothing was offered yet; `fixloop ack {called(state)}` makes a directory to work in, "
             "or use --here for the current checkout"
         )
-    return commit_of_directory(made.top, state.tip, mirror, message)
+    beside = copied_paths(mirror, snapshot_in(state).copied)
+    return commit_of_directory(made.top, state.tip, mirror, message, without=beside)
 
 
 def _bundle(session: Session, state: State, change: Change) -> str:

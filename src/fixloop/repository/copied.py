@@ -1,0 +1,171 @@
+"""What goes along with a snapshot although git does not track it: ignored files that are needed, submodules' content.
+
+It is a commit that nothing else leads to, kept as `refs/fixloop/{issue}/copied`: its files are laid into each workspace
+beside the tracked ones and are, like all that git ignores, no part of a tree's hash or of a fix.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.repository.generated import absent_version_files, imported_and_ignored
+from fixloop.repository.git import Git, shown
+from fixloop.repository.mirror import Mirror
+from fixloop.repository.tree import (
+    CACHES,
+    GITLINK,
+    Entry,
+    commit_tree,
+    files_only,
+    globbed,
+    records,
+    tracked_in_index,
+    tracked_in_tree,
+    tree_of_files,
+)
+
+__all__ = ["DATE", "Copied", "Wanted", "copied_paths", "gather", "lay_copied"]
+
+DATE: Final = "2000-01-01T00:00:00+0000"
+"""Of commits without a parent, so that the same tree is the same commit."""
+LIMIT_BYTES: Final = 32 * 1024 * 1024
+"""Of one module that is copied unasked; the largest extension modules of well-known packages have about 20 MB."""
+SECRET: Final = re.compile(rb"secret|credential|passw|private|(^|_)local(_|\.|settings)", re.IGNORECASE)
+"""Names of modules that a person may keep from others; they are copied where `[workspace] copy` says so."""
+SHOWN: Final = 3
+
+
+class Copied(NamedTuple):
+    """What goes along, and what is to be said of it."""
+
+    commit: str = ""
+    """Empty where nothing goes along."""
+    submodules: tuple[str, ...] = ()
+    """Those that are empty folders in a workspace."""
+    notes: tuple[str, ...] = ()
+
+
+class Wanted(NamedTuple):
+    """What to look for."""
+
+    globs: Sequence[str] = ()
+    """Of `[workspace] copy`, seen from `directory`."""
+    directory: Path = Path()
+    """Where commands run."""
+    is_ref: bool = False
+    """Committed work is validated, whatever the checkout holds: only a submodule that stands there can be filled."""
+
+
+def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
+    """
+    Put what goes along with `commit` into the mirror, as a commit without a parent; the same files give the same one.
+
+    Args:
+        git: at the top of the checkout or plain folder; its ignore rules count.
+
+    Raises:
+        UsageError: a file cannot be read, or git refuses a glob.
+    """
+    tracked = tracked_in_tree(mirror.git, commit)
+    found = imported_and_ignored(git, tracked, wanted.directory)
+    copied, refused = _sorted_out(git.directory, found)
+    filled, empty = _submodules(git.directory, tracked, wanted)
+    asked = [path for path in globbed(git, wanted.globs, wanted.directory) if path not in tracked]
+    files = {*copied, *filled, *(path for path in asked if b"node_modules" not in path.split(b"/"))}
+    tree = tree_of_files(mirror.over(git.directory), files)
+    made = commit_tree(mirror.git, tree, [], "fixloop: copied along\n", dated=DATE) if files else ""
+    notes = (*_told(copied), *refused, *_absent(git.directory), *_told_of_empty(empty))
+    return Copied(made, tuple(map(shown, empty)), notes)
+
+
+def copied_paths(mirror: Mirror, commit: str) -> frozenset[bytes]:
+    """The files of such a commit; none where there is no commit."""
+    return frozenset(tracked_in_tree(mirror.git, commit)) if commit else frozenset()
+
+
+def lay_copied(top: Path, mirror: Mirror, commit: str) -> None:
+    """Write the files into a checkout, where nothing is in their places yet."""
+    if not commit:
+        return
+    with tempfile.TemporaryDirectory(prefix="fixloop-index-") as folder:
+        own = mirror.over(top).with_index(Path(folder) / "index")
+        own.run("read-tree", commit)
+        own.run("checkout-index", "--all", "--quiet", accept=(0, 1, 128))
+
+
+def _sorted_out(top: Path, found: Mapping[bytes, bytes]) -> tuple[dict[bytes, bytes], list[str]]:
+    """Which modules are copied unasked, and a sentence for each of the others."""
+    copied, refused = {}, []
+    for path, importer in sorted(found.items()):
+        why = ""
+        if SECRET.search(path.rpartition(b"/")[2]):
+            why = "its name sounds like a secret's"
+        elif os.path.getsize(os.path.join(os.fsencode(top), path)) > LIMIT_BYTES:
+            why = f"it is larger than {LIMIT_BYTES // 1024 // 1024} MB"
+        if why:
+            refused.append(
+                f"does not copy {shown(path)}, ignored by git and imported by {shown(importer)}, because {why}; "
+                f'`copy = ["{shown(path)}"]` below [workspace] takes it along'
+            )
+        else:
+            copied[path] = importer
+    return copied, refused[:SHOWN]
+
+
+def _told(copied: Mapping[bytes, bytes]) -> Iterator[str]:
+    if copied:
+        first, *others = copied
+        more = f" and {len(others)} more" if others else ""
+        verb = "" if others else " and"
+        yield (
+            f"copies {shown(first)}{more}: ignored by git{verb or ','} imported by {shown(copied[first])}"
+            + (" and others" if others else "")
+        )
+
+
+def _absent(top: Path) -> Iterator[str]:
+    file = top / "pyproject.toml"
+    if file.is_file():
+        for said in absent_version_files(top, file.read_text(errors="replace")):
+            yield f"{said} (`pip install -e .` here, or a `setup` below [workspace])"
+
+
+def _told_of_empty(empty: Collection[bytes]) -> Iterator[str]:
+    if empty:
+        names = " ".join(shown(path) for path in sorted(empty)[:SHOWN])
+        more = f" and {len(empty) - SHOWN} more" if len(empty) > SHOWN else ""
+        yield (
+            f"submodules are empty folders where checks and fixers run: {names}{more}; "
+            f"`git submodule update --init --recursive` in the checkout fills them"
+        )
+
+
+def _submodules(top: Path, tracked: Mapping[bytes, Entry], wanted: Wanted) -> tuple[list[bytes], list[bytes]]:
+    """The files of the submodules that are checked out, as they are on disk, and the paths of all other submodules."""
+    filled: list[bytes] = []
+    empty: list[bytes] = []
+    links = [(path, entry.blob) for path, entry in tracked.items() if entry.mode == GITLINK]
+    for path, recorded in links:
+        folder = top / os.fsdecode(path)
+        inner = Git(folder)
+        if not os.path.lexists(folder / ".git") or (wanted.is_ref and _head(inner) != recorded):
+            empty.append(path)
+            continue
+        index = tracked_in_index(inner)
+        listed = records(inner.output("ls-files", "-o", "-z", "--exclude-standard", *_excluded()))
+        own = [name for name, entry in index.items() if entry.mode != GITLINK]
+        below, missing = _submodules(folder, index, wanted)
+        filled += [path + b"/" + name for name in (*files_only(inner, [*own, *listed]), *below)]
+        empty += [path + b"/" + name for name in missing]
+    return filled, empty
+
+
+def _head(git: Git) -> str:
+    return git.found("rev-parse", "-q", "--verify", "HEAD^{commit}")
+
+
+def _excluded() -> Iterable[str]:
+    return (f"--exclude={name}" for name in CACHES)

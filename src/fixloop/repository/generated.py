@@ -1,0 +1,174 @@
+"""Python modules that git ignores and the project's own code imports: `_version.py`, generated parsers, extensions.
+
+Owns the answer to which of a checkout's ignored files its code cannot do without; runs nothing.
+An import that a tracked file satisfies needs no other: a module that was also compiled in place is taken as source.
+"""
+
+import ast
+import os
+import re
+import tomllib
+import warnings
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from fixloop.repository.git import Git
+from fixloop.repository.tree import CACHES, folders_of, records
+
+__all__ = ["absent_version_files", "imported_and_ignored"]
+
+MODULE: Final = re.compile(rb"([A-Za-z_]\w*)(\.py|(\.[\w-]+)?\.so)")
+"""A module's file: source, or an extension with or without its ABI's tag."""
+NOT_ENTERED: Final = frozenset(name for name in CACHES if "*" not in name) | {".git", ".fixloop"}
+VERSION_FILES: Final = (
+    ("hatch-vcs", ("tool", "hatch", "build", "hooks", "vcs"), ("version-file",)),
+    ("setuptools-scm", ("tool", "setuptools_scm"), ("version_file", "write_to")),
+    ("pdm", ("tool", "pdm", "version"), ("write_to",)),
+)
+"""Where build tools are told to write the version: tool, table of pyproject.toml, keys."""
+
+
+def imported_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) -> dict[bytes, bytes]:
+    """
+    The ignored modules that tracked ones import, themselves or through each other, each with one that imports it.
+
+    Args:
+        git: at the top of a checkout.
+        tracked: the paths of all files that count as tracked, seen from there.
+        directory: where commands run; imports start there, at the top, in `src`, and beside the top-level packages.
+    """
+    ignored = {path: key for path in _ignored(git) if (key := _key(path))}
+    if not ignored:
+        return {}
+    modules = {path for path in tracked if path.endswith(b".py")}
+    search = _Search(git.directory, ignored, modules, os.path.relpath(directory, git.directory))
+    return search.run()
+
+
+def absent_version_files(top: Path, pyproject: str) -> Iterator[str]:
+    """A sentence for each version file that pyproject.toml has a tool write and that is not in the folder `top`."""
+    try:
+        document = tomllib.loads(pyproject)
+    except ValueError:
+        return
+    for tool, table, keys in VERSION_FILES:
+        settings: Any = document
+        for name in table:
+            settings = settings.get(name, {}) if isinstance(settings, dict) else {}
+        for key in keys if isinstance(settings, dict) else ():
+            file = settings.get(key)
+            if isinstance(file, str) and not os.path.lexists(top / file):
+                yield f"{file} is not there: {tool} writes it when the project is installed"
+
+
+class _Search:
+    """From the tracked modules to the ignored ones, over their imports."""
+
+    def __init__(self, top: Path, ignored: dict[bytes, bytes], modules: set[bytes], directory: str) -> None:
+        self.top = top
+        self.modules = modules
+        self.folders = {parent for path in modules for parent in folders_of(path)}
+        self.wanted: dict[bytes, list[bytes]] = {}
+        for path, key in ignored.items():
+            if not {key + b".py", key + b"/__init__.py"} & modules:
+                self.wanted.setdefault(key, []).append(path)
+        here = b"" if directory == "." else os.fsencode(directory)
+        packages = {path.rpartition(b"/")[0] for path in modules if path.endswith(b"/__init__.py")}
+        tops = {package.rpartition(b"/")[0] for package in packages} - packages
+        self.roots = {b"", b"src", here, _joined(here, b"src")} | tops
+        self.packages = packages
+
+    def run(self) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = {}
+        names = {self._new_part(path) for paths in self.wanted.values() for path in paths}
+        waiting = sorted(self.modules)
+        while waiting:
+            importer = waiting.pop()
+            for path in self._imported_by(importer, names):
+                if path not in found:
+                    found[path] = importer
+                    waiting += [path] if path.endswith(b".py") else []
+        return found
+
+    def _new_part(self, path: bytes) -> bytes:
+        """The first part of a path that no tracked module shares: whatever imports the file has to spell it."""
+        for parent in folders_of(path):
+            if parent not in self.folders | self.roots:
+                return parent.rpartition(b"/")[2]
+        return path.rpartition(b"/")[2].partition(b".")[0]
+
+    def _imported_by(self, importer: bytes, names: set[bytes]) -> Iterator[bytes]:
+        try:
+            source = (self.top / os.fsdecode(importer)).read_bytes()
+        except OSError:
+            return
+        if importer in self.modules and not any(name in source for name in names):
+            return  # parsing costs a hundred times as much as looking
+        folder = importer.rpartition(b"/")[0]
+        for level, parts in _imports(source):
+            for start in self._starts(folder, level):
+                yield from self._along(start, parts)
+
+    def _starts(self, folder: bytes, level: int) -> Collection[bytes]:
+        if not level:
+            return self.roots | ({folder} - self.packages)
+        for _ in range(level - 1):
+            folder = folder.rpartition(b"/")[0]
+        return (folder,)
+
+    def _along(self, start: bytes, parts: list[bytes]) -> Iterator[bytes]:
+        """The ignored files on the way of one import: the module, and the packages that it lies in."""
+        for part in parts:
+            start = _joined(start, part)
+            yield from self.wanted.get(start, ())
+            yield from self.wanted.get(start + b"/__init__", ())
+
+
+def _imports(source: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    """Each module that may be meant by an import: how many dots, and its parts. `from a import b` may mean `a.b`."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((0, alias.name.encode().split(b".")) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module.encode().split(b".") if node.module else []
+            yield from ((node.level, [*base, alias.name.encode()]) for alias in node.names)
+
+
+def _ignored(git: Git) -> Iterator[bytes]:
+    """The ignored files that are modules by their names, outside of caches and environments."""
+    listed = git.output("ls-files", "-o", "-i", "-z", "--exclude-standard", "--directory")
+    for path in records(listed):
+        if not NOT_ENTERED.isdisjoint(os.fsdecode(path).split("/")):
+            continue
+        if path.endswith(b"/"):
+            yield from _modules_below(os.fsencode(git.directory), path.rstrip(b"/"))
+        elif MODULE.fullmatch(path.rpartition(b"/")[2]):
+            yield path
+
+
+def _modules_below(top: bytes, folder: bytes) -> Iterator[bytes]:
+    for place, folders, files in os.walk(os.path.join(top, folder)):
+        if os.path.lexists(os.path.join(place, b"pyvenv.cfg")):
+            folders.clear()
+            continue
+        folders[:] = [name for name in folders if os.fsdecode(name) not in NOT_ENTERED]
+        below = os.path.relpath(place, top)
+        yield from (os.path.join(below, name) for name in files if MODULE.fullmatch(name))
+
+
+def _key(path: bytes) -> bytes:
+    """A module's path without what its kind adds to its name."""
+    folder, _, name = path.rpartition(b"/")
+    named = MODULE.fullmatch(name)
+    return _joined(folder, named[1]) if named else b""
+
+
+def _joined(folder: bytes, name: bytes) -> bytes:
+    return folder + b"/" + name if folder else name
