@@ -1,6 +1,6 @@
 # Targets that need an environment make it first; the second time that costs nothing.
 # `--dist worksteal` keeps the tests of a file together, because they often share a running deployment.
-.PHONY: setup demo test quick chaos recovery mutants lint types bench lock clean
+.PHONY: setup demo test quick again chaos recovery mutants lint types bench lock clean
 .DEFAULT_GOAL := test
 
 # Where it is set, every process that a test starts would compile the whole of fixloop anew.
@@ -30,6 +30,10 @@ test: lint types
 
 quick: setup
 	.venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal -m "not slow"
+
+again: setup
+	.venv/bin/python -m tests.again --times 10
+	.venv/bin/python -m tests.again --times 5 --burn 2
 
 chaos: setup
 	.venv/bin/python -m pytest -q -n auto --maxprocesses 8 --hypothesis-profile chaos tests/chaos

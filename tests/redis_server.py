@@ -14,7 +14,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-__all__ = ["RedisServer", "server_binary"]
+__all__ = ["RedisServer", "needs_tls", "server_binary"]
 
 _START_SECONDS = 10.0
 
@@ -30,6 +30,21 @@ def server_binary() -> str:
     if os.environ.get("CI"):
         pytest.fail("no redis-server here, and CI has to have one")
     pytest.skip("no redis-server on the PATH or beside this Python")
+
+
+def needs_tls() -> None:
+    """Skips the test at home where the server was built without TLS, as the one that fixloop brings; fails it in CI."""
+    # It reads the options before it goes to the folder, which is none: it never serves.
+    told = subprocess.run(
+        [server_binary(), "--port", "0", "--tls-port", "0", "--dir", os.devnull],
+        capture_output=True,
+        text=True,
+    )
+    if "'tls-port" not in told.stdout + told.stderr:
+        return
+    if os.environ.get("CI"):
+        pytest.fail("this Redis has no TLS, and that of CI has to have it")
+    pytest.skip("this Redis has no TLS (Debian: apt install redis-server)")
 
 
 class RedisServer:

@@ -61,7 +61,7 @@ class MemoryWorld:
             kept[digest] = stored
 
 
-# The shards' hashes in KEYS; `seconds` pass, less what has passed by Redis' own clock since `since`. Returns that clock.
+# KEYS: the shards' hashes. `seconds` pass, less what has passed by Redis' own clock since `since`; returns that clock.
 _ELAPSE: Final = """
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000

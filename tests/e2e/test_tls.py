@@ -23,7 +23,7 @@ from tests.contract.test_mailboxes import PROJECT, issues, letter
 from tests.e2e.certificates import Certificates, make_certificates
 from tests.e2e.deployment import Deployment, wait_until
 from tests.rabbitmq_server import free_port
-from tests.redis_server import RedisServer
+from tests.redis_server import RedisServer, needs_tls
 
 pytestmark = pytest.mark.slow
 
@@ -40,6 +40,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module")
 def port(certificates: Certificates) -> Iterator[int]:
+    needs_tls()
     chosen = free_port()
     server = RedisServer(
         *("--tls-port", str(chosen), "--bind", "127.0.0.1"),
