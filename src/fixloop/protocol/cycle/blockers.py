@@ -5,7 +5,7 @@ from typing import Final
 
 from fixloop.protocol.cycle.records import ConflictKind, Severity
 
-__all__ = ["RESOLVERS", "categorised", "kind_of", "steps_of"]
+__all__ = ["RESOLVERS", "categorised", "kind_of", "milder"]
 
 RESOLVERS: Final = {ConflictKind.UNCLEAR_REQUIREMENT: "ra", ConflictKind.PLAN_MISMATCH: "ep"}
 """Who can fix it without a person (C57)."""
@@ -35,36 +35,6 @@ _LEVELS: Final = {
     "minor": Severity.MINOR,
     "low": Severity.MINOR,
 }
-_STEPS: Final = {
-    ConflictKind.UNCLEAR_REQUIREMENT: (
-        "{reporter} reported the blocker",
-        "the orchestrator extracted it",
-        "the orchestrator sent it to {resolver}",
-        "{resolver} updated the requirements",
-        "{resolver} issued {document} v{version}",
-        "the orchestrator sent the clarification to {reporter}",
-        "{reporter} resumed",
-    ),
-    ConflictKind.PLAN_MISMATCH: (
-        "{reporter} reported that the plan is incomplete",
-        "the orchestrator extracted it",
-        "the orchestrator sent it to {resolver}",
-        "{resolver} updated {document} v{version}",
-        "{resolver} added tasks or dependencies",
-        "the orchestrator sent the updated plan to {reporter}",
-        "{reporter} went on with the remaining tasks",
-    ),
-    ConflictKind.TEST_FAILURE: (
-        "{reporter} reported the failures",
-        "{reporter} issued {document} v{version}",
-        "the orchestrator extracted them",
-        "the orchestrator categorised them",
-        "the orchestrator sent them to {resolver}",
-        "{resolver} fixed them and reported",
-        "the orchestrator asked for another validation",
-        "{reporter} validated again",
-    ),
-}
 
 
 def categorised(issue: str) -> tuple[Severity, str]:
@@ -73,6 +43,11 @@ def categorised(issue: str) -> tuple[Severity, str]:
     if found is None:
         return Severity.BLOCKER, issue.strip()
     return _LEVELS[found[1].lower()], found[2].strip()
+
+
+def milder(level: Severity) -> Severity:
+    """What stands beside a success re-opens no work unless it says so itself."""
+    return Severity.MAJOR if level is Severity.BLOCKER else level
 
 
 def kind_of(issue: str) -> ConflictKind:
@@ -84,8 +59,3 @@ def kind_of(issue: str) -> ConflictKind:
     if _REQUIREMENT.search(issue):
         return ConflictKind.UNCLEAR_REQUIREMENT
     return ConflictKind.PLAN_MISMATCH if _PLAN.search(issue) else ConflictKind.OTHER
-
-
-def steps_of(kind: ConflictKind, count: int, **facts: str) -> tuple[str, ...]:
-    """The first `count` steps of a conflict's flow, with names filled in (C52-C54)."""
-    return tuple(step.format(**facts) for step in _STEPS[kind][:count])

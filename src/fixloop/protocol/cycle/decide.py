@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from fixloop.errors import UsageError
 from fixloop.protocol.closing import branch_pushed, check_closing
+from fixloop.protocol.cycle import conflicts
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.deciding import decided
 from fixloop.protocol.cycle.documents import check_files, take_in
@@ -36,7 +37,7 @@ from fixloop.protocol.tips import advanced
 
 __all__ = ["DECIDE_VERSION", "decide"]
 
-DECIDE_VERSION: Final = 1
+DECIDE_VERSION: Final = 2
 """Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
 
 
@@ -119,6 +120,7 @@ def _begin(draft: Draft, agent: Agent) -> None:
     after = f" (depends on {', '.join(rests_on)})" if rests_on else ""
     what = "started" if agent.runs == 1 else "continues"
     draft.tell(worker(agent.key).name, f"{worker(agent.key).role} {what}{after}")
+    conflicts.resumed(draft, agent.key)
 
 
 def _reported(draft: Draft, event: ev.PhaseReported) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from fixloop.protocol.cycle import conflicts
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.escalating import announce, close, end
 from fixloop.protocol.cycle.messages import Guidance, Input
@@ -57,6 +58,8 @@ def _go_on(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None
     for key in opened.agents:
         if event.text:
             _guide(draft, key, opened, event.text)
+            for identity in opened.blockers:
+                conflicts.took(draft, identity, "clarified")
         if not draft.state.agent(key).asked and not draft.state.open_blockers(key):
             ask_anew(draft, key)
     start_ready(draft)
@@ -64,10 +67,11 @@ def _go_on(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None
 
 def _further_iterations(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None:
     more = event.iterations if event.decision == "extend" else 1
-    issues = draft.state.remaining_issues
+    issues = draft.state.iterations[-1].blocking
+    known = tuple(issue for issue in draft.state.remaining_issues if issue not in issues)
     if event.decision == "manual-fix":
         issues = (*issues, event.text)
-    draft.update(max_iterations=draft.state.max_iterations + more, remaining_issues=())
+    draft.update(max_iterations=draft.state.max_iterations + more, remaining_issues=known)
     next_round(draft, opened.agents[0], issues)
 
 
@@ -102,6 +106,7 @@ def _settle_blockers(draft: Draft, opened: OpenEscalation, resolution: str, stat
     for blocker in draft.state.open_blockers():
         if blocker.id in opened.blockers:
             resolve(draft, blocker, resolution, resolution, status)
+            conflicts.closed(draft, blocker.id, resolution)
 
 
 def _guide(draft: Draft, key: str, opened: OpenEscalation, guidance: str) -> None:

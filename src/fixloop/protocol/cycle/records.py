@@ -125,6 +125,13 @@ class Blocker(_Record):
     status: BlockerStatus = BlockerStatus.OPEN
     resolution: str = ""
     resolved_at: datetime | None = None
+    before: tuple[str, ...] | None = None
+    """What its resolver's documents and plan said when it was asked; None: nobody was, or it is not known."""
+
+    @property
+    def blocked(self) -> bool:
+        """False for an issue that was named beside a success."""
+        return self.status is not BlockerStatus.WORKAROUND or self.resolved_at is not None
 
 
 class DecisionRecord(_Record):
@@ -176,6 +183,8 @@ class IterationRecord(_Record):
     started_at: datetime
     completed_at: datetime | None = None
     issues_found: tuple[str, ...] = ()
+    blocking: tuple[str, ...] = ()
+    """Those of them that re-open work."""
 
 
 class OpenEscalation(_Record):

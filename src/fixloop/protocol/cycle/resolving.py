@@ -1,16 +1,16 @@
 """Agents that complete, and blockers on the way: sent to who can resolve them, cleared (C46-C49, C52, C54)."""
 
 from fixloop.protocol.cycle import blockers as text
-from fixloop.protocol.cycle import escalating
+from fixloop.protocol.cycle import conflicts, escalating
 from fixloop.protocol.cycle.messages import Input
 from fixloop.protocol.cycle.outcome import Draft
 from fixloop.protocol.cycle.phase_result import PhaseResult
-from fixloop.protocol.cycle.records import Blocker, Conflict, ConflictKind, InputKind
+from fixloop.protocol.cycle.records import Blocker, Conflict, FeedbackEntry, InputKind
 from fixloop.protocol.cycle.sending import ask_anew, primary, send, send_ready, start_ready
 from fixloop.protocol.cycle.settling import record_decision, resolve
 from fixloop.protocol.cycle.state import Cycle
-from fixloop.protocol.cycle.statuses import AgentStatus
-from fixloop.protocol.cycle.workers import worker
+from fixloop.protocol.cycle.statuses import AgentStatus, BlockerStatus
+from fixloop.protocol.cycle.workers import ORCHESTRATOR, worker
 
 __all__ = ["blocked", "complete", "finish_when_complete"]
 
@@ -22,8 +22,11 @@ def complete(draft: Draft, key: str, result: PhaseResult) -> None:
     draft.agent(key, status=AgentStatus.COMPLETED, completed_at=draft.at, completed_in=iterations)
     version = primary(draft.state, key)[1]
     draft.tell(worker(key).name, f"{result.summary or 'Completed'}, v{version}")
+    conflicts.fixed(draft, key)
+    if key != "vas":
+        _record_issues(draft, key, result.issues)
     for blocker in _given_to(draft.state, key):
-        _clear(draft, blocker, key, result)
+        _answer(draft, blocker, key, result)
     for other in draft.state.agents:
         if key in other.waits_for:
             left = tuple(name for name in other.waits_for if name != key)
@@ -63,12 +66,15 @@ def _block(draft: Draft, key: str, issue: str) -> None:
         kind=kind,
     )
     resolver = _resolver(draft.state, blocker)
+    if resolver is not None:
+        blocker = blocker.model_copy(update={"before": conflicts.content_of(draft.state, resolver)})
     draft.append(blockers=blocker)
     draft.tell(worker(key).name, f"found blocker {blocker.id}: {issue}")
     if resolver is None:
         escalating.escalate(draft, "blocker", f"{key}: {issue}", (key,), blockers=(blocker.id,))
         return
-    draft.append(conflicts=Conflict(id=blocker.id, kind=kind, reporter=key, description=issue))
+    conflict = Conflict(id=blocker.id, kind=kind, reporter=key, description=issue)
+    conflicts.opened(draft, conflict, "reported", "extracted")
     waits = (*draft.state.agent(key).waits_for, resolver)
     draft.agent(key, waits_for=tuple(dict.fromkeys(waits)))
     _ask_resolver(draft, blocker, resolver)
@@ -82,7 +88,7 @@ def _resolver(state: Cycle, blocker: Blocker) -> str | None:
     for it in turn: both would wait for ever.
     """
     resolver = text.RESOLVERS.get(blocker.kind)
-    earlier = [old for old in state.blockers if old.reported_by == blocker.reported_by]
+    earlier = [old for old in state.blockers if old.reported_by == blocker.reported_by and old.blocked]
     again = any(old.description == blocker.description for old in earlier)
     taking = [agent.key for agent in state.agents]
     if resolver not in taking or again or len(earlier) >= state.max_iterations:
@@ -104,6 +110,7 @@ def _awaited(state: Cycle, key: str) -> set[str]:
 def _ask_resolver(draft: Draft, blocker: Blocker, resolver: str) -> None:
     file, version = primary(draft.state, resolver)
     _clarify(draft, resolver, blocker, file, version, (f"Resolve {blocker.id}: {blocker.description}",))
+    conflicts.took(draft, blocker.id, "sent", resolver=resolver)
     agent = draft.state.agent(resolver)
     if not agent.asked:
         ask_anew(draft, resolver)
@@ -118,7 +125,13 @@ def _given_to(state: Cycle, key: str) -> tuple[Blocker, ...]:
     )
 
 
-def _clear(draft: Draft, blocker: Blocker, key: str, result: PhaseResult) -> None:
+def _answer(draft: Draft, blocker: Blocker, key: str, result: PhaseResult) -> None:
+    """A new version whose content changed resolves it; whoever changed nothing has resolved nothing (C49, C52)."""
+    before, content = blocker.before, conflicts.content_of(draft.state, key)
+    if before is not None and set(content) <= set(before):
+        detail = f"{key} answered {blocker.id} and changed nothing: {blocker.description}"
+        escalating.escalate(draft, "blocker", detail, (blocker.reported_by,), blockers=(blocker.id,))
+        return
     decision = result.field("decision") or result.summary
     resolve(draft, blocker, decision, result.field("resolution") or decision)
     reason = (
@@ -128,24 +141,46 @@ def _clear(draft: Draft, blocker: Blocker, key: str, result: PhaseResult) -> Non
     impact = result.field("impact") or f"Affects what {worker(blocker.reported_by).name} does"
     record_decision(draft, key, blocker.description, decision, reason, impact)
     file, version = primary(draft.state, key)
-    filled = text.steps_of(
-        blocker.kind, 6, reporter=blocker.reported_by, resolver=key, document=file, version=version
-    )
-    _note_conflict(draft, blocker, filled, decision)
+    more_tasks = any(entry.startswith("TASK-") for entry in set(content) - set(before or content))
+    steps = ("updated", "issued", "added") if more_tasks else ("updated", "issued")
+    conflicts.took(draft, blocker.id, *steps, resolver=key, document=file, version=version)
     _clarify(
         draft, blocker.reported_by, blocker, file, version, (f"Go on with {blocker.id} resolved: {decision}",)
     )
+    conflicts.took(draft, blocker.id, "clarified", resolution=decision)
 
 
-def _note_conflict(draft: Draft, blocker: Blocker, steps: tuple[str, ...], resolution: str) -> None:
-    draft.replace(
-        "conflicts",
-        [
-            conflict.model_copy(update={"steps": steps, "resolution": resolution})
-            for conflict in draft.state.conflicts
-            if conflict.id == blocker.id and conflict.kind is not ConflictKind.TEST_FAILURE
-        ],
+def _record_issues(draft: Draft, key: str, issues: tuple[str, ...]) -> None:
+    """What an agent names beside its success re-opens nothing, and nobody may lose it (C47, C55)."""
+    found = list(map(text.categorised, issues))
+    if not found:
+        return
+    for level, issue in found:
+        remark = Blocker(
+            id=f"BLK-{len(draft.state.blockers) + 1:03}",
+            at=draft.at,
+            description=issue,
+            reported_by=key,
+            kind=text.kind_of(issue),
+            status=BlockerStatus.WORKAROUND,
+            resolution=f"named beside a success ({text.milder(level)}); it blocked nothing",
+        )
+        draft.append(blockers=remark)
+        conflict = Conflict(id=remark.id, kind=remark.kind, reporter=key, description=issue)
+        conflicts.opened(draft, conflict, "reported", "extracted")
+        conflicts.closed(draft, remark.id, "recorded; it blocks nothing")
+    entry = FeedbackEntry(
+        at=draft.at,
+        source=key,
+        target=ORCHESTRATOR,
+        content="\n".join(f"{text.milder(level)}: {issue}" for level, issue in found),
+        type="bug_report",
+        iteration=draft.state.iteration,
+        blocking=False,
     )
+    draft.append(feedback_log=entry)
+    known = (*draft.state.remaining_issues, *(issue for _, issue in found))
+    draft.update(remaining_issues=tuple(dict.fromkeys(known)))
 
 
 def _clarify(

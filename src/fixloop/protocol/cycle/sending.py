@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from fixloop.protocol.cycle import conflicts
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.messages import Input
 from fixloop.protocol.cycle.outcome import Draft
@@ -160,6 +161,8 @@ def ask_anew(draft: Draft, key: str) -> None:
     status = agent.status if agent.status is AgentStatus.IDLE else AgentStatus.WAITING
     draft.agent(key, runs=agent.runs + 1, attempt=1, invalid=0, waits_for=(), status=status)
     draft.ask(key)
+    if key == "vas":
+        conflicts.retried(draft)
 
 
 def primary(state: Cycle, key: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from fixloop.protocol.cycle import blockers as text
-from fixloop.protocol.cycle import escalating
+from fixloop.protocol.cycle import conflicts, escalating
 from fixloop.protocol.cycle.documents import open_iteration
 from fixloop.protocol.cycle.outcome import Draft
 from fixloop.protocol.cycle.phase_result import PhaseResult
@@ -23,6 +23,7 @@ def validated(draft: Draft, key: str, result: PhaseResult) -> None:
     """What follows from a validation."""
     found = _found(result, draft.state.limits)
     blocking = tuple(issue for level, issue in found if level is Severity.BLOCKER)
+    _end_earlier(draft, blocking)
     if found:
         _record(draft, key, found, blocking)
     if not blocking:
@@ -31,7 +32,8 @@ def validated(draft: Draft, key: str, result: PhaseResult) -> None:
     draft.agent(key, status=AgentStatus.WAITING)
     draft.tell(worker(key).name, f"found {len(blocking)} failures in v{draft.state.version}")
     if draft.state.iteration >= draft.state.max_iterations:
-        draft.update(remaining_issues=blocking)
+        known = (*draft.state.remaining_issues, *blocking)
+        draft.update(remaining_issues=tuple(dict.fromkeys(known)))
         detail = f"{len(blocking)} issues remain after {draft.state.iteration} iterations"
         escalating.escalate(draft, "max_iterations", detail, (key,))
         return
@@ -53,6 +55,7 @@ def next_round(draft: Draft, key: str, blocking: tuple[str, ...]) -> None:
             ORCHESTRATOR.capitalize(), f"Sending feedback to {worker(target).name}, v{draft.state.version}"
         )
         send_feedback(draft, target, tuple(by_target[target]), key)
+        conflicts.took(draft, _conflict_id(draft.state.iteration - 1), "sent", resolver=target)
     _pass_on(draft, by_target)
     draft.agent(key, waits_for=tuple(by_target))
     start_ready(draft)
@@ -80,16 +83,11 @@ def _found(result: PhaseResult, limits: Limits) -> list[tuple[Severity, str]]:
     issues = list(map(text.categorised, result.issues))
     if result.status is ResultStatus.SUCCESS:
         below = [(Severity.BLOCKER, reason) for reason in _below(result, limits)]
-        return [(_milder(level), issue) for level, issue in issues] + below
+        return [(text.milder(level), issue) for level, issue in issues] + below
     if not issues:
         failed = result.listed("failed_tests") or (result.summary or "the validation failed",)
         issues = [(Severity.BLOCKER, name) for name in failed]
     return issues
-
-
-def _milder(level: Severity) -> Severity:
-    """What stands beside a success re-opens no work unless it says so itself."""
-    return Severity.MAJOR if level is Severity.BLOCKER else level
 
 
 def _below(result: PhaseResult, limits: Limits) -> list[str]:
@@ -114,6 +112,9 @@ def _number(text_of_it: str) -> float | None:
 def _record(draft: Draft, key: str, found: list[tuple[Severity, str]], blocking: tuple[str, ...]) -> None:
     """Kept whether or not it re-opens work (C47, C55, C56)."""
     content = "\n".join(f"{level}: {issue}" for level, issue in found)
+    issues = tuple(issue for _, issue in found)
+    present = draft.state.iterations[-1].model_copy(update={"issues_found": issues, "blocking": blocking})
+    draft.update(iterations=(*draft.state.iterations[:-1], present))
     draft.append(
         feedback_log=FeedbackEntry(
             at=draft.at,
@@ -125,23 +126,27 @@ def _record(draft: Draft, key: str, found: list[tuple[Severity, str]], blocking:
             blocking=bool(blocking),
         )
     )
-    file, version = primary(draft.state, key)
-    resolver = _target(draft.state, blocking[0]) if blocking else ""
-    steps = text.steps_of(
-        ConflictKind.TEST_FAILURE,
-        5 if blocking else 4,
+    conflict = Conflict(
+        id=_conflict_id(draft.state.iteration),
+        kind=ConflictKind.TEST_FAILURE,
         reporter=key,
-        resolver=resolver,
-        document=file,
-        version=version,
+        description=content,
     )
-    draft.append(
-        conflicts=Conflict(
-            id=f"TST-{draft.state.iteration:03}",
-            kind=ConflictKind.TEST_FAILURE,
-            reporter=key,
-            description=content,
-            steps=steps,
-            resolution="" if blocking else "recorded; it blocks nothing",
-        )
+    file, version = primary(draft.state, key)
+    issued = ("issued",) if file else ()
+    conflicts.opened(
+        draft, conflict, "reported", *issued, "extracted", "categorised", document=file, version=version
     )
+    if not blocking:
+        conflicts.closed(draft, conflict.id, "recorded; it blocks nothing")
+
+
+def _end_earlier(draft: Draft, blocking: tuple[str, ...]) -> None:
+    """The failures that were sent to be fixed have been validated again (C53, C55)."""
+    version = draft.state.version
+    left = f"v{version} was validated: {len(blocking)} blocking issues, see {_conflict_id(draft.state.iteration)}"
+    conflicts.validated_again(draft, left if blocking else f"v{version} passed the validation")
+
+
+def _conflict_id(iteration: int) -> str:
+    return f"TST-{iteration:03}"
