@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from fixloop.configuration.commands import is_foreign
 from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.reports.judging import judge
@@ -17,6 +18,11 @@ from workers.guard import GuardedResult
 __all__ = ["Ran", "Run", "run_check"]
 
 COMMAND_NOT_FOUND: Final = 127
+OUTPUT_BYTES: Final = 1_000_000
+"""Of a command that prints its report: its end, for what it says about itself."""
+
+# A report of many tests is longer than what is kept of an output, and its middle must not be left out.
+_INTO_FILE: Final = 'exec "$@" >"$0" 2>&1'
 
 
 class Ran(NamedTuple):
@@ -44,31 +50,42 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
     """
     reports = {kind: ground.report_path(check.name, kind) for kind in check.report_kinds()}
     argv = [_filled(part, reports) for part in check.command]
+    if check.output:
+        argv = ["sh", "-c", _INTO_FILE, str(reports[check.output]), *argv]
     result = run(argv, ground.workspace.directory, ground.environment(check.env))
     if result is None:
         return None
     evidence = Evidence(
         check=check.name,
         command=" ".join(check.command),
-        interpreter=ground.interpreter,
+        interpreter="" if is_foreign(check.command) else ground.interpreter,
         tree=tree,
         duration_seconds=round(result.duration_seconds, 3),
     )
     # What an earlier check added is no part of the tree; all that was there at the start is.
     changed = ground.workspace.tracked_changes(tree)
     output = ground.redaction.text(result.output)
+    said = output or ground.redaction.text(_end_of(reports.get(check.output)))
     if result.timed_out or changed:
-        return Ran(_unusable(check, evidence, output, changed), output)
+        return Ran(_unusable(check, evidence, said, changed), output)
     judged = judge(
         check,
         exit_code=_exit_code(result),
-        output=output,
+        output=said,
         reports=reports,
         workspace=ground.workspace.directory,
         evidence=evidence,
         hide=ground.redaction.text,
     )
     return Ran(judged, output, tuple(reports.values()))
+
+
+def _end_of(printed: Path | None) -> str:
+    if printed is None or not printed.is_file():
+        return ""
+    with printed.open("rb") as file:
+        file.seek(max(printed.stat().st_size - OUTPUT_BYTES, 0))
+        return file.read().decode("utf-8", "replace")
 
 
 def _unusable(check: Check, evidence: Evidence, output: str, changed: tuple[str, ...]) -> CheckResult:

@@ -82,7 +82,7 @@ def _finished(work: Work, ran: list[CheckResult], tree: str, artifacts: list[str
         tree=tree,
         failures=tuple(failure for result in failed for failure in result.failures),
         passed=tuple(sorted(owed & {name for result in results for name in result.passed_names})),
-        lists_passes=tuple(result.check for result in results if result.passed_names or _names_tests(result)),
+        lists_passes=tuple(result.check for result in results if result.passed_names or result.lists_tests),
         evidence=tuple(result.evidence for result in results if result.outcome is not RunOutcome.SKIPPED),
         skipped_checks=tuple(r.check for r in results if r.outcome is RunOutcome.SKIPPED),
         coverage=_coverage(results),
@@ -98,11 +98,6 @@ def _not_skipped_now(active: SpecialistState, result: CheckResult) -> CheckResul
     if result.outcome is not RunOutcome.SKIPPED or not ran_before:
         return result
     return result.model_copy(update={"outcome": RunOutcome.ERROR})
-
-
-def _names_tests(result: CheckResult) -> bool:
-    """A report that counts passes lists them."""
-    return result.evidence.counts.passed > 0 or "{junit}" in result.evidence.command
 
 
 def _coverage(results: list[CheckResult]) -> str:

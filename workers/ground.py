@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Attempt", "Ground", "ground_at", "open_ground"]
 
-_ENDINGS = {"junit": ".xml", "sarif": ".sarif", "coverage": ".json"}
+_ENDINGS = {"junit": ".xml", "sarif": ".sarif", "go-test": ".jsonl", "cargo-test": ".txt", "clippy": ".jsonl"}
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,10 @@ class Ground:
     def report_path(self, check: str, kind: str) -> Path:
         """Where a check is to write its report; nothing is there yet, and no other check is told this place."""
         name = re.sub(r"[^\w.-]", "_", check)
-        return Path(tempfile.mkdtemp(prefix="report-", dir=self.workspace.scratch), f"{name}{_ENDINGS[kind]}")
+        return Path(
+            tempfile.mkdtemp(prefix="report-", dir=self.workspace.scratch),
+            f"{name}{_ENDINGS.get(kind, '.json')}",
+        )
 
 
 class Attempt(NamedTuple):

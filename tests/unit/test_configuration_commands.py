@@ -5,13 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.configuration.commands import (
-    PLACEHOLDERS,
     braces_doubled,
+    is_foreign,
     is_plain,
     program_name,
     split_command,
     with_placeholders,
 )
+from fixloop.configuration.model import PLACEHOLDERS
 from fixloop.configuration.place import Place
 from fixloop.errors import UsageError
 
@@ -50,7 +51,7 @@ def test_what_only_a_shell_could_run_is_refused(text: str, expected: str) -> Non
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
-        ("{foo}", "unknown placeholder '{foo}'; known are {junit}, {sarif} and {coverage}"),
+        ("{foo}", "unknown placeholder '{foo}'; known are {junit}, {sarif}, {coverage}, {jest}, {eslint}"),
         ("--to={juint}", "unknown placeholder '{juint}'; did you mean {junit}?"),
         ("{JUNIT}", "did you mean {junit}?"),
         ("{ sarif }", "unknown placeholder '{ sarif }'; did you mean {sarif}?"),
@@ -92,10 +93,36 @@ def test_other_braces_are_left_alone(written: str, run: str) -> None:
         ("python", "python"),
         ("python -m", "python"),
         ("/", "/"),
+        ("npx vitest run", "vitest"),
+        ("npx --no-install jest", "jest"),
+        ("npm exec -- oxlint .", "oxlint"),
+        ("pnpm exec tsc", "tsc"),
+        ("bunx biome ci", "biome"),
+        ("node_modules/.bin/vitest run", "vitest"),
+        ("env NODE_OPTIONS=--x node_modules/.bin/jest", "jest"),
+        ("uv run --frozen pytest -q", "pytest"),
+        ("uv run python -m mypy .", "mypy"),
+        ("npm test", "npm test"),
+        ("npm run lint", "npm run lint"),
+        ("npm run --silent lint", "npm run"),
+        ("cargo test --all", "cargo test"),
+        ("go vet ./...", "go vet"),
+        ("cargo --version", "cargo"),
+        ("env", "env"),
     ],
 )
 def test_a_check_without_a_name_is_called_after_its_program(command: str, name: str) -> None:
     assert program_name(tuple(command.split())) == name
+
+
+@pytest.mark.parametrize("command", ["npx vitest", "env A=1 go test", "node_modules/.bin/jest", "npm test"])
+def test_a_tool_of_another_language_has_no_python_behind_it(command: str) -> None:
+    assert is_foreign(tuple(command.split()))
+
+
+@pytest.mark.parametrize("command", ["make test", "python -m pytest", "env A=1 pytest", "uv run mypy", "env"])
+def test_any_other_command_may_have(command: str) -> None:
+    assert not is_foreign(tuple(command.split()))
 
 
 @given(st.lists(st.text()))

@@ -19,7 +19,7 @@ from fixloop.protocol.checks import RunOutcome
 from fixloop.reports import KINDS, Report, read_report
 from fixloop.reports.document import MAX_CONTAINERS
 from fixloop.reports.junit import MAX_DEPTH, MAX_ELEMENTS_OF_A_TEST
-from tests.unit.reports.samples import JUNIT, SARIF, junit, read, sarif
+from tests.unit.reports.samples import GUESTS, JUNIT, SARIF, junit, read, sarif
 
 BOMB = (
     '<!DOCTYPE lolz [<!ENTITY lol0 "lol">'
@@ -281,9 +281,7 @@ def test_a_file_that_grows_while_it_is_read_is_not_read_to_its_end(tmp_path: Pat
 
 
 def test_an_unknown_kind_of_report_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match="unknown kind of report 'tap'; the three are junit, sarif, coverage"
-    ):
+    with pytest.raises(UsageError, match="unknown kind of report 'tap'; known are junit, sarif, coverage"):
         read_report(tmp_path / "x", "tap")
 
 
@@ -314,6 +312,8 @@ def test_a_truncated_report_never_passes(data: st.DataObject) -> None:
                     (JUNIT / "external_jest_jest-react-component-test-results.xml").read_bytes().rstrip(),
                 ),
                 ("sarif", (SARIF / "automation-details.sarif").read_bytes().rstrip()),
+                ("jest", (GUESTS / "jest-30-passing.json").read_bytes().rstrip()),
+                ("eslint", (GUESTS / "eslint-10-passing.json").read_bytes().rstrip()),
                 ("coverage", b'{"totals": {"percent_covered": 91.5, "num_statements": 10}}'),
             ]
         )

@@ -33,6 +33,11 @@ class Kind(StrEnum):
     JUNIT = "junit"
     SARIF = "sarif"
     COVERAGE = "coverage"
+    JEST = "jest"
+    ESLINT = "eslint"
+    GO_TEST = "go-test"
+    CARGO_TEST = "cargo-test"
+    CLIPPY = "clippy"
 
 
 def register(app: typer.Typer) -> None:

@@ -9,15 +9,29 @@ import shlex
 from pathlib import PurePath
 from typing import Any, Final
 
+from fixloop.configuration.model import PLACEHOLDERS
 from fixloop.configuration.place import Place, nearest
 from fixloop.errors import UsageError
 
-__all__ = ["PLACEHOLDERS", "braces_doubled", "is_plain", "program_name", "split_command", "with_placeholders"]
+__all__ = [
+    "braces_doubled",
+    "is_foreign",
+    "is_plain",
+    "program_name",
+    "split_command",
+    "with_placeholders",
+    "without_launchers",
+]
 
-PLACEHOLDERS: Final = ("junit", "sarif", "coverage")
 SHELL_WORDS: Final = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>"})
 _WORD: Final = re.compile(r"(?<!\{)\{([A-Za-z_][\w-]*)\}(?!\})")
-_NEARLY: Final = re.compile(r"\{\s*(junit|sarif|coverage)\s*\}", re.IGNORECASE)
+_NEARLY: Final = re.compile(rf"\{{\s*({'|'.join(PLACEHOLDERS)})\s*\}}", re.IGNORECASE)
+_LAUNCHERS: Final = (
+    *(("env",), ("npx",), ("bunx",), ("uvx",), ("npm", "exec"), ("pnpm", "exec"), ("pnpm", "dlx")),
+    *(("yarn", "exec"), ("bun", "x"), ("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("pipenv", "run")),
+)
+_WITH_SUBCOMMANDS: Final = frozenset({"cargo", "go", "npm", "pnpm", "yarn", "bun"})
+_FOREIGN: Final = frozenset({"node", "npx", "npm", "pnpm", "yarn", "bun", "bunx", "deno", "go", "cargo"})
 _DOUBLED: Final = re.compile(r"\{\{([A-Za-z_][\w-]*)\}\}")
 
 
@@ -41,7 +55,7 @@ def with_placeholders(words: tuple[str, ...], place: Place) -> tuple[str, ...]:
     Check the placeholders of a check's command; `{{word}}` is how a literal `{word}` is written.
 
     Raises:
-        UsageError: a placeholder that is none of `{junit}`, `{sarif}`, `{coverage}`.
+        UsageError: a placeholder that is none of `PLACEHOLDERS`.
     """
     for word in words:
         for found in (*_WORD.finditer(word), *_NEARLY.finditer(word)):
@@ -64,12 +78,35 @@ def is_plain(words: tuple[str, ...]) -> bool:
 
 
 def program_name(words: tuple[str, ...]) -> str:
-    """What a check is called that has no name: its program, or the module or script that Python runs."""
+    """What a check is called that has no name: the tool, whatever starts it (`npx vitest`, `uv run pytest`)."""
+    words = without_launchers(words)
     name = PurePath(words[0]).name or words[0]
     if re.fullmatch(r"python[\d.]*", name) and len(words) > 1:
         following = words[2] if words[1] == "-m" and len(words) > 2 else words[1]
         name = name if following.startswith("-") else PurePath(following).name or name
+    if name in _WITH_SUBCOMMANDS and len(words) > 1 and not words[1].startswith("-"):
+        script = words[2:3] if words[1] == "run" else ()
+        name = " ".join((name, words[1], *(word for word in script if not word.startswith("-"))))
     return "".join(sign for sign in name if sign.isprintable()).strip()[:80] or "command"
+
+
+def without_launchers(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The command itself, behind `env NAME=value`, `npx`, `uv run` and the like."""
+    rest = list(words)
+    while rest:
+        launcher = next((found for found in _LAUNCHERS if tuple(rest[: len(found)]) == found), None)
+        if launcher is None:
+            return tuple(rest)
+        del rest[: len(launcher)]
+        while rest and (rest[0].startswith("-") or (launcher[0] == "env" and "=" in rest[0])):
+            del rest[0]
+    return words
+
+
+def is_foreign(words: tuple[str, ...]) -> bool:
+    """Whether a command belongs to another language, so that no Python interpreter stands behind its result."""
+    command = without_launchers(words)
+    return command[0] in _FOREIGN or "node_modules" in PurePath(command[0]).parts or words[0] in _FOREIGN
 
 
 def _from_text(text: str, place: Place) -> tuple[str, ...]:
@@ -97,7 +134,8 @@ def _from_list(value: Any, place: Place) -> tuple[str, ...]:
 
 def _unknown_placeholder(written: str, word: str, place: Place) -> Exception:
     near = nearest(word.strip(), PLACEHOLDERS)
-    advice = f"did you mean {{{near}}}?" if near else "known are {junit}, {sarif} and {coverage}"
+    known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+    advice = f"did you mean {{{near}}}?" if near else f"known are {known}"
     return place.error(
         f"has an unknown placeholder {written!r}; {advice} (a literal one is written {{{written}}})"
     )

@@ -47,7 +47,7 @@ NOTHING_DETECTED: Final = """
 # Nothing that fixloop has a preset for was found here, so name the first command that has to succeed:
 # [specialist.test-runner]
 # command = "make test"              # without a placeholder the exit code decides
-# command = "python -m pytest --junitxml={junit}"      # {junit}, {sarif}, {coverage}: reports to read
+# command = "python -m pytest --junitxml={junit}"      # {junit}, {sarif}, {coverage}, {jest}, {eslint}: reports
 """
 
 

@@ -200,6 +200,7 @@ def _with_keys(check: Check, written: WrittenCheck) -> Check:
         gate = written.get("coverage_percent", TARGET_COVERAGE_PERCENT if gate is None else gate)
     return check.model_copy(
         update={
+            "output": written.get("output", check.output),
             "optional": written.get("optional", check.optional),
             "fail_on": written.get("fail_on", check.fail_on) if "sarif" in kinds else FailOn.ERROR,
             "coverage_percent": gate,

@@ -5,12 +5,15 @@ Read once from the snapshot, kept with its digest; a fix cannot change its own g
 
 import hashlib
 from enum import StrEnum
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from fixloop.configuration.roles import HANDOFFS, CycleSettings, HandoffSettings
 
 __all__ = [
+    "OUTPUTS",
+    "PLACEHOLDERS",
     "Check",
     "Configuration",
     "FailOn",
@@ -21,6 +24,12 @@ __all__ = [
     "Unverified",
     "WorkspaceSettings",
 ]
+
+
+PLACEHOLDERS: Final = ("junit", "sarif", "coverage", "jest", "eslint")
+"""What a check's command may ask a path for; each has a reader of its name."""
+OUTPUTS: Final = ("go-test", "cargo-test", "clippy")
+"""Readers for tools that print their report: what the command prints is kept in a file and read from there."""
 
 
 class _Frozen(BaseModel):
@@ -40,7 +49,9 @@ class Check(_Frozen):
 
     name: str
     command: tuple[str, ...]
-    """argv; `{junit}`, `{sarif}`, `{coverage}` stand for fresh report paths and name their readers."""
+    """argv; `{junit}` and the other placeholders stand for fresh report paths and name their readers."""
+    output: str = ""
+    """One of `OUTPUTS`: how what it prints is read; empty: by its exit code and its reports."""
     optional: bool = False
     """May be skipped when it cannot run here (K38)."""
     fail_on: FailOn = FailOn.ERROR
@@ -54,9 +65,10 @@ class Check(_Frozen):
     """The file that speaks for it, and the place in it; empty when fixloop's own configuration names it."""
 
     def report_kinds(self) -> tuple[str, ...]:
-        """The placeholders in the command: of `junit`, `sarif`, `coverage`."""
+        """The reports it owes: the placeholders in its command, and its output where that is one."""
         text = "\0".join(self.command)
-        return tuple(kind for kind in ("junit", "sarif", "coverage") if "{" + kind + "}" in text)
+        written = tuple(kind for kind in PLACEHOLDERS if "{" + kind + "}" in text)
+        return (*written, self.output) if self.output else written
 
 
 class SpecialistChecks(_Frozen):

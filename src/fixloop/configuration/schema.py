@@ -24,6 +24,7 @@ class WrittenCheck(TypedDict, total=False):
 
     name: str
     command: tuple[str, ...]
+    output: str
     optional: bool
     fail_on: FailOn
     coverage_percent: float
@@ -195,6 +196,7 @@ def _unknown_specialist(name: str, place: Place) -> Exception:
 
 COMMON: Final[Mapping[str, Reader]] = {
     "command": _check_command,
+    "output": values.output_reader,
     "optional": values.truth,
     "fail_on": values.fail_on,
     "coverage_percent": values.percent,

@@ -8,7 +8,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Any
 
-from fixloop.configuration.model import FailOn
+from fixloop.configuration.model import OUTPUTS, FailOn
 from fixloop.configuration.place import Place, nearest
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "minutes",
     "minutes_or_off",
     "number_or_off",
+    "output_reader",
     "percent",
     "truth",
     "utc_offset_minutes",
@@ -118,6 +119,13 @@ def check_name(value: Any, place: Place) -> str:
     if len(name) > NAME_CHARACTERS:
         raise place.error(f"is longer than {NAME_CHARACTERS} characters")
     return name
+
+
+def output_reader(value: Any, place: Place) -> str:
+    """How what a command prints is read."""
+    if not isinstance(value, str) or value not in OUTPUTS:
+        raise place.wrong(f"one of {', '.join(OUTPUTS)}", value)
+    return value
 
 
 def fail_on(value: Any, place: Place) -> FailOn:

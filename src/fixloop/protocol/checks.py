@@ -92,6 +92,8 @@ class CheckResult(BaseModel):
     failures: tuple[Failure, ...] = ()
     passed_names: tuple[str, ...] = ()
     """Ids of the tests that passed, where the report lists them (K7: a vanished test is not resolved)."""
+    lists_tests: bool = False
+    """Whether its report would list a test that passes."""
     old_failures: tuple[Failure, ...] = ()
     """Those that the base has too; `failures` are the others."""
     evidence: Evidence

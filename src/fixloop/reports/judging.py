@@ -23,6 +23,7 @@ from fixloop.reports.tree import SourceTree
 __all__ = ["judge"]
 
 _TAIL_BYTES: Final = 4 * 1024
+_LIST_TESTS: Final = frozenset({"junit", "jest", "go-test", "cargo-test"})
 
 
 class _Run(NamedTuple):
@@ -81,6 +82,7 @@ def judge(
         # Secrets first: half of one could survive at the edge of a cut.
         failures=bound(_without_secrets(failure, check, hide) for failure in verdict.failures),
         passed_names=tuple(hide(name) for report in read.values() for name in report.passed_names),
+        lists_tests=not _LIST_TESTS.isdisjoint(read),
         evidence=_filled(evidence, run, read, verdict),
         output_tail=_tail(run.output),
     )
@@ -137,6 +139,10 @@ def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
         reason = f"exit code {run.exit_code}, which no result in its report explains"
         return _Verdict(RunOutcome.ERROR, _with_last_line(reason, run))
     failed = [report for report in owed.values() if report.outcome is RunOutcome.FAILED]
+    warned = tuple(failure for report in owed.values() for failure in report.warnings)
+    if run.exit_code != 0 and not failed and warned:
+        reason = f"{len(warned)} warnings, which the command refuses (exit code {run.exit_code})"
+        return _Verdict(RunOutcome.FAILED, reason, warned)
     reasons = "; ".join(report.reason for report in failed or owed.values())
     return _Verdict(RunOutcome.FAILED if failed else RunOutcome.PASSED, reasons, _failures(owed))
 
@@ -156,7 +162,7 @@ def _owed(run: _Run, read: Mapping[str, Report]) -> Mapping[str, Report]:
 
 def _failures(read: Mapping[str, Report]) -> tuple[Failure, ...]:
     """All failures; the one for the coverage gate only where there would be none (G24)."""
-    found = tuple(failure for kind in ("junit", "sarif") if kind in read for failure in read[kind].failures)
+    found = tuple(failure for kind in read if kind != "coverage" for failure in read[kind].failures)
     return found or (read["coverage"].failures if "coverage" in read else ())
 
 

@@ -15,10 +15,11 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml import DefusedXmlException  # type: ignore[import-untyped, unused-ignore]
 from defusedxml.ElementTree import iterparse  # type: ignore[import-untyped, unused-ignore]
 
-from fixloop.protocol.checks import Counts, RunOutcome
+from fixloop.protocol.checks import Counts
 from fixloop.protocol.failures import Failure
 from fixloop.reports.limits import MAX_FAILURES, one_line, short_name
 from fixloop.reports.report import Report, Unusable
+from fixloop.reports.results import conclusion
 from fixloop.reports.testcase import Suite, Verdict, read_case, suite_failure
 from fixloop.reports.tree import SourceTree
 
@@ -128,7 +129,7 @@ class _Walk:
             errors=self._verdicts[Verdict.ERROR],
             skipped=self._verdicts[Verdict.SKIPPED],
         )
-        outcome, reason = _conclusion(counts, self._flaky)
+        outcome, reason = conclusion(counts, self._flaky)
         failing = {failure.name for failure in self._failures}
         # A file that cannot be collected is a failure named after the file; its name here resolves that (K7).
         good = [*self._passed, *sorted(self._collected)]
@@ -193,14 +194,3 @@ def _require_whole(closed: _Open) -> None:
         raise Unusable(f"is not whole: {name} declares {faults}")
     if suite.tests > listed["tests"] and not closed.counts_subtests:
         raise Unusable(f"is not whole: {name} declares {suite.tests} tests and lists {listed['tests']}")
-
-
-def _conclusion(counts: Counts, flaky: int) -> tuple[RunOutcome, str]:
-    if counts.total == 0:
-        return RunOutcome.ERROR, "proves nothing: it lists no tests"
-    if counts.skipped == counts.total:
-        return RunOutcome.ERROR, f"proves nothing: all {counts.total} tests were skipped"
-    if bad := counts.failed + counts.errors:
-        return RunOutcome.FAILED, f"{bad} of {counts.total} tests did not pass"
-    again = f", {flaky} of them only when run again" if flaky else ""
-    return RunOutcome.PASSED, f"{counts.passed} of {counts.total} tests passed{again}"

@@ -9,13 +9,14 @@ from typing import Final
 
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.reports import suggestions
+from fixloop.reports.annotations import annotations_in
 from fixloop.reports.limits import MAX_FAILURES, cut, short_name
 from fixloop.reports.tree import SourceTree
 
 __all__ = ["failures_in", "measure_of", "whole_failure"]
 
 _FINDING: Final = re.compile(
-    r"(?P<path>[^\s:][^:]{0,500}):(?P<line>\d{1,7})(?::\d{1,7})?(?:-\d{1,7})?: ?(?P<message>\S.*)"
+    r"(?:vet: )?(?P<path>[^\s:][^:]{0,500}):(?P<line>\d{1,7})(?::\d{1,7})?(?:-\d{1,7})?: ?(?P<message>\S.*)"
 )
 _LEVEL: Final = re.compile(r"(?:fatal )?(error|warning|note|info|hint)\b[: ]*", re.IGNORECASE)
 _CODE_FIRST: Final = re.compile(r"([A-Z]{1,6}-?\d{1,6})(?::| )")
@@ -41,6 +42,8 @@ def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...
 
     A `note:` belongs to the finding before it, and so do the indented lines that follow one.
     """
+    if annotated := annotations_in(output, tree):
+        return annotated[:MAX_FAILURES]
     found: list[Failure] = []
     notes: list[str] = []
     for text in output.splitlines():

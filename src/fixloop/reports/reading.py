@@ -9,11 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from fixloop.configuration.model import FailOn
+from fixloop.configuration.model import OUTPUTS, PLACEHOLDERS, FailOn
 from fixloop.errors import UsageError
 from fixloop.protocol.checks import RunOutcome
+from fixloop.reports.cargotest import read_cargo_test
+from fixloop.reports.clippy import read_clippy
 from fixloop.reports.coverage import read_coverage
 from fixloop.reports.document import LIMIT_BYTES, read_bytes
+from fixloop.reports.eslint import read_eslint
+from fixloop.reports.gotest import read_go_test
+from fixloop.reports.jest import read_jest
 from fixloop.reports.junit import read_junit
 from fixloop.reports.report import Report, Unusable, as_json
 from fixloop.reports.sarif import read_sarif
@@ -21,7 +26,7 @@ from fixloop.reports.tree import SourceTree
 
 __all__ = ["KINDS", "Report", "as_json", "read_report"]
 
-KINDS: Final = ("junit", "sarif", "coverage")
+KINDS: Final = (*PLACEHOLDERS, *OUTPUTS)
 
 
 def read_report(
@@ -38,7 +43,7 @@ def read_report(
 
     Args:
         path: The file; only a regular one is read.
-        kind: `junit`, `sarif` or `coverage`.
+        kind: One of `KINDS`.
         root: The workspace; paths in the report become relative to it, and ids of tests name files in it.
         fail_on: From which SARIF level a result fails.
         gate: The least percentage of a coverage report.
@@ -48,7 +53,7 @@ def read_report(
         PASSED, FAILED or, for a file that proves nothing, ERROR with one sentence.
 
     Raises:
-        UsageError: `kind` is none of the three.
+        UsageError: `kind` is none of them.
     """
     read = _reader(kind, SourceTree(root), fail_on, gate)
     try:
@@ -63,9 +68,14 @@ def _reader(kind: str, tree: SourceTree, fail_on: FailOn, gate: float | None) ->
         "junit": lambda content: read_junit(content, tree),
         "sarif": lambda content: read_sarif(content, tree, fail_on),
         "coverage": lambda content: read_coverage(content, tree, gate),
+        "jest": lambda content: read_jest(content, tree),
+        "eslint": lambda content: read_eslint(content, tree),
+        "go-test": lambda content: read_go_test(content, tree),
+        "cargo-test": lambda content: read_cargo_test(content, tree),
+        "clippy": lambda content: read_clippy(content, tree),
     }
     if kind not in readers:
-        raise UsageError(f"unknown kind of report {kind!r}; the three are {', '.join(KINDS)}")
+        raise UsageError(f"unknown kind of report {kind!r}; known are {', '.join(KINDS)}")
     return readers[kind]
 
 
@@ -75,7 +85,7 @@ def _read(content: bytes, read: Callable[[bytes], Report], subject: str) -> Repo
         report = read(content)
     except Unusable as error:
         return Report(outcome=RunOutcome.ERROR, reason=f"{subject} {error}", digest=digest)
-    # Whatever else a malformed file provokes in three parsers: it proves nothing, and no worker dies of it.
+    # Whatever else a malformed file provokes in a parser: it proves nothing, and no worker dies of it.
     except Exception as error:
         reason = f"{subject} is not shaped like one ({type(error).__name__})"
         return Report(outcome=RunOutcome.ERROR, reason=reason, digest=digest)

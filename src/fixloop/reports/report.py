@@ -27,6 +27,8 @@ class Report(BaseModel):
     """One sentence."""
     counts: Counts = Counts()
     failures: tuple[Failure, ...] = ()
+    warnings: tuple[Failure, ...] = ()
+    """Findings that fail only where the tool's exit code says so, as with `--max-warnings`."""
     passed_names: tuple[str, ...] = ()
     coverage_percent: float | None = None
     findings: int = 0

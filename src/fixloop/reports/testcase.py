@@ -4,6 +4,7 @@ Owns the names of tests, which have to be the same in every run (K7): they depen
 attributes and on which files exist, never on the text of a failure.
 """
 
+import os
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 from xml.etree.ElementTree import Element
@@ -14,6 +15,7 @@ from fixloop.protocol.failures import Failure, Severity
 from fixloop.reports import suggestions
 from fixloop.reports.limits import CONTEXT_BYTES, clean, cut, short_name
 from fixloop.reports.report import Unusable
+from fixloop.reports.results import place_in
 from fixloop.reports.tracebacks import error_type, line_in
 from fixloop.reports.tree import SourceTree
 
@@ -145,6 +147,7 @@ def _full_text(fault: _Fault) -> str:
 
 def _with_place(failure: Failure, element: Element, context: str, tree: SourceTree) -> Failure:
     file = failure.file or _file_in_text(element.get("classname", ""), failure.message)
+    file = file or place_in(failure.message, tree)[0]
     line = line_in(failure.message, file) or _positive(element.get("line"))
     placed = failure.model_copy(update={"file": file, "line": line, "context": context})
     return placed.model_copy(update={"suggestion": suggestions.for_test(placed)})
@@ -202,6 +205,8 @@ def _is_whole_file(element: Element, suite: Suite, file: str, tree: SourceTree) 
     name = element.get("name", "")
     if not file or not name:
         return False
+    if os.path.isabs(name) and tree.relative(name) == file:
+        return True  # node:test names a file that does not load by its path
     if name == suite.name:
         return tree.relative(name) == file
     return not element.get("classname") and tree.module_file(name) == (file, [])

@@ -1,0 +1,163 @@
+"""What `cargo test` prints, both streams in one: each test binary's tests, doc tests, and build errors.
+
+The text is libtest's; its JSON needs a nightly compiler. Refuses an output in which a binary lists fewer tests
+than it began. Doc tests are named without their line, which shifts while the test stays.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from fixloop.reports.limits import clean
+from fixloop.reports.report import Report, Unusable
+from fixloop.reports.results import Tests, place_in
+from fixloop.reports.tree import SourceTree
+
+__all__ = ["read_cargo_test"]
+
+BUILD: Final = "build"
+"""What a build error is named after: the build, which passes when there is none."""
+
+_TARGET: Final = re.compile(
+    r"\s+(?:Running (?P<source>.+?)|Doc-tests (?P<doc>\S+))(?: \((?P<binary>\S+)\))?$"
+)
+_BEGUN: Final = re.compile(r"running (\d+) tests?$")
+_TEST: Final = re.compile(
+    r"test (?P<name>.+?)(?: - (?:should panic|compile fail|compile))? \.\.\. (?P<end>ok|FAILED|ignored)(?:, .*)?$"
+)
+_ENDED: Final = re.compile(r"test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;")
+_SECTION: Final = re.compile(
+    r"---- (?P<name>.+?)(?: - (?:should panic|compile fail|compile))? std(?:out|err) ----$"
+)
+_PANICKED: Final = re.compile(r"panicked at (?:.*, )?(\S+?):(\d+):\d+:?$", re.MULTILINE)
+_DOC_LINE: Final = re.compile(r" \(line \d+\)$")
+_DIED: Final = re.compile(r"error: test failed, to rerun pass .*|\s*process didn't exit successfully: .*")
+_BUILD_ERROR: Final = re.compile(r"error(?:\[(?P<code>E\d+)\])?: (?P<text>.+)")
+_BUILD_ENDS: Final = re.compile(r"could not compile|aborting due to|\d+ targets? failed")
+
+
+@dataclass
+class _Binary:
+    """One test binary, or the doc tests of one crate."""
+
+    target: str
+    declared: int | None = None
+    """How many tests it said it would run; None for one with a harness of its own."""
+    ends: list[tuple[str, str]] = field(default_factory=list)
+    sections: dict[str, list[str]] = field(default_factory=dict)
+    result: tuple[int, int, int] | None = None
+    fault: list[str] = field(default_factory=list)
+    """What Cargo says about a binary that ended badly."""
+    talk: list[str] = field(default_factory=list)
+
+
+def read_cargo_test(content: bytes, tree: SourceTree) -> Report:
+    """
+    What the text in `content` says.
+
+    Raises:
+        Unusable: it is not that of `cargo test`, or a binary lists fewer tests than it began.
+    """
+    lines = clean(content.decode("utf-8", "replace")).split("\n")
+    tests = Tests()
+    binaries = list(_binaries(lines))
+    for binary in binaries:
+        _read(binary, tests, tree)
+    tests.not_counted += [BUILD] if binaries else []
+    if not binaries:
+        _build_errors(lines, tests, tree)
+        if not tests.failures:
+            raise Unusable("is no output of `cargo test`: it names no test binary and no build error")
+    return tests.report()
+
+
+def _binaries(lines: list[str]) -> Iterator[_Binary]:
+    binary: _Binary | None = None
+    section: list[str] | None = None
+    for line in lines:
+        if target := _TARGET.match(line):
+            if binary is not None:
+                yield binary
+            binary, section = _Binary(_named(target)), None
+        elif binary is not None:
+            section = _take(line, binary, section)
+    if binary is not None:
+        yield binary
+
+
+def _take(line: str, binary: _Binary, section: list[str] | None) -> list[str] | None:
+    """Read one line of a binary; returns the section of captured output that is open after it."""
+    if ended := _ENDED.match(line):
+        binary.result = (int(ended[1]), int(ended[2]), int(ended[3]))
+        return None
+    if found := _SECTION.match(line):
+        return binary.sections.setdefault(_DOC_LINE.sub("", found["name"]), [])
+    if section is not None:
+        section.append(line)
+        return section
+    if begun := _BEGUN.match(line):
+        binary.declared = int(begun[1])
+    elif test := _TEST.match(line):
+        binary.ends.append((_DOC_LINE.sub("", test["name"]), test["end"]))
+    elif _DIED.match(line):
+        binary.fault.append(line.strip())
+    else:
+        binary.talk.append(line)
+    return None
+
+
+def _named(target: re.Match[str]) -> str:
+    """The crate, and the source of its unit tests where that is not the library: a binary has the same name."""
+    if target["doc"]:
+        return str(target["doc"])
+    source = str(target["source"]).removeprefix("unittests ")
+    crate = re.sub(
+        r"-[0-9a-f]{8,}(?:\.exe)?$", "", (target["binary"] or "").replace("\\", "/").rsplit("/", 1)[-1]
+    )
+    is_library = source.endswith("src/lib.rs") or not str(target["source"]).startswith("unittests ")
+    return crate if crate and is_library else f"{crate} ({source})"
+
+
+def _read(binary: _Binary, tests: Tests, tree: SourceTree) -> None:
+    for name, end in binary.ends:
+        if end == "ok":
+            tests.passed.append(f"{binary.target}::{name}")
+        elif end == "ignored":
+            tests.skipped += 1
+        else:
+            _fail(
+                f"{binary.target}::{name}", "\n".join(binary.sections.get(name, ())), "failure", tests, tree
+            )
+    if binary.declared is None and not binary.fault:
+        # A harness of its own prints what it likes; Cargo calls it a failure when it is one.
+        tests.passed.append(binary.target)
+        return
+    tests.not_counted.append(binary.target)
+    if binary.fault and not any(end == "FAILED" for _, end in binary.ends):
+        _fail(
+            binary.target, "\n".join([*binary.talk, *binary.fault]).strip(), "test binary died", tests, tree
+        )
+    elif binary.result is None or sum(binary.result) > len(binary.ends):
+        raise Unusable(
+            f"is not whole: {binary.target} began {binary.declared} tests and lists {len(binary.ends)}"
+        )
+
+
+def _fail(name: str, said: str, kind: str, tests: Tests, tree: SourceTree) -> None:
+    said = said.strip() or "the test failed and said nothing"
+    panicked = _PANICKED.search(said)
+    file, line = place_in(said[panicked.start() :] if panicked else said, tree)
+    tests.fail(name, "panic" if panicked else kind, said, file, line)
+
+
+def _build_errors(lines: list[str], tests: Tests, tree: SourceTree) -> None:
+    """One failure for each error of the compiler; the same one in two targets is one."""
+    blocks: dict[str, re.Match[str]] = {}
+    for start, line in enumerate(lines):
+        error = _BUILD_ERROR.match(line)
+        if error and not _BUILD_ENDS.search(error["text"]):
+            end = next((at for at in range(start + 1, len(lines)) if not lines[at].strip()), len(lines))
+            blocks.setdefault("\n".join(lines[start:end]), error)
+    for block, error in blocks.items():
+        tests.fail(BUILD, error["code"] or "build error", block, *place_in(block, tree))

@@ -1,0 +1,156 @@
+"""`go test -json`: tests by package and name, and packages that do not build or die outside their tests.
+
+A test with subtests counts only where it fails by itself. Refuses an output in which a package has no end.
+Lines that are no JSON are the compiler's: before Go 1.24 a build failure is told only there.
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fixloop.reports.report import Report, Unusable
+from fixloop.reports.results import Tests, place_in
+from fixloop.reports.tree import SourceTree
+
+__all__ = ["read_go_test"]
+
+_ENDS: Final = {"pass", "fail", "skip"}
+_BROKEN: Final = re.compile(r"FAIL\s+(\S+) \[((?:build|setup) failed)\]")
+_HEADER: Final = re.compile(r"# (\S+)(?: \[\S+\])?$")
+# The runner's own lines: what is left is what the test said.
+_FRAMING: Final = re.compile(r"\s*(?:=== (?:RUN|PAUSE|CONT|NAME)\b|--- (?:FAIL|PASS|SKIP): )")
+_CAUSES: Final = (
+    ("timeout", re.compile(r"^panic: test timed out", re.MULTILINE)),
+    ("data race", re.compile(r"^WARNING: DATA RACE", re.MULTILINE)),
+    ("panic", re.compile(r"^\s*panic: ", re.MULTILINE)),
+)
+
+
+@dataclass
+class _Run:
+    """A test, or a package outside its tests."""
+
+    end: str = ""
+    output: list[str] = field(default_factory=list)
+
+    def said(self) -> str:
+        return "".join(line for line in self.output if not _FRAMING.match(line)).strip("\n")
+
+
+@dataclass
+class _Log:
+    """All events, by package and test; a package itself is the test without a name."""
+
+    runs: dict[tuple[str, str], _Run] = field(default_factory=lambda: defaultdict(_Run))
+    compiler: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    broken: dict[str, str] = field(default_factory=dict)
+
+
+def read_go_test(content: bytes, tree: SourceTree) -> Report:
+    """
+    What the events in `content` say.
+
+    Raises:
+        Unusable: there are none, or a package has no end.
+    """
+    log = _log_of(content)
+    packages = [package for package, test in log.runs if not test]
+    if not packages and not log.broken:
+        raise Unusable("is no output of `go test -json`: it names no package")
+    if open_ones := [package for package, _ in log.runs if log.runs[package, ""].end not in _ENDS]:
+        raise Unusable(f"is not whole: package {open_ones[0]} has no end")
+    tests = Tests()
+    for package, kind in log.broken.items():
+        said = "\n".join(log.compiler.get(package, ())) or f"{package}: {kind}"
+        _fail(tests, tree, package, "", kind, said)
+    for package in packages:
+        _package(package, log, tests, tree)
+    return tests.report()
+
+
+def _log_of(content: bytes) -> _Log:
+    log, header = _Log(), ""
+    for line in content.decode("utf-8", "replace").split("\n"):
+        if line.startswith("{"):
+            _take(json.loads(line), log)
+        elif broken := _BROKEN.match(line):
+            log.broken[broken[1]] = broken[2]
+        elif started := _HEADER.match(line):
+            header = started[1]
+        elif header and line.strip():
+            log.compiler[header].append(line)
+    return log
+
+
+def _take(event: dict[str, Any], log: _Log) -> None:
+    action, package = event["Action"], event.get("Package", "")
+    if action == "build-output":
+        log.compiler[event["ImportPath"].partition(" ")[0]].append(event["Output"].rstrip("\n"))
+    elif package and action == "output":
+        log.runs[package, event.get("Test", "")].output.append(event["Output"])
+    elif package and action in _ENDS:
+        run = log.runs[package, event.get("Test", "")]
+        # A package that ends twice was not begun twice: the worse of the two holds.
+        run.end = action if run.end != "fail" else run.end
+        if failed := event.get("FailedBuild"):
+            log.broken[package] = "build failed"
+            log.compiler[package] = log.compiler[failed.partition(" ")[0]]
+    elif package:
+        log.runs[package, event.get("Test", "")]
+
+
+def _package(package: str, log: _Log, tests: Tests, tree: SourceTree) -> None:
+    before = len(tests.failures)
+    for name, run in _tests_of(package, log):
+        if run.end == "pass":
+            tests.passed.append(f"{package}.{name}")
+        elif run.end == "skip":
+            tests.skipped += 1
+        else:
+            said = run.said() or (
+                "the test did not end" if not run.end else "the test failed and said nothing"
+            )
+            _fail(tests, tree, package, name, "failure" if run.end else "did not end", said)
+    whole = log.runs[package, ""]
+    tests.not_counted += [f"{package}.{name}" for name in _parents(package, log)]
+    if whole.end == "fail" and len(tests.failures) == before and package not in log.broken:
+        _fail(tests, tree, package, "", "failure", whole.said() or f"package {package} failed")
+    elif package not in log.broken:
+        tests.not_counted.append(package)
+
+
+def _tests_of(package: str, log: _Log) -> Iterator[tuple[str, _Run]]:
+    """Leaves, and those with subtests that say themselves why they fail."""
+    parents = {name for name, _ in _subtests(package, log)}
+    for (owner, name), run in log.runs.items():
+        if owner == package and name and (name not in parents or (run.end != "pass" and run.said())):
+            yield name, run
+
+
+def _subtests(package: str, log: _Log) -> Iterator[tuple[str, str]]:
+    for owner, name in log.runs:
+        if owner == package and "/" in name:
+            yield name.rpartition("/")[0], name
+
+
+def _parents(package: str, log: _Log) -> Iterator[str]:
+    for name in dict.fromkeys(parent for parent, _ in _subtests(package, log)):
+        if (package, name) in log.runs and log.runs[package, name].end == "pass":
+            yield name
+
+
+def _fail(tests: Tests, tree: SourceTree, package: str, name: str, kind: str, said: str) -> None:
+    cause = next(((word, found) for word, pattern in _CAUSES if (found := pattern.search(said))), None)
+    start = cause[1].start() if cause else 0
+    file, line = place_in(said[start:], tree, _folders(package))
+    tests.fail(f"{package}.{name}" if name else package, cause[0] if cause else kind, said, file, line)
+
+
+def _folders(package: str) -> Iterator[str]:
+    """Where the files of an import path may lie below the module's root, the deepest first."""
+    parts = package.removesuffix("_test").split("/")
+    for start in range(1, len(parts)):
+        yield "/".join(parts[start:])

@@ -1,0 +1,75 @@
+"""Jest's `--json`: every test by its file and titles, and files that could not run.
+
+Vitest's JSON reporter writes the same. Refuses a report that declares more tests than it lists.
+"""
+
+import re
+from typing import Any, Final
+
+from fixloop.reports.document import json_object
+from fixloop.reports.limits import clean
+from fixloop.reports.report import Report, Unusable
+from fixloop.reports.results import Tests
+from fixloop.reports.tracebacks import line_in
+from fixloop.reports.tree import SourceTree
+
+__all__ = ["read_jest"]
+
+_ENDS: Final = {"passed", "failed", "pending", "skipped", "todo", "disabled"}
+_KIND: Final = re.compile(r"\s*(?:Uncaught )?([A-Za-z_$][\w$.]{0,100}(?:Error|Exception))\b")
+_IN_SUITE: Final = re.compile(r"^\s*●.*$", re.MULTILINE)
+
+
+def read_jest(content: bytes, tree: SourceTree) -> Report:
+    """
+    What the JSON in `content` says.
+
+    Raises:
+        Unusable: it is not Jest's, not whole, or the run was interrupted.
+    """
+    log = json_object(content)
+    files, declared = log.get("testResults"), log.get("numTotalTests")
+    if not isinstance(files, list) or not isinstance(declared, int):
+        raise Unusable("is JSON, but not Jest's: it has no testResults or no numTotalTests")
+    if log.get("wasInterrupted"):
+        raise Unusable("is not whole: the run was interrupted")
+    tests = Tests()
+    listed = sum(_file(entry, tests, tree) for entry in files)
+    if declared > listed:
+        raise Unusable(f"is not whole: it declares {declared} tests and lists {listed}")
+    return tests.report()
+
+
+def _file(entry: dict[str, Any], tests: Tests, tree: SourceTree) -> int:
+    """Read one file's results; how many tests it lists."""
+    path = tree.relative(entry["name"])
+    results = entry["assertionResults"]
+    before = len(tests.failures)
+    for result in results:
+        _test(result, path, tests, tree)
+    if entry["status"] == "failed" and len(tests.failures) == before:
+        message = _IN_SUITE.sub("", clean(entry.get("message") or "")).strip()
+        kind = _kind(message, "test suite failed to run")
+        tests.fail(path, kind, message, path, line_in(message, path))
+    else:
+        tests.not_counted.append(path)
+    return len(results)
+
+
+def _test(result: dict[str, Any], path: str, tests: Tests, tree: SourceTree) -> None:
+    name = f"{path}::{' > '.join([*result.get('ancestorTitles', ()), result['title']])}"
+    status = result["status"]
+    if status not in _ENDS:
+        raise Unusable(f"is not whole: {name} is {status!r}, which is no end of a test")
+    if status == "passed":
+        tests.passed.append(name)
+    elif status == "failed":
+        message = clean("\n\n".join(result.get("failureMessages") or ["the report says that it failed"]))
+        tests.fail(name, _kind(message, "failure"), message, path, line_in(message, path))
+    else:
+        tests.skipped += 1
+
+
+def _kind(message: str, otherwise: str) -> str:
+    found = _KIND.match(message)
+    return found[1] if found else otherwise

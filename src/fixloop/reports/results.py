@@ -1,0 +1,123 @@
+"""From a list of tests or findings to one report, alike for every format that lists them.
+
+Owns the rule that a list without tests proves nothing, and how a failure's text becomes its place.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from fixloop.protocol.checks import Counts, RunOutcome
+from fixloop.protocol.failures import Failure, Severity
+from fixloop.reports import suggestions
+from fixloop.reports.limits import MAX_FAILURES, clean, short_name
+from fixloop.reports.report import Report, Unusable
+from fixloop.reports.tree import SourceTree
+
+__all__ = ["Tests", "conclusion", "findings_report", "is_own", "place_in"]
+
+# `path:12:5`, `path:12` and `(path:12:5)`, absolute or relative, also as a file: URL.
+_PLACE: Final = re.compile(r"(?:file://)?(?P<path>[\w./@+~-]{1,400}\.\w{1,6}):(?P<line>\d{1,7})(?!\d)")
+_NOT_OWN: Final = re.compile(r"(?:^|/)(?:node_modules|vendor|\.cargo)/")
+_EXCERPT: Final = 64 * 1024
+
+
+@dataclass
+class Tests:
+    """The tests of one report, as they are read."""
+
+    passed: list[str] = field(default_factory=list)
+    skipped: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    not_counted: list[str] = field(default_factory=list)
+    """Names that passed and are no tests by themselves: files that load, parents of subtests."""
+
+    def fail(self, name: str, kind: str, message: str, file: str = "", line: int | None = None) -> None:
+        """Raises Unusable when there are more failures than two runs could be compared by."""
+        if len(self.failures) >= MAX_FAILURES:
+            raise Unusable(f"lists more than {MAX_FAILURES} failing tests; run a smaller part of them")
+        failure = Failure(
+            name=short_name(name),
+            file=file,
+            line=line,
+            error_type=short_name(kind),
+            message=clean(message).strip(),
+            severity=Severity.HIGH,
+        )
+        self.failures.append(failure.model_copy(update={"suggestion": suggestions.for_test(failure)}))
+
+    def report(self) -> Report:
+        """All of it; a name that failed once has not passed."""
+        failing = {failure.name for failure in self.failures}
+        counts = Counts(
+            total=len(self.passed) + self.skipped + len(self.failures),
+            passed=len(self.passed),
+            failed=len(self.failures),
+            skipped=self.skipped,
+        )
+        outcome, reason = conclusion(counts)
+        names = (short_name(name) for name in (*self.passed, *self.not_counted))
+        return Report(
+            outcome=outcome,
+            reason=reason,
+            counts=counts,
+            failures=tuple(self.failures),
+            passed_names=tuple(name for name in names if name not in failing),
+            findings=len(self.failures),
+        )
+
+
+def conclusion(counts: Counts, flaky: int = 0) -> tuple[RunOutcome, str]:
+    """What so many tests prove, in one sentence; `flaky` of the passed ones did so only when run again."""
+    if counts.total == 0:
+        return RunOutcome.ERROR, "proves nothing: it lists no tests"
+    if counts.skipped == counts.total:
+        return RunOutcome.ERROR, f"proves nothing: all {counts.total} tests were skipped"
+    if bad := counts.failed + counts.errors:
+        return RunOutcome.FAILED, f"{bad} of {counts.total} tests did not pass"
+    again = f", {flaky} of them only when run again" if flaky else ""
+    return RunOutcome.PASSED, f"{counts.passed} of {counts.total} tests passed{again}"
+
+
+def findings_report(errors: Sequence[Failure], warnings: Sequence[Failure], looked_at: str) -> Report:
+    """The report of a tool that lists what it finds: errors fail, warnings where its exit code says so."""
+    if len(errors) + len(warnings) > MAX_FAILURES:
+        raise Unusable(f"lists more than {MAX_FAILURES} findings; check a smaller part")
+    shown = [failure.model_copy(update={"suggestion": suggestions.for_line(failure)}) for failure in errors]
+    mild = [failure.model_copy(update={"suggestion": suggestions.for_line(failure)}) for failure in warnings]
+    also = f", {len(warnings)} warnings" if warnings else ""
+    return Report(
+        outcome=RunOutcome.FAILED if errors else RunOutcome.PASSED,
+        reason=f"{len(errors)} errors{also} in {looked_at}",
+        counts=Counts(total=len(errors), failed=len(errors)),
+        failures=tuple(shown),
+        warnings=tuple(mild),
+        findings=len(errors) + len(warnings),
+    )
+
+
+def place_in(text: str, tree: SourceTree, folders: Iterable[str] = ()) -> tuple[str, int | None]:
+    """
+    The first place in `text` that lies in the project itself.
+
+    Args:
+        folders: Where a bare file name may lie, as Go prints them.
+    """
+    folders = tuple(folders)
+    for found in _PLACE.finditer(text[:_EXCERPT]):
+        for path in _candidates(tree.relative(found["path"]), folders):
+            if is_own(path, tree):
+                return path, int(found["line"])
+    return "", None
+
+
+def is_own(path: str, tree: SourceTree) -> bool:
+    """Whether `path` is a file of the project and of none of its dependencies."""
+    return not _NOT_OWN.search(path) and tree.has_file(path)
+
+
+def _candidates(path: str, folders: tuple[str, ...]) -> Iterator[str]:
+    if "/" not in path:
+        yield from (f"{folder}/{path}" for folder in folders)
+    yield path
