@@ -4,6 +4,7 @@ Each content is an artifact before an event names it. Files that were laid there
 """
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,6 +24,7 @@ from fixloop.store.contract import Store
 __all__ = ["Writings", "written_by"]
 
 _PLAN: Final = "plan.json"
+_TIME: Final = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
 _TASKS: Final = TypeAdapter(tuple[PlanTask, ...])
 
 
@@ -42,7 +44,8 @@ def written_by(store: Store, state: Cycle, snapshot: bytes, key: str, folder: Pa
         snapshot: the state as it was stored when they were laid.
 
     Raises:
-        InvalidResult: it changed another's file, or its plan is none; nothing was stored but its documents.
+        InvalidResult: it changed another's file, added a line without a time to a log (C17), or its plan is none;
+            nothing was stored but its documents.
         InfrastructureError: a document of the state is missing from the store.
     """
     own, place = worker(key), progress_path(state.cycle_id, key, "")
@@ -78,7 +81,17 @@ def _grown(store: Store, state: Cycle, key: str, name: str, content: bytes) -> l
     grown = content[len(before) :] if intact else content
     if not grown and intact:
         return []
+    if intact:
+        _check_times(name, before, grown)
     return [Written(name=name, digest=store.put_artifact(state.workflow, grown), intact=intact)]
+
+
+def _check_times(name: str, before: bytes, grown: bytes) -> None:
+    for number, line in enumerate(grown.splitlines(), before.count(b"\n") + 1):
+        if line.strip() and not _TIME.search(line):
+            raise InvalidResult(
+                f"line {number} of {name} has no time; write one into each line, as 2026-01-22T10:30:00+08:00"
+            )
 
 
 def _part(store: Store, state: Cycle, digest: str, text: str) -> bytes:

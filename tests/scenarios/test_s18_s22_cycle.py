@@ -1,5 +1,6 @@
 """S18-S22: conflicts, refusals, races and escalations of a cycle."""
 
+import json
 from typing import Any
 
 import pytest
@@ -218,6 +219,24 @@ def test_a_revised_plan_keeps_what_is_done_and_development_gets_the_rest() -> No
     assert stage.state.document("ep", "plan.json").version == "1.1.0"  # type: ignore[union-attr]
     assert [task.id for task in ready_tasks(stage.state.plan)] == ["TASK-003"]
     assert stage.inputs("cd")[-1].file == "ep/plan.json"
+    assert stage.state.conflicts[0].steps[3:] == (
+        "ep updated ep/plan.json v1.1.0",
+        "ep added tasks or dependencies",
+        "the orchestrator sent the updated plan to cd",
+    )
+
+
+@pytest.mark.proves("C67", "C17")
+def test_a_search_for_a_task_finds_when_it_was_completed() -> None:
+    stage = developing()
+
+    stage.report(
+        "cd", "partial", issues='["plan: TASK-008 is missing"]', tasks_completed="[TASK-001, TASK-002]"
+    )
+
+    log = "".join(part.text for part in stage.state.logs if (part.agent, part.name) == ("cd", "changes.log"))
+    (line,) = [json.loads(line) for line in log.splitlines() if "TASK-001" in line]
+    assert (line["action"], line["task"], line["timestamp"][:10]) == ("complete", "TASK-001", "2026-01-22")
 
 
 def _refused(stage: CycleStage, event: Event) -> str:

@@ -16,6 +16,8 @@ from fixloop.written import Writings, written_by
 
 WORKFLOW = "0a1b2c3d-7-1"
 CYCLE_ID = "cycle-v1-x"
+ONE = "2026-01-22T10:00:00+08:00 one\n"
+TWO = "2026-01-22T10:01:00+08:00 two\n"
 
 
 class Workspace:
@@ -76,25 +78,33 @@ def test_documents_that_are_new_or_changed_are_taken_and_the_others_are_not(work
 
 @pytest.mark.proves("C13", "C15")
 def test_of_a_log_only_what_it_grew_by_is_taken(workspace: Workspace) -> None:
-    workspace.path("ra", "changes.log").write_text("one\n")
+    workspace.path("ra", "changes.log").write_text(ONE)
     workspace.report("ra")
     with workspace.path("ra", "changes.log").open("a") as log:
-        log.write("two\n")
+        log.write(TWO)
 
     (grown,) = workspace.written("ra").logs
 
     assert grown.intact
-    assert workspace.content(grown.digest) == b"two\n"
+    assert workspace.content(grown.digest) == TWO.encode()
     assert not workspace.written("ra").documents
 
 
 @pytest.mark.proves("C15")
 def test_a_log_whose_earlier_lines_changed_is_refused_when_it_is_reported(workspace: Workspace) -> None:
-    workspace.path("ra", "changes.log").write_text("one\n")
+    workspace.path("ra", "changes.log").write_text(ONE)
     workspace.report("ra")
-    workspace.path("ra", "changes.log").write_text("other\ntwo\n")
+    workspace.path("ra", "changes.log").write_text(f"2026-01-22T10:00:00Z other\n{TWO}")
 
     assert not workspace.written("ra").logs[0].intact
+
+
+@pytest.mark.proves("C17")
+def test_a_line_that_an_agent_adds_to_a_log_without_its_time_is_refused(workspace: Workspace) -> None:
+    workspace.path("ra", "changes.log").write_text(f"{ONE}\nwrote the requirements\n")
+
+    with pytest.raises(InvalidResult, match=r"line 3 of changes\.log has no time; write one into each line"):
+        workspace.written("ra")
 
 
 @pytest.mark.proves("C18", "C5")

@@ -13,7 +13,7 @@ from fixloop.protocol.closing import branch_pushed, check_closing
 from fixloop.protocol.cycle import conflicts
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.deciding import decided
-from fixloop.protocol.cycle.documents import check_files, take_in
+from fixloop.protocol.cycle.documents import check_files, log_tasks, take_in
 from fixloop.protocol.cycle.escalating import answer_invalid, close, end, failed, undelivered
 from fixloop.protocol.cycle.graph import DEFAULT_GRAPH, check_graph
 from fixloop.protocol.cycle.lateness import deadline_reached
@@ -26,7 +26,7 @@ from fixloop.protocol.cycle.resolving import blocked, complete
 from fixloop.protocol.cycle.restoring import restored
 from fixloop.protocol.cycle.sending import asked_by_orchestrator, primary, start_ready
 from fixloop.protocol.cycle.state import SCHEMA_VERSION, Agent, Cycle
-from fixloop.protocol.cycle.statuses import AgentStatus, CycleStatus, ResultStatus
+from fixloop.protocol.cycle.statuses import AgentStatus, CycleStatus, ResultStatus, TaskStatus
 from fixloop.protocol.cycle.validating import validated
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, worker
 from fixloop.protocol.letters import stored
@@ -131,13 +131,14 @@ def _reported(draft: Draft, event: ev.PhaseReported) -> None:
     if not agent.asked:
         raise Unexpected(f"{key} reports, but nothing was asked of it; it stands at {agent.status}")
     check_files(draft.state, event)
-    _take_plan(draft, event)
+    done = _take_plan(draft, event)
     draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
     if agent.status is not AgentStatus.RUNNING:
         _begin(draft, agent)
     draft.stop_clock(key)
     draft.agent(key, asked=False, converging=False, invalid=0)
     take_in(draft, event)
+    log_tasks(draft, key, done)
     body = Reported(result=result, version=primary(draft.state, key)[1])
     draft.say(body, sender=key, recipient=ORCHESTRATOR, summary=result.summary)
     _follow(draft, event)
@@ -153,8 +154,8 @@ def _follow(draft: Draft, event: ev.PhaseReported) -> None:
         blocked(draft, key, result)
 
 
-def _take_plan(draft: Draft, event: ev.PhaseReported) -> None:
-    """The plan is EP's, what is done of it CD's (C54, C61, S19)."""
+def _take_plan(draft: Draft, event: ev.PhaseReported) -> tuple[str, ...]:
+    """The plan is EP's, what is done of it CD's; returns the tasks that are done now (C54, C61, S19)."""
     plan, key = draft.state.plan, event.result.phase
     try:
         if event.plan is not None and key == "ep":
@@ -163,7 +164,9 @@ def _take_plan(draft: Draft, event: ev.PhaseReported) -> None:
             plan = completed(plan, event.result.listed("tasks_completed"))
     except UsageError as error:
         raise InvalidResult(str(error)) from None
+    before = {task.id for task in draft.state.plan if task.status is TaskStatus.COMPLETED}
     draft.update(plan=plan)
+    return tuple(task.id for task in plan if task.status is TaskStatus.COMPLETED and task.id not in before)
 
 
 def _finished(draft: Draft, event: ev.CycleFinished) -> None:

@@ -1,6 +1,7 @@
 """Main documents and logs: issued, archived, kept at one version; logs only grow (C11-C19, C61, C63, K11, U12)."""
 
 import json
+from collections.abc import Iterable
 from typing import Final
 
 from fixloop.protocol.cycle import events as ev
@@ -12,7 +13,7 @@ from fixloop.protocol.cycle.versions import check_together, iteration_version, n
 from fixloop.protocol.cycle.workers import field_owner, worker
 from fixloop.protocol.durations import iso_stamp
 
-__all__ = ["check_files", "open_iteration", "progress_path", "take_in"]
+__all__ = ["check_files", "log_tasks", "open_iteration", "progress_path", "take_in"]
 
 _CHANGES: Final = "changes.log"
 MOST_SHOWN: Final = 80
@@ -136,16 +137,19 @@ def open_iteration(draft: Draft) -> None:
             _log(draft, new, "version_sync")
 
 
+def log_tasks(draft: Draft, key: str, tasks: Iterable[str]) -> None:
+    """Write each completed task into its agent's `changes.log`, where a search for its id finds it (C67)."""
+    for task in tasks:
+        _append(draft, key, action="complete", task=task)
+
+
 def _log(draft: Draft, document: Document, action: str) -> None:
-    line = {
-        "timestamp": iso_stamp(draft.at),
-        "iteration": draft.state.iteration,
-        "version": document.version,
-        "action": action,
-        "file": document.name,
-    }
-    text = json.dumps(line) + "\n"
-    draft.append(logs=LogPart(agent=document.agent, name=_CHANGES, text=text))
+    _append(draft, document.agent, version=document.version, action=action, file=document.name)
+
+
+def _append(draft: Draft, key: str, **facts: str) -> None:
+    line = {"timestamp": iso_stamp(draft.at), "iteration": draft.state.iteration, **facts}
+    draft.append(logs=LogPart(agent=key, name=_CHANGES, text=json.dumps(line) + "\n"))
 
 
 def _set_fields(draft: Draft, result: PhaseResult) -> None:

@@ -43,6 +43,7 @@ def prompt(state: Cycle, key: str, messages: Iterable[Message]) -> str:
         f"# {own.name}: {own.role.lower()} for {state.name}",
         *_description(state),
         f"## Where you are\n\n{where}",
+        *_dependencies(state, key),
         f"## What to read\n\n{_bullets(_sources(state, key))}",
         f"## What to write\n\n{_bullets(_targets(state, own))}",
         *_tasks(state, key),
@@ -61,6 +62,15 @@ def _description(state: Cycle) -> Iterator[str]:
         yield f"## The request\n\n{state.description.strip()}"
 
 
+def _dependencies(state: Cycle, key: str) -> Iterator[str]:
+    """What has to be complete before this work, and that it is (C39)."""
+    needed = state.agent(key).depends_on
+    if needed:
+        lines = (f"{worker(other).name} (`agents.{other}`): {state.agent(other).status}" for other in needed)
+        check = "Check in the shared state that each is `completed`; if one is not, report `failed` and change nothing."
+        yield f"## What your work depends on\n\n{_bullets(lines)}\n\n{check}"
+
+
 def _sources(state: Cycle, key: str) -> Iterator[str]:
     """Paths and never contents (U13)."""
     yield f"`{state_path(state.cycle_id)}`: the shared state; you may read it and not change it"
@@ -75,7 +85,10 @@ def _targets(state: Cycle, own: Worker) -> Iterator[str]:
     for name in own.documents:
         yield f"`{progress_path(state.cycle_id, own.key, name)}`, as a whole"
     for name in own.logs:
-        yield f"`{progress_path(state.cycle_id, own.key, name)}`: lines may be added at its end, none changed"
+        yield (
+            f"`{progress_path(state.cycle_id, own.key, name)}`: add lines at its end, each with its time "
+            "(2026-01-22T10:30:00+08:00) and the task it is about; change none"
+        )
     yield "the code of the project, where your work is code; what you leave there is taken as it stands"
     yield "nothing else below `.workflow/`: each file has one writer"
 
