@@ -4,6 +4,7 @@ A result names the tree it was computed on; the tree is hashed before and after 
 changes tracked files is an error.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -14,6 +15,7 @@ from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.reports.judging import judge
 from workers.ground import Ground
 from workers.guard import GuardedResult
+from workers.lending import told_of
 
 __all__ = ["Ran", "Run", "run_check"]
 
@@ -52,6 +54,7 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
     argv = [_filled(part, reports) for part in check.command]
     if check.output:
         argv = ["sh", "-c", _INTO_FILE, str(reports[check.output]), *argv]
+    began = time.time()
     result = run(argv, ground.workspace.directory, ground.environment(check.env))
     if result is None:
         return None
@@ -66,8 +69,9 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
     changed = ground.workspace.tracked_changes(tree)
     output = ground.redaction.text(result.output)
     said = output or ground.redaction.text(_end_of(reports.get(check.output)))
-    if result.timed_out or changed:
-        return Ran(_unusable(check, evidence, said, changed), output)
+    written = ground.lent.written_into(began)
+    if result.timed_out or changed or written:
+        return Ran(_unusable(check, evidence, said, _why(check, changed, written)), output)
     judged = judge(
         check,
         exit_code=_exit_code(result),
@@ -88,11 +92,15 @@ def _end_of(printed: Path | None) -> str:
         return file.read().decode("utf-8", "replace")
 
 
-def _unusable(check: Check, evidence: Evidence, output: str, changed: tuple[str, ...]) -> CheckResult:
-    reason = f"check {check.name} did not end within its time limit and was stopped"
+def _why(check: Check, changed: tuple[str, ...], written: tuple[str, ...]) -> str:
+    if written:
+        return f"check {check.name} {told_of(written)}; a check may only look"
     if changed:
-        shown = ", ".join(changed[:5])
-        reason = f"check {check.name} changed tracked files ({shown}); a check may only look"
+        return f"check {check.name} changed tracked files ({', '.join(changed[:5])}); a check may only look"
+    return f"check {check.name} did not end within its time limit and was stopped"
+
+
+def _unusable(check: Check, evidence: Evidence, output: str, reason: str) -> CheckResult:
     return CheckResult(
         check=check.name,
         outcome=RunOutcome.ERROR,

@@ -6,6 +6,7 @@ Its output is evidence and never parsed. Exit 0: the tree at its end is the fix;
 import json
 import os
 import stat
+import time
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,7 @@ from workers import bridging
 from workers.crew import Work
 from workers.ground import Ground, open_ground
 from workers.guard import GuardedResult
+from workers.lending import told_of
 
 __all__ = ["fix"]
 
@@ -52,8 +54,14 @@ def fix(work: Work, configuration: Configuration, cache: Path) -> Done | None:
         return bridging.fixed(work, configuration, cache)
     report = open_report(work.store, work.holding.ticket.workflow, work.holding.version)
     with open_ground(work, configuration, cache) as ground:
+        began = time.time()
         result = _run(work, configuration.fixer, ground, report)
-        return _answer(work, ground, result) if result is not None else None
+        if result is None:
+            return None
+        written = ground.lent.written_into(began)
+        if written:
+            return _failed(work, f"the fixer {told_of(written)}", ground.redaction.text(result.output))
+        return _answer(work, ground, result)
 
 
 def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResult | None:

@@ -5,7 +5,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,8 @@ from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.settings import load_settings
 from workers.environment import allowed_names, allowed_variables, environment_for
 from workers.interpreter import probe_imports
-from workers.preparation import Setup, lend_node_modules, prepare
+from workers.lending import Lent, lend_generated, lend_node_modules
+from workers.preparation import Setup, prepare
 from workers.redaction import Redaction
 from workers.workspaces import Workspace, open_workspace
 
@@ -39,6 +40,8 @@ class Ground:
     shared: bool
     """On a worker for everybody: a project gets only the variables that the operator allows."""
     redaction: Redaction
+    lent: Lent = field(default_factory=Lent)
+    """Packages that are links to another checkout's."""
     problem: str = ""
     """Why nothing can be checked here, in one sentence; empty when all is well."""
 
@@ -117,12 +120,16 @@ def _made_ready(
     try:
         made = _prepared(workspace, snapshot, configuration, cache, attempt.cancelled)
     except FixloopError as error:
-        return Ground(workspace, Interpreter("", "", "none"), attempt.shared, hidden, hidden.text(str(error)))
+        nothing = Interpreter("", "", "none")
+        return Ground(workspace, nothing, attempt.shared, hidden, problem=hidden.text(str(error)))
     source = None if snapshot.is_url else Path(snapshot.source)
+    lent = lend_node_modules(
+        workspace.path, workspace.directory, [place for place in (made, source) if place]
+    )
     chosen = choose_interpreter(
         made=made, source=source, subdirectory=snapshot.subdirectory, variables=os.environ
     )
-    ground = Ground(workspace, chosen, attempt.shared, hidden)
+    ground = Ground(workspace, chosen, attempt.shared, hidden, lent)
     problem = probe_imports(chosen, workspace.directory, workspace.path, ground.environment(()))
     return replace(ground, problem=problem) if problem else ground
 
@@ -151,5 +158,5 @@ def _prepared(
         return None
     setup = Setup(command, allowed_variables(os.environ), copied=snapshot.copied, cancelled=cancelled)
     made = prepare(cache, workspace.mirror, workspace.commit, subdirectory=snapshot.subdirectory, setup=setup)
-    lend_node_modules(workspace, made)
+    lend_generated(workspace.path, workspace.directory, made)
     return made

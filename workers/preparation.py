@@ -19,9 +19,9 @@ from fixloop.repository.git import one_line
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.tree import tracked_in_tree
 from workers.guard import GuardedResult, run_guarded
-from workers.workspaces import Workspace, check_out, remove_folder
+from workers.workspaces import check_out, remove_folder
 
-__all__ = ["Setup", "lend_node_modules", "prepare"]
+__all__ = ["Setup", "prepare"]
 
 DEPENDENCY_FILE: Final = re.compile(
     r"pyproject\.toml|setup\.(py|cfg)|[\w.-]*requirements[\w.-]*\.(txt|in)|constraints[\w.-]*\.txt|Pipfile"
@@ -65,14 +65,6 @@ def prepare(cache: Path, mirror: Mirror, commit: str, *, subdirectory: str, setu
         except OSError as error:
             raise InfrastructureError(f"cannot write to the cache {cache}: {error.strerror}") from error
     return Path(os.path.realpath(link)) / "tree"
-
-
-def lend_node_modules(workspace: Workspace, made: Path) -> None:
-    """Link the `node_modules` that setup made into a workspace; a tree never holds them."""
-    for folder in dict.fromkeys((workspace.path, workspace.directory)):
-        donor = made / folder.relative_to(workspace.path) / "node_modules"
-        if donor.is_dir() and not os.path.lexists(folder / "node_modules"):
-            (folder / "node_modules").symlink_to(donor)
 
 
 def _key(mirror: Mirror, commit: str, subdirectory: str, setup: Setup) -> str:

@@ -11,8 +11,7 @@ import pytest
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.repository.snapshot import mirror_of, take_snapshot
 from tests.unit.repositories import make_repository, write
-from workers.preparation import Setup, lend_node_modules, prepare
-from workers.workspaces import open_workspace
+from workers.preparation import Setup, prepare
 
 pytestmark = pytest.mark.slow
 
@@ -95,15 +94,3 @@ def test_what_a_killed_worker_left_half_made_is_never_used(project: Project, tmp
     assert (made / ".venv/whole").exists()
     assert project.runs() == 2
     assert len(list((project.cache / "setups").glob("*.made-*"))) == 1
-
-
-def test_node_modules_are_lent_to_workspaces_and_never_captured(project: Project) -> None:
-    made = project.prepare("mkdir node_modules; touch node_modules/x")
-    snapshot = take_snapshot(project.repository, issue=1, cache=project.cache)
-    mirror = mirror_of(snapshot, project.cache)
-    with open_workspace(project.cache, mirror, snapshot.commit, ticket="t", fence=1) as workspace:
-        lend_node_modules(workspace, made)
-
-        assert (workspace.path / "node_modules/x").exists()
-        assert workspace.tree_hash() == snapshot.tree
-    assert (made / "node_modules/x").exists()
