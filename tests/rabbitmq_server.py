@@ -5,7 +5,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -15,7 +14,9 @@ from typing import Any, Final
 import amqp
 import pytest
 
-__all__ = ["RabbitServer", "free_port", "server_script"]
+from tests.ports import free_port
+
+__all__ = ["RabbitServer", "server_script"]
 
 _START_SECONDS: Final = 60.0
 _PACKAGED: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -138,13 +139,6 @@ class RabbitServer:
             else:
                 return
         pytest.fail(f"rabbitmq-server did not start: {self.said()}")
-
-
-def free_port() -> int:
-    """A port of loopback that nobody has at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _user() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from redis.retry import Retry
 
 __all__ = ["RedisServer", "needs_tls", "server_binary"]
 
-_START_SECONDS = 10.0
+_START_SECONDS = 60.0
 
 
 def server_binary() -> str:

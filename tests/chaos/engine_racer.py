@@ -61,7 +61,7 @@ def main(url: str, numbers: Sequence[int]) -> None:
 
     def race(number: int, line: str) -> str:
         kind, workflow, what = json.loads(line)
-        together.wait(30)
+        together.wait(90)
         return bring(stores[number], kind, workflow, number, what)
 
     with ThreadPoolExecutor(len(numbers)) as threads:

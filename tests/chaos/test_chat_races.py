@@ -54,7 +54,7 @@ class Racers:
 
     def end(self) -> None:
         for process in self._processes:
-            process.communicate(timeout=10)
+            process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ class Threads:
 
     def race(self, kind: str, workflow: str, what: str) -> Answers:
         def run(number: int) -> str:
-            self._together.wait(30)
+            self._together.wait(90)
             return bring(self.store, kind, workflow, number, what)
 
         return dict(enumerate(self._pool.map(run, range(RACERS))))
@@ -90,7 +90,7 @@ class Processes:
 
     def end(self) -> None:
         for racer in self._racers:
-            racer.communicate(timeout=10)
+            racer.communicate(timeout=60)
         self.store.close()
 
 

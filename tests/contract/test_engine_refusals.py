@@ -275,7 +275,7 @@ def at_once(*acts: Act) -> list[object]:
     start = Barrier(len(acts))
 
     def run(act: Act) -> object:
-        start.wait(10)
+        start.wait(60)
         try:
             return act()
         except RefusedError as refused:

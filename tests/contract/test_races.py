@@ -18,7 +18,7 @@ def at_once(act: Callable[[int], str]) -> Counter[str]:
     start = Barrier(MANY)
 
     def run(number: int) -> str:
-        start.wait(10)
+        start.wait(60)
         return act(number)
 
     with ThreadPoolExecutor(MANY) as pool:

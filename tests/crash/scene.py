@@ -23,7 +23,6 @@ from tests.unit.repositories import git
 __all__ = ["Ended", "Ending", "Scene", "timeless", "wait_for"]
 
 LONGEST_SECONDS: Final = 120.0
-DYING_SECONDS: Final = 10.0
 
 _STAMPS: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
 _DURATIONS: Final = re.compile(
@@ -220,9 +219,9 @@ class Scene:
         }
 
 
-def wait_for(condition: Callable[[], bool], seconds: float, what: Callable[[], object]) -> None:
+def wait_for(condition: Callable[[], bool], what: Callable[[], object]) -> None:
     """Poll until `condition` holds; fails with `what()` when it does not in time."""
-    give_up = time.monotonic() + seconds
+    give_up = time.monotonic() + LONGEST_SECONDS
     while not condition():
         assert time.monotonic() < give_up, what()
         time.sleep(0.02)

@@ -31,7 +31,7 @@ def test_ctrl_c_ends_everything_in_order_and_one_line_tells_how_to_go_on(tmp_pat
     scene = Scene(tmp_path / "scene")
     before = untouched(scene.project)
     process = scene.start(*scene.run_words)
-    wait_for(lambda: begun(scene, "fix test-runner 1"), 30.0, scene.said)
+    wait_for(lambda: begun(scene, "fix test-runner 1"), scene.said)
 
     os.killpg(process.pid, signal.SIGINT)
     interrupted = scene.ended(process)
@@ -39,7 +39,7 @@ def test_ctrl_c_ends_everything_in_order_and_one_line_tells_how_to_go_on(tmp_pat
     assert interrupted.code == 130, scene.said()
     assert interrupted.err.splitlines()[1:] == [f"interrupted; go on with `fixloop resume {ISSUE}`"]
     assert interrupted.seconds < 10
-    wait_for(lambda: not scene.survivors(), 10.0, scene.survivors)
+    wait_for(lambda: not scene.survivors(), scene.survivors)
     assert list((scene.cache / "work").iterdir()) == []
     assert untouched(scene.project) == before
 
@@ -100,14 +100,14 @@ def test_a_run_does_not_end_before_the_person_who_has_to_decide_was_told(dies: b
 def test_a_second_run_of_the_same_issue_finishes_what_the_first_can_no_longer(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "scene")
     first = scene.start(*scene.run_words)
-    wait_for(lambda: begun(scene, "check ledger.txt with 3 bad"), 30.0, scene.said)
+    wait_for(lambda: begun(scene, "check ledger.txt with 3 bad"), scene.said)
     second = scene.start(*scene.run_words)
-    wait_for(lambda: begun(scene, "fix test-runner 2"), 30.0, scene.said)
+    wait_for(lambda: begun(scene, "fix test-runner 2"), scene.said)
 
     # The program alone: its worker has to notice by itself.
     os.kill(first.pid, signal.SIGKILL)
     assert scene.ended(first).code == -signal.SIGKILL
-    wait_for(lambda: not has_members(first.pid), 5.0, scene.survivors)
+    wait_for(lambda: not has_members(first.pid), scene.survivors)
     ended = scene.ended(second)
 
     assert ended.code == 0, scene.said()

@@ -139,7 +139,7 @@ def repeats(point: str, step: Step) -> bool:
 
 
 def assert_nobody_survives(scene: Scene) -> None:
-    wait_for(lambda: not scene.survivors(), 10.0, lambda: f"{scene.survivors()} survived")
+    wait_for(lambda: not scene.survivors(), lambda: f"{scene.survivors()} survived")
 
 
 def assert_as(undisturbed: Undisturbed, scene: Scene, ended: Ended) -> None:

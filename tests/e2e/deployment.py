@@ -107,7 +107,7 @@ class Deployment:
     def start(self, *, ready: Iterable[str] = ("work", "control", "sweep")) -> "Deployment":
         """Start a supervisor; return when processes of the `ready` roles run."""
         if self.supervisor is not None:
-            self.supervisor.wait(5)
+            self.supervisor.wait(PATIENCE_SECONDS)
         with (self.folder / "log").open("ab") as log:
             self.supervisor = subprocess.Popen(
                 [
@@ -137,7 +137,7 @@ class Deployment:
         """Whatever is left is killed, each by its pid."""
         if self.supervisor is not None and self.supervisor.poll() is None:
             self.supervisor.kill()
-            self.supervisor.wait(5)
+            self.supervisor.wait(PATIENCE_SECONDS)
         for process in self.processes():
             _kill(process.pid)
         self.store.close()

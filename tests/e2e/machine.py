@@ -79,7 +79,7 @@ class Machine:
         for pid in _said("ip", "netns", "pids", self.name).split():
             os.kill(int(pid), signal.SIGKILL)
         for process in self._started:
-            process.wait(10)
+            process.wait(60)
 
     def _inside(self) -> Sequence[str]:
         entered = ("ip", "netns", "exec", self.name)

@@ -46,7 +46,7 @@ __all__ = [
 T = TypeVar("T")
 
 FIXLOOP: Final = Path(sys.executable).with_name("fixloop")
-LIMIT_SECONDS: Final = 60.0
+LIMIT_SECONDS: Final = 120.0
 
 CALC: Final = "def add(a, b):\n    return a - b\n"
 """Wrong; `MEND` makes it right."""
@@ -271,7 +271,7 @@ def completed(process: "subprocess.Popen[str]", stdin: str = "") -> tuple[str, s
         pytest.fail(f"it did not end within {LIMIT_SECONDS:g} s; it said {out[-3000:]} {err[-3000:]}")
 
 
-def until(ask: Callable[[], T], *, seconds: float = 30.0, what: str = "it") -> T:
+def until(ask: Callable[[], T], *, seconds: float = 90.0, what: str = "it") -> T:
     """The first true answer of `ask`; the test fails when there is none in time."""
     give_up = time.monotonic() + seconds
     while True:
@@ -318,7 +318,7 @@ def started(
     finally:
         process.terminate()
         try:
-            process.wait(20)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 import redis
 
-from tests.rabbitmq_server import free_port
+from tests.ports import free_port
 from tests.redis_server import server_binary
 
 __all__ = ["Sentinels"]

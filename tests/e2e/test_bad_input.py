@@ -303,5 +303,5 @@ def test_a_check_that_hangs_is_reminded_and_cancel_ends_it_with_all_it_started(
 
     assert project.fixloop("cancel", "1").code == 0
 
-    until(lambda: not is_running(), seconds=8, what="the end of the check")
+    until(lambda: not is_running(), what="the end of the check")
     assert project.fixloop("watch", "1").code == 1

@@ -16,8 +16,9 @@ from tests.e2e.deployment import Deployment, deployed
 
 pytestmark = pytest.mark.slow
 
-SLACK_SECONDS = 2.5
-"""How much later than its instant a deadline may be acted on, on a machine that is busy."""
+SLACK_SECONDS = 4.0
+"""How much later than its instant a deadline may be acted on, on a machine that is busy; a lost one is handed out again
+after 5 s."""
 FIX = FixCompleted(
     specialist="test-runner",
     completion=Completion(iteration=1, by="ann", fixes=("mended",), files=("a.py",), tip="c", tree="t"),
@@ -66,7 +67,7 @@ def test_an_early_reminder_is_followed_by_the_limit_itself(deployment: Deploymen
 
 @pytest.mark.proves("A64", "K6", "R6", "S7")
 def test_s7_an_answered_reminder_is_the_end_of_it(deployment: Deployment) -> None:
-    started = begun(deployment, "a -~1.5", fixer="outside", fix_seconds=0.5, reminder_window_seconds=1.0)
+    started = begun(deployment, "a -~3", fixer="outside", fix_seconds=0.5, reminder_window_seconds=2.5)
 
     story = ended(deployment, started, Answer("TIMEOUT", FIX))
 

@@ -73,13 +73,13 @@ def test_a_step_that_nobody_has_begun_waits_for_the_end_of_the_pause(deployment:
 
 @pytest.mark.proves("A14", "K34", "A61")
 def test_the_clocks_of_a_paused_workflow_stand_still(deployment: Deployment) -> None:
-    limits = Limits(fix_seconds=1.0, reminder_window_seconds=60.0)
+    limits = Limits(fix_seconds=3.0, reminder_window_seconds=60.0)
     started = deployment.begin("a -", fixer="outside", limits=limits)
     deployment.until(lambda: deployment.last_line(started.workflow).startswith("VFR-"))
     pause(deployment, started)
     paused_at = deployment.store.now(started.workflow).clock
 
-    deployment.until(lambda: deployment.store.now(started.workflow).clock > paused_at + 2.5)
+    deployment.until(lambda: deployment.store.now(started.workflow).clock > paused_at + 4.5)
     assert deployment.last_line(started.workflow).startswith("VFR-")
     deployment.engine.apply(started.workflow, FIX, operation="fix")
     assert deployment.last_line(started.workflow).startswith("VFR-")

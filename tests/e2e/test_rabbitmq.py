@@ -16,7 +16,8 @@ from fixloop.redis_url import shown_url
 from tests.contract.test_mailboxes import PROJECT, issues, letter
 from tests.crash.test_workers_killed import SCRIPTS, unharmed
 from tests.e2e.deployment import Deployment, fresh_database, wait_until
-from tests.rabbitmq_server import RabbitServer, free_port
+from tests.ports import free_port
+from tests.rabbitmq_server import RabbitServer
 
 pytestmark = pytest.mark.slow
 
@@ -98,7 +99,7 @@ def test_what_is_urgent_is_served_first_and_who_does_not_say_is_urgent(server: R
     app = producer(server.url)
     for number, priority in enumerate([9, 3, 6, 0, None, 5]):
         app.send_task("any", kwargs={"number": number}, queue="fixloop.order", priority=priority)
-    wait_until(lambda: waiting(server, "fixloop.order") == 6, seconds=5)
+    wait_until(lambda: waiting(server, "fixloop.order") == 6, seconds=60)
 
     with app.connection_for_read() as connection:
         queue: Any = app.amqp.queues["fixloop.order"](connection.default_channel)

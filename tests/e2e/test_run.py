@@ -77,7 +77,7 @@ def test_a_project_that_is_right_passes_the_first_time_and_nothing_is_left_but_i
     assert everything_in(project) == before
     refs = project.git("for-each-ref", "--format=%(refname)").split()
     assert [ref for ref in refs if ref != "refs/heads/main"] == ["refs/fixloop/1/base"]
-    until(lambda: not processes_of(tmp_path), seconds=10, what="the end of every process")
+    until(lambda: not processes_of(tmp_path), what="the end of every process")
 
 
 def test_a_failing_project_is_fixed_and_passes_and_apply_puts_the_fix_into_the_checkout(
@@ -585,7 +585,7 @@ def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path) -> None:
 
     assert process.returncode == 141
     assert "Traceback" not in said
-    until(lambda: not processes_of(tmp_path), seconds=15, what="the end of every process")
+    until(lambda: not processes_of(tmp_path), what="the end of every process")
 
 
 def test_on_a_terminal_it_waits_for_a_fix_and_goes_on(tmp_path: Path) -> None:

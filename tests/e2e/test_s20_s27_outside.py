@@ -52,7 +52,7 @@ def test_s21_two_agents_outside_report_at_the_very_same_moment(deployment: Deplo
         store = RedisStore(deployment.url)
         try:
             engine: ProfileEngine[Any] = ProfileEngine(store, cycles.profile)
-            together.wait(30)
+            together.wait(90)
             return engine.apply(workflow, reported(key), operation=key).status
         finally:
             store.close()
@@ -128,7 +128,7 @@ def test_s25_of_twenty_who_want_a_free_resource_at_once_one_gets_it(deployment: 
 
     def acquire(number: int) -> str:
         name = AGENTS["handoff"][number % 4]
-        together.wait(30)
+        together.wait(90)
         # The same agent asks five times at once; who asked first has it.
         event = hnd.LockAcquired(sender=name, resource=AUTH)
         applied = handoffs.engine.apply(workflow, event, operation=f"acquire-{number}")
@@ -163,7 +163,7 @@ def test_s27_a_handoff_is_taken_by_one_and_by_its_addressee_only(deployment: Dep
     review = handoffs.state(workflow).messages[-1]
 
     def accept(number: int) -> str:
-        together.wait(30)
+        together.wait(90)
         event = hnd.HandoffAccepted(sender="reviewer", message_id=review.message_id)
         try:
             return handoffs.engine.apply(workflow, event, operation=f"reviewer-{number}").status

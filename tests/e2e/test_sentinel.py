@@ -62,8 +62,8 @@ def test_a_commit_is_at_the_replica_before_it_counts_and_does_not_wait_for_one_t
     finally:
         sentinels.signal(sentinels.servers[1], signal.SIGCONT)
 
-    assert 0.9 < waited < 2.5
-    assert at_once < 0.5
+    assert 0.9 < waited < 5
+    assert at_once < 0.9
     assert [record.message[:16] for record in caplog.records] == ["0 of 1 replicas "]
     store.close()
 

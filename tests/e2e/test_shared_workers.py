@@ -3,7 +3,6 @@
 import base64
 import json
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -27,6 +26,7 @@ from tests.e2e.project import (
     until,
     worker,
 )
+from tests.ports import free_port
 from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow
@@ -53,9 +53,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
 @pytest.fixture(scope="module")
 def flower(farm: Host) -> Iterator[int]:
     """Flower's port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
+    port = free_port()
     variables = environment(
         farm.folder / "home", {"FIXLOOP_STATE_URL": farm.url, "FIXLOOP_FLOWER_AUTH": "me:secret"}
     )
@@ -83,7 +81,7 @@ def answer_of(port: int, path: str, login: str = "") -> int:
     if login:
         request.add_header("Authorization", f"Basic {base64.b64encode(login.encode()).decode()}")
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
@@ -94,7 +92,7 @@ def answer_of(port: int, path: str, login: str = "") -> int:
 def tasks_of(port: int) -> list[dict[str, Any]]:
     request = urllib.request.Request(f"http://127.0.0.1:{port}/api/tasks")
     request.add_header("Authorization", f"Basic {base64.b64encode(b'me:secret').decode()}")
-    with urllib.request.urlopen(request, timeout=5) as answer:
+    with urllib.request.urlopen(request, timeout=30) as answer:
         return list(json.load(answer).values())
 
 
@@ -146,7 +144,7 @@ def test_several_callers_at_once_get_one_workflow(farm: Host) -> None:
     project = farm.project("crowded")
     callers = [project.start("enqueue", "--issue", "3") for _ in range(4)]
 
-    told = [caller.communicate(timeout=60) for caller in callers]
+    told = [caller.communicate(timeout=90) for caller in callers]
 
     assert [caller.returncode for caller in callers] == [0] * 4, told
     assert len({out for out, _ in told}) == 1
@@ -242,8 +240,8 @@ def test_sigterm_in_the_middle_of_a_check_hands_it_to_the_next_worker(tmp_path: 
             project.fixloop("enqueue", "--issue", "1")
             until(lambda: any("check.py" in each for each in processes_of(tmp_path)), what="the check")
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
-        until(lambda: not processes_of(tmp_path), seconds=5, what="the end of its processes")
+            assert process.wait(90) == 0
+        until(lambda: not processes_of(tmp_path), what="the end of its processes")
         assert "Traceback" not in (tmp_path / "log").read_text()
         (project.home / "go").touch()
         with worker(project.home, server.url, "-c", "1", log=tmp_path / "log"):

@@ -22,7 +22,7 @@ from fixloop.store.redis_store import RedisStore
 from tests.contract.test_mailboxes import PROJECT, issues, letter
 from tests.e2e.certificates import Certificates, make_certificates
 from tests.e2e.deployment import Deployment, wait_until
-from tests.rabbitmq_server import free_port
+from tests.ports import free_port
 from tests.redis_server import RedisServer, needs_tls
 
 pytestmark = pytest.mark.slow
@@ -173,7 +173,7 @@ def shown(port: int, place: str) -> str:
     request = urllib.request.Request(f"http://127.0.0.1:{port}{place}")
     request.add_header("Authorization", f"Basic {base64.b64encode(b'me:secret').decode()}")
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return str(answer.read().decode())
     except OSError:
         return ""

@@ -100,7 +100,7 @@ def test_a_worker_goes_on_where_another_machine_was_lost_in_mid_fix(tmp_path: Pa
                 words = ("--repo", f"{base}/shop.git", "--ref", "main", "--push")
                 assert project.fixloop("enqueue", "--issue", "1", *words).code == 0
 
-                until((second.home / "in-mid-fix").exists, seconds=60, what="the second fix")
+                until((second.home / "in-mid-fix").exists, what="the second fix")
                 assert (steps(first), steps(second)) == (["validate.1", "recheck.2"], ["fix.1"])
                 second.kill()
                 first.worker(redis_url, "-c", "1", "-Q", "fix")

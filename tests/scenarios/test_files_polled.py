@@ -85,7 +85,7 @@ def test_a_reader_never_sees_half_nor_a_contradiction_while_several_write(
             written = list(writers.map(lambda _: bring_all(root, outcomes, artifacts), range(WRITERS)))
 
         (root / "stop").touch()
-        looks, problem = reader.communicate(timeout=30)
+        looks, problem = reader.communicate(timeout=60)
     assert reader.returncode == 0, problem
     assert int(looks) > 10
     # Who is late writes nothing; who is first skips nothing that a reader would miss at the end.

@@ -65,7 +65,7 @@ def supervise(main: Main) -> str:
         child.begin(main)
     for child in children:
         child.pass_on()
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + 60
     while not all([child.part().deaths or child.tend() for child in children]):
         assert time.monotonic() < give_up, "it did not end"
         time.sleep(0.01)

@@ -42,7 +42,7 @@ def kill(pid: int) -> None:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 10.0
+    give_up = time.monotonic() + 60.0
     while not condition():
         assert time.monotonic() < give_up
         time.sleep(0.005)

@@ -116,7 +116,7 @@ def test_with_a_browser_the_page_is_opened(
     told = said(capsys, "report", "47", "--open")
 
     assert (told.code, told.err) == (ExitCode.DONE, "")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not seen.exists():
         assert time.monotonic() < deadline, "the browser was not started"
         os.sched_yield()

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.process_name import role_of
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.store.redis_store import RedisStore
+from tests.ports import free_port
 from tests.unit.command_stage import Agents
 
 pytestmark = pytest.mark.slow
@@ -167,12 +167,6 @@ def test_flower_starts_where_a_project_has_a_config_of_its_own_and_ends_with_its
 
         until(lambda: running(environment["MARK"]) == [], "Flower was left behind")
     assert f"Flower at http://127.0.0.1:{port}, log in as me" in said(environment).read_text()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def status(port: int) -> int:

@@ -68,7 +68,7 @@ class User:
         self.end()
 
     def end(self) -> None:
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=60)
 
 
 Start = Callable[..., User]
@@ -89,7 +89,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     until(lambda: leftovers(tmp_path) == [])
 
 
-def until(condition: Callable[[], bool], *, seconds: float = 15) -> None:
+def until(condition: Callable[[], bool], *, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "the condition never came true"

@@ -129,10 +129,10 @@ def test_huge_output_takes_bounded_memory_and_keeps_both_ends() -> None:
 
 
 def test_time_is_limited(tmp_path: Path) -> None:
-    result = guarded("sh", "-c", family(tmp_path) + "echo before; wait", timeout_seconds=1.0)
+    result = guarded("sh", "-c", family(tmp_path) + "echo before; wait", timeout_seconds=2.0)
 
     assert (result.timed_out, result.output, result.injured) == (True, "before\n", False)
-    assert 1.0 <= result.duration_seconds < 5.0
+    assert 2.0 <= result.duration_seconds < 20.0
     assert not any(is_alive(pid) for pid in pids_in(tmp_path, 4))
 
 
@@ -176,7 +176,7 @@ def test_everything_dies_with_a_worker_that_is_killed(tmp_path: Path) -> None:
     os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
 
-    wait_for(lambda: not any(is_alive(pid) for pid in family_pids), seconds=2.0)
+    wait_for(lambda: not any(is_alive(pid) for pid in family_pids))
 
 
 @pytest.mark.proves("A14", "K34")

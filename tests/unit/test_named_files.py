@@ -49,7 +49,7 @@ def test_a_reader_that_polls_never_sees_half_a_file_nor_a_handoff_in_two_places(
             bring(files, version)
 
         (tmp_path / "stop").touch()
-        looks, _ = reader.communicate(timeout=30)
+        looks, _ = reader.communicate(timeout=60)
     assert reader.returncode == 0, looks
     assert int(looks) > 10
 
