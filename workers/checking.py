@@ -1,25 +1,34 @@
 """A specialist's step: the checks of its run on the workflow's tree, and the event that comes of them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, cast
 
+from fixloop.carrying import snapshot_in
 from fixloop.configuration.model import Configuration
-from fixloop.protocol.checks import CheckResult, RunOutcome, worst
+from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import RunFinished
+from fixloop.protocol.failures import Failure
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import SpecialistState, State
 from fixloop.protocol.ticket import Ticket
+from fixloop.reports.limits import one_line
+from workers.baseline import Circumstances, Comparing
 from workers.check_run import Ran, run_check
 from workers.crew import Work
-from workers.ground import Ground, open_ground
+from workers.ground import Ground, attempt_of, open_ground
 from workers.guard import GuardedResult
 
 __all__ = ["check"]
 
 GRACE_SECONDS: Final = 60.0
 """The state ends a late check by withdrawing its ticket; this is for a state that cannot be reached."""
+FIRST_LISTED: Final = 200
+"""Of the failures that are older than the feature; all are counted."""
+MOST_LISTED: Final = 500
+"""Of the files and rules by which they are counted."""
 REPORT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 
 
@@ -42,13 +51,43 @@ def check(work: Work, configuration: Configuration, cache: Path) -> RunFinished 
         if ground.problem:
             return _error(state, ticket, ground.problem)
         tree, ran = ground.workspace.tree_hash(), []
-        for entry in checks[0]:
-            one = run_check(entry, ground, tree, partial(_guarded, work))
-            if one is None:
-                return None
-            ran.append(one)
+        with Comparing(_circumstances(work, configuration, cache)) as comparing:
+            for entry in checks[0]:
+                one = run_check(entry, ground, tree, partial(_guarded, work))
+                told = one and comparing.without_old(ticket.specialist, entry, one.result, ground)
+                if one is None or told is None:
+                    return None
+                ran.append(one._replace(result=_with_old_kept(work, told)))
         kept = [digest for one in ran for digest in _kept(work, ground, one)]
     return _finished(work, [one.result for one in ran], tree, kept)
+
+
+def _circumstances(work: Work, configuration: Configuration, cache: Path) -> Circumstances:
+    state = work.holding.state
+    return Circumstances(
+        snapshot_in(state), configuration, cache, attempt_of(work), state.issue, partial(_guarded, work)
+    )
+
+
+def _with_old_kept(work: Work, result: CheckResult) -> CheckResult:
+    """The result with its old failures as an artifact, which its evidence names."""
+    old = result.old_failures
+    if not old:
+        return result
+    listed = OldFailures(
+        base=result.evidence.base,
+        count=len(old),
+        by_name=dict(Counter(failure.name for failure in old).most_common(MOST_LISTED)),
+        by_file=dict(Counter(failure.file for failure in old).most_common(MOST_LISTED)),
+        first=tuple(map(_in_a_line, old[:FIRST_LISTED])),
+    )
+    digest = work.store.put_artifact(work.holding.state.workflow, listed.model_dump_json().encode())
+    return result.model_copy(update={"evidence": result.evidence.model_copy(update={"old_failures": digest})})
+
+
+def _in_a_line(failure: Failure) -> Failure:
+    shorter = {"message": one_line(failure.message), "context": "", "suggestion": ""}
+    return failure.model_copy(update=shorter)
 
 
 def _guarded(work: Work, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
@@ -73,6 +112,8 @@ def _finished(work: Work, ran: list[CheckResult], tree: str, artifacts: list[str
     failed = [result for result in results if result.outcome is RunOutcome.FAILED]
     wrong = [result for result in results if result.outcome is RunOutcome.ERROR]
     owed = {ref.name for ref in state.active.owed}
+    # A test that fails as it does on the base is owed no more: nobody is asked for it (K7).
+    settled = {failure.name for result in results for failure in result.old_failures}
     return RunFinished(
         step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
         specialist=ticket.specialist,
@@ -81,14 +122,18 @@ def _finished(work: Work, ran: list[CheckResult], tree: str, artifacts: list[str
         outcome=cast(Literal["passed", "failed", "error", "skipped"], outcome.value),
         tree=tree,
         failures=tuple(failure for result in failed for failure in result.failures),
-        passed=tuple(sorted(owed & {name for result in results for name in result.passed_names})),
+        passed=tuple(sorted(owed & {*settled, *(name for each in results for name in each.passed_names)})),
         lists_passes=tuple(result.check for result in results if result.passed_names or result.lists_tests),
         evidence=tuple(result.evidence for result in results if result.outcome is not RunOutcome.SKIPPED),
         skipped_checks=tuple(r.check for r in results if r.outcome is RunOutcome.SKIPPED),
         coverage=_coverage(results),
         error="; ".join(result.reason for result in wrong),
         stack_trace="\n".join(result.output_tail for result in wrong),
-        artifacts=tuple(dict.fromkeys(artifacts)),
+        artifacts=tuple(
+            dict.fromkeys(
+                (*artifacts, *(each.evidence.old_failures for each in results if each.old_failures))
+            )
+        ),
     )
 
 

@@ -26,7 +26,7 @@ from workers.workspaces import Workspace, open_workspace
 if TYPE_CHECKING:
     from workers.crew import Work
 
-__all__ = ["Attempt", "Ground", "ground_at", "open_ground"]
+__all__ = ["Attempt", "Ground", "attempt_of", "ground_at", "open_ground"]
 
 _ENDINGS = {"junit": ".xml", "sarif": ".sarif", "go-test": ".jsonl", "cargo-test": ".txt", "clippy": ".jsonl"}
 
@@ -85,13 +85,18 @@ class Attempt(NamedTuple):
     cancelled: Callable[[], bool] = lambda: False
 
 
+def attempt_of(work: "Work") -> Attempt:
+    """The attempt that a claimed step is."""
+    holding = work.holding
+    return Attempt(holding.ticket.id, holding.fence, not holding.state.queue, work.cancelled)
+
+
 @contextmanager
 def open_ground(work: "Work", configuration: Configuration, cache: Path) -> Iterator[Ground]:
     """A workspace of the ticket's own at the workflow's present tip, made ready; removed at the end."""
-    state, holding = work.holding.state, work.holding
+    state = work.holding.state
     bring_work(work.store, state, cache)
-    attempt = Attempt(holding.ticket.id, holding.fence, not state.queue, work.cancelled)
-    with ground_at(snapshot_in(state), state.tip, configuration, cache, attempt) as ground:
+    with ground_at(snapshot_in(state), state.tip, configuration, cache, attempt_of(work)) as ground:
         yield ground
 
 

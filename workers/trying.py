@@ -20,6 +20,7 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.repository.snapshot import mirror_of
 from fixloop.trying import NOTE, Asked, Refused, Tried
 from workers import lifeline
+from workers.baseline import Circumstances, Comparing
 from workers.check_run import run_check
 from workers.ground import Attempt, ground_at
 from workers.guard import GuardedResult, run_guarded
@@ -70,10 +71,13 @@ def _results(asked: Asked, entry: SpecialistChecks) -> Iterator[CheckResult]:
             return
         tree = ground.workspace.tree_hash()
         run = partial(_guarded, entry.name, time.monotonic() + _limit_seconds(asked.configuration, entry))
-        for check in entry.checks:
-            ran = run_check(check, ground, tree, run)
-            if ran is not None:
-                yield ran.result
+        around = Circumstances(snapshot, asked.configuration, asked.cache, attempt, 0, run)
+        with Comparing(around) as comparing:
+            for check in entry.checks:
+                ran = run_check(check, ground, tree, run)
+                told = ran and comparing.without_old(entry.name, check, ran.result, ground)
+                if told is not None:
+                    yield told
 
 
 def _guarded(

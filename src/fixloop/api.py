@@ -29,6 +29,8 @@ class SpecialistStatus(BaseModel):
     iteration: int
     max_iterations: int
     failures: tuple[dict[str, Any], ...] = ()
+    old: dict[str, int] = {}
+    """For each check, how many failures of the last run are older than the feature."""
     evidence: tuple[dict[str, Any], ...] = ()
 
 
@@ -72,6 +74,8 @@ def enqueue(
     name: str = "",
     fixer: str | None = None,
     only: str | None = None,
+    base: str | None = None,
+    all: bool = False,
     push: bool = False,
     profile: Literal["validation", "cycle", "handoff"] = "validation",
     task: str = "",
@@ -82,6 +86,9 @@ def enqueue(
     Args:
         repo: a path that is the same on every machine whose worker takes it, or a git URL.
         ref: a branch, tag or commit instead of the working tree or the URL's HEAD.
+        base: a revision whose failures are not the feature's, or "none"; default: the merge base with the
+            default branch.
+        all: failures that the base has too count as well.
         push: with a URL, push the verified branch `fixloop/{issue}` there when everything has passed.
         task: of a cycle or of handoffs, what is to be done.
 
@@ -98,6 +105,8 @@ def enqueue(
         name=name,
         fixer=fixer,
         only=only,
+        base=base,
+        gates_all=all,
         push=push,
         profile=profile,
         task=task,

@@ -114,7 +114,7 @@ def bring_work(store: Store, state: Carried, cache: Path) -> Mirror:
     mirror = mirror_of(snapshot, cache)
     if not mirror.has(state.tip) or (snapshot.copied and not mirror.has(snapshot.copied)):
         _bring(mirror, store, state, cache)
-    mirror.use(state.workflow, snapshot.commit, state.tip, snapshot.copied)
+    mirror.use(state.workflow, snapshot.commit, state.tip, snapshot.copied, snapshot.base)
     return mirror
 
 

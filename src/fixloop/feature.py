@@ -21,6 +21,11 @@ class Feature(BaseModel):
     """A folder in a checkout, a plain folder, or a git URL."""
     ref: str | None = None
     """A branch, a tag or a commit: what was committed there, instead of the working tree or the remote's HEAD."""
+    base: str | None = None
+    """The revision whose failures are not the feature's, or `none`; None: as its configuration says, see
+    `fixloop.repository.merge_base`."""
+    gates_all: bool = False
+    """Every failure counts, whichever is older than the feature."""
     push: bool = False
     """When everything has passed, push the branch with the fixes to the URL that `repo` is."""
     name: str = ""

@@ -19,6 +19,7 @@ from fixloop.feature import Feature
 from fixloop.frozen import configuration_in, interpreter_at
 from fixloop.interpreters import choose_interpreter
 from fixloop.protocol.cycle.graph import check_graph
+from fixloop.repository.feature_base import with_base
 from fixloop.repository.identity import Project, project_of_url
 from fixloop.repository.snapshot import (
     Snapshot,
@@ -82,7 +83,7 @@ def prepare(store: Store | None, feature: Feature, cache: Path) -> Prepared:
     issue = _number(store, project, feature)
     globs = configuration.workspace.copy_globs
     snapshot = take_snapshot(directory, issue=issue, cache=cache, copy_globs=globs)
-    return Prepared(project, issue, snapshot, configuration)
+    return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
 
 
 @contextmanager
@@ -121,7 +122,7 @@ def _from_ref(store: Store | None, feature: Feature, cache: Path, directory: Pat
     with exported(snapshot, snapshot.commit, cache) as folder:
         configuration = _configuration(folder, feature, project, directory)
         _check_commands(configuration, folder, feature)
-    return Prepared(project, issue, snapshot, configuration)
+    return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
 
 
 def _from_url(store: Store | None, feature: Feature, cache: Path) -> Prepared:
@@ -134,7 +135,16 @@ def _from_url(store: Store | None, feature: Feature, cache: Path) -> Prepared:
             project = project_of_url(feature.repo, configured)
         configuration = _configuration(folder, feature, project, folder)
         _check_commands(configuration, folder, feature)
-    return Prepared(project, issue, snapshot, configuration)
+    return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
+
+
+def _based(prepared: Prepared, feature: Feature, cache: Path) -> Prepared:
+    wanted, ref = prepared.configuration.base, feature.ref or ""
+    snapshot = with_base(prepared.snapshot, issue=prepared.issue, cache=cache, wanted=wanted, ref=ref)
+    if snapshot.no_base and prepared.configuration.compares:
+        note = f"no base to compare with, so every failure counts: {snapshot.no_base}"
+        snapshot = snapshot.model_copy(update={"notes": (*snapshot.notes, note)})
+    return prepared._replace(snapshot=snapshot)
 
 
 def _configuration(directory: Path, feature: Feature, project: Project, home: Path) -> Configuration:
@@ -146,9 +156,12 @@ def _configuration(directory: Path, feature: Feature, project: Project, home: Pa
         project=project.name,
         profile=feature.profile,
     )
-    if feature.max_iterations is None:
-        return loaded
-    return loaded.model_copy(update={"max_iterations": feature.max_iterations})
+    given = {
+        "max_iterations": feature.max_iterations,
+        "base": feature.base,
+        "gates_all": feature.gates_all or None,
+    }
+    return loaded.model_copy(update={name: value for name, value in given.items() if value is not None})
 
 
 def _number(store: Store | None, project: Project, feature: Feature) -> int:

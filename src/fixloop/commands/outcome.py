@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, Literal
 
+from fixloop.carrying import snapshot_in
 from fixloop.commands.screen import called, few, short
 from fixloop.commands.views.view import Standing
 from fixloop.protocol.durations import stamp
@@ -16,6 +17,7 @@ __all__ = [
     "fix_commands",
     "is_fixed",
     "next_command",
+    "old_failures",
     "pause_of",
     "reason_of",
     "remarks",
@@ -68,18 +70,20 @@ def result_lines(state: State) -> Iterator[str]:
     elif waits_for_agent(state):
         yield f"{who} waits for a fix of {count_of(state.failure_count)} in {_run_of(state)}"
         yield from _failures(state)
+        yield from old_failures(state)
         yield from fix_commands(state)
     else:
         yield f"{who} goes on: {_run_of(state)} is {state.active.status}"
 
 
 def remarks(state: State) -> Iterator[str]:
-    """What a PASS must not hide: marked fixes, known issues, skipped checks (K38), and whether it was pushed."""
+    """What a PASS must not hide: marked fixes, known issues, old failures, skipped checks (K38), and any push."""
     if state.marks:
         yield f"fixes touched tests or gates: {few(state.marks)}"
     for entry in state.specialists:
         if entry.known_issues:
             yield f"known issues of {entry.name}: {few(entry.known_issues)}"
+    yield from old_failures(state)
     for entry in state.specialists:
         if entry.skipped_checks:
             yield f"skipped checks of {entry.name}: {few(entry.skipped_checks)}"
@@ -87,6 +91,16 @@ def remarks(state: State) -> Iterator[str]:
         yield f"pushed as {state.pushed}"
     elif state.push_error:
         yield f"not pushed: {short(state.push_error, 400)}; `fixloop push {called(state)}` tries again"
+
+
+def old_failures(state: State) -> Iterator[str]:
+    """What the base has too, a line for each check, and which checks could not be compared with it."""
+    snapshot = snapshot_in(state) if state.snapshot else None
+    there = (snapshot.base_name or snapshot.base[:7]) if snapshot is not None else ""
+    for entry in state.specialists:
+        for check, count in entry.old.items():
+            yield f"{count} old {check} finding{'s' * (count != 1)} (on {there or 'the base'} already)"
+        yield from (f"{check}: every failure counts, as {why}" for check, why in entry.uncompared.items())
 
 
 def reason_of(opened: OpenEscalation) -> str:

@@ -66,6 +66,16 @@ Ref = Annotated[
         "--ref", help="A branch, tag or commit instead of the working tree (a URL: instead of its HEAD)."
     ),
 ]
+BaseRevision = Annotated[
+    str | None,
+    typer.Option(
+        "--base",
+        metavar="REV",
+        help="Failures that are there too are not the feature's; none: all are.",
+        show_default="the merge base with the default branch",
+    ),
+]
+All = Annotated[bool, typer.Option("--all", help="Failures that are older than the feature count, too.")]
 Push = Annotated[
     bool,
     typer.Option("--push", help="When everything has passed, push the branch fixloop/ISSUE to the git URL."),
@@ -95,6 +105,8 @@ def run(
     ] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Put the verified fixes into the checkout.")] = False,
     ref: Ref = None,
+    base: BaseRevision = None,
+    all: All = False,
     push: Push = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Cancel what is live of this issue first.")
@@ -105,12 +117,14 @@ def run(
 
     With --profile cycle or handoff: have it made by its agents, until it is complete or a person decides.
     """
-    validating = {"--fixer": fixer, "--only": only, "--dry": dry}
+    validating = {"--fixer": fixer, "--only": only, "--dry": dry, "--base": base, "--all": all}
     feature = Feature(
         **facts_of(Options(profile, task, task_file, plan, type, priority, validating)),
         issue=issue,
         repo=repo,
         ref=ref,
+        base=base,
+        gates_all=all,
         push=push,
         name=name,
         fixer=fixer,
@@ -155,6 +169,8 @@ def enqueue_command(
     issue: Annotated[int, typer.Option("--issue", min=1, help="Its issue number.")],
     repo: Annotated[str, typer.Option("--repo", help="A folder or a git URL.")] = ".",
     ref: Ref = None,
+    base: BaseRevision = None,
+    all: All = False,
     push: Push = False,
     name: Annotated[str, typer.Option("--name", help="The feature's name.")] = "",
     profile: Profiled = ProfileName.VALIDATION,
@@ -170,12 +186,14 @@ def enqueue_command(
     ] = False,
 ) -> None:
     """Hand a feature to the workers; the same call twice is one workflow."""
-    validating = {"--fixer": fixer, "--only": only}
+    validating = {"--fixer": fixer, "--only": only, "--base": base, "--all": all}
     feature = Feature(
         **facts_of(Options(profile, task, task_file, plan, type, priority, validating)),
         issue=issue,
         repo=repo,
         ref=ref,
+        base=base,
+        gates_all=all,
         push=push,
         name=name,
         fixer=fixer,

@@ -113,6 +113,7 @@ def _specialist(entry: SpecialistState) -> dict[str, Any]:
         "iteration": entry.iteration,
         "max_iterations": entry.max_iterations,
         "failures": [_failure(ref) for ref in last.failures] if last is not None else [],
+        "old": entry.old,
         "evidence": [evidence.model_dump(mode="json") for evidence in entry.evidence],
     }
 

@@ -122,6 +122,10 @@ def _evidence_text(evidence: dict[str, Any]) -> str:
         parts.append(f"{counts.get('passed', 0)} of {counts['total']} passed")
     if evidence.get("coverage_percent") is not None:
         parts.append(f"coverage {evidence['coverage_percent']:g}%")
+    if evidence.get("base"):
+        parts.append(f"{evidence.get('old', 0)} of its failures old (base {evidence['base'][:7]})")
+    if evidence.get("no_baseline"):
+        parts.append(f"not compared with the base: {evidence['no_baseline']}")
     for name in ("interpreter", "tree", "report_digest"):
         if evidence.get(name):
             parts.append(f"{name.replace('_', ' ')} {evidence[name]}")

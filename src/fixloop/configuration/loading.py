@@ -97,6 +97,7 @@ def configuration_from(
     return Configuration(
         project=written.get("project", project),
         max_iterations=written.get("max_iterations", Configuration().max_iterations),
+        base=written.get("base", ""),
         notify=written.get("notify", ()),
         bundle_fix_request=written.get("bundle_fix_request", True),
         limits=LimitSettings(**written.get("limits", {})),
@@ -204,6 +205,7 @@ def _with_keys(check: Check, written: WrittenCheck) -> Check:
             "optional": written.get("optional", check.optional),
             "fail_on": written.get("fail_on", check.fail_on) if "sarif" in kinds else FailOn.ERROR,
             "coverage_percent": gate,
+            "baseline": written.get("baseline", check.baseline),
             "env": tuple(dict.fromkeys((*check.env, *written.get("env", ())))),
         }
     )

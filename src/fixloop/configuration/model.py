@@ -20,6 +20,7 @@ __all__ = [
     "Fixer",
     "LimitSettings",
     "OutsideAgent",
+    "Policy",
     "SpecialistChecks",
     "Unverified",
     "WorkspaceSettings",
@@ -44,6 +45,18 @@ class FailOn(StrEnum):
     NOTE = "note"
 
 
+class Policy(StrEnum):
+    """Which failures a gate applies to."""
+
+    NEW = "new"
+    """Those that the feature's base does not have."""
+    ALL = "all"
+
+
+NEW_BY_DEFAULT: Final = frozenset({"code-quality", "security"})
+"""Specialists whose checks look at code as it lies there; a test that fails is to be mended whoever broke it."""
+
+
 class Check(_Frozen):
     """One command of a specialist."""
 
@@ -61,6 +74,8 @@ class Check(_Frozen):
     """The preset it came from; empty when the user wrote it."""
     env: tuple[str, ...] = ()
     """Names of further environment variables the command may see."""
+    baseline: Policy | None = None
+    """None: as is usual for the specialist, see `Configuration.policy`."""
     why: str = ""
     """The file that speaks for it, and the place in it; empty when fixloop's own configuration names it."""
 
@@ -158,6 +173,10 @@ class Configuration(_Frozen):
     """The fix request travels with the failure report (K9)."""
     limits: LimitSettings = LimitSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
+    base: str = ""
+    """The revision that features are compared with, or `none`; empty: the merge base with the default branch."""
+    gates_all: bool = False
+    """Every failure counts: a flag's, and so it holds for a configuration that is read again, too."""
     only: str = ""
     """The one specialist that a flag asked for; it holds for a configuration that is read again, too."""
     fixer: Fixer | None = None
@@ -179,6 +198,21 @@ class Configuration(_Frozen):
             if entry.name == name:
                 return entry
         raise KeyError(name)
+
+    def policy(self, specialist: str, check: Check) -> Policy:
+        """Which failures of `check` count."""
+        if self.gates_all:
+            return Policy.ALL
+        return check.baseline or (Policy.NEW if specialist in NEW_BY_DEFAULT else Policy.ALL)
+
+    @property
+    def compares(self) -> bool:
+        """Whether some check counts only what the base does not have."""
+        return any(
+            self.policy(entry.name, check) is Policy.NEW
+            for entry in self.specialists
+            for check in entry.checks
+        )
 
     def to_json(self) -> str:
         return self.model_dump_json(by_alias=True, exclude_defaults=True)

@@ -10,7 +10,7 @@ from typing import Any, Final, TypedDict, cast
 from fixloop.configuration import values
 from fixloop.configuration.commands import split_command, with_placeholders
 from fixloop.configuration.document import Document
-from fixloop.configuration.model import FailOn
+from fixloop.configuration.model import FailOn, Policy
 from fixloop.configuration.place import Place, nearest, shown
 from fixloop.protocol.specialists import NAMES
 
@@ -28,6 +28,7 @@ class WrittenCheck(TypedDict, total=False):
     optional: bool
     fail_on: FailOn
     coverage_percent: float
+    baseline: Policy
     env: tuple[str, ...]
 
 
@@ -101,6 +102,7 @@ class Written(TypedDict, total=False):
 
     project: str
     max_iterations: int
+    base: str
     notify: tuple[str, ...]
     bundle_fix_request: bool
     frontend: bool
@@ -200,6 +202,7 @@ COMMON: Final[Mapping[str, Reader]] = {
     "optional": values.truth,
     "fail_on": values.fail_on,
     "coverage_percent": values.percent,
+    "baseline": values.policy,
     "env": values.environment_names,
 }
 CHECK: Final[Mapping[str, Reader]] = {"name": values.check_name, **COMMON}
@@ -258,6 +261,7 @@ CYCLE: Final[Mapping[str, Reader]] = {
 TOP: Final[Mapping[str, Reader]] = {
     "project": values.line_of_text,
     "max_iterations": values.iterations,
+    "base": values.revision,
     "notify": split_command,
     "bundle_fix_request": values.truth,
     "frontend": values.truth,

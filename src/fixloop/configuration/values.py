@@ -8,7 +8,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Any
 
-from fixloop.configuration.model import OUTPUTS, FailOn
+from fixloop.configuration.model import OUTPUTS, FailOn, Policy
 from fixloop.configuration.place import Place, nearest
 
 __all__ = [
@@ -25,6 +25,8 @@ __all__ = [
     "number_or_off",
     "output_reader",
     "percent",
+    "policy",
+    "revision",
     "truth",
     "utc_offset_minutes",
 ]
@@ -139,6 +141,22 @@ def fail_on(value: Any, place: Place) -> FailOn:
             "one of " + ", ".join(levels) + (f" (did you mean {near!r}?)" if near else ""), value
         )
     return FailOn(value)
+
+
+def policy(value: Any, place: Place) -> Policy:
+    """Which failures count."""
+    names = [policy.value for policy in Policy]
+    if value not in names:
+        raise place.wrong("one of " + ", ".join(names), value)
+    return Policy(value)
+
+
+def revision(value: Any, place: Place) -> str:
+    """A branch, a tag or a commit, or `none`."""
+    text = line_of_text(value, place)
+    if text.startswith("-") or " " in text:
+        raise place.wrong("a branch, a tag, a commit or none", value)
+    return text
 
 
 def environment_names(value: Any, place: Place) -> tuple[str, ...]:

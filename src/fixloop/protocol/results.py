@@ -58,6 +58,7 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
         skipped_checks=event.skipped_checks,
         coverage_gate=max(gates, default=None),
         old={each.check: each.old for each in event.evidence if each.old},
+        uncompared={each.check: each.no_baseline for each in event.evidence if each.no_baseline},
     )
     _settle(draft, event, analysis.with_vanished(active, event))
 

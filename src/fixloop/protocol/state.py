@@ -248,6 +248,8 @@ class SpecialistState(_Value):
     error: PendingError | None = None
     old: dict[str, int] = Field(default_factory=dict)
     """Of its last run, for each check: failures that the base has too, which nobody is asked to fix."""
+    uncompared: dict[str, str] = Field(default_factory=dict)
+    """Checks all of whose failures count although only new ones should, each with the reason."""
 
     @property
     def old_count(self) -> int:

@@ -61,22 +61,29 @@ def comparable(failures: Iterable[Failure], workspace: str) -> tuple[Failure, ..
 
 
 def tell_apart(
-    base: Iterable[Failure], present: Sequence[Failure], moves: _Moves, *, subdirectory: str = ""
+    base: Iterable[Failure],
+    present: Sequence[Failure],
+    moves: _Moves,
+    *,
+    subdirectory: str = "",
+    workspace: str = "",
 ) -> Told:
     """
     Split the present failures into new and old ones; each of the base's explains at most one.
 
     Args:
-        base: What the same check finds on the base; both are `comparable`.
+        base: What the same check finds on the base, `comparable`.
         moves: From the base's tree to the present one, by paths from the top.
         subdirectory: The folder, seen from the top, that the failures' paths start in.
+        workspace: Where the present failures were found.
     """
     left: dict[_Fault, list[Failure]] = defaultdict(list)
     for failure in base:
         if failure.name != COVERAGE or not failure.measure:
             path = moves.name_after(normpath(join(subdirectory, failure.file)))
             left[_fault(failure, path)].append(failure)
-    faults = [_fault(failure, normpath(join(subdirectory, failure.file))) for failure in present]
+    found = comparable(present, workspace) if workspace else present
+    faults = [_fault(failure, normpath(join(subdirectory, failure.file))) for failure in found]
     unexplained = [number for number, fault in enumerate(faults) if fault not in left]
     open_ = [number for number, fault in enumerate(faults) if fault in left]
     # What stayed in place first: what moved may only take what is then left.

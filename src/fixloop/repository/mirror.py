@@ -56,8 +56,8 @@ class User(NamedTuple):
 
     base: str
     tip: str
-    copied: tuple[str, ...]
-    """The commit with what goes along, if there is one."""
+    beside: tuple[str, ...]
+    """The commit with what goes along, and the one that is compared with, where there are any."""
     noted_at: float
     """When it was noted last, as `time.time`."""
 
@@ -132,9 +132,9 @@ class Mirror:
             self.write(pushing, "push", "--quiet", "--no-verify", "--no-signed", self.path, *specs)
             self._keep(git, commit, name)
 
-    def use(self, workflow: str, base: str, tip: str, copied: str = "") -> None:
+    def use(self, workflow: str, base: str, tip: str, *beside: str) -> None:
         """Note that a workflow of this machine needs these commits; without a note nothing is ever forgotten."""
-        note, text = self._notes / workflow, f"{base} {tip} {copied}".rstrip() + "\n"
+        note, text = self._notes / workflow, " ".join(filter(None, (base, tip, *beside))) + "\n"
         with contextlib.suppress(OSError):
             if note.read_text() == text:
                 os.utime(note)
@@ -149,8 +149,8 @@ class Mirror:
         found = {}
         for note in self._notes.glob("[!.]*"):
             with contextlib.suppress(OSError, ValueError):
-                base, tip, *copied = note.read_text().split()
-                found[note.name] = User(base, tip, tuple(copied), note.stat().st_mtime)
+                base, tip, *beside = note.read_text().split()
+                found[note.name] = User(base, tip, tuple(beside), note.stat().st_mtime)
         return found
 
     def forget(self, workflows: Iterable[str]) -> list[str]:
@@ -165,7 +165,7 @@ class Mirror:
             commit
             for name, user in users.items()
             if name not in gone
-            for commit in (user.base, user.tip, *user.copied)
+            for commit in (user.base, user.tip, *user.beside)
         }
         with self.locked() as git:
             theirs = {commit for name in gone & users.keys() for commit in self._commits(users[name])} - kept
@@ -181,7 +181,7 @@ class Mirror:
     def _commits(self, user: User) -> list[str]:
         done = self.git.run("rev-list", user.tip, f"^{user.base}", accept=(0, 128))
         fixes = done.stdout.decode().split() if done.returncode == 0 else [user.tip]
-        return [user.base, *user.copied, *fixes]
+        return [user.base, *user.beside, *fixes]
 
     @property
     def _notes(self) -> Path:

@@ -75,6 +75,12 @@ class Snapshot(BaseModel):
     """Those that are empty folders in a workspace."""
     notes: tuple[str, ...] = ()
     """What is said once of all that goes along, or is missing."""
+    base: str = ""
+    """The commit whose failures are not the feature's; empty: there is none, see `feature_base`."""
+    base_name: str = ""
+    """The branch or revision it was found by."""
+    no_base: str = ""
+    """Why there is none although one was wanted, in one clause."""
 
 
 def take_snapshot(

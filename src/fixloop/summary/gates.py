@@ -176,6 +176,8 @@ def _shown(evidence: Evidence, failed: int = 0) -> str:
     counts = evidence.counts
     if failed:
         return f"{evidence.check}: {failed} failure{'s' * (failed != 1)}"
+    if evidence.old:
+        return f"{evidence.check}: {evidence.compared(failed)}"
     if counts.total:
         skipped = f", {counts.skipped} skipped" if counts.skipped else ""
         return f"{evidence.check}: {counts.passed} of {counts.total} passed{skipped}"

@@ -266,7 +266,9 @@ def _reread(session: Session, state: State, commit: str) -> Reread:
         home = folder if snapshot.is_url else Path(snapshot.source) / snapshot.subdirectory
         loaded = configuration_in(folder, home=home, only=frozen.only or None, project=state.project)
     # The gates are re-read; who fixes stays as it was handed in.
-    loaded = loaded.model_copy(update={"fixer": frozen.fixer, "agent": frozen.agent})
+    loaded = loaded.model_copy(
+        update={"fixer": frozen.fixer, "agent": frozen.agent, "gates_all": frozen.gates_all}
+    )
     digest = session.store.put_artifact(state.workflow, loaded.to_json().encode(), shared=True)
     return digest, tuple(entry.name for entry in loaded.specialists), limits_of(loaded)
 

@@ -1,0 +1,91 @@
+"""Old and new failures in a whole run: what is sent to the agent, what is only counted, and what a death leaves."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.project import RIGHT, Project, until
+
+pytestmark = pytest.mark.slow
+
+OLD = "".join(f"BAD {number}\n" for number in range(17))
+LINT = "[[specialist.code-quality.check]]\nname = \"lint\"\ncommand = ['sh', '-c', '! grep -Hn BAD *.txt']\n"
+
+
+def project(folder: Path, toml: str = LINT, **files: str) -> Project:
+    """On a branch, with 17 findings of its default branch and those in `files`."""
+    made = Project(folder, calc=RIGHT, toml=toml, files={"a.txt": OLD})
+    made.git("switch", "--quiet", "--create", "feature")
+    for name, text in files.items():
+        made.write(f"{name}.txt", text)
+    made.commit()
+    return made
+
+
+def test_an_agent_is_asked_for_the_one_new_failure_and_the_old_ones_are_counted(tmp_path: Path) -> None:
+    fixer = "[fixer]\ncommand = \"sh -c 'cat > ../../asked; sed -i s/BAD/good/ b.txt; cp ../../asked {}'\"\n"
+    asked = tmp_path / "asked"
+    shop = project(tmp_path / "shop", fixer.replace("{}", str(asked)) + LINT, b="BAD new\n")
+
+    told = shop.run()
+
+    assert told.code == 0, told.err
+    assert "17 old lint findings (on main already)" in told.out
+    assert "failures 1 → 0" in told.out
+    assert "b.txt" in asked.read_text()
+    assert "a.txt:" not in asked.read_text()
+    [quality] = [each for each in shop.status()["specialists"] if each["name"] == "code-quality"]
+    assert quality["old"] == {"lint": 17}
+    assert "17 of its failures old (base " in shop.log()
+
+
+def test_with_all_the_old_ones_count_too(tmp_path: Path) -> None:
+    shop = project(tmp_path / "shop")
+
+    assert shop.run().code == 0
+    told = shop.run("--all", issue=2)
+
+    assert told.code == 3
+    assert "waits for a fix of 17 failures" in told.out
+
+
+def test_a_fix_cannot_make_a_failure_old(tmp_path: Path) -> None:
+    commits = "git commit -qam base && git branch -f main HEAD && git update-ref refs/heads/main HEAD"
+    fixer = f"[fixer]\ncommand = ['sh', '-c', 'cat > /dev/null; echo more >> b.txt; {commits}; true']\n"
+    shop = project(tmp_path / "shop", fixer + LINT, b="BAD new\n")
+
+    told = shop.run()
+
+    assert told.code == 3
+    assert "b.txt:1" in told.out
+
+
+def test_a_death_while_a_check_runs_on_the_base_changes_nothing(tmp_path: Path) -> None:
+    script = "test -e new || { echo $$ > {}; test -e {}.go || sleep 60; }; ! grep -Hn BAD *.txt"
+    lint = LINT.replace("! grep -Hn BAD *.txt", script.replace("{}", str(tmp_path / "pid")))
+    shop = project(tmp_path / "shop", lint, b="BAD new\n")
+    shop.write("new", "x")
+    running = shop.start("run", ".", "--issue", "1")
+    pid = until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+    assert isinstance(pid, str)
+
+    os.kill(running.pid, signal.SIGKILL)
+    running.communicate()
+    until(lambda: not Path(f"/proc/{pid}").exists())
+    (tmp_path / "pid.go").touch()
+    told = shop.fixloop("resume", "1")
+
+    assert told.code == 3
+    assert "waits for a fix of 1 failure" in told.out
+    assert "17 old lint findings" in told.out
+
+
+def test_a_clone_without_a_base_says_so_in_a_line(tmp_path: Path) -> None:
+    shop = Project(tmp_path / "shop", toml=LINT, is_git=False, calc=RIGHT, files={"a.txt": OLD})
+
+    told = shop.run()
+
+    assert told.code == 3
+    assert "no base to compare with, so every failure counts: the folder is not a git repository" in told.err
