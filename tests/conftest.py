@@ -15,6 +15,10 @@ from tests.redis_server import RedisServer
 for _name in [name for name in os.environ if name.startswith("FIXLOOP_")]:
     del os.environ[_name]
 
+# Where it is set, every process that a test starts would compile the whole of fixloop anew, and pytest every test.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # How long an example takes says how busy the machine is, nothing of the code.
 settings.register_profile("patient", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=10)
