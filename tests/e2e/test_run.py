@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import redis
@@ -189,6 +189,37 @@ def test_a_fix_in_the_checkout_is_taken_with_here(host: Host) -> None:
     assert (fixed.code, fixed.out) == (0, "calc.py\n"), fixed.err
     assert project.fixloop("watch", "1").code == 0
     assert "nothing to change" in project.fixloop("apply", "1").err
+
+
+JUNK: Final = """[fixer]\ncommand = "sh -c 'echo junk > agent_junk.py'"\n"""
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_what_a_stuck_agent_had_done_stays_out_when_the_checkout_is_handed_in(
+    host: Host, merged: bool
+) -> None:
+    project = host.project(f"junk-{merged}", toml=TOML + JUNK)
+    assert project.hand_in().code == 3
+    assert project.fixloop("decide", "1", "manual-fix").code == 0
+    project.write("calc.py", RIGHT)
+
+    fixed = project.fixloop("fixed", "1", "--here", *(["--merge"] if merged else []))
+
+    assert (fixed.code, fixed.out) == (0, "calc.py\n"), fixed.err
+    assert ("earlier fixes did to agent_junk.py; `fixloop" in fixed.err) is not merged
+    assert project.fixloop("watch", "1").code == 0
+    applied = project.fixloop("apply", "1")
+    assert (applied.out.splitlines() == ["agent_junk.py"]) is merged, applied.err
+    assert (project.folder / "agent_junk.py").exists() is merged
+    verified = project.git("ls-tree", "-r", "--name-only", "refs/fixloop/1/tip").split()
+    assert ("agent_junk.py" in verified) is merged
+
+
+def test_merge_without_here_is_refused(host: Host) -> None:
+    project = host.project("merge-alone")
+    assert project.hand_in().code == 3
+
+    assert "use it with --here" in project.fixloop("fixed", "1", "--merge").refusal
 
 
 def test_a_fix_that_is_committed_is_taken_by_its_revision(host: Host) -> None:

@@ -9,7 +9,13 @@ import pytest
 
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.repository.apply import apply_changes
-from fixloop.repository.merge import commit_of_directory, merge_checkout, resolve_descendant
+from fixloop.repository.merge import (
+    commit_of_directory,
+    import_folder,
+    merge_checkout,
+    resolve_descendant,
+    take_checkout,
+)
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.publish import publish
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot
@@ -299,6 +305,28 @@ def test_a_plain_folder_has_nothing_to_publish(tmp_path: Path) -> None:
 
     assert publish(work.snapshot, issue=47, tip=work.snapshot.commit, mirror=work.mirror).branch == ""
     assert sorted(path.name for path in work.repository.iterdir()) == ["a"]
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_checkout_is_taken_exactly_as_it_stands_and_what_it_lacks_is_named(
+    tmp_path: Path, plain: bool
+) -> None:
+    work = Work(tmp_path, {"a": "1\n", "b": "1\n", "both": "1\n", "gone": ""}, plain=plain)
+    agent = work.check_out()
+    write(agent, {"a": "agent\n", "junk.py": "", "both": "same\n"})
+    (agent / "gone").unlink()
+    tip = work.fix()
+    write(work.repository, {"a": "person\n", "b": "2\n", "both": "same\n"})
+
+    change = take_checkout(work.repository, base=work.snapshot.commit, tip=tip, mirror=work.mirror)
+
+    assert change.tree == import_folder(work.repository, work.snapshot.commit, work.mirror)
+    assert git(work.mirror.path, "rev-parse", f"{change.commit}^") == tip
+    assert change.files == ("a", "b", "gone", "junk.py")
+    assert change.left_out == ("a", "gone", "junk.py")
+    before = {path: path.read_bytes() for path in work.repository.iterdir() if path.is_file()}
+    assert work.apply(change.commit) == []
+    assert {path: path.read_bytes() for path in work.repository.iterdir() if path.is_file()} == before
 
 
 def test_a_checkout_is_merged_over_the_snapshot_onto_the_work_so_far(tmp_path: Path) -> None:

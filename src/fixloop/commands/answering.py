@@ -57,7 +57,13 @@ def fixed(
             "result as JSON. - is stdin.",
         ),
     ] = None,
-    here: Annotated[bool, typer.Option("--here", help="Take the current checkout instead.")] = False,
+    here: Annotated[
+        bool, typer.Option("--here", help="Take the current checkout instead, exactly as it stands.")
+    ] = False,
+    merge: Annotated[
+        bool,
+        typer.Option("--merge", help="With --here: keep what the fixes so far changed, and merge onto it."),
+    ] = False,
     rev: Annotated[
         str | None, typer.Option("--rev", help="Take a commit that builds on the work so far.")
     ] = None,
@@ -68,9 +74,11 @@ def fixed(
     """Say that the work is done: takes the offered directory as it stands, and prints the files it took."""
     if sum((here, rev is not None, blocked is not None)) > 1:
         raise UsageError("--here, --rev and --blocked exclude each other; use one of them")
+    if merge and not here:
+        raise UsageError("--merge says how the checkout is taken; use it with --here")
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        work = Work(agent, file, here, rev, blocked)
+        work = Work(agent, file, here, merge, rev, blocked)
         door_of(session, workflow).fixed(session, workflow, work)
 
 

@@ -39,6 +39,8 @@ class Change(BaseModel):
     """The changed paths, as they are printed."""
     marks: tuple[str, ...] = ()
     """Those of them that are tests, fixloop.toml or a tool's configuration."""
+    left_out: tuple[str, ...] = ()
+    """What earlier fixes changed and this change does not have; of a checkout that was taken as it stands."""
 
 
 def change_between(git: Git, old: str, new: str) -> Change:

@@ -8,11 +8,19 @@ from pathlib import Path
 
 from fixloop.errors import UsageError
 from fixloop.repository.change import Change, change_between
-from fixloop.repository.git import Git
+from fixloop.repository.git import Git, shown
 from fixloop.repository.identity import is_repository, top_of
 from fixloop.repository.mirror import Mirror
-from fixloop.repository.threeway import merge_trees
-from fixloop.repository.tree import Entry, commit_tree, tracked_in_index, tracked_in_tree, tree_id, write_tree
+from fixloop.repository.threeway import NOTHING, merge_trees
+from fixloop.repository.tree import (
+    Entry,
+    commit_tree,
+    deltas,
+    tracked_in_index,
+    tracked_in_tree,
+    tree_id,
+    write_tree,
+)
 
 __all__ = [
     "brought_onto",
@@ -20,6 +28,7 @@ __all__ = [
     "import_folder",
     "merge_checkout",
     "resolve_descendant",
+    "take_checkout",
 ]
 
 
@@ -46,6 +55,23 @@ def commit_of_directory(
     tracked = {**(also_tracked or {}), **tracked_in_tree(git, parent)}
     tree = write_tree(git, tracked=tracked, without=without)
     return _kept_change(mirror, parent, tree, message)
+
+
+def take_checkout(
+    path: Path, *, base: str, tip: str, mirror: Mirror, message: str = "fixed in the checkout\n"
+) -> Change:
+    """
+    Take the checkout (or plain folder) exactly as it stands as the next change of `tip`.
+
+    What fixes changed from the snapshot `base` to `tip`, and the checkout has in another way, is left out and named.
+    """
+    top, _ = top_of(path)
+    tree = import_folder(top, base, mirror)
+    there = tracked_in_tree(mirror.git, tree)
+    fixes = deltas(mirror.git, base, tip)
+    left_out = [fix for fix in fixes if there.get(fix.path, NOTHING)[:2] != (fix.new_mode, fix.new_blob)]
+    change = _kept_change(mirror, tip, tree, message)
+    return change.model_copy(update={"left_out": tuple(shown(fix.path) for fix in left_out)})
 
 
 def merge_checkout(

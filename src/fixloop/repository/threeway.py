@@ -24,9 +24,10 @@ from fixloop.repository.tree import (
     tracked_in_tree,
 )
 
-__all__ = ["Merged", "merge_trees"]
+__all__ = ["NOTHING", "Merged", "merge_trees"]
 
 NOTHING: Final = Entry(ABSENT, "0" * 40)
+"""What a tree has of a path that is not in it."""
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,8 @@ class Work(NamedTuple):
     file: Path | None = None
     """The answer, `-` for standard input."""
     here: bool = False
+    merge: bool = False
+    """With `here`: onto what the fixes so far changed, instead of exactly the checkout."""
     rev: str | None = None
     blocked: str | None = None
     """Why it cannot be done."""

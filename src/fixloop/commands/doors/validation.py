@@ -30,7 +30,12 @@ from fixloop.protocol.state import Completion, Limits, State
 from fixloop.protocol.statuses import Status
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths
-from fixloop.repository.merge import commit_of_directory, merge_checkout, resolve_descendant
+from fixloop.repository.merge import (
+    commit_of_directory,
+    merge_checkout,
+    resolve_descendant,
+    take_checkout,
+)
 from fixloop.repository.publish import publish
 from fixloop.repository.snapshot import mirror_of
 
@@ -38,6 +43,8 @@ if TYPE_CHECKING:
     from fixloop.protocol.answers import Answer
 
 __all__ = ["DOOR"]
+
+LISTED: Final = 10
 
 Reread = tuple[str, tuple[str, ...], Limits | None]
 
@@ -82,7 +89,7 @@ def _fixed(session: Session, workflow: str, work: Work) -> None:
         from fixloop.commands.answer_file import read_answer
 
         raw = read_answer(work.file) if work.file is not None else None
-        change = _hand_in(session, workflow, raw, here=work.here, rev=work.rev)
+        change = _hand_in(session, workflow, raw, work)
     state = session.engine.state(workflow)
     if state.held is not None:
         typer.echo(f"it is kept; `fixloop continue {called(state)}` takes it up", err=True)
@@ -91,10 +98,18 @@ def _fixed(session: Session, workflow: str, work: Work) -> None:
     if change is None:
         return
     _publish(session, workflow)
-    for name in change.files:
+    taken = [name for name in change.files if name not in change.left_out]
+    for name in taken:
         typer.echo(name)
-    if not change.files:
+    if not taken:
         typer.echo("no file was changed", err=True)
+    if change.left_out:
+        typer.echo(
+            f"left out, because your checkout is taken as it stands: what earlier fixes did to "
+            f"{', '.join(change.left_out[:LISTED])}{' …' if len(change.left_out) > LISTED else ''}; "
+            f"`fixloop fixed {called(state)} --here --merge` would have kept it",
+            err=True,
+        )
 
 
 def _decide(session: Session, workflow: str, given: Given) -> None:
@@ -150,9 +165,7 @@ def _signal(session: Session, workflow: str, text: str, artifacts: tuple[str, ..
     session.bring(workflow, event)
 
 
-def _hand_in(
-    session: Session, workflow: str, raw: bytes | None, *, here: bool, rev: str | None
-) -> Change | None:
+def _hand_in(session: Session, workflow: str, raw: bytes | None, work: Work) -> Change | None:
     """Bring the fix with its answer; None when the answer says that it is not ready (A33, G8)."""
     from fixloop.commands.answer_file import keep, said
 
@@ -165,7 +178,7 @@ def _hand_in(
     if answer is not None and not answer.ready:
         _signal(session, workflow, answer.blocker, kept)
         return None
-    change = _taken(session, state, here=here, rev=rev)
+    change = _taken(session, state, work)
     event = _completion(session, state, change, answer)
     bundle = _bundle(session, state, change)
     session.bring(workflow, event.model_copy(update={"artifacts": kept, "bundle": bundle}))
@@ -187,15 +200,16 @@ def _refuse(session: Session, state: State, artifacts: tuple[str, ...]) -> None:
     raise RefusedError(why)
 
 
-def _taken(session: Session, state: State, *, here: bool, rev: str | None) -> Change:
+def _taken(session: Session, state: State, work: Work) -> Change:
     cache = session.settings.cache_dir
     mirror = bring_work(session.store, state, cache)
     message = f"fixloop: fix {state.issue}, {state.active.name} run {state.active.iteration}\n"
-    if rev is not None:
-        return resolve_descendant(rev, path=session.directory, tip=state.tip, mirror=mirror)
+    if work.rev is not None:
+        return resolve_descendant(work.rev, path=session.directory, tip=state.tip, mirror=mirror)
     base = snapshot_in(state).commit
-    if here:
-        return merge_checkout(session.directory, base=base, tip=state.tip, mirror=mirror, message=message)
+    if work.here:
+        take = merge_checkout if work.merge else take_checkout
+        return take(session.directory, base=base, tip=state.tip, mirror=mirror, message=message)
     made = offered_at(state, cache)
     if not made.top.is_dir():
         raise RefusedError(
@@ -274,8 +288,12 @@ def _reread(session: Session, state: State, commit: str) -> Reread:
 
 
 def _reread_decision(session: Session, state: State, event: DecisionMade) -> DecisionMade:
-    """After a specialist error the person has mended the checkout: take it, gates included."""
-    change = _taken(session, state, here=True, rev=None)
+    """
+    After a specialist error the person has mended the checkout: take what changed there, gates included.
+
+    It may be the machine that was mended, so the fixes so far stay.
+    """
+    change = _taken(session, state, Work(here=True, merge=True))
     digest, specialists, limits = _reread(session, state, change.commit)
     return event.model_copy(
         update={
