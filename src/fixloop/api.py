@@ -59,6 +59,8 @@ class FeatureStatus(BaseModel):
     """A person's own pause: by, reason, since, and how many events were kept meanwhile."""
     tree: str = ""
     updated_at: str
+    unverified: tuple[dict[str, Any], ...] = ()
+    """What was found and does not run: name, specialist, reason, remedy, and whether it makes it not verified."""
     specialists: tuple[SpecialistStatus, ...] = ()
     agents: tuple[dict[str, Any], ...] = ()
     """Of a cycle or of handoffs: name, status, whether something is asked of it, and by what it is run."""

@@ -71,13 +71,13 @@ def _join(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Fe
         return None
     state = profile.load(found.snapshot)
     how = _other(engine.store, state, prepared, feature)
-    if how or not feature.may_join:
+    if how:
         began = Snapshot.model_validate_json(state.snapshot) if state.snapshot else None
         if began is not None and began.is_git and not began.is_url:
             # The refused call has taken its own snapshot; the live one's is what this ref stands for.
             write_ref(Git(Path(began.source)), f"refs/fixloop/{prepared.issue}/base", began.commit)
         raise RefusedError(
-            f"issue {prepared.issue} is live{' ' * bool(how)}{how} (workflow {live}); `fixloop cancel "
+            f"issue {prepared.issue} is live {how} (workflow {live}); `fixloop cancel "
             f"{prepared.issue}` it, or start again with --restart"
         )
     return Enqueued(live, False, state, prepared.configuration)

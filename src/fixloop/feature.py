@@ -39,10 +39,7 @@ class Feature(BaseModel):
     """Of handoffs."""
     fixer: str | None = None
     only: str | None = None
-    max_iterations: int | None = None
     restart: bool = False
     """Cancel the live workflow of the same feature instead of refusing."""
-    may_join: bool = True
-    """Take the live workflow of the same feature, if it is the same in all; a dry run may not decide for one."""
     own_queue: bool = False
     """A queue of its own, for a `run` that brings its own worker."""

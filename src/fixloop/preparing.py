@@ -157,7 +157,6 @@ def _configuration(directory: Path, feature: Feature, project: Project, home: Pa
         profile=feature.profile,
     )
     given = {
-        "max_iterations": feature.max_iterations,
         "base": feature.base,
         "gates_all": feature.gates_all or None,
     }

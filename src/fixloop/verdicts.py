@@ -97,6 +97,11 @@ def _failures(state: State) -> Iterator[tuple[SpecialistState, FailureRef]]:
 
 def _issues(state: State) -> list[str]:
     found = [f"{entry.name}: {_described(failure)}" for entry, failure in _failures(state)]
+    found += [
+        f"{each.specialist}: {each.name} does not run here: {each.reason}"
+        for each in state.unverified
+        if each.blocks
+    ]
     rest = len(found) - MOST_ISSUES
     shown = found[:MOST_ISSUES] + ([f"{rest} more failures"] if rest > 0 else [])
     return shown

@@ -432,24 +432,6 @@ def test_the_same_issue_joins_what_is_live_and_begins_anew_when_it_ended(host: H
     assert [told.out.strip()[-4:] for told in (first, restarted, anew)] == ["-5-1", "-5-2", "-5-3"]
 
 
-def test_a_dry_run_takes_a_free_number_looks_once_at_every_phase_and_asks_nobody(host: Host) -> None:
-    fixer = "[fixer]\ncommand = \"sh -c 'touch $HOME/asked'\"\n"
-    lint = '[specialist.code-quality]\ncommand = "grep -c import calc.py"\n'
-    project = host.project("dry", toml=fixer + TOML + lint, calc=CALC + "import os\n")
-    for issue in (1, 3):
-        project.fixloop("enqueue", "--issue", str(issue), "--fixer", "true")
-        assert project.fixloop("cancel", str(issue)).code == 0
-
-    told = project.fixloop("run", "--dry")
-
-    assert told.code == 1, told.out + told.err
-    assert told.err.startswith("issue 2: dry")
-    assert not (project.home / "asked").exists()
-    status = project.status(2)
-    assert [each["iteration"] for each in status["specialists"] if each["applicable"]] == [1, 1]
-    assert json.loads(project.fixloop("status", "2", "--json").out)["verdict"] == "passed_with_known_issues"
-
-
 @pytest.mark.proves("K38")
 def test_checks_may_leave_files_for_each_other_and_all_name_the_tree_they_ran_on(host: Host) -> None:
     writing = "import time\nopen('summary.txt', 'a').write(str(time.time()))\n"
@@ -519,18 +501,6 @@ def values_in(url: str) -> list[bytes]:
             found += client.hvals(key)
     client.close()
     return found
-
-
-def test_a_dry_run_decides_nothing_for_what_is_live(host: Host) -> None:
-    project = host.project("live", toml="max_iterations = 1\n" + TOML)
-    assert project.hand_in().code == 3
-    before = project.log()
-
-    told = project.run("--dry")
-
-    assert told.code == 2
-    assert "issue 1 is live" in told.refusal
-    assert project.log() == before
 
 
 def test_a_live_feature_is_not_joined_with_other_gates_or_another_fixer(host: Host) -> None:

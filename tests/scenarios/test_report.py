@@ -159,7 +159,7 @@ def held() -> Stage:
 
 
 STANDINGS: Final[list[tuple[Callable[[], Stage], Standing, str | None, str]]] = [
-    (back_end, Standing.COMPLETED, "passed", "Every applicable specialist passed"),
+    (back_end, Standing.COMPLETED, "passed", "Every specialist that ran passed"),
     (running, Standing.RUNNING, None, "Security Assessment, run 2 of at most 5, is RE_CHECKING."),
     (
         paused,
@@ -181,7 +181,7 @@ STANDINGS: Final[list[tuple[Callable[[], Stage], Standing, str | None, str]]] = 
         "passed_with_known_issues",
         "A person skipped Security Assessment; what failed there is a known issue.",
     ),
-    (by_hand, Standing.COMPLETED, "passed", "Every applicable specialist passed"),
+    (by_hand, Standing.COMPLETED, "passed", "Every specialist that ran passed"),
 ]
 
 

@@ -15,7 +15,7 @@ from fixloop.commands.progress import follow
 from fixloop.commands.screen import console
 from fixloop.commands.session import open_session
 from fixloop.errors import UsageError
-from fixloop.protocol.checks import Evidence
+from fixloop.protocol.checks import Evidence, Unverified
 from fixloop.protocol.events import BlockerSignalled, DecisionMade, FixCompleted, Paused, RunFinished
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion, WorkflowOutcome
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 STATUS_KEYS = [
     *("issue", "name", "workflow_id", "profile", "status", "paused", "held", "verdict", "outcome", "owner"),
     *("phase", "specialist", "iteration", "max_iterations", "deadline", "operations", "report", "tree"),
-    *("updated_at", "specialists"),
+    *("updated_at", "unverified", "specialists"),
 ]
 SPECIALIST_KEYS = [
     *("name", "phase", "applicable", "status", "iteration", "max_iterations", "failures", "evidence"),
@@ -389,3 +389,63 @@ def test_marks_stay_visible_in_status_and_in_the_last_line(agents: Agents, capsy
     marked = "fixes touched tests or gates: tests/test_app.py"
     assert marked in said(capsys, "status", "47").out
     assert marked in said(capsys, "watch", "47").out.splitlines()[-1]
+
+
+PYTEST = Unverified(
+    name="pytest",
+    specialist="test-runner",
+    reason="not installed in .venv",
+    remedy=".venv/bin/pip install pytest",
+    blocks=True,
+)
+RUFF = Unverified(name="ruff", specialist="code-quality", reason="not installed in .venv")
+
+
+def test_what_is_not_verified_says_what_is_missing_in_every_command(agents: Agents, capsys: Capsys) -> None:
+    workflow = agents.start(script="0", specialists=("security",), unverified=(PYTEST,))
+    agents.run(workflow)
+
+    watched, one = said(capsys, "watch", "47"), said(capsys, "status", "47")
+    document, listed = said(capsys, "status", "47", "--json").document, said(capsys, "status").out
+    report, log = said(capsys, "report", "47").out, said(capsys, "log", "47", "--format", "markdown").out
+
+    assert watched.code == ExitCode.WAITS
+    assert watched.out.splitlines()[1:] == [
+        "#47 scripted 0: not verified (what ran has passed: 1 specialist, 1 run, tree tree-0)",
+        "  pytest of test-runner does not run here: not installed in .venv",
+        "    .venv/bin/pip install pytest",
+        "    or leave it out: optional = true in [specialist.test-runner] of fixloop.toml",
+    ]
+    assert "pytest of test-runner: not installed in .venv; .venv/bin/pip install pytest" in one.out
+    assert (document["verdict"], document["outcome"]) == ("not_verified", "unverified")
+    assert document["unverified"] == [PYTEST.model_dump()]
+    assert "unverified" in listed
+    assert "not verified here: pytest (not installed in .venv)" in report
+    assert "Not verified (what ran has passed)" in log
+    assert "all validations passed" not in report + log
+
+
+def test_where_nothing_could_run_it_says_so_and_waits_for_nobody(agents: Agents, capsys: Capsys) -> None:
+    agents.start(specialists=(), unverified=(PYTEST,))
+
+    watched = said(capsys, "watch", "47")
+
+    assert watched.code == ExitCode.WAITS
+    assert watched.out.startswith(
+        "#47 scripted 3 1 0: not verified: nothing could run here\n  pytest of test-runner"
+    )
+    assert said(capsys, "status", "47").code == ExitCode.DONE
+    assert said(capsys, "inbox").out.strip() == ""
+    assert "Nothing could run here" in said(capsys, "report", "47").out
+    assert said(capsys, "log", "47", "--all").code == ExitCode.DONE
+
+
+def test_a_pass_names_in_its_line_what_did_not_run(agents: Agents, capsys: Capsys) -> None:
+    agents.run(agents.start(script="0", unverified=(RUFF,)))
+
+    watched = said(capsys, "watch", "47")
+
+    assert watched.code == ExitCode.DONE
+    last = watched.out.splitlines()[-1]
+    assert last.startswith("#47 scripted 0: passed (")
+    assert last.endswith("; not verified here: ruff (not installed in .venv)")

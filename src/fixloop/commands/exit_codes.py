@@ -9,12 +9,12 @@ class ExitCode(IntEnum):
     """What a command's end means."""
 
     DONE = 0
-    """Every applicable specialist passed, or was skipped by a person; for other commands: done."""
+    """Every specialist that runs here passed, or was skipped by a person; for other commands: done."""
     WRONG = 1
     """Aborted or cancelled; for a command that examines: something is wrong."""
     USAGE = 2
     WAITS = 3
-    """For a decision, or for an outside agent's fix with no terminal."""
+    """For a decision, for an outside agent's fix with no terminal, or for what is missing where it is not verified."""
     AWAY = 4
     """Infrastructure is away."""
     INTERRUPTED = 130

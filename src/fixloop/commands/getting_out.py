@@ -1,6 +1,6 @@
 """Getting it out: `apply` and `push`, and the branch that `run` and `resume` leave behind.
 
-The checkout is touched by nothing else, and by this only where every specialist has passed on the final tree.
+The checkout is touched by nothing else, and by this only where every specialist that ran has passed on the final tree.
 """
 
 import uuid
@@ -12,7 +12,7 @@ import typer
 from fixloop.carrying import bring_work, snapshot_in
 from fixloop.commands.doors.table import door_of
 from fixloop.commands.session import Issue, ProjectOption, Session, look, open_session
-from fixloop.commands.views.view import PASSED
+from fixloop.commands.views.view import PASSED, UNVERIFIED
 from fixloop.configuration.project import project_at
 from fixloop.errors import FixloopError, RefusedError
 from fixloop.pushing import push_branch
@@ -40,7 +40,7 @@ def push_command(issue: Issue, project: ProjectOption = None) -> None:
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         state = look(session, workflow).state
-        _refuse_unverified(state, "push")
+        _refuse_unpassed(state, "push")
         branch = push_branch(session.store, state, session.settings.cache_dir)
         if not branch:
             typer.echo(f"nothing to push: issue {state.issue} passed without a fix", err=True)
@@ -80,7 +80,7 @@ def apply_to(path: Path, session: Session, state: Any) -> None:
     Raises:
         RefusedError: it is not verified, or the checkout is of another project.
     """
-    _refuse_unverified(state, "apply")
+    _refuse_unpassed(state, "apply")
     snapshot = snapshot_in(state)
     if project_at(path).name != state.project:
         raise RefusedError(
@@ -98,8 +98,8 @@ def apply_to(path: Path, session: Session, state: Any) -> None:
     )
 
 
-def _refuse_unverified(state: Any, verb: str) -> None:
-    if state.outcome not in PASSED:
+def _refuse_unpassed(state: Any, verb: str) -> None:
+    if state.outcome not in (*PASSED, UNVERIFIED):
         raise RefusedError(
             f"issue {state.issue} has no verified tree to {verb}: it is {state.outcome or state.status}"
         )

@@ -1,10 +1,11 @@
 """How following a validation workflow ends: where it stands, and the lines that say what came of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from fixloop.carrying import snapshot_in
 from fixloop.commands.screen import called, few, short
+from fixloop.commands.unverified import blocking, missing_lines, passed_over
 from fixloop.commands.views.view import Standing
 from fixloop.protocol.durations import stamp
 from fixloop.protocol.messages import Decision
@@ -14,6 +15,7 @@ from fixloop.protocol.state import FailureRef, Hold, OpenEscalation, State, Work
 
 __all__ = [
     "decision_commands",
+    "failure_lines",
     "fix_commands",
     "is_fixed",
     "next_command",
@@ -30,6 +32,7 @@ SHOWN_FAILURES: Final = 20
 _VERDICTS: Final = {
     "passed": "passed",
     "passed_with_known_issues": "passed with known issues",
+    "not_verified": "not verified",
     "not_passed": "not passed",
 }
 
@@ -59,6 +62,8 @@ def result_lines(state: State) -> Iterator[str]:
     if state.outcome is not None:
         yield from _phases(state)
         yield "; ".join([f"{who}: {_ending(state)}", *remarks(state)])
+        if state.outcome is WorkflowOutcome.UNVERIFIED:
+            yield from missing_lines(blocking(state.unverified) or state.unverified)
     elif state.held is not None:
         yield f"{who} is paused by {pause_of(state.held)}"
         yield f"fixloop continue {called(state)}"
@@ -77,7 +82,8 @@ def result_lines(state: State) -> Iterator[str]:
 
 
 def remarks(state: State) -> Iterator[str]:
-    """What a PASS must not hide: marked fixes, known issues, old failures, skipped checks (K38), and any push."""
+    """What a PASS must not hide: what never ran, marked fixes, old failures, skipped checks (K38); the push."""
+    yield from passed_over(state.unverified)
     if state.marks:
         yield f"fixes touched tests or gates: {few(state.marks)}"
     for entry in state.specialists:
@@ -136,6 +142,8 @@ def next_command(state: State) -> str:
     issue = called(state)
     if state.held is not None and not state.ended:
         return f"fixloop continue {issue}"
+    if state.outcome is WorkflowOutcome.UNVERIFIED:
+        return "fixloop doctor"
     if state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED):
         if state.push_error:
             return f"fixloop push {issue}"
@@ -158,10 +166,13 @@ def _ending(state: State) -> str:
     if state.outcome in (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED):
         return f"{state.outcome}, not passed, while {_run_of(state)} was {state.active.status}"
     applicable = [entry for entry in state.specialists if entry.applicable]
+    if not applicable:
+        return "not verified: nothing could run here"
     runs = sum(entry.iteration for entry in applicable)
     verdict = _VERDICTS[state.verdict or "passed"]
     counts = f"{_counted(len(applicable), 'specialist')}, {_counted(runs, 'run')}"
-    return f"{verdict} ({counts}, tree {state.tree[:12]})"
+    ran = "what ran has passed: " if state.outcome is WorkflowOutcome.UNVERIFIED else ""
+    return f"{verdict} ({ran}{counts}, tree {state.tree[:12]})"
 
 
 def _counted(count: int, noun: str) -> str:
@@ -188,7 +199,11 @@ def _run_of(state: State) -> str:
 
 
 def _failures(state: State) -> Iterator[str]:
-    found, count = _present_failures(state)
+    yield from failure_lines(*_present_failures(state))
+
+
+def failure_lines(found: Sequence[FailureRef], count: int) -> Iterator[str]:
+    """The first of `count` failures, a line each, and how many more there are."""
     for ref in found[:SHOWN_FAILURES]:
         where = f" ({ref.file}:{ref.line})" if ref.line is not None else f" ({ref.file})" if ref.file else ""
         yield f"  {short(f'{ref.name}{where}: {ref.headline or ref.error_type}', 200)}"

@@ -2,8 +2,7 @@
 
 import sys
 import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -37,16 +36,14 @@ from fixloop.commands.session import (
     look,
     open_session,
 )
-from fixloop.commands.views.view import PASSED, Standing
+from fixloop.commands.trying import planned, say_what_goes_along, try_feature
+from fixloop.commands.views.view import PASSED, UNVERIFIED, Standing
 from fixloop.enqueueing import Enqueued, enqueue
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.feature import Feature
 from fixloop.preparing import refuse_unusable
-from fixloop.protocol.events import DecisionMade
 from fixloop.protocol.letters import DELIVER
-from fixloop.protocol.messages import Decision
 from fixloop.protocol.notifying import NOTIFY
-from fixloop.protocol.state import WorkflowOutcome
 from fixloop.repository.snapshot import is_url
 from fixloop.serving import supervisor
 
@@ -101,7 +98,7 @@ def run(
     ] = None,
     only: Annotated[str | None, typer.Option("--only", help="One specialist.")] = None,
     dry: Annotated[
-        bool, typer.Option("--dry", help="The first validation only: nobody is asked to fix.")
+        bool, typer.Option("--dry", help="Show what would run and why, run each check once, and no more.")
     ] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Put the verified fixes into the checkout.")] = False,
     ref: Ref = None,
@@ -129,12 +126,13 @@ def run(
         name=name,
         fixer=fixer,
         only=only,
-        max_iterations=1 if dry else None,
         restart=restart,
-        may_join=not dry,
         own_queue=True,
     )
     path = _directory(repo)
+    if dry:
+        _refuse_with_dry({"--apply": apply, "--push": push, "--restart": restart})
+        raise typer.Exit(try_feature(feature))
     if apply and is_url(repo):
         raise UsageError(
             "--apply needs a checkout to change; with a URL use --push, or apply in a checkout of it"
@@ -142,9 +140,11 @@ def run(
     with _handed_in(feature, path) as (session, handed_in):
         state = handed_in.state
         typer.echo(f"issue {state.issue}: {state.name}, workflow {handed_in.workflow}", err=True)
+        if handed_in.created and profile is ProfileName.VALIDATION:
+            typer.echo("\n".join(planned(handed_in.configuration)), err=True)
         with _interruptible(state):
-            _carry_on(session, handed_in.workflow, dry=dry, since=0)
-        _close(session, handed_in.workflow, path, apply=apply, dry=dry, handed_in=handed_in)
+            _carry_on(session, handed_in.workflow, since=0)
+        _close(session, handed_in.workflow, path, apply=apply)
 
 
 def resume(
@@ -161,8 +161,8 @@ def resume(
             say(f"issue {issue_} is paused; `fixloop continue {issue_}` lets it go on")
         session.draw(workflow)
         with _interruptible(seen.state):
-            _carry_on(session, workflow, dry=False, since=None)
-        _close(session, workflow, session.directory, apply=False, dry=False, handed_in=None)
+            _carry_on(session, workflow, since=None)
+        _close(session, workflow, session.directory, apply=False)
 
 
 def enqueue_command(
@@ -209,6 +209,14 @@ def enqueue_command(
             raise typer.Exit(now.exit_code)
 
 
+def _refuse_with_dry(given: Mapping[str, bool]) -> None:
+    for name, value in given.items():
+        if value:
+            raise UsageError(
+                f"{name} has nothing to act on with --dry, which only looks; leave one of them out"
+            )
+
+
 def _directory(repo: str) -> Path:
     return Path.cwd() if is_url(repo) else Path(repo)
 
@@ -220,13 +228,8 @@ def _handed_in(feature: Feature, directory: Path) -> Iterator[tuple[Session, Enq
     with open_session(directory, create=True) as session:
         found = enqueue(session.engine, feature, cache=session.settings.cache_dir)
         session.draw(found.workflow)
-        _say_what_goes_along(found.state)
+        say_what_goes_along(snapshot_in(found.state))
         yield session, found
-
-
-def _say_what_goes_along(state: Any) -> None:
-    for note in snapshot_in(state).notes:
-        typer.echo(note, err=True)
 
 
 @contextmanager
@@ -239,7 +242,7 @@ def _interruptible(state: Any) -> Iterator[None]:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def _carry_on(session: Session, workflow: str, *, dry: bool, since: int | None) -> None:
+def _carry_on(session: Session, workflow: str, *, since: int | None) -> None:
     """Follow the workflow, with a worker of its own, until it ends or nobody here can go on."""
     seen = look(session, workflow)
 
@@ -255,9 +258,7 @@ def _carry_on(session: Session, workflow: str, *, dry: bool, since: int | None) 
         while True:
             now = progress.follow(session, workflow, until=until, since=since, tick=tick).standing
             since = None
-            if dry and now.waits_for == "decision":
-                _pass_over(session, workflow)
-            elif now.waits_for_agent and sys.stdout.isatty():
+            if now.waits_for_agent and sys.stdout.isatty():
                 door_of(session, workflow).show(session, workflow)
                 progress.follow(session, workflow, until=_moved_on, tick=tick)
             else:
@@ -317,15 +318,7 @@ def _log_file(session: Session, workflow: str) -> Path:
     return folder / f"{workflow}.log"
 
 
-def _pass_over(session: Session, workflow: str) -> None:
-    """A dry run looks at every phase once: what failed is a known issue, nobody is asked."""
-    event = DecisionMade(decision=Decision.SKIP, by="run --dry", reason="the first validation only")
-    session.engine.apply(workflow, event, operation=uuid.uuid4().hex)
-
-
-def _close(
-    session: Session, workflow: str, path: Path, *, apply: bool, dry: bool, handed_in: Enqueued | None
-) -> None:
+def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
     seen = look(session, workflow)
     state, now = seen.state, seen.standing
     if not _stops(now):
@@ -335,14 +328,11 @@ def _close(
     session.draw(workflow)
     repair(session, state)
     code = print_result(seen)
-    if handed_in is not None:
-        for tool in handed_in.configuration.detected_not_configured:
-            typer.echo(f"detected and not configured: {tool}", err=True)
-    passed = now.outcome in PASSED
-    if passed and apply:
+    is_fixed = state.tip != snapshot_in(state).commit
+    if now.outcome in PASSED and apply:
         apply_to(path, session, state)
-    elif passed and state.tip != snapshot_in(state).commit and not now.pushes:
+    elif now.outcome in (*PASSED, UNVERIFIED) and is_fixed and not now.pushes:
         typer.echo(way_out(state), err=True)
     if now.is_settled:
         typer.echo(f"look at it: fixloop report {state.issue} --open", err=True)
-    raise typer.Exit(ExitCode.WRONG if dry and now.outcome == WorkflowOutcome.SKIPPED else code)
+    raise typer.Exit(code)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands.outcome import is_fixed, next_command, pause_of, reason_of, remarks
 from fixloop.commands.screen import called, row, short, table
+from fixloop.commands.unverified import blocking, documents
 from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.monitoring import Running, running
@@ -73,6 +74,7 @@ def status_document(found: Snapshot, state: State) -> dict[str, Any]:
         "report": _report(state),
         "tree": state.tree,
         "updated_at": iso_stamp(state.last_at),
+        "unverified": documents(state.unverified),
         "specialists": [_specialist(entry) for entry in state.specialists],
     }
 
@@ -235,6 +237,9 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
         left = (due - found.moment.at).total_seconds()
         yield "deadline", f"{stamp(due)} UTC, {f'in {minutes_seconds(left)}' if left > 0 else 'due'}"
     yield "tree", state.tree
+    for missing in blocking(state.unverified):
+        where = f"{missing.name} of {missing.specialist}: {missing.reason}"
+        yield "missing", "; ".join(filter(None, (where, missing.remedy)))
     for remark in remarks(state):
         yield "note", remark
     if is_fixed(state):

@@ -10,6 +10,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from fixloop.configuration.roles import HANDOFFS, CycleSettings, HandoffSettings
+from fixloop.protocol.checks import Unverified
 
 __all__ = [
     "OUTPUTS",
@@ -93,19 +94,6 @@ class SpecialistChecks(_Frozen):
     checks: tuple[Check, ...]
     timeout_minutes: float | None = None
     """For each of its runs; None: as `limits` says; 0: no limit."""
-
-
-class Unverified(_Frozen):
-    """A tool that the project has and that does not run here."""
-
-    name: str
-    specialist: str
-    reason: str
-    """One clause: `not installed in .venv`."""
-    remedy: str = ""
-    """The command that changes it, or how to leave the check out."""
-    blocks: bool = False
-    """Whether it makes the verdict `not verified`: a test runner, or what fixloop's own configuration names."""
 
 
 class Fixer(_Frozen):

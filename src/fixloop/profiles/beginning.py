@@ -1,9 +1,10 @@
 """The events that begin a workflow of each profile, made from a frozen configuration."""
 
-from typing import Any
+from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.roles import CycleSettings, HandoffSettings, Role, graph_of
+from fixloop.protocol.checks import Unverified
 from fixloop.protocol.cycle.events import CycleStarted
 from fixloop.protocol.cycle.state import Limits as CycleLimits
 from fixloop.protocol.events import WorkflowStarted
@@ -11,13 +12,17 @@ from fixloop.protocol.handoff.events import HandoffsStarted
 from fixloop.protocol.handoff.state import Limits as HandoffLimits
 from fixloop.protocol.state import Limits
 
-__all__ = ["cycle_started", "handoffs_started", "limits_of", "validation_started"]
+__all__ = ["cycle_started", "handoffs_started", "limits_of", "unverified_in", "validation_started"]
+
+MOST_UNVERIFIED: Final = 12
+LONGEST_TEXT: Final = 160
 
 
 def validation_started(configuration: Configuration, /, **facts: Any) -> WorkflowStarted:
     """The beginning of a validation loop; `facts` are the event's other fields: workflow, issue, name, tip …"""
     written: dict[str, Any] = {
         "specialists": tuple(entry.name for entry in configuration.specialists),
+        "unverified": unverified_in(configuration),
         "max_iterations": configuration.max_iterations,
         "limits": limits_of(configuration),
         "fixer": "command" if configuration.fixer is not None else "outside",
@@ -75,6 +80,15 @@ def handoffs_started(configuration: Configuration, /, **facts: Any) -> HandoffsS
         "notify": bool(configuration.notify),
     }
     return HandoffsStarted(**written | facts, commands=_commands(settings.agent), limits=limits)
+
+
+def unverified_in(configuration: Configuration) -> tuple[Unverified, ...]:
+    """What does not run, short enough for a state that is kept in memory; what blocks comes first."""
+    found = sorted(configuration.unverified, key=lambda each: not each.blocks)[:MOST_UNVERIFIED]
+    return tuple(
+        each.model_copy(update={"reason": each.reason[:LONGEST_TEXT], "remedy": each.remedy[:LONGEST_TEXT]})
+        for each in found
+    )
 
 
 def limits_of(configuration: Configuration) -> Limits:

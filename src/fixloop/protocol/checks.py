@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from fixloop.protocol.failures import Failure
 
-__all__ = ["CheckResult", "Counts", "Evidence", "OldFailures", "RunOutcome", "worst"]
+__all__ = ["CheckResult", "Counts", "Evidence", "OldFailures", "RunOutcome", "Unverified", "worst"]
 
 
 class RunOutcome(StrEnum):
@@ -20,6 +20,21 @@ class RunOutcome(StrEnum):
     FAILED = "failed"
     PASSED = "passed"
     SKIPPED = "skipped"
+
+
+class Unverified(BaseModel):
+    """A tool that the project has and that does not run here."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str
+    specialist: str
+    reason: str
+    """One clause: `not installed in .venv`."""
+    remedy: str = ""
+    """The command that changes it, or how to leave the check out."""
+    blocks: bool = False
+    """Whether it makes the verdict `not verified`: a test runner, or what fixloop's own configuration names."""
 
 
 class Counts(BaseModel):

@@ -311,7 +311,7 @@ def _reread(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
         return
     applicable = {slot(name).name for name in event.specialists}
     draft.note(f"configuration re-read: {draft.state.configuration[:12]} → {event.configuration[:12]}")
-    draft.update(configuration=event.configuration)
+    draft.update(configuration=event.configuration, unverified=event.unverified)
     if event.limits is not None:
         draft.update(limits=event.limits)
     for entry in draft.state.specialists:

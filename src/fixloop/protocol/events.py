@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from fixloop.protocol.checks import Evidence
+from fixloop.protocol.checks import Evidence, Unverified
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion, Limits
@@ -52,6 +52,8 @@ class WorkflowStarted(_Event):
     name: str
     specialists: tuple[str, ...]
     """The applicable ones."""
+    unverified: tuple[Unverified, ...] = ()
+    """What was found and does not run."""
     max_iterations: int = 5
     limits: Limits = Limits()
     fixer: Literal["command", "outside"] = "outside"
@@ -214,6 +216,7 @@ class DecisionMade(_Event):
     configuration: str = ""
     specialists: tuple[str, ...] = ()
     """Re-read with a manual fix after a specialist error; empty where nothing was re-read."""
+    unverified: tuple[Unverified, ...] = ()
     limits: Limits | None = None
     bundle: str = ""
     """As in a fix completion."""
@@ -231,6 +234,7 @@ class ManualFixDone(_Event):
     marks: tuple[str, ...] = ()
     configuration: str = ""
     specialists: tuple[str, ...] = ()
+    unverified: tuple[Unverified, ...] = ()
     limits: Limits | None = None
     bundle: str = ""
     """As in a fix completion."""

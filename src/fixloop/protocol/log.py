@@ -47,6 +47,7 @@ _OUTCOMES: Final = {
     "skipped": "Skipped (failed but proceeding)",
     "aborted": "Aborted (returned to design)",
     "cancelled": "Cancelled",
+    "unverified": "Not verified (what ran has passed)",
 }
 #: Outcomes of a workflow that has not ended.
 _OPEN: Final = (None, "escalated")
@@ -76,8 +77,8 @@ def statistics(lines: Sequence[Message], *, outcome: str | None) -> Statistics:
 
     Args:
         lines: The workflow's lines in order.
-        outcome: success, skipped, aborted or cancelled; `escalated` while a person decides, None while it runs;
-            other words stand as they are.
+        outcome: success, skipped, unverified, aborted or cancelled; `escalated` while a person decides, None while
+            it runs; other words stand as they are.
     """
     attached = [line.attached for line in lines if line.attached is not None]
     counts = Counter(line.body.kind for line in (*lines, *attached) if not _is_first_result(line))

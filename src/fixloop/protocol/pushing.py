@@ -14,11 +14,13 @@ __all__ = ["ask_or_end", "branch_pushed"]
 
 
 def ask_or_end(draft: Draft) -> None:
-    """Everything has passed on the final tree: push first where that was asked for, then end."""
-    if draft.state.push:
+    """All that runs has passed on the final tree: push first where that was asked for and all was run, then end."""
+    if draft.state.push and not _is_unverified(draft.state):
         draft.ask("push")
-    else:
-        _end(draft)
+        return
+    if draft.state.push:
+        draft.update(push_error="it is not verified")
+    _end(draft)
 
 
 def branch_pushed(draft: Draft, event: BranchPushed) -> None:
@@ -53,4 +55,9 @@ def _is_pushing(state: State) -> bool:
 
 def _end(draft: Draft) -> None:
     skipped = any(entry.skipped for entry in draft.state.specialists if entry.applicable)
-    draft.end(WorkflowOutcome.SKIPPED if skipped else WorkflowOutcome.SUCCESS)
+    passed = WorkflowOutcome.SKIPPED if skipped else WorkflowOutcome.SUCCESS
+    draft.end(WorkflowOutcome.UNVERIFIED if _is_unverified(draft.state) else passed)
+
+
+def _is_unverified(state: State) -> bool:
+    return any(each.blocks for each in state.unverified)

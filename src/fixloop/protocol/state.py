@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fixloop.protocol.checks import Evidence
+from fixloop.protocol.checks import Evidence, Unverified
 from fixloop.protocol.failures import Failure, FailureKey, Severity
 from fixloop.protocol.messages import Decision, ErrorType, Reason
 from fixloop.protocol.specialists import SPECIALISTS
@@ -56,6 +56,8 @@ class WorkflowOutcome(StrEnum):
     SKIPPED = "skipped"
     ABORTED = "aborted"
     CANCELLED = "cancelled"
+    UNVERIFIED = "unverified"
+    """What ran has passed, and a test runner or what was asked for did not run."""
 
 
 class OperationName(StrEnum):
@@ -389,6 +391,8 @@ class State(_Value):
     specialists: tuple[SpecialistState, ...] = tuple(
         SpecialistState(name=entry.name, applicable=False) for entry in SPECIALISTS
     )
+    unverified: tuple[Unverified, ...] = ()
+    """What was found and does not run here."""
     current: str = ""
     """The specialist whose turn it is."""
     paused: bool = False
@@ -489,9 +493,11 @@ class State(_Value):
 
     @property
     def verdict(self) -> str | None:
-        """None while running, then `passed`, `passed_with_known_issues` or `not_passed`."""
+        """None while running, then `passed`, `passed_with_known_issues`, `not_verified` or `not_passed`."""
         if self.outcome is None:
             return None
+        if self.outcome is WorkflowOutcome.UNVERIFIED:
+            return "not_verified"
         if self.outcome in (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED):
             return "not_passed"
         return "passed_with_known_issues" if any(s.skipped for s in self.specialists) else "passed"

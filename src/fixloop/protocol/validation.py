@@ -19,7 +19,7 @@ from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.roles import check_party
 from fixloop.protocol.specialists import NAMES, SPECIALISTS
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import SpecialistState, State
+from fixloop.protocol.state import SpecialistState, State, WorkflowOutcome
 
 __all__ = ["DECIDE_VERSION", "decide"]
 
@@ -90,7 +90,7 @@ _HANDLERS: Final = cast(
 
 def _start(event: ev.WorkflowStarted, now: Moment) -> Outcome:
     applicable = {slot(name).name for name in event.specialists}
-    if not applicable:
+    if not applicable and not event.unverified:
         raise UsageError(f"nothing to check: none of {', '.join(NAMES)} applies")
     if event.max_iterations < 1:
         raise UsageError(f"max_iterations is {event.max_iterations}; a loop needs at least 1")
@@ -103,5 +103,10 @@ def _start(event: ev.WorkflowStarted, now: Moment) -> Outcome:
     taken = event.model_dump(exclude={"kind", "sender", "specialists", "max_iterations", "limits"})
     state = State(**taken, limits=event.limits, specialists=specialists, started_at=now.at, last_at=now.at)
     draft = Draft(state, now)
-    results.go_on(draft)
+    if applicable:
+        results.go_on(draft)
+    else:
+        draft.update(current=event.unverified[0].specialist)
+        draft.note(f"nothing ran: {', '.join(each.name for each in event.unverified)}")
+        draft.end(WorkflowOutcome.UNVERIFIED)
     return draft.outcome()

@@ -39,6 +39,7 @@ _STANDINGS: Final = {
     WorkflowOutcome.CANCELLED: Standing.CANCELLED,
     WorkflowOutcome.SUCCESS: Standing.COMPLETED,
     WorkflowOutcome.SKIPPED: Standing.COMPLETED,
+    WorkflowOutcome.UNVERIFIED: Standing.UNVERIFIED,
 }
 
 
@@ -101,8 +102,8 @@ def _standing(state: State) -> Standing:
 def _sentence(state: State) -> str:
     active = state.active
     where = f"{slot(active.name).phase}, run {active.iteration} of at most {active.max_iterations}"
-    if state.outcome is WorkflowOutcome.SUCCESS:
-        return "Every applicable specialist passed on the final tree."
+    if state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.UNVERIFIED):
+        return one_line(_of_what_ran(state))
     if state.outcome is WorkflowOutcome.SKIPPED:
         skipped = [slot(entry.name).phase for entry in state.specialists if entry.skipped]
         return f"A person skipped {' and '.join(skipped)}; what failed there is a known issue."
@@ -117,6 +118,14 @@ def _sentence(state: State) -> str:
         return one_line(f"{where}, is paused by {state.held.by}{because}.")
     turn = {"agent": "waits for the main agent's fix", "person": "waits for a person"}
     return f"{where}, {turn.get(state.owner, f'is {active.status}')}."
+
+
+def _of_what_ran(state: State) -> str:
+    missing = ", ".join(f"{each.name} ({each.reason})" for each in state.unverified)
+    if not any(entry.applicable for entry in state.specialists):
+        return f"Nothing could run here: {missing}."
+    ran = "Every specialist that ran passed on the final tree"
+    return f"{ran}; not verified here: {missing}." if missing else f"{ran}."
 
 
 def _totals(

@@ -43,6 +43,7 @@ class Standing(StrEnum):
     COMPLETED = "completed"
     ABORTED = "aborted"
     CANCELLED = "cancelled"
+    UNVERIFIED = "not verified"
 
 
 class GateState(StrEnum):

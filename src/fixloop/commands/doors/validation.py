@@ -2,7 +2,7 @@
 
 import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 import typer
 
@@ -14,6 +14,7 @@ from fixloop.commands.session import Session, caller
 from fixloop.errors import RefusedError, UsageError
 from fixloop.offering import offer, offered_at
 from fixloop.profiles.profile import AnyEvent
+from fixloop.protocol.checks import Unverified
 from fixloop.protocol.events import (
     BlockerSignalled,
     BranchPushed,
@@ -46,7 +47,14 @@ __all__ = ["DOOR"]
 
 LISTED: Final = 10
 
-Reread = tuple[str, tuple[str, ...], Limits | None]
+
+class _Reread(TypedDict):
+    """What a configuration that is read again changes."""
+
+    configuration: str
+    specialists: tuple[str, ...]
+    unverified: tuple[Unverified, ...]
+    limits: Limits
 
 
 def _cancelled(reason: str) -> AnyEvent:
@@ -235,7 +243,6 @@ def _completion(
     diff = keep_diff(session.store, state, mirror, change.commit)._asdict()
     opened = state.escalation
     if opened is not None and opened.decision is Decision.MANUAL_FIX:
-        digest, specialists, limits = _reread(session, state, change.commit)
         return ManualFixDone(
             by=getpass.getuser(),
             sender=caller(USER),
@@ -244,9 +251,7 @@ def _completion(
             tip=change.commit,
             tree=change.tree,
             marks=change.marks,
-            configuration=digest,
-            specialists=specialists,
-            limits=limits,
+            **_reread(session, state, change.commit),
             **diff,
         )
     active = state.active
@@ -268,11 +273,11 @@ def _completion(
     return FixCompleted(specialist=active.name, completion=completion, sender=caller(MAIN_AGENT))
 
 
-def _reread(session: Session, state: State, commit: str) -> Reread:
+def _reread(session: Session, state: State, commit: str) -> _Reread:
     """The configuration as the person left it: a manual fix may change the gates, and the log says so."""
     from fixloop.frozen import configuration_in, frozen_configuration
     from fixloop.preparing import exported
-    from fixloop.profiles.beginning import limits_of
+    from fixloop.profiles.beginning import limits_of, unverified_in
 
     snapshot = snapshot_in(state)
     frozen = frozen_configuration(session.store, state)
@@ -284,7 +289,12 @@ def _reread(session: Session, state: State, commit: str) -> Reread:
         update={"fixer": frozen.fixer, "agent": frozen.agent, "gates_all": frozen.gates_all}
     )
     digest = session.store.put_artifact(state.workflow, loaded.to_json().encode(), shared=True)
-    return digest, tuple(entry.name for entry in loaded.specialists), limits_of(loaded)
+    return {
+        "configuration": digest,
+        "specialists": tuple(entry.name for entry in loaded.specialists),
+        "unverified": unverified_in(loaded),
+        "limits": limits_of(loaded),
+    }
 
 
 def _reread_decision(session: Session, state: State, event: DecisionMade) -> DecisionMade:
@@ -294,15 +304,12 @@ def _reread_decision(session: Session, state: State, event: DecisionMade) -> Dec
     It may be the machine that was mended, so the fixes so far stay.
     """
     change = _taken(session, state, Work(here=True, merge=True))
-    digest, specialists, limits = _reread(session, state, change.commit)
     return event.model_copy(
         update={
             "tip": change.commit,
             "tree": change.tree,
             "bundle": _bundle(session, state, change),
-            "configuration": digest,
-            "specialists": specialists,
-            "limits": limits,
+            **_reread(session, state, change.commit),
         }
     )
 

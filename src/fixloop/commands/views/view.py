@@ -15,11 +15,13 @@ from fixloop.store.records import Entry, Snapshot
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["PASSED", "Logged", "S", "Standing", "View", "has_work"]
+__all__ = ["PASSED", "UNVERIFIED", "Logged", "S", "Standing", "View", "has_work"]
 
 S = TypeVar("S")
 PASSED = ("success", "skipped")
 """The outcomes with which `run` ends well."""
+UNVERIFIED = "unverified"
+"""What ran has passed; whether that is enough is a person's to say."""
 
 
 class Standing(NamedTuple):
@@ -56,6 +58,8 @@ class Standing(NamedTuple):
     @property
     def exit_code(self) -> ExitCode:
         """What `run`, `resume` and `watch` exit with when they stop here."""
+        if self.outcome == UNVERIFIED:
+            return ExitCode.WAITS
         if self.outcome:
             return ExitCode.DONE if self.outcome in PASSED else ExitCode.WRONG
         return ExitCode.WAITS if self.waits_for else ExitCode.INTERRUPTED

@@ -1,0 +1,117 @@
+"""`run --dry`: what would run and why, and each check once, without a workflow."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import typer
+
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.outcome import failure_lines
+from fixloop.commands.screen import print_lines, short
+from fixloop.commands.unverified import blocking, missing_lines, passed_over
+from fixloop.configuration.model import Configuration
+from fixloop.feature import Feature
+from fixloop.preparing import prepare
+from fixloop.protocol.checks import CheckResult, RunOutcome, Unverified
+from fixloop.protocol.notices import count_of
+from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.state import FailureRef
+from fixloop.repository.snapshot import Snapshot
+from fixloop.settings import load_settings
+from fixloop.trying import Tried, try_checks
+
+__all__ = ["planned", "say_what_goes_along", "try_feature"]
+
+
+def try_feature(feature: Feature) -> ExitCode:
+    """
+    Show what would run, run each check once, and say what came of it.
+
+    Returns:
+        0: all has passed; 1: something fails; 3: something could not run, so it is not verified.
+    """
+    cache = load_settings().cache_dir
+    prepared = prepare(None, feature, cache)
+    say_what_goes_along(prepared.snapshot)
+    print_lines("\n".join(["what runs here:", *planned(prepared.configuration, is_long=True)]))
+    found = []
+    for each in try_checks(prepared.snapshot, prepared.configuration, cache):
+        found.append(each)
+        print_lines("\n".join(_told(each)))
+    name = feature.name or Path(prepared.snapshot.source).name.removesuffix(".git")
+    print_lines("\n".join(_ending(name, found, prepared.configuration.unverified)))
+    return _exit_code(found, prepared.configuration.unverified)
+
+
+def say_what_goes_along(snapshot: Snapshot) -> None:
+    """What the workspaces have besides the tree, or lack, on stderr."""
+    for note in snapshot.notes:
+        typer.echo(note, err=True)
+
+
+def planned(configuration: Configuration, *, is_long: bool = False) -> Iterator[str]:
+    """What will run, a line for each check; where it is long, with the file that speaks for it."""
+    for entry in configuration.specialists:
+        for check in entry.checks:
+            command = short(" ".join(check.command), 1000 if is_long else 120)
+            yield f"  {entry.name}: {check.name}: {command}"
+            if check.why and is_long:
+                yield f"    because of {check.why}"
+    for tool in configuration.detected_not_configured:
+        yield f"  found, and named nowhere in fixloop.toml: {tool}"
+
+
+def _told(tried: Tried) -> Iterator[str]:
+    """One check's result, with the first of its failures."""
+    result, where = tried.result, slot(tried.specialist).phase
+    yield f"{where}: {result.check}: {_came_to(result)}"
+    if result.outcome is RunOutcome.FAILED:
+        refs = [FailureRef.of(failure) for failure in result.failures]
+        yield from failure_lines(refs, len(refs))
+
+
+def _came_to(result: CheckResult) -> str:
+    compared = result.evidence.compared(len(result.failures))
+    took = "; ".join(filter(None, (f"{result.evidence.duration_seconds:.1f} s", compared)))
+    if result.outcome is RunOutcome.FAILED:
+        return f"{count_of(len(result.failures))}, {took}"
+    if result.outcome is RunOutcome.PASSED:
+        counts = result.evidence.counts
+        return f"passed{f' ({counts.total} in all)' if counts.total else ''}, {took}"
+    return f"could not run: {short(result.reason, 400)}"
+
+
+def _ending(name: str, found: Sequence[Tried], unverified: Sequence[Unverified]) -> Iterator[str]:
+    failures = sum(len(each.result.failures) for each in _of(found, RunOutcome.FAILED))
+    optional = [
+        f"{each.result.check} ({short(each.result.reason)})" for each in _of(found, RunOutcome.SKIPPED)
+    ]
+    parts = [_verdict(found, unverified, failures), *passed_over(unverified)]
+    if optional:
+        parts.append(f"left out, being optional: {', '.join(optional)}")
+    yield f"{short(name, 60)}: {'; '.join(parts)}"
+    yield from missing_lines(blocking(unverified) or (() if found else unverified))
+
+
+def _verdict(found: Sequence[Tried], unverified: Sequence[Unverified], failures: int) -> str:
+    if failures:
+        checks = len(_of(found, RunOutcome.FAILED))
+        return f"{count_of(failures)} in {checks} of {len(found)} checks"
+    if _of(found, RunOutcome.ERROR):
+        names = ", ".join(each.result.check for each in _of(found, RunOutcome.ERROR))
+        return f"not verified: {names} could not run"
+    if not _of(found, RunOutcome.PASSED):
+        return "not verified: nothing could run here"
+    count = f"{len(found)} check{'s' * (len(found) > 1)}"
+    return f"not verified (what ran has passed: {count})" if blocking(unverified) else f"passed ({count})"
+
+
+def _exit_code(found: Sequence[Tried], unverified: Iterable[Unverified]) -> ExitCode:
+    if _of(found, RunOutcome.FAILED):
+        return ExitCode.WRONG
+    is_whole = _of(found, RunOutcome.PASSED) and not _of(found, RunOutcome.ERROR)
+    return ExitCode.DONE if is_whole and not blocking(unverified) else ExitCode.WAITS
+
+
+def _of(found: Iterable[Tried], outcome: RunOutcome) -> list[Tried]:
+    return [each for each in found if each.result.outcome is outcome]

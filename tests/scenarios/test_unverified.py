@@ -1,0 +1,92 @@
+"""What was found and does not run here: nothing passes for which a test runner stayed away."""
+
+from typing import Any
+
+import pytest
+
+from fixloop.errors import UsageError
+from fixloop.protocol import events as ev
+from fixloop.protocol.checks import Unverified
+from fixloop.protocol.messages import Decision
+from fixloop.protocol.state import WorkflowOutcome
+from tests.scenarios.report import report_on
+from tests.scenarios.script import fails, passes
+from tests.scenarios.stage import Stage
+
+PYTEST = Unverified(
+    name="pytest",
+    specialist="test-runner",
+    reason="not installed in .venv",
+    remedy=".venv/bin/pip install pytest",
+    blocks=True,
+)
+RUFF = Unverified(name="ruff", specialist="code-quality", reason="not installed in .venv")
+
+
+def stage(*unverified: Unverified, **further: Any) -> Stage:
+    return Stage({"security": [passes()]}, unverified=unverified, **further).run()
+
+
+def test_without_a_test_runner_that_is_there_nothing_passes_though_all_that_ran_did() -> None:
+    found = stage(PYTEST, RUFF).state
+
+    assert (found.outcome, found.verdict) == (WorkflowOutcome.UNVERIFIED, "not_verified")
+    assert found.escalation is None
+
+
+def test_what_does_not_block_leaves_a_pass_a_pass() -> None:
+    found = stage(RUFF).state
+
+    assert (found.verdict, found.unverified) == ("passed", (RUFF,))
+
+
+def test_a_phase_that_a_person_skips_makes_nothing_of_what_did_not_run() -> None:
+    stage = Stage({"security": [fails("a")]}, unverified=(PYTEST,), max_iterations=1).run()
+
+    stage.decide(Decision.SKIP)
+
+    assert stage.state.verdict == "not_verified"
+
+
+def test_where_nothing_can_run_it_ends_at_once_and_nobody_is_asked() -> None:
+    found = Stage({}, unverified=(PYTEST,))
+
+    assert found.state.verdict == "not_verified"
+    assert (found.messages, found.pending) == ([], [])
+    assert found.notes == ["nothing ran: pytest"]
+
+
+def test_where_nothing_was_found_either_there_is_nothing_to_begin() -> None:
+    with pytest.raises(UsageError, match="nothing to check"):
+        Stage({})
+
+
+def test_what_is_not_verified_is_not_pushed_by_itself() -> None:
+    found = stage(PYTEST, push=True)
+
+    assert found.state.push_error == "it is not verified"
+    assert [ticket.step for ticket in found.executed] == ["validate"]
+
+
+def test_a_manual_fix_that_adds_the_runner_makes_it_count() -> None:
+    stage = Stage({"security": [fails("a"), passes()]}, unverified=(PYTEST,), max_iterations=1).run()
+    stage.decide(Decision.MANUAL_FIX)
+
+    stage.apply(
+        ev.ManualFixDone(
+            tip="commit-9", tree="tree-9", configuration="changed", specialists=("security", "test-runner")
+        )
+    )
+    stage.run()
+
+    assert (stage.state.verdict, stage.state.unverified) == ("passed", ())
+
+
+def test_the_report_says_what_ran_and_what_did_not() -> None:
+    only, none = report_on(stage(PYTEST)), report_on(Stage({}, unverified=(PYTEST,)))
+
+    assert (only.standing.value, only.verdict) == ("not verified", "not_verified")
+    assert only.sentence == (
+        "Every specialist that ran passed on the final tree; not verified here: pytest (not installed in .venv)."
+    )
+    assert none.sentence == "Nothing could run here: pytest (not installed in .venv)."
