@@ -96,13 +96,6 @@ def test_nothing_to_check(project: Project) -> None:
     is_one_sentence(project.run(), 2, "nothing to check", "fixloop init")
 
 
-def test_a_repository_without_commits(tmp_path: Path) -> None:
-    project = Project(tmp_path / "shop", is_git=False)
-    project.git("init", "--quiet")
-
-    is_one_sentence(project.run(), 2, "commit")
-
-
 def test_a_broken_repository(project: Project) -> None:
     project.write(".git/HEAD", "nonsense\n")
 

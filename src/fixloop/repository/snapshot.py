@@ -104,6 +104,8 @@ def take_snapshot(
         return _plain(top, mirror, issue, copy_globs, ref)
     git = Git(top)
     head = git.found("rev-parse", "-q", "--verify", "HEAD^{commit}")
+    if not head and not git.found("rev-parse", "--git-dir"):
+        raise UsageError(f"git cannot read the repository {top}; `git status` there says why")
     commit = _resolved(git, ref) if ref else import_checkout(top, head)
     _check_subdirectory(git, commit, subdirectory)
     mirror.receive(git, commit, _ref(issue))

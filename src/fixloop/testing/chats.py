@@ -35,7 +35,7 @@ from fixloop.testing.verdict import Verdict, executions_in, feel_clocks, resumpt
 __all__ = ["chaos_of_chats", "timeless"]
 
 POLL_SECONDS: Final = 0.02
-PATIENCE_SECONDS: Final = 30.0
+PATIENCE_SECONDS: Final = 60.0
 """So long without a turn anywhere: what is not closed then never will be."""
 _TIME: Final = re.compile(rb"20\d\d-\d\d-\d\d(T[\d:.]+Z)?")
 
