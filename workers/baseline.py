@@ -15,7 +15,7 @@ from fixloop.configuration.model import Check, Configuration, Policy
 from fixloop.errors import FixloopError
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.protocol.failures import Failure
-from fixloop.reports.limits import one_line
+from fixloop.reports.limits import bound, one_line
 from fixloop.reports.older import comparable, tell_apart
 from fixloop.repository.feature_base import bring_base
 from fixloop.repository.moves import Moves
@@ -73,8 +73,12 @@ class Comparing:
         The result with the failures that the base has too set apart; passed, where there are no others.
 
         Returns:
-            None when nobody wants the result any more.
+            A result with bounded failures (K41); None when nobody wants it any more.
         """
+        told = self._told(specialist, check, result, ground)
+        return told and told.model_copy(update={"failures": bound(told.failures)})
+
+    def _told(self, specialist: str, check: Check, result: CheckResult, ground: Ground) -> CheckResult | None:
         snapshot, policy = self._around.snapshot, self._around.configuration.policy(specialist, check)
         if result.outcome is not RunOutcome.FAILED or policy is Policy.ALL or not snapshot.base:
             return result

@@ -48,6 +48,7 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
     Run one check on what is on the ground, which is `tree`.
 
     Returns:
+        Its result with all it found, unbounded: which of it is kept is decided when old failures are set apart.
         None when `run` says that nobody wants it any more.
     """
     reports = {kind: ground.report_path(check.name, kind) for kind in check.report_kinds()}
@@ -80,6 +81,7 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         workspace=ground.workspace.directory,
         evidence=evidence,
         hide=ground.redaction.text,
+        is_bounded=False,
     )
     return Ran(judged, output, tuple(reports.values()))
 

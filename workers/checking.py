@@ -9,7 +9,7 @@ from typing import Final, Literal, cast
 from fixloop.carrying import snapshot_in
 from fixloop.configuration.model import Configuration
 from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
-from fixloop.protocol.events import RunFinished
+from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import SpecialistState, State
@@ -63,10 +63,14 @@ def check(work: Work, configuration: Configuration, cache: Path) -> RunFinished 
 
 
 def _circumstances(work: Work, configuration: Configuration, cache: Path) -> Circumstances:
-    state = work.holding.state
-    return Circumstances(
-        snapshot_in(state), configuration, cache, attempt_of(work), state.issue, partial(_guarded, work)
-    )
+    state, ticket = work.holding.state, work.holding.ticket
+
+    def begins(check: str, base: str) -> None:
+        event = BaselineBegun(specialist=ticket.specialist, check=check, base=base, sender=worker_of(ticket))
+        work.tell(event, f"baseline/{check}")
+
+    run = partial(_guarded, work)
+    return Circumstances(snapshot_in(state), configuration, cache, attempt_of(work), state.issue, run, begins)
 
 
 def _with_old_kept(work: Work, result: CheckResult) -> CheckResult:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 from fixloop.engine import ProfileHolding
 from fixloop.mailbox import Letter
 from fixloop.played import Brought, Played
+from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.state import State
 from fixloop.store.contract import Store
@@ -41,6 +42,9 @@ class Work(Protocol):
 
     def cancelled(self) -> bool:
         """True as soon as the ticket was withdrawn or lost: stop, the result would be refused."""
+
+    def tell(self, event: AnyEvent, what: str) -> None:
+        """Commit what happens on the way, once for each `what`; where it is refused, the work is withdrawn."""
 
     def post(self, agent: str, letter: Letter) -> None:
         """

@@ -110,6 +110,12 @@ WILD: st.SearchStrategy[ev.Event] = st.one_of(
         attempt=st.integers(min_value=1, max_value=4),
         error=st.just("nobody is there"),
     ),
+    st.builds(
+        ev.BaselineBegun,
+        specialist=st.sampled_from(SPECIALISTS),
+        check=st.just("ruff"),
+        base=st.just("1a2b3c4d"),
+    ),
     st.builds(ev.ReceiptGiven, uid=st.just("uid"), message_id=MESSAGE_IDS, by=st.just("somebody")),
 )
 FIXING: list[dict[str, Any]] = [

@@ -29,6 +29,7 @@ from tests.unit.message_samples import SAMPLES
 FOLDER: Final = Path(__file__).parent / "older"
 PRESENT: Final = f"version-{SCHEMA_VERSION}"
 _EVENTS: Final[tuple[ev.Event, ...]] = (
+    ev.BaselineBegun(specialist="test-runner", check="pytest", base="c0"),
     ev.MessageStored(message_id="FAIL-101-test-runner-1"),
     ev.DeliveryFailed(message_id="FAIL-101-test-runner-1", error="the broker is away"),
     ev.ReceiptGiven(uid="u", message_id="FAIL-101-test-runner-1", by="coder"),

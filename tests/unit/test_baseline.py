@@ -86,6 +86,15 @@ def test_a_feature_whose_findings_are_all_older_passes_and_says_how_many_they_ar
     assert len(found.old_failures) == 17
 
 
+def test_the_one_new_failure_is_kept_in_full_however_many_old_ones_come_before_it(site: Site) -> None:
+    site.commit({"a.py": OLD * 4})
+    site.branch({"a.py": OLD * 4 + "BAD new\n"})
+
+    found = site.lint(script="grep -Hn BAD *.py | sed 's/$/\\n  and why/'; exit 1")
+
+    assert [(each.line, each.context) for each in found.failures] == [(69, "and why")]
+
+
 def test_a_renamed_file_takes_its_findings_along(site: Site) -> None:
     git(site.repository, "switch", "-qc", "feature")
     git(site.repository, "mv", "a.py", "c.py")

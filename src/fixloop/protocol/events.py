@@ -11,6 +11,7 @@ from fixloop.protocol.state import Completion, Limits
 
 __all__ = [
     "AnswerRejected",
+    "BaselineBegun",
     "BlockerSignalled",
     "BranchPushed",
     "Cancelled",
@@ -95,6 +96,16 @@ class RunFinished(_Event):
     stack_trace: str = ""
     artifacts: tuple[str, ...] = ()
     """Digests of the reports and outputs it rests on, kept in the store."""
+
+
+class BaselineBegun(_Event):
+    """A check that failed is now run on the feature's base, too."""
+
+    kind: Literal["baseline-begun"] = "baseline-begun"
+    specialist: str
+    check: str
+    base: str
+    """The commit."""
 
 
 class ReportDelivered(_Event):
@@ -303,6 +314,7 @@ class EventRefused(_Event):
 Event = Annotated[
     WorkflowStarted
     | RunFinished
+    | BaselineBegun
     | ReportDelivered
     | MessageStored
     | DeliveryFailed

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from fixloop.protocol import analysis, deciding, diagnosis, ids, pushing
 from fixloop.protocol.checks import Evidence
-from fixloop.protocol.events import RunFinished
+from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import (
     MAIN_AGENT,
@@ -31,7 +31,7 @@ from fixloop.protocol.state import (
 )
 from fixloop.protocol.statuses import Role, Status
 
-__all__ = ["go_on", "run_finished"]
+__all__ = ["baseline_begun", "go_on", "run_finished"]
 
 KEPT_FAILURES = 250
 """Failures kept in full or as one line for the next report (K41); the count is always exact."""
@@ -61,6 +61,14 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
         uncompared={each.check: each.no_baseline for each in event.evidence if each.no_baseline},
     )
     _settle(draft, event, analysis.with_vanished(active, event))
+
+
+def baseline_begun(draft: Draft, event: BaselineBegun) -> None:
+    """The log says what takes time now."""
+    active = draft.state.active
+    if event.specialist != active.name:
+        raise Unexpected(f"{event.specialist} is not at work, but {active.name}, which is {active.status}")
+    draft.note(f"baseline of {event.check} on {event.base[:7]}")
 
 
 def _refuse_unexpected(draft: Draft, event: RunFinished) -> None:

@@ -7,7 +7,7 @@ anybody whose it is not: neither through a command, nor from a mailbox, nor as t
 from collections.abc import Mapping
 from typing import Final
 
-from fixloop.protocol.events import Event, RunFinished
+from fixloop.protocol.events import BaselineBegun, Event, RunFinished
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.routes import HANDLES, SPECIALIST
@@ -29,6 +29,7 @@ _PEOPLE: Final = frozenset({USER, ORCHESTRATOR})
 MAY_BRING: Final[Mapping[str, frozenset[str]]] = {
     "workflow-started": frozenset({USER, MAIN_AGENT, ORCHESTRATOR}),
     "run-finished": frozenset({SPECIALIST}),
+    "baseline-begun": frozenset({SPECIALIST}),
     "report-delivered": frozenset({ORCHESTRATOR}),
     "message-stored": frozenset({ORCHESTRATOR}),
     "delivery-failed": frozenset({ORCHESTRATOR}),
@@ -94,10 +95,10 @@ def handle_of(name: str) -> str:
 
 
 def _party(sender: str, event: Event) -> str:
-    """A specialist's own result is any specialist's to bring; that of another is nobody's."""
+    """What a specialist finds is any specialist's to bring; that of another is nobody's."""
     specialist = getattr(event, "specialist", "")
     own = specialist in NAMES and sender == slot(specialist).handle
-    return SPECIALIST if isinstance(event, RunFinished) and own else sender
+    return SPECIALIST if isinstance(event, RunFinished | BaselineBegun) and own else sender
 
 
 def _expected(event: Event) -> str:

@@ -67,6 +67,7 @@ _HANDLERS: Final = cast(
     dict[type, Callable[[Draft, Any], None]],
     {
         ev.RunFinished: results.run_finished,
+        ev.BaselineBegun: results.baseline_begun,
         ev.ReportDelivered: fixing.report_delivered,
         ev.MessageStored: delivering.stored,
         ev.DeliveryFailed: delivering.undelivered,

@@ -56,6 +56,7 @@ def judge(
     workspace: Path,
     evidence: Evidence,
     hide: Callable[[str], str] = str,
+    is_bounded: bool = True,
 ) -> CheckResult:
     """
     What `check` proved.
@@ -69,18 +70,21 @@ def judge(
         evidence: What is known already; exit code, digest, counts and coverage are filled in here.
         hide: Cuts secrets out of a text; `output` has gone through it already.
 
+        is_bounded: Whether the failures are shortened to the limits of K41; else that is left to the caller.
+
     Returns:
-        A result with bounded failures (K41). SKIPPED only for an optional check that could not run here.
+        SKIPPED only for an optional check that could not run here.
     """
     run = _Run(check, exit_code, clean(output), workspace)
     read = {kind: _read(run, kind, reports.get(kind)) for kind in check.report_kinds()}
     verdict = _verdict(run, read)
+    # Secrets first: half of one could survive at the edge of a cut.
+    failures = tuple(_without_secrets(failure, check, hide) for failure in verdict.failures)
     return CheckResult(
         check=check.name,
         outcome=verdict.outcome,
         reason=hide(verdict.reason),
-        # Secrets first: half of one could survive at the edge of a cut.
-        failures=bound(_without_secrets(failure, check, hide) for failure in verdict.failures),
+        failures=bound(failures) if is_bounded else failures,
         passed_names=tuple(hide(name) for report in read.values() for name in report.passed_names),
         lists_tests=not _LIST_TESTS.isdisjoint(read),
         evidence=_filled(evidence, run, read, verdict),

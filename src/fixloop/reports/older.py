@@ -24,7 +24,7 @@ _VARYING: Final = (
     (re.compile(r"(?<![\w.])\d+(?:\.\d+)? ?(?:ms|s|seconds?)\b"), "#"),
 )
 """What differs between two runs of one fault: line numbers, addresses, durations."""
-_CUT: Final = " bytes cut]"
+_CUT: Final = re.compile(r" bytes (cut\]|left out …\])")
 
 
 class Told(NamedTuple):
@@ -122,7 +122,7 @@ def _takes(left: list[Failure], failure: Failure, lines: LineMap, is_same: _Same
 
 def _stayed(before: Failure, failure: Failure, lines: LineMap) -> bool:
     if failure.line is None or before.line is None:
-        return failure.line == before.line and not (failure.measure and _CUT in failure.message)
+        return failure.line == before.line and not (failure.measure and _CUT.search(failure.message))
     return lines.after(before.line) == failure.line
 
 
