@@ -42,6 +42,21 @@ def test_an_agent_is_asked_for_the_one_new_failure_and_the_old_ones_are_counted(
     assert "17 of its failures old (base " in shop.log()
 
 
+def test_the_report_counts_the_old_failures_by_rule_and_file_and_lists_the_first(tmp_path: Path) -> None:
+    shop = project(tmp_path / "shop", b="BAD new\n")
+    shop.run()
+
+    [row] = shop.fixloop("report", "1", "--format", "json").document["old"]
+    page = shop.fixloop("report", "1", "--format", "html", "--output", "-").out
+    text = shop.fixloop("report", "1").out
+
+    assert (row["check"], row["count"], row["by_file"]) == ("lint", 17, [["a.txt", 17]])
+    assert [each["location"] for each in row["first"]] == [f"a.txt:{line}" for line in range(1, 18)]
+    assert "17 old lint findings" in page
+    assert "## Old Failures of lint" in text
+    assert "| lint | 17 | | a.txt | 17 |" in text
+
+
 def test_with_all_the_old_ones_count_too(tmp_path: Path) -> None:
     shop = project(tmp_path / "shop")
 

@@ -4,6 +4,7 @@ import os
 import sys
 import webbrowser
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -70,8 +71,9 @@ def report(
         # What was committed since the snapshot was read belongs to the next report.
         entries = session.store.history(seen.found.workflow)[: seen.found.version]
         target = _target(session, seen, wanted, output)
-    logged = Logged(seen.state, seen.found.moment, entries)
-    text = seen.view.report(seen.found, logged, wanted.value)
+        artifact = partial(session.store.get_artifact, seen.found.workflow)
+        logged = Logged(seen.state, seen.found.moment, entries, artifact=artifact)
+        text = seen.view.report(seen.found, logged, wanted.value)
     if target is None:
         typer.echo(text) if wanted is not Format.MARKDOWN else print_lines(text)
         return

@@ -24,6 +24,7 @@ from fixloop.summary.model import (
     Summary,
     Totals,
 )
+from fixloop.summary.older import Artifact, old_rows
 from fixloop.summary.phases import phases_of, times_of
 from fixloop.summary.recorded import Recorded, recorded
 
@@ -43,7 +44,14 @@ _STANDINGS: Final = {
 }
 
 
-def summarize(state: State, history: Iterable[Entry], now: Moment, *, next_command: str = "") -> Summary:
+def summarize(
+    state: State,
+    history: Iterable[Entry],
+    now: Moment,
+    *,
+    next_command: str = "",
+    artifact: Artifact = lambda digest: None,
+) -> Summary:
     """
     The report on a workflow, whether it runs, waits or has ended (U18).
 
@@ -52,6 +60,7 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, *, next_comma
         history: All its entries.
         now: The present; what goes on is measured up to it, what has ended is not.
         next_command: What is most likely wanted next.
+        artifact: Finds what the entries only name.
     """
     entries = recorded(history)
     until = state.until if state.ended else max(now.at, state.last_at)
@@ -81,6 +90,7 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, *, next_comma
         totals=_totals(phases, escalations, errors, entries),
         gates=gates(state, _judged(entries)),
         phases=phases,
+        old=tuple(old_rows(entries, artifact)),
         escalations=escalations,
         errors=errors,
         at_work=_at_work(state, found),

@@ -22,6 +22,7 @@ __all__ = [
     "GateState",
     "Line",
     "Mark",
+    "OldRow",
     "Phase",
     "RunRow",
     "Standing",
@@ -187,6 +188,21 @@ class Phase(_Value):
     """What the runs have in common (A94); empty where the last one passed."""
 
 
+class OldRow(_Value):
+    """The failures of one check's last run that the base has too; nobody is asked to fix them."""
+
+    specialist: str
+    check: str
+    base: str
+    """The commit."""
+    count: int
+    by_name: tuple[tuple[str, int], ...] = ()
+    """The most frequent rules or tests."""
+    by_file: tuple[tuple[str, int], ...] = ()
+    """The files that have most of them."""
+    first: tuple[Finding, ...] = ()
+
+
 class EscalationRow(_Value):
     """One pause, and what a person decided."""
 
@@ -297,6 +313,7 @@ class Summary(_Value):
     totals: Totals
     gates: tuple[Gate, ...]
     phases: tuple[Phase, ...]
+    old: tuple[OldRow, ...] = ()
     escalations: tuple[EscalationRow, ...] = ()
     errors: tuple[ErrorRow, ...] = ()
     at_work: AtWork | None = None

@@ -14,7 +14,7 @@ from fixloop.summary.intervals import Activity, Interval
 from fixloop.summary.model import Confirmation, Finding, FixRow, Phase, RunRow, Times
 from fixloop.summary.recorded import Recorded
 
-__all__ = ["EndedRun", "ended_runs", "phases_of", "times_of"]
+__all__ = ["EndedRun", "ended_runs", "finding_of", "phases_of", "times_of"]
 
 _RESULTS: Final = {
     Status.PENDING: "not reached",
@@ -150,7 +150,7 @@ def _row(
         at=run.at,
         seconds=interval.seconds if interval is not None else 0.0,
         count=run.count,
-        findings=tuple(map(_finding, run.failures)),
+        findings=tuple(map(finding_of, run.failures)),
         resolved=len(change.resolved),
         persisting=len(change.persisting),
         new=len(change.new),
@@ -161,7 +161,8 @@ def _row(
     )
 
 
-def _finding(ref: FailureRef) -> Finding:
+def finding_of(ref: FailureRef) -> Finding:
+    """The failure as a report names it."""
     where = f"{ref.file}:{ref.line}" if ref.file and ref.line is not None else ref.file
     error_type, headline = one_line(ref.error_type, 80), one_line(ref.headline, 160)
     return Finding(

@@ -73,7 +73,13 @@ def _report(found: Snapshot, logged: Logged[State], form: str) -> str:
     from fixloop.summary import as_html, as_markdown, summarize
 
     state = logged.state
-    summary = summarize(state, logged.entries, found.moment, next_command=outcome.next_command(state))
+    summary = summarize(
+        state,
+        logged.entries,
+        found.moment,
+        next_command=outcome.next_command(state),
+        artifact=logged.artifact,
+    )
     if form == "json":
         return summary.model_dump_json(indent=2)
     return as_html(summary) if form == "html" else as_markdown(summary)

@@ -75,6 +75,8 @@ class Logged(NamedTuple, Generic[S]):
     """Also what is no message."""
     agent: str = ""
     """Only what this agent or specialist says and is told."""
+    artifact: Callable[[str], bytes | None] = lambda digest: None
+    """What the entries only name, by its digest; None where it is not to be had."""
 
 
 class View(NamedTuple, Generic[S]):
