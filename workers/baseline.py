@@ -161,17 +161,15 @@ def _stamp(place: str) -> str:
 
 
 def _shortened(failures: tuple[Failure, ...], ground: Ground) -> list[Failure]:
-    """As much of them as is compared."""
+    """As much of them as is compared: of one that stands for a whole output, all of it."""
     return [
-        failure.model_copy(
-            update={
-                "message": failure.message if failure.measure else one_line(failure.message),
-                "context": "",
-                "suggestion": "",
-            }
-        )
+        failure if failure.measure else _in_a_line(failure)
         for failure in comparable(failures, str(ground.workspace.directory))
     ]
+
+
+def _in_a_line(failure: Failure) -> Failure:
+    return failure.model_copy(update={"message": one_line(failure.message), "context": "", "suggestion": ""})
 
 
 def _told_apart(
@@ -190,7 +188,7 @@ def _told_apart(
             "outcome": RunOutcome.FAILED if told.new else RunOutcome.PASSED,
             "reason": evidence.compared(len(told.new)),
             "failures": told.new,
-            "old_failures": told.old,
+            "old_failures": tuple(map(_in_a_line, told.old)),
             "evidence": evidence,
         }
     )

@@ -10,11 +10,9 @@ from fixloop.carrying import snapshot_in
 from fixloop.configuration.model import Configuration
 from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
-from fixloop.protocol.failures import Failure
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import SpecialistState, State
 from fixloop.protocol.ticket import Ticket
-from fixloop.reports.limits import one_line
 from workers.baseline import Circumstances, Comparing
 from workers.check_run import Ran, run_check
 from workers.crew import Work
@@ -83,15 +81,10 @@ def _with_old_kept(work: Work, result: CheckResult) -> CheckResult:
         count=len(old),
         by_name=dict(Counter(failure.name for failure in old).most_common(MOST_LISTED)),
         by_file=dict(Counter(failure.file for failure in old).most_common(MOST_LISTED)),
-        first=tuple(map(_in_a_line, old[:FIRST_LISTED])),
+        first=old[:FIRST_LISTED],
     )
     digest = work.store.put_artifact(work.holding.state.workflow, listed.model_dump_json().encode())
     return result.model_copy(update={"evidence": result.evidence.model_copy(update={"old_failures": digest})})
-
-
-def _in_a_line(failure: Failure) -> Failure:
-    shorter = {"message": one_line(failure.message), "context": "", "suggestion": ""}
-    return failure.model_copy(update=shorter)
 
 
 def _guarded(work: Work, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:

@@ -67,6 +67,16 @@ def test_with_all_the_old_ones_count_too(tmp_path: Path) -> None:
     assert "waits for a fix of 17 failures" in told.out
 
 
+def test_a_live_workflow_is_not_joined_by_a_call_with_another_base(tmp_path: Path) -> None:
+    shop = project(tmp_path / "shop", b="BAD new\n")
+    shop.run()
+
+    told = shop.run("--base", "none")
+
+    assert "issue 1 is live with other gates" in told.refusal
+    assert shop.run().code == 3
+
+
 def test_a_fix_cannot_make_a_failure_old(tmp_path: Path) -> None:
     commits = "git commit -qam base && git branch -f main HEAD && git update-ref refs/heads/main HEAD"
     fixer = f"[fixer]\ncommand = ['sh', '-c', 'cat > /dev/null; echo more >> b.txt; {commits}; true']\n"

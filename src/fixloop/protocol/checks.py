@@ -110,7 +110,7 @@ class CheckResult(BaseModel):
     lists_tests: bool = False
     """Whether its report would list a test that passes."""
     old_failures: tuple[Failure, ...] = ()
-    """Those that the base has too; `failures` are the others."""
+    """Those that the base has too, each in a line; `failures` are the others."""
     evidence: Evidence
     output_tail: str = ""
 
