@@ -8,6 +8,7 @@ from fixloop.chat.channels import TO_USER
 from fixloop.chat.conversation import Conversation
 from fixloop.chat.directory import read_chat
 from fixloop.chat.tree import chats_below, default_chats
+from fixloop.commands.choices import Choice, choice_lines
 from fixloop.commands.screen import say
 from fixloop.commands.views.table import view_in
 from fixloop.errors import NewerVersion
@@ -120,4 +121,7 @@ def item_text(item: Mapping[str, Any]) -> Iterator[str]:
         yield f"  directory: {item['directory'] or 'made by the first of these commands'}"
     elif item["directory"]:
         yield f"  directory: {item['directory']}"
-    yield from (f"  {command}" for command in item["commands"])
+    if item.get("hint"):
+        yield f"  {item['hint']}"
+    told = [Choice(**each) for each in item.get("choices", ())]
+    yield from (f"  {line}" for line in (choice_lines(told) if told else item["commands"]))

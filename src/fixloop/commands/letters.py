@@ -6,8 +6,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fixloop.commands.choices import choices
 from fixloop.commands.doors.table import outside_in
-from fixloop.commands.outcome import decision_commands
 from fixloop.commands.screen import called, say
 from fixloop.commands.session import Seen, Session, caller
 from fixloop.errors import FixloopError, ProtocolError
@@ -177,7 +177,7 @@ def _mail_commands(mail: Mail) -> Sequence[str]:
     """What answers it."""
     kind, issue = mail.message.body.kind, called(mail.state)
     if kind == "escalation":
-        return decision_commands(mail.state)
+        return tuple(each.command for each in choices(mail.state))
     if kind in ("success", "error-notification"):
         return ()
     return (f"fixloop fixed {issue}", f"fixloop fixed {issue} --blocked TEXT")

@@ -1,9 +1,11 @@
 """How following a validation workflow ends: where it stands, and the lines that say what came of it."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from fixloop.carrying import snapshot_in
+from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
 from fixloop.commands.screen import called, few, short
 from fixloop.commands.unverified import blocking, missing_lines, passed_over
 from fixloop.commands.views.view import Standing
@@ -12,13 +14,13 @@ from fixloop.protocol.messages import Decision
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, Hold, OpenEscalation, State, WorkflowOutcome
+from fixloop.store.records import Snapshot
 
 __all__ = [
-    "decision_commands",
     "failure_lines",
-    "fix_commands",
     "is_fixed",
     "next_command",
+    "offered_since",
     "old_failures",
     "pause_of",
     "reason_of",
@@ -56,6 +58,17 @@ def waits_for_agent(state: State) -> bool:
     return state.fixer == "outside" and state.owner == "agent" and not state.ended
 
 
+def offered_since(found: Snapshot, state: State) -> datetime:
+    """When the fix was asked for, by the wall."""
+    operation = state.operation
+    if operation is not None and operation.asked_at is not None:
+        return operation.asked_at
+    if operation is None or operation.started_clock is None:
+        return state.last_at
+    # An older version wrote it, and kept the engine's clock only.
+    return found.moment.at - timedelta(seconds=found.moment.clock - operation.started_clock)
+
+
 def result_lines(state: State) -> Iterator[str]:
     """The last lines of `run` and `watch`."""
     who = f"#{state.issue} {short(state.name, 60)}"
@@ -71,12 +84,13 @@ def result_lines(state: State) -> Iterator[str]:
         yield f"{who} waits for {_wanted(state.escalation)}: {reason_of(state.escalation)}"
         yield from _failures(state)
         yield from remarks(state)
-        yield from decision_commands(state)
+        yield from choice_lines(choices(state))
     elif waits_for_agent(state):
         yield f"{who} waits for a fix of {count_of(state.failure_count)} in {_run_of(state)}"
         yield from _failures(state)
         yield from old_failures(state)
-        yield from fix_commands(state)
+        yield from no_fixer(state)
+        yield from choice_lines(fix_choices(state))
     else:
         yield f"{who} goes on: {_run_of(state)} is {state.active.status}"
 
@@ -111,7 +125,7 @@ def old_failures(state: State) -> Iterator[str]:
 
 def reason_of(opened: OpenEscalation) -> str:
     """The reason with its detail and the id of the escalation."""
-    detail = f": {short(opened.detail)}" if opened.detail else ""
+    detail = f": {short(opened.detail, 500)}" if opened.detail else ""
     return f"{opened.reason.text}{detail} ({opened.message_id})"
 
 
@@ -119,22 +133,6 @@ def pause_of(held: Hold) -> str:
     """Who paused it, since when and why."""
     because = f": {short(held.reason)}" if held.reason else ""
     return f"{short(held.by)} since {stamp(held.at)} UTC{because}"
-
-
-def decision_commands(state: State) -> tuple[str, ...]:
-    """What answers the open escalation."""
-    opened = state.escalation
-    if opened is None:
-        return ()
-    if opened.decision is Decision.MANUAL_FIX:
-        return (f"fixloop fixed {called(state)}", f"fixloop fixed {called(state)} --here")
-    return tuple(f"fixloop decide {called(state)} {decision}" for decision in Decision)
-
-
-def fix_commands(state: State) -> tuple[str, str]:
-    """What takes the open request, and what answers it."""
-    take = f"fixloop mailbox {state.agent}" if state.agent else f"fixloop ack {called(state)}"
-    return take, f"fixloop fixed {called(state)}"
 
 
 def next_command(state: State) -> str:
@@ -151,9 +149,7 @@ def next_command(state: State) -> str:
     if state.outcome is not None:
         return f"fixloop log {issue}"
     if state.escalation is not None:
-        manual = state.escalation.decision is Decision.MANUAL_FIX
-        choices = "|".join(Decision)
-        return f"fixloop fixed {issue}" if manual else f"fixloop decide {issue} {choices}"
+        return choices(state)[0].command
     return f"fixloop fixed {issue}" if waits_for_agent(state) else f"fixloop watch {issue}"
 
 

@@ -23,7 +23,7 @@ from fixloop.commands.session import (
     open_session,
     prefix_of,
 )
-from fixloop.commands.status import is_away, listed, listing_table
+from fixloop.commands.status import LOUD, WAITS, is_away, listed, listing_table
 from fixloop.commands.views.view import Standing
 
 __all__ = ["register"]
@@ -123,7 +123,7 @@ def _show_status(seen: Seen, *, json: bool, away: bool) -> None:
     facts = table("", "")
     facts.show_header = False
     for label, text in view.details(found, state, away):
-        row(facts, label, text)
+        row(facts, label, text, style=LOUD if label == WAITS else "")
     show(Group(facts, "", view.table(state)))
 
 

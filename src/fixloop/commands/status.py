@@ -4,12 +4,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from fixloop.commands.outcome import is_fixed, next_command, pause_of, reason_of, remarks
+from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
+from fixloop.commands.outcome import (
+    is_fixed,
+    next_command,
+    offered_since,
+    pause_of,
+    reason_of,
+    remarks,
+    waits_for_agent,
+)
 from fixloop.commands.screen import called, row, short, table
 from fixloop.commands.unverified import blocking, documents
-from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
+from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds, stamp
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.monitoring import Running, running
+from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, Hold, OperationName, Run, SpecialistState, State
 from fixloop.protocol.statuses import Status
@@ -19,6 +29,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 __all__ = [
+    "LOUD",
+    "WAITS",
     "deadline_of",
     "details",
     "is_away",
@@ -36,6 +48,9 @@ _STYLES: Final = {
     Status.ESCALATED: "red",
     Status.PENDING: "dim",
 }
+WAITS: Final = "WAITS"
+"""The label of what a person has to do."""
+LOUD: Final = "bold yellow"
 WITH_THE_MAIN_AGENT: Final = (Status.AWAITING_FIX, Status.FIXING)
 _SUMMARY: Final = (
     "name",
@@ -160,9 +175,9 @@ def _second(text: str) -> str:
 
 
 def listed(found: Iterable[tuple[str, Mapping[str, str]]]) -> list[dict[str, Any]]:
-    """The summaries of all workflows: live ones first, then the latest first."""
+    """The summaries of all workflows: what waits for a person, then what else is live; each the latest first."""
     latest = sorted((summary(*each) for each in found), key=lambda each: each["updated_at"], reverse=True)
-    return sorted(latest, key=lambda each: each["outcome"] is not None)
+    return sorted(latest, key=lambda each: (each["outcome"] is not None, each["owner"] != "person"))
 
 
 def listing_table(summaries: Iterable[Mapping[str, Any]]) -> "Table":
@@ -179,7 +194,7 @@ def listing_table(summaries: Iterable[Mapping[str, Any]]) -> "Table":
             each["updated_at"],
             short(each["name"] or "", 40),
             short(each["project"] or "", 60),
-            style="dim" if each["outcome"] else "",
+            style="dim" if each["outcome"] else LOUD if each["owner"] == "person" else "",
         )
     return made
 
@@ -218,16 +233,15 @@ def is_away(before: Moment, after: Moment) -> bool:
 
 def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple[str, str]]:
     """The facts beside the table of phases, as label and text."""
+    yield from waits(found, state)
     yield "workflow", f"{state.workflow} ({state.profile}, project {state.project or state.workflow[:8]})"
     yield "status", _standing(state)
-    if state.escalation is not None:
-        yield "paused", f"{reason_of(state.escalation)}, since {stamp(state.escalation.at)} UTC"
     if state.held is not None:
         yield "paused", _held_line(state.held)
     report = _report(state)
     if report is not None:
         yield "report", _report_line(report)
-    for each in running(state, found.moment.clock, found.deadlines):
+    for each in _at_work(found, state):
         label = "iteration" if each.name is OperationName.ITERATION else "at work"
         yield label, f"{each.name} of {each.specialist}, {_running(each, found)}"
     if away and not state.ended and not state.paused and state.held is None:
@@ -246,6 +260,32 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
         yield "branch", f"fixloop/{state.issue}"
     yield "updated", f"{stamp(state.last_at)} UTC"
     yield "next", next_command(state)
+
+
+def waits(found: Snapshot, state: State) -> Iterator[tuple[str, str]]:
+    """What somebody has to do before anything goes on, since when, and what answers it; first of all facts."""
+    opened = state.escalation
+    if state.held is not None:
+        return
+    if opened is not None:
+        what = "a manual fix" if opened.decision is not None else "a decision"
+        yield WAITS, f"for {what}{_since(opened.at, found)}: {reason_of(opened)}"
+        yield from (("", line) for line in choice_lines(choices(state)))
+    elif waits_for_agent(state):
+        asked = f"for a fix of {count_of(state.failure_count)}{_since(offered_since(found, state), found)}"
+        yield WAITS, asked
+        yield from (("", line) for line in (*no_fixer(state), *choice_lines(fix_choices(state))))
+
+
+def _since(at: datetime, found: Snapshot) -> str:
+    waited = max(0.0, (found.moment.at - at).total_seconds())
+    return f" since {stamp(at)} UTC ({hours_minutes_seconds(waited)})"
+
+
+def _at_work(found: Snapshot, state: State) -> list[Running]:
+    """What runs; nobody is seen at work on what an outside agent or a person is asked for."""
+    all_ = running(state, found.moment.clock, found.deadlines)
+    return [each for each in all_ if not (each.name is OperationName.FIX and waits_for_agent(state))]
 
 
 def _or_resume(state: State) -> str:

@@ -90,7 +90,7 @@ def _report(
 ) -> Escalation:
     state, active = draft.state, draft.state.active
     last = active.last_run
-    advice = diagnosis.recommendation(active, reason)
+    advice = diagnosis.recommendation(active, reason, detail)
     return Escalation(
         feature=state.name,
         phase=slot(active.name).phase,

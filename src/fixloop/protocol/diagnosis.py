@@ -57,6 +57,10 @@ _ADVICE: Final = {
 }
 
 
+_MISSING: Final = ("was not found", "could not start", "No module named", "is not installed")
+"""In the words of a check that could not run: what it lacks is no part of the code."""
+
+
 class _Seen:
     """One failed run, asked about single failures."""
 
@@ -78,8 +82,10 @@ class _Seen:
         return placed if "vanished" in (ref.error_type, placed.error_type) else None
 
 
-def recommendation(specialist: SpecialistState, reason: Reason) -> Advice:
+def recommendation(specialist: SpecialistState, reason: Reason, detail: str = "") -> Advice:
     """The decision to think of first, and why (B51, B64)."""
+    if reason is Reason.SPECIALIST_ERROR and any(words in detail for words in _MISSING):
+        return Advice(Decision.EXTEND, "install what is missing, then the same run is made again")
     if reason is not Reason.MAX_ITERATIONS:
         return _ADVICE[reason]
     failed = _failed(specialist)

@@ -58,6 +58,8 @@ __all__ = [
     "trigger",
 ]
 
+LAST_LINES = 3
+LAST_CHARACTERS = 300
 AWAITING = (Status.AWAITING_FIX, Status.FIXING)
 
 
@@ -234,7 +236,14 @@ def failed(draft: Draft, event: FixFailed) -> None:
         return
     say_unrecovered(draft, pending)
     reason = Reason.COMMUNICATION_ERROR if event.undelivered else Reason.UNRESPONSIVE
-    deciding.escalate(draft, reason, event.error)
+    deciding.escalate(draft, reason, f"{event.error}{_last_lines(event.output_tail)}")
+
+
+def _last_lines(output: str) -> str:
+    """What the fixer printed last, on one line: why it failed stands there."""
+    lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
+    last = " / ".join(lines[-LAST_LINES:])
+    return f"; it said last: {last[-LAST_CHARACTERS:]}" if last else ""
 
 
 def answer_rejected(draft: Draft, event: AnswerRejected) -> None:

@@ -105,6 +105,7 @@ class Reason(StrEnum):
             Reason.TIMEOUT: "Timeout exceeded",
             Reason.DEADLOCK: "Deadlock - no progress",
             Reason.SPECIALIST_ERROR: "Specialist error",
+            Reason.UNRESPONSIVE: "No fix was made",
         }.get(self, self.value.replace("_", " ").capitalize())
 
     @property

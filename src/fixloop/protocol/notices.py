@@ -54,9 +54,15 @@ def _say(draft: Draft, error: PendingError, *, recovered: bool) -> None:
             recovered=recovered,
         ),
         draft.stamped_id("ERR", error.error_type.value),
-        summary=f"{error.error_type.label}: {'recovered' if recovered else error.error}",
+        summary=_summary(error, recovered=recovered),
         recipient=MAIN_AGENT,
     )
+
+
+def _summary(error: PendingError, *, recovered: bool) -> str:
+    """A fixer that failed did answer, in its way: what it said is told, and no verdict on it (A73)."""
+    kind = "No fix was made" if error.error_type is ErrorType.UNRESPONSIVE else error.error_type.label
+    return f"{kind}: {'recovered' if recovered else error.error}"
 
 
 def _operation(kind: ErrorType, active: SpecialistState) -> str:

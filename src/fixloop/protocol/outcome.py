@@ -261,6 +261,7 @@ class Draft:
                 specialist=active.name,
                 iteration=active.iteration,
                 started_clock=started_clock,
+                asked_at=self.at if started_clock is not None else None,
                 limit_seconds=limit,
                 reminded_clock=previous.reminded_clock if same and previous is not None else None,
                 escalates_clock=previous.escalates_clock if same and previous is not None else None,

@@ -20,6 +20,7 @@ from fixloop.protocol.messages import (
 from fixloop.protocol.notices import count_of, next_phase, say_recovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import (
     FailureRef,
@@ -400,6 +401,7 @@ def _say_success(draft: Draft, run: Run) -> None:
     state, active = draft.state, draft.state.active
     phase = slot(active.name).phase
     following, since = next_phase(state), active.started_clock
+    then = f"; next: {following}" if following != AFTER_THE_LAST_PHASE else ""
     applicable = [entry for entry in state.specialists if entry.applicable]
     draft.say(
         Success(
@@ -413,7 +415,7 @@ def _say_success(draft: Draft, run: Run) -> None:
             marks=state.marks,
         ),
         ids.success_id(state.issue, active.name, run.number),
-        summary=f"{phase} passed in run {run.number}/{active.max_iterations}; next: {following}",
+        summary=f"{phase} passed in run {run.number}/{active.max_iterations}{then}",
         recipient=MAIN_AGENT,
         priority=Priority.MEDIUM,
         before=Status.PASS,

@@ -1,11 +1,11 @@
 """What waits for somebody outside the engine in a validation workflow: a decision, a manual fix, or a fix."""
 
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from fixloop.commands.outcome import decision_commands, fix_commands, waits_for_agent
+from fixloop.commands.choices import Choice, choices, fix_choices, no_fixer
+from fixloop.commands.outcome import offered_since, waits_for_agent
 from fixloop.commands.screen import called
 from fixloop.offering import offered_at
 from fixloop.protocol.durations import iso_stamp
@@ -56,7 +56,8 @@ def _decision(state: State, opened: OpenEscalation, cache: Path) -> dict[str, An
         "target": opened.target,
         "since": iso_stamp(opened.at),
         "directory": _directory(state, cache) if manual else None,
-        "commands": list(decision_commands(state)),
+        "commands": _commands(choices(state)),
+        "choices": _documents(choices(state)),
     }
 
 
@@ -67,17 +68,20 @@ def _fix(found: Snapshot, state: State, cache: Path) -> dict[str, Any]:
         "reason": request_id(state.issue, state.active.iteration),
         "detail": count_of(state.failure_count),
         "target": MAIN_AGENT,
-        "since": iso_stamp(_offered_since(found, state)),
+        "since": iso_stamp(offered_since(found, state)),
         "directory": _directory(state, cache),
-        "commands": list(fix_commands(state)),
+        "hint": "; ".join(no_fixer(state)),
+        "commands": _commands(fix_choices(state)),
+        "choices": _documents(fix_choices(state)),
     }
 
 
-def _offered_since(found: Snapshot, state: State) -> datetime:
-    operation = state.operation
-    if operation is None or operation.started_clock is None:
-        return state.last_at
-    return found.moment.at - timedelta(seconds=found.moment.clock - operation.started_clock)
+def _commands(found: Iterable[Choice]) -> list[str]:
+    return [each.command for each in found]
+
+
+def _documents(found: Iterable[Choice]) -> list[dict[str, str]]:
+    return [each._asdict() for each in found]
 
 
 def _directory(state: State, cache: Path) -> str | None:

@@ -1,0 +1,92 @@
+"""What a person can decide: each answer to an escalation with what it does, and the one to think of first."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fixloop.commands.screen import called, short
+from fixloop.protocol import diagnosis
+from fixloop.protocol.messages import Decision, Reason
+from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.state import OpenEscalation, State
+
+__all__ = ["Choice", "choice_lines", "choices", "fix_choices", "no_fixer"]
+
+
+class Choice(NamedTuple):
+    """A command and what it does."""
+
+    command: str
+    does: str
+    because: str = ""
+    """Why it is the one to think of first; empty for all others."""
+
+
+def choices(state: State) -> tuple[Choice, ...]:
+    """What answers the open escalation, the recommended one first; nothing where none is open."""
+    opened, issue = state.escalation, called(state)
+    if opened is None:
+        return ()
+    if opened.decision is Decision.MANUAL_FIX:
+        return (
+            Choice(f"fixloop fixed {issue}", "hands in what you changed in the directory that was offered"),
+            Choice(f"fixloop fixed {issue} --here", "hands in your checkout, exactly as it is"),
+        )
+    advice = diagnosis.recommendation(state.active, opened.reason, opened.detail)
+    first = [advice.decision, *(each for each in Decision if each is not advice.decision)]
+    return tuple(
+        Choice(
+            f"fixloop decide {issue} {decision}",
+            _does(decision, state, opened),
+            advice.rationale if decision is advice.decision else "",
+        )
+        for decision in first
+    )
+
+
+def fix_choices(state: State) -> tuple[Choice, ...]:
+    """What takes the open request, and what answers it."""
+    take = f"fixloop mailbox {state.agent}" if state.agent else f"fixloop ack {called(state)}"
+    return (
+        Choice(take, "shows the request" + ("" if state.agent else " and makes a directory to work in")),
+        Choice(f"fixloop fixed {called(state)}", "hands the fix in"),
+    )
+
+
+def choice_lines(found: Sequence[Choice]) -> Iterator[str]:
+    """A line for each, ready to be pasted."""
+    width = max((len(each.command) for each in found), default=0)
+    for each in found:
+        why = f" (recommended: {short(each.because, 300)})" if each.because else ""
+        yield f"{each.command:{width}}  # {each.does}{why}"
+
+
+def no_fixer(state: State) -> Iterator[str]:
+    """What to add where nobody is told to fix, so that the workflow waits for whoever reads this."""
+    if state.fixer == "outside" and not state.agent:
+        yield (
+            "no fixer is configured: to have an agent do it, add [fixer] with its command to fixloop.toml, "
+            "or call `fixloop run` with --fixer COMMAND --restart"
+        )
+
+
+def _does(decision: Decision, state: State, opened: OpenEscalation) -> str:
+    phase = slot(state.active.name).phase
+    if decision is Decision.SKIP:
+        return f"goes on without {phase}: what fails there becomes a known issue"
+    if decision is Decision.ABORT:
+        return "ends it as not passed; nothing is applied"
+    if decision is Decision.EXTEND:
+        return _extends(state, opened.reason)
+    if opened.reason is Reason.SPECIALIST_ERROR:
+        return "takes your checkout as it is now, fixloop.toml included, and makes the same run again"
+    return f"you make the fix, then `fixloop fixed {called(state)}`; it is checked once more"
+
+
+def _extends(state: State, reason: Reason) -> str:
+    if reason in (Reason.MAX_ITERATIONS, Reason.DEADLOCK):
+        return f"{state.limits.extra_iterations} more iterations (--iterations N)"
+    if reason is Reason.SPECIALIST_ERROR:
+        return "makes the same run again, on the same code"
+    if reason is Reason.TIMEOUT:
+        return f"{state.limits.extend_minutes:g} more minutes (--minutes N)"
+    return "sends the same request out again"
