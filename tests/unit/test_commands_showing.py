@@ -32,7 +32,8 @@ STATUS_KEYS = [
     *("updated_at", "unverified", "specialists"),
 ]
 SPECIALIST_KEYS = [
-    *("name", "phase", "applicable", "status", "iteration", "max_iterations", "failures", "evidence"),
+    *("name", "phase", "applicable", "status", "iteration", "max_iterations", "failures"),
+    *("old", "evidence"),
 ]
 
 agents = pytest.fixture(on_redis)
@@ -94,7 +95,7 @@ def test_people_see_why_it_stopped_what_it_hides_and_what_to_do_next(agents: Age
     told = said(capsys, "status", "47")
 
     assert "Deadlock - no progress (ESC-47-test-runner-" in told.out
-    assert "fixloop decide 47 manual-fix|skip|abort|extend" in told.out
+    assert "fixloop decide 47 manual-fix # you make the fix" in told.out
     assert "2 (before: 2)" in told.out
     assert "fixloop/47" in told.out
 
@@ -280,7 +281,7 @@ def test_watching_an_outside_agents_fix_without_a_terminal_ends_with_3(
 
     assert told.code == ExitCode.WAITS
     assert "#47 scripted 2 0 waits for a fix of 2 failures in test-runner run 1/5" in told.out
-    assert told.out.splitlines()[-1] == "fixloop fixed 47"
+    assert told.out.splitlines()[-1] == "fixloop fixed 47  # hands the fix in"
 
 
 def test_audit_verifies_one_issue_or_a_whole_project(agents: Agents, capsys: Capsys) -> None:

@@ -241,8 +241,10 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
     report = _report(state)
     if report is not None:
         yield "report", _report_line(report)
-    for each in _at_work(found, state):
-        label = "iteration" if each.name is OperationName.ITERATION else "at work"
+    # Nobody is seen at work on what somebody outside is asked for.
+    working = "clock" if waits_for_agent(state) else "at work"
+    for each in running(state, found.moment.clock, found.deadlines):
+        label = "iteration" if each.name is OperationName.ITERATION else working
         yield label, f"{each.name} of {each.specialist}, {_running(each, found)}"
     if away and not state.ended and not state.paused and state.held is None:
         yield "engine", f"away: no worker is running; `fixloop worker`{_or_resume(state)} goes on"
@@ -280,12 +282,6 @@ def waits(found: Snapshot, state: State) -> Iterator[tuple[str, str]]:
 def _since(at: datetime, found: Snapshot) -> str:
     waited = max(0.0, (found.moment.at - at).total_seconds())
     return f" since {stamp(at)} UTC ({hours_minutes_seconds(waited)})"
-
-
-def _at_work(found: Snapshot, state: State) -> list[Running]:
-    """What runs; nobody is seen at work on what an outside agent or a person is asked for."""
-    all_ = running(state, found.moment.clock, found.deadlines)
-    return [each for each in all_ if not (each.name is OperationName.FIX and waits_for_agent(state))]
 
 
 def _or_resume(state: State) -> str:
