@@ -126,6 +126,8 @@ def _finished(work: Work, ran: list[CheckResult], tree: str, artifacts: list[str
         coverage=_coverage(results),
         error="; ".join(result.reason for result in wrong),
         stack_trace="\n".join(result.output_tail for result in wrong),
+        # Another worker may have what this machine lacks; a run that brings its own worker has only this one.
+        is_final=bool(state.queue and wrong) and all(result.is_final for result in wrong),
         artifacts=tuple(
             dict.fromkeys(
                 (*artifacts, *(each.evidence.old_failures for each in results if each.old_failures))

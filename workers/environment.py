@@ -100,6 +100,8 @@ def _caches(folder: Path) -> dict[str, str]:
         "RUFF_CACHE_DIR": str(folder / "ruff"),
         "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis"),
         "COVERAGE_FILE": str(folder / ".coverage"),
+        # One line for each finding and each badly formatted file; an older ruff does not know it.
+        "RUFF_OUTPUT_FORMAT": "concise",
     }
 
 

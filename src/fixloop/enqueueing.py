@@ -105,7 +105,7 @@ def _difference(store: Store, live: str, prepared: Prepared) -> str:
     if (began.fixer, began.agent) != (prepared.configuration.fixer, prepared.configuration.agent):
         return "with another fixer"
     # What is merely detected depends on the caller's shell.
-    same = {"detected_not_configured": began.detected_not_configured}
+    same = {"unverified": began.unverified}
     return "" if prepared.configuration.model_copy(update=same) == began else "with other gates"
 
 

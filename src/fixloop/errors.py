@@ -2,7 +2,8 @@
 
     FixloopError
     ├── UsageError            the caller: wrong call, configuration or file      exit 2
-    │   └── RefusedError      the caller: right words, wrong moment or state     exit 2
+    │   ├── RefusedError      the caller: right words, wrong moment or state     exit 2
+    │   └── NotVerifiedError  the caller: install what the checks need           exit 3
     ├── InfrastructureError   the operator: Redis, git or a server is away       exit 4
     └── ProtocolError         the developers: two parts of fixloop disagree      exit 1
         └── NewerVersion      the operator: upgrade this fixloop                 exit 2
@@ -17,6 +18,7 @@ __all__ = [
     "FixloopError",
     "InfrastructureError",
     "NewerVersion",
+    "NotVerifiedError",
     "ProtocolError",
     "RefusedError",
     "UsageError",
@@ -37,6 +39,12 @@ class UsageError(FixloopError):
 
 class RefusedError(UsageError):
     """The call is understood, but the state does not allow it now."""
+
+
+class NotVerifiedError(UsageError):
+    """There is something to check, and nothing that can check it here."""
+
+    exit_code: ClassVar[int] = 3
 
 
 class InfrastructureError(FixloopError):

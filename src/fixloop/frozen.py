@@ -4,10 +4,11 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+from fixloop.configuration.installed import installed_with
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.errors import InfrastructureError
-from fixloop.interpreters import Interpreter, choose_interpreter, importable_with
+from fixloop.interpreters import Interpreter, choose_interpreter
 from fixloop.repository.identity import top_of
 from fixloop.store.contract import Store
 
@@ -32,20 +33,22 @@ def configuration_in(
     only: str | None = None,
     project: str,
     profile: str = "validation",
+    runs_here: bool = True,
 ) -> Configuration:
     """
-    The configuration of a folder, with the presets of the tools that its interpreter has.
+    The configuration of a folder: what it writes, else what is detected, as far as it can be started.
 
     Args:
         directory: what is configured.
         home: the folder's place in the user's checkout, whose interpreter will be used; itself where there is none.
+        runs_here: the checks run on this machine; else only a worker can tell what is installed.
 
     Raises:
-        UsageError: the configuration is wrong, or nothing applies.
+        UsageError: the configuration is wrong, or nothing applies; NotVerifiedError where nothing can be started.
     """
-    importable = importable_with(interpreter_at(home))
+    installed = installed_with(interpreter_at(home), directory, home) if runs_here else None
     loaded = load_configuration(
-        directory, fixer=fixer, only=only, project=project, importable=importable, profile=profile
+        directory, fixer=fixer, only=only, project=project, installed=installed, profile=profile
     )
     return loaded.model_copy(update={"only": only or ""})
 

@@ -3,19 +3,31 @@
 Owns the order of choice; runs nothing of the project.
 """
 
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-__all__ = ["Interpreter", "choose_interpreter", "importable_with", "venv_in"]
+__all__ = ["Interpreter", "choose_interpreter", "importable_modules", "venv_in"]
 
 VENV_NAMES: Final = (".venv", "venv")
 LOOK_SECONDS: Final = 20.0
-LOOK: Final = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+# Runs in the project's interpreter, which may be older than this one. A mere folder of the name is no module.
+LOOK: Final = """
+import importlib.util, json, sys
+def found(name):
+    try:
+        spec = importlib.util.find_spec(name.split(".")[0])
+        return spec is not None and (spec.origin is not None or "." in name)
+    except Exception:
+        return False
+sys.stdout.write("\\n" + json.dumps([name for name in sys.argv[1:] if found(name)]) + "\\n")
+"""
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,9 @@ def choose_interpreter(
     """
     The interpreter, in order: what setup made, the checkout's `.venv` or `venv`, `$VIRTUAL_ENV`, PATH.
 
+    On the PATH fixloop's own environment is passed over: what it has, the project has not. Who has activated it, or
+    installed fixloop into the project's environment and activated that, means it.
+
     Args:
         made: the folder in which `[workspace] setup` ran (`prepare`), None where there is no setup.
         source: the top of the user's checkout, None where the source is a URL.
@@ -47,7 +62,7 @@ def choose_interpreter(
     active = variables.get("VIRTUAL_ENV", "")
     if active and _is_venv(Path(active)):
         return Interpreter(str(_python_of(Path(active))), active, "VIRTUAL_ENV")
-    path = variables.get("PATH", os.defpath)
+    path = _without_own(variables.get("PATH", os.defpath))
     program = shutil.which("python", path=path) or shutil.which("python3", path=path)
     return Interpreter(program, "", "PATH") if program else Interpreter("", "", "none")
 
@@ -61,20 +76,39 @@ def venv_in(top: Path, subdirectory: str) -> Path | None:
     return None
 
 
-def importable_with(interpreter: Interpreter) -> Callable[[str], bool]:
-    """A function that says whether `interpreter` can import a module; no interpreter can import none."""
+def importable_modules(interpreter: Interpreter, directory: Path, names: Iterable[str]) -> frozenset[str]:
+    """
+    Those of `names` that `interpreter` can import when it is started in `directory`; one start for all.
 
-    def importable(module: str) -> bool:
-        if not interpreter.path:
-            return False
-        command = [interpreter.path, "-c", LOOK, module]
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=LOOK_SECONDS, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-        return done.returncode == 0
+    An interpreter that does not answer can import none. Nothing is imported: of `a.b` only `a` is looked for.
+    """
+    asked = list(names)
+    if not interpreter.path or not asked:
+        return frozenset()
+    roots = os.pathsep.join(str(root) for root in (directory / "src", directory))
+    try:
+        done = subprocess.run(
+            [interpreter.path, "-c", LOOK, *asked],
+            cwd=directory,
+            env={**os.environ, "PYTHONPATH": roots, "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            timeout=LOOK_SECONDS,
+            check=True,
+        )
+        found = json.loads(done.stdout.decode().splitlines()[-1])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return frozenset()
+    return frozenset(str(name) for name in found)
 
-    return importable
+
+def _without_own(path: str) -> str:
+    """A PATH without the programs of the environment that fixloop is installed in."""
+    own = os.path.join(sys.prefix, "bin")
+    is_own = sys.prefix != sys.base_prefix
+    folders = path.split(os.pathsep)
+    return os.pathsep.join(
+        folder for folder in folders if not (is_own and os.path.realpath(folder) == os.path.realpath(own))
+    )
 
 
 def _is_venv(folder: Path) -> bool:

@@ -155,6 +155,7 @@ def _configuration(directory: Path, feature: Feature, project: Project, home: Pa
         only=feature.only,
         project=project.name,
         profile=feature.profile,
+        runs_here=feature.own_queue,
     )
     given = {
         "base": feature.base,

@@ -29,6 +29,7 @@ class Result:
     passed: tuple[str, ...] = ()
     lists_passes: tuple[str, ...] = ()
     skipped_checks: tuple[str, ...] = ()
+    is_final: bool = False
     tree: str | None = None
     """Another tree than the one that is to be judged."""
 

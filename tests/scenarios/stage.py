@@ -426,4 +426,5 @@ def finished(ticket: Ticket, result: Result, tree: str) -> ev.RunFinished:
         coverage=result.coverage,
         error=result.error,
         stack_trace=result.stack_trace,
+        is_final=result.is_final,
     )

@@ -51,6 +51,14 @@ def test_s9_a_second_error_fetches_the_main_orchestrator() -> None:
     assert stage.active.runs == ()
 
 
+@pytest.mark.proves("A72", "K36")
+def test_what_would_end_the_same_way_again_is_tried_once() -> None:
+    stage = Stage([errs("unrecognized arguments: --cov", is_final=True)]).run()
+
+    assert executions(stage, "validate") == 1
+    assert stage.escalation.reason is Reason.SPECIALIST_ERROR
+
+
 @pytest.mark.proves("A72", "K5", "G19")
 def test_the_second_attempt_waits_two_seconds_and_runs_the_same_number() -> None:
     stage = Stage([errs(), passes()]).run()

@@ -97,7 +97,7 @@ def test_init_writes_a_configuration_that_loads(project: Path, capsys: Capsys) -
     assert told.code == ExitCode.DONE
     assert told.out == "fixloop.toml\n"
     written = tomllib.loads((project / "fixloop.toml").read_text())
-    assert written["specialist"]["test-runner"]["coverage_percent"] == 80
+    assert written["specialist"]["test-runner"] == {"command": "python -m pytest --junitxml={junit}"}
 
 
 def test_init_takes_todays_coverage_as_the_gate_where_it_is_below(project: Path, capsys: Capsys) -> None:

@@ -87,7 +87,7 @@ def test_every_key_of_the_file_reaches_the_configuration(tmp_path: Path) -> None
     assert configuration.specialist("code-quality").timeout_minutes == 5
     assert check_of(configuration, "test-runner", "pytest").coverage_percent == 91
     ruff = check_of(configuration, "code-quality", "ruff")
-    assert (ruff.env, ruff.fail_on, ruff.optional, ruff.preset) == (("A", "B"), FailOn.WARNING, False, "")
+    assert (ruff.env, ruff.fail_on, ruff.optional, ruff.why) == (("A", "B"), FailOn.WARNING, False, "")
     assert check_of(configuration, "code-quality", "strict").fail_on is FailOn.NOTE
     prettier = check_of(configuration, "code-quality", "prettier")
     assert (prettier.command, prettier.optional) == (("prettier", "--check", "a b"), True)
@@ -221,9 +221,9 @@ def test_a_wrong_value_is_named_with_what_the_key_takes(tmp_path: Path, text: st
         ),
         (RUNNER + "coverage_percent = 80", "has no effect, because no command here writes {coverage}"),
         (RUNNER + "fail_on = 'note'", "has no effect, because no command here writes {sarif}"),
-        ("[specialist.e2e-accessibility]", "has no command, and no preset of this specialist applies here"),
-        ("[specialist.test-runner]\ncoverage_percent = 50", "has no command, and no preset"),
-        ("frontend = true\n" + RUNNER, "frontend is true, but e2e-accessibility has no preset"),
+        ("[specialist.e2e-accessibility]", "has no command, and nothing was detected for this specialist"),
+        ("[specialist.test-runner]\ncoverage_percent = 50", "has no command, and nothing was detected"),
+        ("frontend = true\n" + RUNNER, "frontend is true, but nothing says how e2e-accessibility is run"),
         ("frontend = false\n[specialist.e2e-accessibility]\ncommand='x'", "nothing is left to check"),
     ],
 )

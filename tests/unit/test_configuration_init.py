@@ -8,20 +8,20 @@ from fixloop.configuration.init import init
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.errors import UsageError
-from tests.unit.configuration_project import check_of, written
+from tests.unit.configuration_project import check_of, installed, written
 
 PROJECT = {
     "src/shop/__init__.py": "",
     "tests/unit/test_shop.py": "",
     "tests/integration/test_shop.py": "",
-    "requirements.txt": "pytest-cov\nruff\nbandit\nmypy\nblack\n",
+    "requirements.txt": "pytest-cov\nruff\nbandit\nmypy\nblack\npylint\n",
 }
 
 
-def without_presets(configuration: Configuration) -> list[object]:
+def as_if_written(configuration: Configuration) -> list[object]:
     """Every check, as if the user had written it."""
     return [
-        (entry.name, entry.timeout_minutes, check.model_copy(update={"preset": ""}))
+        (entry.name, entry.timeout_minutes, check.model_copy(update={"why": "", "paths": ()}))
         for entry in configuration.specialists
         for check in entry.checks
     ]
@@ -34,17 +34,17 @@ def test_what_init_writes_loads_to_the_checks_of_the_presets(tmp_path: Path) -> 
     written(tmp_path, {"fixloop.toml": init(tmp_path, measured_coverage=None)})
 
     after = load_configuration(tmp_path)
-    assert without_presets(after) == without_presets(before)
-    assert after.detected_not_configured == before.detected_not_configured == ("black (code-quality)",)
+    assert as_if_written(after) == as_if_written(before)
+    assert [entry.name for entry in before.unverified] == ["pylint"]
     assert (after.max_iterations, after.fixer) == (before.max_iterations, None)
 
 
 @pytest.mark.parametrize(
-    ("measured", "gate"), [(None, 80), (73.9, 73), (0.0, 0), (79.99, 79), (80.0, 80), (100.0, 80)]
+    ("measured", "gate"), [(None, None), (73.9, 73), (0.0, 0), (79.99, 79), (80.0, 80), (100.0, 80)]
 )
 @pytest.mark.proves("A29", "B68")
 def test_todays_coverage_is_the_gate_where_it_is_below_80(
-    tmp_path: Path, measured: float | None, gate: float
+    tmp_path: Path, measured: float | None, gate: float | None
 ) -> None:
     written(tmp_path, PROJECT)
 
@@ -80,10 +80,15 @@ def test_where_nothing_is_detected_the_text_says_what_to_write(tmp_path: Path) -
 
 
 def test_what_is_not_checked_is_said(tmp_path: Path) -> None:
-    text = init(written(tmp_path, {"test_x.py": "", "Cargo.toml": ""}), measured_coverage=None)
+    written(tmp_path, {"test_x.py": "", "ruff.toml": "", ".flake8": ""})
 
-    assert "#   cargo (test-runner)\n" in text
-    assert "#   coverage gate (test-runner: needs pytest-cov" in text
+    text = init(tmp_path, measured_coverage=None, installed=installed(tmp_path, modules=("pytest",)))
+
+    assert (
+        "#   ruff (code-quality): neither in .venv nor on the PATH; .venv/bin/python -m pip install ruff"
+        in text
+    )
+    assert "#   flake8 (code-quality): only the project knows its command" in text
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fixloop.configuration.loading import load_configuration
-from fixloop.errors import UsageError
-from tests.unit.configuration_project import check_of, commands_of, written
+from fixloop.errors import NotVerifiedError, UsageError
+from tests.unit.configuration_project import check_of, commands_of, installed, written
 
 PROJECT = {
     "src/shop/__init__.py": "",
@@ -23,8 +23,8 @@ def loaded_gate(directory: Path, text: str) -> float | None:
 @pytest.mark.parametrize(
     ("text", "gate"),
     [
-        ("", 80),
-        ("[specialist.test-runner]", 80),
+        ("", None),
+        ("[specialist.test-runner]", None),
         ("[specialist.test-runner]\ncoverage_percent = 60", 60),
         ("[specialist.test-runner]\ncommand = 'pytest --to={coverage}'", 80),
         ("[specialist.test-runner]\ncommand = 'pytest --to={coverage}'\ncoverage_percent = 0", 0),
@@ -37,57 +37,44 @@ def loaded_gate(directory: Path, text: str) -> float | None:
     ],
 )
 @pytest.mark.proves("A29", "B68")
-def test_the_nearest_gate_holds_and_without_one_it_is_80(
+def test_the_nearest_gate_holds_and_where_coverage_is_asked_for_without_one_it_is_80(
     tmp_path: Path, text: str, gate: float | None
 ) -> None:
     assert loaded_gate(tmp_path, text) == gate
 
 
-def test_a_gate_alone_keeps_the_checks_of_the_preset(tmp_path: Path) -> None:
-    plain = load_configuration(written(tmp_path / "plain", PROJECT), only="test-runner")
-    gated = written(
-        tmp_path / "gated", {**PROJECT, "fixloop.toml": "[specialist.test-runner]\ncoverage_percent = 60"}
-    )
-
-    assert commands_of(load_configuration(gated)) == commands_of(plain)
-
-
 @pytest.mark.proves("B68")
-def test_asking_for_the_gate_measures_it_even_where_nothing_else_did(tmp_path: Path) -> None:
+def test_a_gate_that_the_file_asks_for_is_measured_or_blocks(tmp_path: Path) -> None:
     files = {"tests/test_x.py": "", "fixloop.toml": "[specialist.test-runner]\ncoverage_percent = 60"}
+    written(tmp_path, files)
+    complete, bare = (installed(tmp_path, modules=names) for names in (("pytest", "pytest_cov"), ("pytest",)))
 
-    configuration = load_configuration(written(tmp_path, files), importable=lambda name: False)
+    measured = load_configuration(tmp_path, installed=complete)
 
-    assert "{coverage}" in commands_of(configuration)["test-runner"]["pytest"]
+    assert "{coverage}" in commands_of(measured)["test-runner"]["pytest"]
+    with pytest.raises(NotVerifiedError, match=r"pytest_cov is not installed in \.venv"):
+        load_configuration(tmp_path, installed=bare)
 
 
-def test_named_specialists_are_the_only_ones_and_the_rest_is_listed(tmp_path: Path) -> None:
+def test_named_specialists_are_the_only_ones(tmp_path: Path) -> None:
     text = '[specialist.test-runner]\ncommand = "python -m pytest --junitxml={junit}"\n'
-    written(tmp_path, {**PROJECT, "package.json": "{}", "fixloop.toml": text})
 
-    configuration = load_configuration(tmp_path)
+    configuration = load_configuration(written(tmp_path, {**PROJECT, "fixloop.toml": text}))
 
     assert list(commands_of(configuration)) == ["test-runner"]
-    assert configuration.detected_not_configured == (
-        "npm (test-runner)",
-        "ruff (code-quality)",
-        "bandit (security)",
-        "coverage gate (test-runner)",
-    )
+    assert configuration.unverified == ()
 
 
-def test_a_tool_that_any_check_runs_counts_as_configured(tmp_path: Path) -> None:
-    text = """
-    [[specialist.code-quality.check]]
-    command = ["uv", "run", "/opt/ruff", "check"]
-    [[specialist.code-quality.check]]
-    command = "yarn lint"
-    [[specialist.test-runner.check]]
-    command = "python -m pytest {coverage}"
-    """
-    written(tmp_path, {**PROJECT, "package.json": "{}", "fixloop.toml": text})
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [("[specialist.security]\n", False), ("strict = true\n[specialist.security]\n", True)],
+)
+def test_tests_that_no_named_specialist_is_for_are_told(tmp_path: Path, text: str, blocks: bool) -> None:
+    configuration = load_configuration(written(tmp_path, {**PROJECT, "fixloop.toml": text}))
 
-    assert load_configuration(tmp_path).detected_not_configured == ("bandit (security)",)
+    (entry,) = configuration.unverified
+    assert (entry.name, entry.blocks) == ("pytest", blocks)
+    assert entry.reason == "no check of fixloop.toml runs it"
 
 
 @pytest.mark.proves("K28")
@@ -109,7 +96,7 @@ def test_only_leaves_one_specialist(tmp_path: Path, only: str) -> None:
     configuration = load_configuration(written(tmp_path, PROJECT), only=only)
 
     assert [entry.name for entry in configuration.specialists] == ["test-runner"]
-    assert configuration.detected_not_configured == ()
+    assert configuration.unverified == ()
 
 
 @pytest.mark.proves("A2", "K38")
@@ -175,7 +162,8 @@ def test_a_file_that_names_no_specialist_where_nothing_applies_is_told_so(tmp_pa
         load_configuration(tmp_path)
 
     assert str(raised.value) == (
-        "nothing to check in shop: it names no specialist and no preset applies; name a specialist in fixloop.toml"
+        f"nothing to check in {tmp_path}: it names no specialist and nothing was detected; "
+        "name a specialist in fixloop.toml"
     )
 
 

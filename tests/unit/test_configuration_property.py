@@ -136,7 +136,7 @@ def test_whatever_was_measured_init_writes_a_file_that_loads(
     directory = tmp_path_factory.mktemp("any")
     (directory / "test_shop.py").touch()
 
-    text = init(directory, measured_coverage=measured, importable=lambda name: True)
+    text = init(directory, measured_coverage=measured)
 
     (directory / "fixloop.toml").write_text(text)
     assert load_configuration(directory).specialists

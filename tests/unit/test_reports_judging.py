@@ -183,7 +183,12 @@ def test_a_report_without_a_path_is_an_error(tmp_path: Path) -> None:
     [
         (127, "sh: ruf: not found", "was not found (exit code 127)"),
         (126, "", "cannot be executed (exit code 126)"),
-        (1, "/venv/bin/python3: No module named ruff", "No module named ruff"),
+        (1, "/venv/bin/python3: No module named ruff", "the module ruff is missing from /venv/bin/python3;"),
+        (
+            1,
+            "/my ünï/.venv/bin/python: No module named mypy",
+            "(`'/my ünï/.venv/bin/python' -m pip install mypy`), or leave the check out (`optional = true`)",
+        ),
         (2, "error: Failed to spawn: `ruff`", "Failed to spawn"),
     ],
 )
@@ -196,6 +201,31 @@ def test_a_command_that_cannot_run_is_an_error_or_skipped_if_optional(
     assert needed.outcome is RunOutcome.ERROR
     assert optional.outcome is RunOutcome.SKIPPED
     assert reason in needed.reason == optional.reason
+
+
+def test_the_program_behind_variables_is_the_one_that_is_missing(tmp_path: Path) -> None:
+    result = judged(tmp_path, ("env", "A=1", "ruff", "format"), 127, "env: 'ruff': No such file or directory")
+
+    assert result.reason.startswith("`ruff` was not found")
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code", "output", "is_final"),
+    [
+        (("python", "-m", "pytest"), 4, "ERROR: usage: pytest\nerror: unrecognized arguments: --cov", True),
+        (("tool", "{sarif}"), 2, "usage: tool [-h]\ntool: error: unrecognized arguments: -x", True),
+        (("python", "-m", "mypy"), 1, "/v/bin/python: No module named mypy", True),
+        (("tool",), 127, "", True),
+        (("python", "-m", "pytest"), 3, "INTERNALERROR> out of memory", False),
+        (("tool", "{sarif}"), 1, "connection reset", False),
+    ],
+)
+def test_what_would_fail_the_same_way_again_is_final(
+    tmp_path: Path, command: tuple[str, ...], exit_code: int, output: str, is_final: bool
+) -> None:
+    result = judged(tmp_path, command, exit_code, output)
+
+    assert (result.outcome, result.is_final) == (RunOutcome.ERROR, is_final)
 
 
 @pytest.mark.proves("K40")
@@ -261,15 +291,15 @@ def test_the_words_of_another_tool_mean_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("K38")
-def test_a_preset_whose_code_has_moved_away_never_passes(tmp_path: Path) -> None:
+def test_a_detected_check_whose_code_has_moved_away_never_passes(tmp_path: Path) -> None:
     command = ("python", "-m", "compileall", "-q", "src")
     written(tmp_path, {"lib/a.py": "x = 1\n"})
 
-    preset = judged(tmp_path, command, 0, name="parse", preset="security")
+    detected = judged(tmp_path, command, 0, name="parse", paths=("src",))
     own = judged(tmp_path, command, 0, name="parse")
 
-    assert preset.outcome is RunOutcome.ERROR
-    assert preset.reason == "check `parse` is pointed at src, where no code is"
+    assert detected.outcome is RunOutcome.ERROR
+    assert detected.reason == "check `parse` is pointed at src, where no code is"
     assert own.outcome is RunOutcome.PASSED
 
 

@@ -53,7 +53,6 @@ def test_every_file_of_library_and_application_is_carried_and_nothing_else(
         "fixloop/protocol/templates/failure-report.md.j2",
         "fixloop/_app/workers/launch.py",
         "fixloop/_app/config/redis.conf",
-        "fixloop/_app/config/presets/test-runner.toml",
     ],
 )
 def test_what_is_not_imported_is_carried_too(contents: list[str], name: str) -> None:

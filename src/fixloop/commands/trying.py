@@ -57,8 +57,6 @@ def planned(configuration: Configuration, *, is_long: bool = False) -> Iterator[
             yield f"  {entry.name}: {check.name}: {command}"
             if check.why and is_long:
                 yield f"    because of {check.why}"
-    for tool in configuration.detected_not_configured:
-        yield f"  found, and named nowhere in fixloop.toml: {tool}"
 
 
 def _told(tried: Tried) -> Iterator[str]:

@@ -6,6 +6,7 @@ only work in a shell, and placeholders that nothing reads.
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -107,6 +108,16 @@ def is_foreign(words: tuple[str, ...]) -> bool:
     """Whether a command belongs to another language, so that no Python interpreter stands behind its result."""
     command = without_launchers(words)
     return command[0] in _FOREIGN or "node_modules" in PurePath(command[0]).parts or words[0] in _FOREIGN
+
+
+def program_of(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The program of a command, behind `env NAME=VALUE`, and what it is given; empty for no command."""
+    rest = list(words)
+    if rest and PurePath(rest[0]).name == "env":
+        rest.pop(0)
+        while rest and ("=" in rest[0] or rest[0].startswith("-")):
+            rest.pop(0)
+    return (rest[0], tuple(rest[1:])) if rest else ("", ())
 
 
 def _from_text(text: str, place: Place) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a project declares about its tools: dependencies, tables, sections and files.
+"""What a project declares about its tools: dependencies, tables, sections and files, each with its place.
 
 Reads declarations only and runs nothing. What cannot be read declares nothing; pyproject.toml itself was
 checked before.
@@ -12,7 +12,7 @@ from configparser import RawConfigParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Declarations", "Signs", "declarations_of"]
+__all__ = ["Declarations", "Signs", "declarations_of", "table_in", "text_of"]
 
 INI_FILES = (
     "setup.cfg",
@@ -24,6 +24,7 @@ INI_FILES = (
     ".coveragerc",
     ".bandit",
 )
+LIMIT_BYTES = 1_000_000
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _HEADER = re.compile(r"^\[([^\]\n]+)\]", re.MULTILINE)
 
@@ -37,49 +38,75 @@ class Signs(NamedTuple):
     files: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
     """`file:section` of an INI file."""
-    commands: tuple[str, ...] = ()
-    """What runs it, where that is not its own name."""
 
 
 class Declarations(NamedTuple):
     """A project's declarations; names of dependencies are normalised."""
 
     directory: Path
-    dependencies: frozenset[str]
+    dependencies: Mapping[str, str]
+    """Name to the place that names it first."""
     tools: Mapping[str, Any]
     """`[tool]` of pyproject.toml."""
     ini: Mapping[str, Mapping[str, Mapping[str, str]]]
     """File, section, key."""
 
-    def show(self, signs: Signs) -> bool:
-        """True when the project depends on or configures the tool."""
-        return (
-            not self.dependencies.isdisjoint(signs.dependencies)
-            or any(table in self.tools for table in signs.tables)
-            or any((self.directory / name).is_file() for name in signs.files)
-            or any(self.section(*place.split(":", 1)) is not None for place in signs.sections)
-        )
+    def place(self, signs: Signs) -> str:
+        """Where the project configures the tool or depends on it, as `pyproject.toml: [tool.ruff]`; else empty."""
+        return next(self._places(signs), "")
 
     def section(self, file: str, name: str) -> Mapping[str, str] | None:
         return self.ini.get(file, {}).get(name)
 
     def table(self, *path: str) -> dict[str, Any]:
         """A table below `[tool]`; empty when it is not there or no table."""
-        return _table(self.tools, *path)
+        return table_in(self.tools, *path)
+
+    def _places(self, signs: Signs) -> Iterator[str]:
+        yield from (f"pyproject.toml: [tool.{table}]" for table in signs.tables if table in self.tools)
+        yield from (name for name in signs.files if (self.directory / name).is_file())
+        for file, section in (place.split(":", 1) for place in signs.sections):
+            if self.section(file, section) is not None:
+                yield f"{file}: [{section}]"
+        for name in signs.dependencies:
+            if name in self.dependencies:
+                yield f"{self.dependencies[name]}: {name}"
 
 
 def declarations_of(directory: Path, pyproject: Mapping[str, Any]) -> Declarations:
     """Collect what the project at `directory` declares."""
     ini = {name: _ini(directory / name) for name in INI_FILES if (directory / name).is_file()}
     setup = ini.get("setup.cfg", {})
-    requirements = (
-        *_from_pyproject(pyproject),
-        *_from_requirement_files(directory),
-        *setup.get("options", {}).get("install_requires", "").splitlines(),
-        *(line for text in setup.get("options.extras_require", {}).values() for line in text.splitlines()),
-        *_from_pipfile(directory / "Pipfile"),
+    sources = (
+        ("pyproject.toml", _from_pyproject(pyproject)),
+        *_requirement_files(directory),
+        ("setup.cfg", setup.get("options", {}).get("install_requires", "").splitlines()),
+        *(("setup.cfg", text.splitlines()) for text in setup.get("options.extras_require", {}).values()),
+        ("Pipfile", _from_pipfile(directory / "Pipfile")),
     )
-    return Declarations(directory, frozenset(_names(requirements)), _table(pyproject, "tool"), ini)
+    dependencies: dict[str, str] = {}
+    for place, requirements in sources:
+        for name in _names(requirements):
+            dependencies.setdefault(name, place)
+    return Declarations(directory, dependencies, table_in(pyproject, "tool"), ini)
+
+
+def text_of(path: Path) -> str:
+    """The text of a small regular file; empty where there is none or it cannot be read."""
+    try:
+        if not path.is_file() or path.stat().st_size > LIMIT_BYTES:
+            return ""
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def table_in(mapping: Any, *path: str) -> dict[str, Any]:
+    """The table at `path`; empty when it is not there or no table."""
+    found: Any = mapping
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _names(requirements: Iterable[Any]) -> Iterator[str]:
@@ -90,41 +117,41 @@ def _names(requirements: Iterable[Any]) -> Iterator[str]:
 
 
 def _from_pyproject(pyproject: Mapping[str, Any]) -> Iterator[Any]:
-    project, tool = _table(pyproject, "project"), _table(pyproject, "tool")
+    project, tool = table_in(pyproject, "project"), table_in(pyproject, "tool")
     yield from _entries(project.get("dependencies"))
     groups = [
-        *_table(project, "optional-dependencies").values(),
-        *_table(pyproject, "dependency-groups").values(),
-        *_table(tool, "pdm", "dev-dependencies").values(),
-        _table(tool, "uv").get("dev-dependencies"),
+        *table_in(project, "optional-dependencies").values(),
+        *table_in(pyproject, "dependency-groups").values(),
+        *table_in(tool, "pdm", "dev-dependencies").values(),
+        table_in(tool, "uv").get("dev-dependencies"),
     ]
-    environments = [env for env in _table(tool, "hatch", "envs").values() if isinstance(env, dict)]
+    environments = [env for env in table_in(tool, "hatch", "envs").values() if isinstance(env, dict)]
     groups += [env.get(key) for env in environments for key in ("dependencies", "extra-dependencies")]
     for group in groups:
         yield from _entries(group)
-    yield from _table(tool, "poetry", "dependencies")
-    yield from _table(tool, "poetry", "dev-dependencies")
-    for name in _table(tool, "poetry", "group"):
-        yield from _table(tool, "poetry", "group", name, "dependencies")
+    yield from table_in(tool, "poetry", "dependencies")
+    yield from table_in(tool, "poetry", "dev-dependencies")
+    for name in table_in(tool, "poetry", "group"):
+        yield from table_in(tool, "poetry", "group", name, "dependencies")
 
 
-def _from_requirement_files(directory: Path) -> Iterator[str]:
+def _requirement_files(directory: Path) -> Iterator[tuple[str, list[str]]]:
     for pattern in ("*requirements*.txt", "*requirements*.in", "requirements/*.txt", "requirements/*.in"):
         for path in sorted(directory.glob(pattern)):
-            yield from _text(path).splitlines()
+            yield path.relative_to(directory).as_posix(), text_of(path).splitlines()
 
 
 def _from_pipfile(path: Path) -> Iterator[str]:
     try:
-        content = tomllib.loads(_text(path))
+        content = tomllib.loads(text_of(path))
     except (ValueError, RecursionError):
         return
     for section in ("packages", "dev-packages"):
-        yield from _table(content, section)
+        yield from table_in(content, section)
 
 
 def _ini(path: Path) -> dict[str, dict[str, str]]:
-    text = _text(path)
+    text = text_of(path)
     parser = RawConfigParser(strict=False, allow_no_value=True)
     try:
         parser.read_string(text)
@@ -134,19 +161,5 @@ def _ini(path: Path) -> dict[str, dict[str, str]]:
     return {name: {key: value or "" for key, value in parser[name].items()} for name in parser.sections()}
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    except OSError:
-        return ""
-
-
 def _entries(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _table(mapping: Mapping[str, Any], *path: str) -> dict[str, Any]:
-    found: Any = mapping
-    for key in path:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found if isinstance(found, dict) else {}

@@ -5,15 +5,16 @@ Returns the text and writes nothing; what it returns loads to the same checks th
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from fixloop.configuration.commands import braces_doubled, is_plain, program_name
-from fixloop.configuration.detection import detect
+from fixloop.configuration.coverage import TARGET_COVERAGE_PERCENT
+from fixloop.configuration.detecting import found_in
 from fixloop.configuration.document import read_document
-from fixloop.configuration.model import Check
-from fixloop.configuration.presets import TARGET_COVERAGE_PERCENT, all_tools, not_configured, preset_checks
+from fixloop.configuration.installed import Installed
+from fixloop.configuration.model import Check, Unverified
+from fixloop.configuration.settling import settle
 from fixloop.errors import UsageError
 from fixloop.protocol.specialists import NAMES, specialist
 
@@ -55,7 +56,7 @@ def init(
     directory: Path,
     *,
     measured_coverage: float | None,
-    importable: Callable[[str], bool] | None = None,
+    installed: Installed | None = None,
 ) -> str:
     """
     A commented fixloop.toml for the project at `directory`.
@@ -64,7 +65,7 @@ def init(
         directory: The top folder of the project.
         measured_coverage: Today's coverage in percent, None when it was not measured. Below 80 it becomes the
             gate, rounded down: a gate that fails on the first day is switched off on the second.
-        importable: Whether the project's interpreter can import a module; None when nobody can say.
+        installed: What can be started here; None when nobody can say.
 
     Raises:
         UsageError: fixloop is configured here already, or a file cannot be read.
@@ -74,12 +75,16 @@ def init(
         raise UsageError(f"{document.place.file} configures fixloop already; edit it, or remove it first")
     if measured_coverage is not None and not 0 <= measured_coverage <= 100:
         raise UsageError(f"measured coverage must be from 0 to 100 percent, not {measured_coverage}")
-    found = detect(directory, document.pyproject, all_tools(), importable)
-    chosen = {name: preset_checks(name, found) for name in NAMES}
-    parts = [HEAD, *(_section(name, checks, measured_coverage) for name, checks in chosen.items() if checks)]
-    if not any(chosen.values()):
+    found = found_in(directory, document.pyproject, installed)
+    gated = measured_coverage is not None and (installed is None or installed.has_module("pytest_cov"))
+    chosen = {name: settle(found.of(name, gated=gated), installed) for name in NAMES}
+    parts = [
+        HEAD,
+        *(_section(name, each.checks, measured_coverage) for name, each in chosen.items() if each.checks),
+    ]
+    if not any(each.checks for each in chosen.values()):
         parts.append(NOTHING_DETECTED)
-    parts.append(_left_out(not_configured(found, tuple(c for checks in chosen.values() for c in checks))))
+    parts.append(_left_out([entry for each in chosen.values() for entry in each.unverified]))
     return "".join(parts)
 
 
@@ -94,13 +99,23 @@ def _section(name: str, checks: tuple[Check, ...], measured: float | None) -> st
 
 
 def _keys(check: Check, measured: float | None) -> str:
-    text = f"command = {_command(check.command)}\n"
-    if check.coverage_percent is None:
+    output = f"output = {_quoted(check.output)}\n" if check.output else ""
+    if measured is None and check.coverage_percent is None:
+        return f"command = {_command(_unmeasured(check.command))}\n{output}"
+    text = f"command = {_command(check.command)}\n{output}"
+    if "coverage" not in check.report_kinds():
         return text
-    gate, reason = check.coverage_percent, "percent of the lines"
-    if measured is not None and measured < min(gate, TARGET_COVERAGE_PERCENT):
+    gate, reason = check.coverage_percent or TARGET_COVERAGE_PERCENT, "percent of the lines"
+    if measured is not None and measured < gate:
         gate, reason = math.floor(measured), f"today's; raise it towards {gate:g}"
     return f"{text}coverage_percent = {f'{gate:g}':<18}# {reason}\n"
+
+
+def _unmeasured(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Without the report that would be gated once it is written."""
+    if not any("{coverage}" in word for word in words):
+        return words
+    return tuple(word for word in words if "{coverage}" not in word and word != "--cov-fail-under=0")
 
 
 def _command(words: tuple[str, ...]) -> str:
@@ -115,7 +130,9 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
-def _left_out(entries: tuple[str, ...]) -> str:
+def _left_out(entries: list[Unverified]) -> str:
     if not entries:
         return ""
-    return "\n# Found here, and not checked:\n" + "".join(f"#   {entry}\n" for entry in entries)
+    return "\n# Found here, and not checked:\n" + "".join(
+        f"#   {entry.name} ({entry.specialist}): {entry.reason}; {entry.remedy}\n" for entry in entries
+    )

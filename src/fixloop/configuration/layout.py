@@ -8,35 +8,39 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-__all__ = ["first_with_tests", "has_python", "has_tests", "modules_of", "sources_of"]
+__all__ = [
+    "TEST_FILES",
+    "files_below",
+    "first_with_tests",
+    "has_python",
+    "modules_of",
+    "projects_below",
+    "sources_of",
+]
 
 # Not a project's own code, wherever they lie.
 PRUNED = frozenset({"node_modules", "site-packages", "venv", "env", "build", "dist", "__pycache__"})
 NOT_SOURCES = frozenset(
     {"tests", "test", "testing", "docs", "doc", "examples", "example", "samples", "bench", "benchmarks"}
 )
+PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "package.json", "go.mod", "Cargo.toml")
 NOT_MODULES = ("setup.py", "conftest.py", "noxfile.py", "test_*.py", "*_test.py")
 TEST_FILES = ("test_*.py", "*_test.py")
+"""What pytest collects where the project says nothing else."""
 
 
 def has_python(directory: Path) -> bool:
     """True when there is any Python file below `directory`, or it is one itself."""
-    names = [directory.name] if directory.is_file() else _file_names(directory)
-    return any(name.endswith((".py", ".pyi")) for name in names)
-
-
-def has_tests(directory: Path, patterns: Sequence[str] = ()) -> bool:
-    """True when a file below `directory` is one that pytest collects; `patterns` replace its own."""
-    return any(
-        fnmatch(name, pattern) for name in _file_names(directory) for pattern in patterns or TEST_FILES
-    )
+    files = [directory] if directory.is_file() else files_below(directory)
+    return any(path.suffix in {".py", ".pyi"} for path in files)
 
 
 def first_with_tests(directory: Path, kind: str, patterns: Sequence[str] = ()) -> str:
-    """`tests/{kind}` or `test/{kind}`, whichever holds tests first; empty when none does."""
+    """`tests/{kind}` or `test/{kind}`, whichever holds test files first; empty when none does."""
     for parent in ("tests", "test"):
-        if has_tests(directory / parent / kind, patterns):
-            return f"{parent}/{kind}"
+        for path in files_below(directory / parent / kind):
+            if any(fnmatch(path.name, pattern) for pattern in patterns or TEST_FILES):
+                return f"{parent}/{kind}"
     return ""
 
 
@@ -45,6 +49,21 @@ def sources_of(directory: Path) -> tuple[str, ...]:
     if has_python(directory / "src"):
         return ("src",)
     return (*_folders(directory, "__init__.py"), *_modules(directory)) or _folders(directory, "*.py")
+
+
+def projects_below(directory: Path) -> tuple[str, ...]:
+    """The folders just below, and those one further down, that are projects; `directory` itself is none then."""
+    if any((directory / name).is_file() for name in PROJECT_FILES):
+        return ()
+    found = (
+        path.parent
+        for depth in ("*", "*/*")
+        for name in PROJECT_FILES
+        for path in directory.glob(f"{depth}/{name}")
+    )
+    inside = {folder.relative_to(directory) for folder in found}
+    own = (path for path in inside if not any(part in PRUNED or part.startswith(".") for part in path.parts))
+    return tuple(str(path) for path in sorted(own))
 
 
 def modules_of(sources: Sequence[str]) -> tuple[str, ...]:
@@ -73,7 +92,10 @@ def _modules(directory: Path) -> tuple[str, ...]:
     )
 
 
-def _file_names(directory: Path) -> Iterator[str]:
-    for _, folders, files in os.walk(directory):
-        folders[:] = [name for name in folders if name not in PRUNED and not name.startswith(".")]
-        yield from files
+def files_below(directory: Path) -> Iterator[Path]:
+    """Every file of the project's own."""
+    for folder, folders, files in os.walk(directory):
+        if "pyvenv.cfg" in files:
+            folders.clear()
+        folders[:] = sorted(name for name in folders if name not in PRUNED and not name.startswith("."))
+        yield from (Path(folder, name) for name in sorted(files))

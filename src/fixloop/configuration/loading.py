@@ -1,28 +1,26 @@
-"""Flags, the file and the presets, to one frozen configuration (DESIGN: gates are frozen).
+"""Flags, the file and what is detected, to one frozen configuration (DESIGN: gates are frozen).
 
-Flags win over the file, the file over presets; environment variables are never looked at. Refuses a
+Flags win over the file, the file over what is detected; environment variables are never looked at. Refuses a
 configuration with no applicable specialist: nothing to check is not a PASS (K38).
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from fixloop.configuration.commands import program_name, split_command
-from fixloop.configuration.detection import Found, detect
+from fixloop.configuration.choosing import FRONTEND_ONLY, Chosen, chosen_of
+from fixloop.configuration.commands import split_command
+from fixloop.configuration.detecting import found_in
 from fixloop.configuration.document import FILE_NAME, Document, read_document
+from fixloop.configuration.installed import Installed
+from fixloop.configuration.layout import projects_below
 from fixloop.configuration.model import (
-    Check,
     Configuration,
-    FailOn,
     Fixer,
     LimitSettings,
     OutsideAgent,
-    SpecialistChecks,
     WorkspaceSettings,
 )
 from fixloop.configuration.place import Place, nearest, shown, shown_path
-from fixloop.configuration.presets import TARGET_COVERAGE_PERCENT, all_tools, not_configured, preset_checks
 from fixloop.configuration.roles import (
     HANDOFFS,
     CycleSettings,
@@ -30,13 +28,11 @@ from fixloop.configuration.roles import (
     cycle_settings,
     handoff_settings,
 )
-from fixloop.configuration.schema import Written, WrittenCheck, WrittenSpecialist, written_in
-from fixloop.errors import UsageError
+from fixloop.configuration.schema import Written, written_in
+from fixloop.errors import FixloopError, NotVerifiedError, UsageError
 from fixloop.protocol.specialists import NAMES
 
 __all__ = ["configuration_from", "load_configuration"]
-
-FRONTEND_ONLY = "e2e-accessibility"
 
 
 def load_configuration(
@@ -45,7 +41,7 @@ def load_configuration(
     fixer: str | None = None,
     only: str | None = None,
     project: str = "",
-    importable: Callable[[str], bool] | None = None,
+    installed: Installed | None = None,
     profile: str = "validation",
 ) -> Configuration:
     """
@@ -56,7 +52,7 @@ def load_configuration(
         fixer: The main agent's command, instead of the file's; its other settings stay.
         only: The one specialist to run.
         project: The project's identity where the file names none.
-        importable: Whether the project's interpreter can import a module; None when nobody can say.
+        installed: What can be started where the checks run; None when nobody can say.
         profile: Of the workflow; only one that validates needs something to check.
 
     Raises:
@@ -69,7 +65,7 @@ def load_configuration(
         fixer=fixer,
         only=only,
         project=project,
-        importable=importable,
+        installed=installed,
         profile=profile,
     )
 
@@ -81,18 +77,21 @@ def configuration_from(
     fixer: str | None = None,
     only: str | None = None,
     project: str = "",
-    importable: Callable[[str], bool] | None = None,
+    installed: Installed | None = None,
     profile: str = "validation",
 ) -> Configuration:
     """As `load_configuration`, for a document that is read already."""
     written = written_in(document)
-    found = detect(directory, document.pyproject, all_tools(), importable)
-    specialists = _specialists(written, found, document.place)
+    # What setup will make is not there yet.
+    makes = bool(written.get("workspace", {}).get("setup"))
+    found = found_in(directory, document.pyproject, None if makes else installed)
+    chosen = chosen_of(written, found, document.place)
     cycle = cycle_settings(written.get("cycle"), document.place)
     handoff = handoff_settings(written.get("handoff"), document.place)
-    if not specialists and _validates(profile, {"cycle": cycle, "handoff": handoff}):
-        raise _nothing_to_check(written.get("project") or project or shown_path(directory), written, document)
-    checks = tuple(check for entry in specialists for check in entry.checks)
+    if only is not None:
+        chosen = _only(only, chosen)
+    if not chosen.specialists and _validates(profile, {"cycle": cycle, "handoff": handoff}):
+        raise _nothing_to_check(chosen, directory, written, document)
     workspace = written.get("workspace", {})
     return Configuration(
         project=written.get("project", project),
@@ -106,8 +105,8 @@ def configuration_from(
         agent=_agent(written, fixer, document.place),
         cycle=cycle,
         handoff=handoff,
-        specialists=specialists if only is None else (_only(only, specialists),),
-        detected_not_configured=not_configured(found, checks),
+        specialists=chosen.specialists,
+        unverified=chosen.unverified,
     )
 
 
@@ -117,106 +116,6 @@ def _validates(profile: str, settings: Mapping[str, CycleSettings | HandoffSetti
         return True
     own = settings[profile]
     return own is not None and any(role.is_validation_loop for role in own.agent.values())
-
-
-def _specialists(written: Written, found: Found, place: Place) -> tuple[SpecialistChecks, ...]:
-    """In the order of the phases (U1, U2); the sixth only for a front end (K28)."""
-    named = written.get("specialist", {})
-    if not named:
-        chosen = {name: preset_checks(name, found) for name in NAMES}
-        specialists = tuple(
-            SpecialistChecks(name=name, checks=checks) for name, checks in chosen.items() if checks
-        )
-    else:
-        inside = place.inside("specialist")
-        specialists = tuple(
-            _specialist(name, named[name], found, inside.inside(name)) for name in NAMES if name in named
-        )
-    return _for_the_front_end(written.get("frontend"), specialists, place)
-
-
-def _for_the_front_end(
-    frontend: bool | None, specialists: tuple[SpecialistChecks, ...], place: Place
-) -> tuple[SpecialistChecks, ...]:
-    if frontend is False:
-        return tuple(entry for entry in specialists if entry.name != FRONTEND_ONLY)
-    if frontend and all(entry.name != FRONTEND_ONLY for entry in specialists):
-        raise place.at("frontend").error(
-            f"is true, but {FRONTEND_ONLY} has no preset; give [specialist.{FRONTEND_ONLY}] a command"
-        )
-    return specialists
-
-
-def _specialist(name: str, written: WrittenSpecialist, found: Found, place: Place) -> SpecialistChecks:
-    entries = _entries(written, place)
-    checks = _written_checks(entries, written, place) if entries else _preset(name, written, found, place)
-    _refuse_idle_keys(written, checks, place)
-    return SpecialistChecks(name=name, checks=checks, timeout_minutes=written.get("timeout_minutes"))
-
-
-def _entries(written: WrittenSpecialist, place: Place) -> list[WrittenCheck]:
-    """The checks the user wrote; empty means the preset's."""
-    if "command" not in written:
-        return written.get("check", [])
-    if "check" in written:
-        checks = f"[[{place.heading.strip('[]')}.check]]"
-        raise place.error(f"has a command and {checks} as well; write the command as one more check")
-    return [WrittenCheck(command=written["command"])]
-
-
-def _written_checks(
-    entries: list[WrittenCheck], written: WrittenSpecialist, place: Place
-) -> tuple[Check, ...]:
-    in_list = "check" in written
-    checks = []
-    for item, entry in enumerate(entries, 1):
-        at = place.inside("check", item) if in_list else place
-        if "command" not in entry:
-            raise at.error("has no command")
-        check = Check(name=entry.get("name", program_name(entry["command"])), command=entry["command"])
-        checks.append(_with_keys(_with_keys(check, written), entry))
-        if in_list:
-            _refuse_idle_keys(entry, (checks[-1],), at)
-    for name, count in Counter(check.name for check in checks).items():
-        if count > 1:
-            raise place.error(f"has {count} checks named {name!r}; give each a name of its own")
-    return tuple(checks)
-
-
-def _preset(name: str, written: WrittenSpecialist, found: Found, place: Place) -> tuple[Check, ...]:
-    if "coverage_percent" in written:
-        # Asking for the gate is configuring it; without the plugin the run then says so instead of passing.
-        found = found._replace(facts=found.facts | {"pytest-cov"})
-    checks = preset_checks(name, found)
-    if not checks:
-        raise place.error("has no command, and no preset of this specialist applies here; give it a command")
-    return tuple(_with_keys(check, written) for check in checks)
-
-
-def _with_keys(check: Check, written: WrittenCheck) -> Check:
-    """`check` with the keys of its own entry or of its specialist applied."""
-    kinds = check.report_kinds()
-    gate = check.coverage_percent
-    if "coverage" in kinds:
-        gate = written.get("coverage_percent", TARGET_COVERAGE_PERCENT if gate is None else gate)
-    return check.model_copy(
-        update={
-            "output": written.get("output", check.output),
-            "optional": written.get("optional", check.optional),
-            "fail_on": written.get("fail_on", check.fail_on) if "sarif" in kinds else FailOn.ERROR,
-            "coverage_percent": gate,
-            "baseline": written.get("baseline", check.baseline),
-            "env": tuple(dict.fromkeys((*check.env, *written.get("env", ())))),
-        }
-    )
-
-
-def _refuse_idle_keys(written: Mapping[str, object], checks: tuple[Check, ...], place: Place) -> None:
-    """A gate that no check measures would look like one that holds (B68)."""
-    kinds = {kind for check in checks for kind in check.report_kinds()}
-    for key, kind in (("coverage_percent", "coverage"), ("fail_on", "sarif")):
-        if key in written and kind not in kinds:
-            raise place.at(key).error(f"has no effect, because no command here writes {{{kind}}}")
 
 
 def _check_built_in(written: Written, command: tuple[str, ...], place: Place) -> None:
@@ -273,20 +172,27 @@ def _agent(written: Written, flag: str | None, place: Place) -> OutsideAgent | N
     return OutsideAgent.model_validate({"name": name, **declared[name], **limits})
 
 
-def _only(only: str, specialists: tuple[SpecialistChecks, ...]) -> SpecialistChecks:
+def _only(only: str, chosen: Chosen) -> Chosen:
     name = only.removeprefix("@").removesuffix("-specialist")
     if name not in NAMES:
         near = nearest(name, NAMES)
         advice = f"did you mean {near!r}?" if near else f"the six are {', '.join(NAMES)}"
         raise UsageError(f"--only: unknown specialist {only[:60]!r}; {advice}")
-    for entry in specialists:
-        if entry.name == name:
-            return entry
-    there = ", ".join(entry.name for entry in specialists)
-    raise UsageError(f"--only: {name} does not apply here; those that do are {there}")
+    left = Chosen(
+        tuple(entry for entry in chosen.specialists if entry.name == name),
+        tuple(entry for entry in chosen.unverified if entry.specialist == name),
+    )
+    if not left.specialists and not left.unverified:
+        there = ", ".join(entry.name for entry in chosen.specialists)
+        raise UsageError(f"--only: {name} does not apply here; those that do are {there}")
+    return left
 
 
-def _nothing_to_check(project: str, written: Written, document: Document) -> UsageError:
+def _nothing_to_check(chosen: Chosen, directory: Path, written: Written, document: Document) -> FixloopError:
+    place = shown_path(directory.absolute())
+    if chosen.unverified:
+        missing = "; ".join(f"{entry.name} ({entry.reason}): {entry.remedy}" for entry in chosen.unverified)
+        return NotVerifiedError(f"nothing can be checked in {place}: {missing}")
     if written.get("specialist"):
         return document.place.at("frontend").error(
             f"is false, and {FRONTEND_ONLY} is the only specialist named; nothing is left to check"
@@ -294,5 +200,10 @@ def _nothing_to_check(project: str, written: Written, document: Document) -> Usa
     advice = f"write a {FILE_NAME} (`fixloop init`)"
     if document.is_written:
         advice = f"name a specialist in {document.place.file}"
-    reason = "it names no specialist and no preset applies" if document.is_written else "no preset applies"
-    return UsageError(f"nothing to check in {project}: {reason}; {advice}")
+    reason = (
+        "it names no specialist and nothing was detected" if document.is_written else "nothing was detected"
+    )
+    inner = projects_below(directory)
+    if inner:
+        advice = f"try one of the projects in it (`fixloop run {inner[0]}`: {', '.join(inner)}), or {advice}"
+    return UsageError(f"nothing to check in {place}: {reason}; {advice}")

@@ -5,9 +5,9 @@ Read once from the snapshot, kept with its digest; a fix cannot change its own g
 
 import hashlib
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fixloop.configuration.roles import HANDOFFS, CycleSettings, HandoffSettings
 from fixloop.protocol.checks import Unverified
@@ -36,6 +36,11 @@ OUTPUTS: Final = ("go-test", "cargo-test", "clippy")
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _without(data: Any, field: str) -> Any:
+    """What an older version stored, without a field that is no more."""
+    return {key: value for key, value in data.items() if key != field} if isinstance(data, dict) else data
 
 
 class FailOn(StrEnum):
@@ -71,14 +76,19 @@ class Check(_Frozen):
     fail_on: FailOn = FailOn.ERROR
     coverage_percent: float | None = None
     """The gate, for a check with `{coverage}`."""
-    preset: str = ""
-    """The preset it came from; empty when the user wrote it."""
     env: tuple[str, ...] = ()
     """Names of further environment variables the command may see."""
     baseline: Policy | None = None
     """None: as is usual for the specialist, see `Configuration.policy`."""
     why: str = ""
     """The file that speaks for it, and the place in it; empty when fixloop's own configuration names it."""
+    paths: tuple[str, ...] = ()
+    """The files and folders that a detected check is pointed at."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_versions(cls, data: Any) -> Any:
+        return _without(data, "preset")
 
     def report_kinds(self) -> tuple[str, ...]:
         """The reports it owes: the placeholders in its command, and its output where that is one."""
@@ -177,8 +187,11 @@ class Configuration(_Frozen):
     """In the fixed order of the phases (U1, U2)."""
     unverified: tuple[Unverified, ...] = ()
     """What was found and does not run; the verdict says so."""
-    detected_not_configured: tuple[str, ...] = ()
-    """Tools the project has that nobody configured; the last lines of `run` name them."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_versions(cls, data: Any) -> Any:
+        return _without(data, "detected_not_configured")
 
     def specialist(self, name: str) -> SpecialistChecks:
         """The checks of `name`. Raises KeyError when it does not apply."""

@@ -106,6 +106,7 @@ class Written(TypedDict, total=False):
     notify: tuple[str, ...]
     bundle_fix_request: bool
     frontend: bool
+    strict: bool
     workspace: WrittenWorkspace
     fixer: WrittenFixer
     agent: dict[str, WrittenAgent]
@@ -265,6 +266,7 @@ TOP: Final[Mapping[str, Reader]] = {
     "notify": split_command,
     "bundle_fix_request": values.truth,
     "frontend": values.truth,
+    "strict": values.truth,
     "workspace": _table(WORKSPACE),
     "fixer": _table(FIXER),
     "limits": _table(LIMITS),

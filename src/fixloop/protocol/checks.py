@@ -113,6 +113,8 @@ class CheckResult(BaseModel):
     """Those that the base has too, each in a line; `failures` are the others."""
     evidence: Evidence
     output_tail: str = ""
+    is_final: bool = False
+    """Nothing but another command or another machine would make a second try end differently."""
 
 
 def worst(outcomes: list[RunOutcome]) -> RunOutcome:

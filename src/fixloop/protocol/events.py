@@ -94,6 +94,8 @@ class RunFinished(_Event):
     coverage: str = ""
     error: str = ""
     stack_trace: str = ""
+    is_final: bool = False
+    """What could not run would not run the second time either."""
     artifacts: tuple[str, ...] = ()
     """Digests of the reports and outputs it rests on, kept in the store."""
 

@@ -258,12 +258,12 @@ def _begin(draft: Draft, name: str) -> None:
 
 
 def _could_not_run(draft: Draft, event: RunFinished, error: str) -> None:
-    """A72, K36: once more; then a person, or a failure that a fix caused and a fix can undo."""
+    """A72, K36: once more, where that may help; then a person, or a failure that a fix caused and a fix can undo."""
     state, active = draft.state, draft.state.active
     attempts = event.attempt
     draft.note(f"{event.step} of {active.name}, attempt {attempts}: {error}")
     tried = active.error.recovery if active.error is not None else ()
-    if attempts < state.limits.specialist_attempts:
+    if attempts < state.limits.specialist_attempts and not event.is_final:
         pending = PendingError(
             error_type=ErrorType.SPECIALIST_FAILURE,
             context=f"{event.step} of {active.name}, run {event.iteration}",

@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from fixloop.configuration.layout import has_python
 from fixloop.configuration.model import Check
-from fixloop.configuration.presets import paths_without_files
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
 from fixloop.reports.limits import bound, clean, one_line
 from fixloop.reports.output import failures_in, whole_failure
 from fixloop.reports.reading import read_report
 from fixloop.reports.report import Report
-from fixloop.reports.symptoms import cannot_run, checked_nothing, died
+from fixloop.reports.symptoms import cannot_run, checked_nothing, died, is_wrong_call
 from fixloop.reports.tree import SourceTree
 
 __all__ = ["judge"]
@@ -45,6 +45,7 @@ class _Verdict(NamedTuple):
     outcome: RunOutcome
     reason: str
     failures: tuple[Failure, ...] = ()
+    is_final: bool = False
 
 
 def judge(
@@ -89,6 +90,7 @@ def judge(
         lists_tests=not _LIST_TESTS.isdisjoint(read),
         evidence=_filled(evidence, run, read, verdict),
         output_tail=_tail(run.output),
+        is_final=verdict.is_final,
     )
 
 
@@ -106,20 +108,22 @@ def _read(run: _Run, kind: str, path: Path | None) -> Report:
 
 def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
     if reason := cannot_run(run.check.command, run.exit_code, run.output):
-        return _Verdict(RunOutcome.SKIPPED if run.check.optional else RunOutcome.ERROR, reason)
+        return _Verdict(RunOutcome.SKIPPED if run.check.optional else RunOutcome.ERROR, reason, is_final=True)
+    is_refused = is_wrong_call(run.check.command, run.exit_code, run.output)
     if reason := died(run.check.command, run.exit_code, run.output):
-        return _Verdict(RunOutcome.ERROR, reason)
+        return _Verdict(RunOutcome.ERROR, reason, is_final=is_refused)
     if reason := checked_nothing(run.check.command, run.output) or _moved_away(run):
-        return _Verdict(RunOutcome.ERROR, reason)
+        return _Verdict(RunOutcome.ERROR, reason, is_final=True)
     if run.check.coverage_percent is not None and "coverage" not in read:
         reason = f"check `{run.check.name}` has a coverage gate, but its command has no {{coverage}}"
         return _Verdict(RunOutcome.ERROR, reason)
-    return _by_reports(run, read) if read else _by_exit_code(run)
+    verdict = _by_reports(run, read) if read else _by_exit_code(run)
+    return verdict._replace(is_final=is_refused and verdict.outcome is RunOutcome.ERROR)
 
 
 def _moved_away(run: _Run) -> str:
     """Some tools exit with 0 and say nothing when the code they are pointed at has gone elsewhere."""
-    gone = paths_without_files(run.check, run.workspace)
+    gone = [path for path in run.check.paths if not has_python(run.workspace / path)]
     return f"check `{run.check.name}` is pointed at {', '.join(gone)}, where no code is" if gone else ""
 
 
@@ -156,12 +160,13 @@ def _owed(run: _Run, read: Mapping[str, Report]) -> Mapping[str, Report]:
     The reports that have to be sound.
 
     A run that stops at a test that cannot be imported has measured nothing, so coverage.py writes no
-    report; the failing test is what has to be told, not the missing figure.
+    report; the failing test is what has to be told, not the missing figure. Without a gate nobody asked for one.
     """
     others = {kind: report for kind, report in read.items() if kind != "coverage"}
     failed = any(report.outcome is RunOutcome.FAILED for report in others.values())
     broken = "coverage" in read and read["coverage"].outcome is RunOutcome.ERROR
-    return others if failed and broken and run.exit_code != 0 else read
+    is_spare = run.check.coverage_percent is None or (failed and run.exit_code != 0)
+    return others if others and broken and is_spare else read
 
 
 def _failures(read: Mapping[str, Report]) -> tuple[Failure, ...]:

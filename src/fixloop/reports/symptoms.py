@@ -4,19 +4,25 @@ Owns the tools' own words for that. Everything here leads to an error, never to 
 """
 
 import re
+import shlex
 import signal
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
-__all__ = ["cannot_run", "checked_nothing", "died"]
+from fixloop.configuration.commands import program_of
+
+__all__ = ["cannot_run", "checked_nothing", "died", "is_wrong_call"]
 
 _NOT_EXECUTABLE: Final = 126
 _NOT_FOUND: Final = 127
 
+# What CPython says of `-m`; its own path may hold anything but the end of a line.
+_NO_MODULE: Final = re.compile(
+    r"^(?P<python>[^\n:]*python[^\n/:]*): No module named '?(?P<module>\w[\w.]*)", re.MULTILINE
+)
 _MISSING: Final = re.compile(
-    r"^\S*python\S*: No module named \S+"
-    r"|^error: Failed to spawn: .*"
+    r"^error: Failed to spawn: .*"
     r"|^Command not found: \S+"
     r"|^npm (?:ERR!|error) Missing script:? .*",
     re.MULTILINE,
@@ -24,6 +30,14 @@ _MISSING: Final = re.compile(
 
 # pytest's exit codes for an internal error, a wrong command line, and no tests at all.
 _PYTEST: Final = {3: "had an internal error", 4: "was called wrongly", 5: "collected no tests"}
+
+_PYTEST_USAGE: Final = 4
+_USAGE: Final = 2
+_REFUSED: Final = re.compile(
+    r"^usage: |^Usage: |unrecognized arguments?:|unexpected argument|unknown option|[Nn]o such option",
+    re.MULTILINE,
+)
+_LEAVE_OUT: Final = "or leave the check out (`optional = true`)"
 
 _NOTHING: Final = (
     ("ruff", r"^warning: No Python files found.*"),
@@ -44,14 +58,27 @@ _NOTHING: Final = (
 
 def cannot_run(command: Sequence[str], exit_code: int, output: str) -> str:
     """Why the command could not run here at all, or nothing."""
-    name = command[0] if command else "the command"
+    name = program_of(command)[0] or "the command"
     if exit_code == _NOT_FOUND:
-        return f"`{name}` was not found (exit code {exit_code}); install it or correct the command"
+        return (
+            f"`{name}` was not found (exit code {exit_code}); install it, correct the command, {_LEAVE_OUT}"
+        )
     if exit_code == _NOT_EXECUTABLE:
         return f"`{name}` cannot be executed (exit code {exit_code}); correct its permissions or the command"
+    if exit_code != 0 and (found := _NO_MODULE.search(output)):
+        python, module = found["python"].strip(), found["module"].split(".")[0]
+        install = shlex.join([python, "-m", "pip", "install", module])
+        return f"the module {module} is missing from {python}; install it (`{install}`), {_LEAVE_OUT}"
     if exit_code != 0 and (missing := _MISSING.search(output)):
         return f"`{name}` could not start: {missing[0].strip()[:200]}"
     return ""
+
+
+def is_wrong_call(command: Sequence[str], exit_code: int, output: str) -> bool:
+    """Whether the tool refused its arguments: it would refuse them again."""
+    if exit_code == _PYTEST_USAGE and "pytest" in _tools(command):
+        return True
+    return exit_code == _USAGE and bool(_REFUSED.search(output))
 
 
 def died(command: Sequence[str], exit_code: int, output: str) -> str:

@@ -17,7 +17,11 @@ from tests.unit.configuration_project import written
 
 pytestmark = pytest.mark.slow
 
-TOOLS = '[dependency-groups]\ndev = ["pytest", "pytest-cov", "ruff", "mypy", "bandit"]\n'
+TOOLS = (
+    '[dependency-groups]\ndev = ["pytest", "pytest-cov", "ruff", "mypy", "bandit"]\n[tool.ruff.format]\n'
+    "[tool.coverage.report]\nfail_under = 80\n"
+)
+GATE = "[specialist.test-runner]\ncoverage_percent = 80\n"
 CLEAN = {
     "pyproject.toml": TOOLS,
     "src/shop/__init__.py": '"""A shop."""\n',
@@ -70,6 +74,7 @@ def run(check: Check, project: Path, reports: Path) -> Run:
         "PYTHONPATH": str(project / "src"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "HOME": str(reports),
+        "RUFF_OUTPUT_FORMAT": "concise",
     }
     done = subprocess.run(
         command, cwd=project, env=environment, capture_output=True, text=True, timeout=120, check=False
@@ -124,8 +129,9 @@ def test_mypy_names_each_type_error_with_its_line(tmp_path: Path) -> None:
 
 @pytest.mark.proves("B68")
 def test_a_coverage_gate_of_the_project_leaves_the_exit_code_to_the_tests(tmp_path: Path) -> None:
-    gate = "[tool.coverage.report]\nfail_under = 100\n[tool.pytest.ini_options]\naddopts = '--cov=src'\n"
-    files = {**CLEAN, "src/shop/idle.py": "x = 1\n", "pyproject.toml": TOOLS + gate}
+    options = "[tool.pytest.ini_options]\naddopts = '--cov=src'\n"
+    pyproject = TOOLS.replace("fail_under = 80", "fail_under = 100") + options
+    files = {**CLEAN, "src/shop/idle.py": "x = 1\n", "pyproject.toml": pyproject}
 
     runs = run_all(written(tmp_path / "gated", files), tmp_path / "reports")
 
@@ -160,7 +166,7 @@ def test_bandit_takes_the_projects_settings_from_where_they_lie(
 def test_coverage_is_measured_in_every_layout(tmp_path: Path, name: str) -> None:
     module = name.removeprefix("src/").removesuffix(".py").replace("/", ".")
     test = f"from {module} import total\n\n\ndef test_total() -> None:\n    assert total([1]) == 1\n"
-    files = {name: CLEAN["src/shop/cart.py"], "tests/test_cart.py": test, "requirements.txt": "pytest-cov\n"}
+    files = {name: CLEAN["src/shop/cart.py"], "tests/test_cart.py": test, "fixloop.toml": GATE}
     if "shop" in name:
         files[name.replace("cart", "__init__")] = ""
 

@@ -1,28 +1,22 @@
-"""Which presets a project gets, by what lies in it."""
+"""Which checks a Python project gets, by what lies in it."""
 
 from pathlib import Path
 
 import pytest
 
-from fixloop.app_folder import app_folder
 from fixloop.configuration.loading import load_configuration
-from fixloop.configuration.presets import given_paths, paths_without_files
 from fixloop.errors import UsageError
 from fixloop.protocol.specialists import NAMES
-from tests.unit.configuration_project import check_of, commands_of, written
+from tests.unit.configuration_project import check_of, commands_of, installed, written
 
 CODE = {"src/shop/__init__.py": "", "src/shop/cart.py": "x = 1\n"}
 TESTS = {"tests/unit/test_cart.py": "def test_x(): pass\n"}
 TOOLS = {
-    "pyproject.toml": '[dependency-groups]\ndev = ["pytest>=8", "Pytest_Cov", "ruff", "mypy[d]==1", "bandit ~=1"]\n'
+    "pyproject.toml": (
+        '[dependency-groups]\ndev = ["pytest>=8", "Pytest_Cov", "ruff", "mypy[d]==1", "bandit ~=1"]\n'
+        "[tool.ruff.format]\n"
+    )
 }
-
-
-@pytest.mark.proves("U1", "U2")
-def test_each_specialist_has_a_file_of_presets() -> None:
-    folder = app_folder() / "config" / "presets"
-
-    assert {path.stem for path in folder.glob("*.toml")} == set(NAMES)
 
 
 @pytest.mark.proves("U2", "U3", "K28")
@@ -33,15 +27,12 @@ def test_a_project_with_all_tools_gets_five_specialists_in_the_order_of_the_phas
 
     assert [entry.name for entry in configuration.specialists] == list(NAMES[:5])
     assert commands_of(configuration) == {
-        "unit-test": {"pytest": "python -m pytest --junitxml={junit} --no-cov tests/unit"},
-        "integration-test": {"pytest": "python -m pytest --junitxml={junit} --no-cov tests/integration"},
-        "test-runner": {
-            "pytest": "python -m pytest --junitxml={junit} --cov=src --cov-report=json:{coverage}"
-            " --cov-fail-under=0"
-        },
+        "unit-test": {"pytest": "python -m pytest --junitxml={junit} tests/unit"},
+        "integration-test": {"pytest": "python -m pytest --junitxml={junit} tests/integration"},
+        "test-runner": {"pytest": "python -m pytest --junitxml={junit}"},
         "code-quality": {
-            "ruff": "ruff check --output-format sarif --output-file {sarif} .",
-            "format": "env RUFF_OUTPUT_FORMAT=concise ruff format --check .",
+            "ruff": "ruff check --no-fix --output-format sarif --output-file {sarif} .",
+            "format": "ruff format --check .",
             "mypy": "python -m mypy --no-pretty src",
         },
         "security": {
@@ -52,34 +43,21 @@ def test_a_project_with_all_tools_gets_five_specialists_in_the_order_of_the_phas
             "parse": "python -m compileall -q src",
         },
     }
-    assert check_of(configuration, "test-runner", "pytest").coverage_percent == 80
-    assert check_of(configuration, "test-runner", "pytest").preset == "test-runner"
-    assert configuration.detected_not_configured == ()
+    assert check_of(configuration, "test-runner", "pytest").coverage_percent is None
+    assert check_of(configuration, "security", "bandit").why == "pyproject.toml: bandit"
+    assert configuration.unverified == ()
 
 
-def test_each_preset_names_the_paths_it_is_given(tmp_path: Path) -> None:
+def test_each_check_names_the_paths_it_is_given(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, **TESTS, **TOOLS})
 
     configuration = load_configuration(tmp_path)
 
-    given = {c.name: given_paths(c) for entry in configuration.specialists[1:] for c in entry.checks}
+    given = {c.name: c.paths for entry in configuration.specialists[1:] for c in entry.checks}
     assert given.pop("pytest") == ()
     assert (given.pop("ruff"), given.pop("format")) == ((".",), (".",))
     assert given == dict.fromkeys(("mypy", "bandit", "secrets", "parse"), ("src",))
-    assert given_paths(check_of(configuration, "unit-test", "pytest")) == ("tests/unit",)
-
-
-def test_a_preset_whose_code_has_moved_away_is_told_from_one_that_found_nothing(tmp_path: Path) -> None:
-    written(tmp_path, {"cart.py": "", "shop/__init__.py": "", "requirements.txt": "bandit"})
-    check = check_of(load_configuration(tmp_path), "security", "bandit")
-    before = paths_without_files(check, tmp_path)
-
-    (tmp_path / "cart.py").rename(tmp_path / "basket.py")
-    (tmp_path / "shop/__init__.py").unlink()
-
-    assert before == ()
-    assert paths_without_files(check, tmp_path) == ("shop", "cart.py")
-    assert paths_without_files(check.model_copy(update={"preset": ""}), tmp_path) == ()
+    assert check_of(configuration, "unit-test", "pytest").paths == ("tests/unit",)
 
 
 def test_a_project_without_tools_gets_only_what_its_tests_need(tmp_path: Path) -> None:
@@ -88,9 +66,7 @@ def test_a_project_without_tools_gets_only_what_its_tests_need(tmp_path: Path) -
     configuration = load_configuration(tmp_path)
 
     assert commands_of(configuration) == {"test-runner": {"pytest": "python -m pytest --junitxml={junit}"}}
-    assert configuration.detected_not_configured == (
-        "coverage gate (test-runner: needs pytest-cov among the project's dependencies)",
-    )
+    assert configuration.unverified == ()
 
 
 @pytest.mark.parametrize(
@@ -158,30 +134,66 @@ def test_a_similar_name_is_not_the_tool(tmp_path: Path, pyproject: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "importable", "has_gate"),
+    ("files", "gate"),
     [
-        ({"pyproject.toml": "[tool.coverage.run]"}, None, True),
-        ({".coveragerc": "[run]\n"}, None, True),
-        ({"requirements.txt": "coverage\n"}, None, True),
-        ({"requirements.txt": "coverage\n"}, False, False),
-        ({"requirements.txt": "pytest-cov\n"}, False, True),
-        ({"pytest.ini": "[pytest]\naddopts = -q --cov=src\n"}, False, True),
-        ({}, True, True),
-        ({}, None, False),
+        ({}, None),
+        ({"requirements.txt": "coverage\npytest-cov\n"}, None),
+        ({"pyproject.toml": "[tool.coverage.run]\nbranch = true"}, None),
+        ({"pytest.ini": "[pytest]\naddopts = -q --cov=src\n"}, None),
+        ({"pyproject.toml": "[tool.coverage.report]\nfail_under = 95.5"}, 95.5),
+        ({"pyproject.toml": "[tool.coverage.report]\nfail_under = 60"}, 60),
+        ({"pyproject.toml": "[tool.coverage.report]\nfail_under = 'much'"}, None),
+        ({"pyproject.toml": "[tool.coverage.report]\nfail_under = nan"}, None),
+        ({"pyproject.toml": "[tool.coverage.report]\nfail_under = 1000"}, 100),
+        ({"setup.cfg": "[coverage:report]\nfail_under = 90\n"}, 90),
+        ({"tox.ini": "[pytest]\naddopts = --cov --cov-fail-under=85\n"}, 85),
+        ({"fixloop.toml": "[specialist.test-runner]\ncoverage_percent = 70\n"}, 70),
     ],
 )
 @pytest.mark.proves("A29", "B68")
-def test_the_coverage_gate_needs_what_can_measure_it(
-    tmp_path: Path, files: dict[str, str], importable: bool | None, has_gate: bool
+def test_coverage_is_gated_where_somebody_asked_for_it(
+    tmp_path: Path, files: dict[str, str], gate: float | None
 ) -> None:
     written(tmp_path, {**CODE, **TESTS, **files})
-    answer = None if importable is None else {"pytest_cov": importable}.__getitem__
 
-    configuration = load_configuration(tmp_path, importable=answer)
+    configuration = load_configuration(
+        tmp_path, installed=installed(tmp_path, modules=("pytest", "pytest_cov"))
+    )
 
-    gate = check_of(configuration, "test-runner", "pytest").coverage_percent
-    assert gate == (80 if has_gate else None)
-    assert bool(configuration.detected_not_configured) is not has_gate
+    assert check_of(configuration, "test-runner", "pytest").coverage_percent == gate
+
+
+def test_a_gate_over_several_combined_runs_is_none_for_one_of_them(tmp_path: Path) -> None:
+    files = {
+        "pyproject.toml": "[tool.coverage.report]\nfail_under = 100",
+        "tox.ini": "[testenv]\ncommands = coverage run -m pytest\n[testenv:report]\ncommands = coverage combine\n",
+    }
+
+    configuration = load_configuration(written(tmp_path, {**CODE, **TESTS, **files}))
+
+    assert check_of(configuration, "test-runner", "pytest").coverage_percent is None
+
+
+def test_coverage_that_costs_nothing_is_measured_without_a_gate(tmp_path: Path) -> None:
+    files = {"pytest.ini": "[pytest]\naddopts = --cov=src\n"}
+
+    configuration = load_configuration(written(tmp_path, {**CODE, **TESTS, **files}))
+
+    assert commands_of(configuration)["test-runner"]["pytest"] == (
+        "python -m pytest --junitxml={junit} --cov-report=json:{coverage} --cov-fail-under=0"
+    )
+    assert commands_of(configuration)["unit-test"]["pytest"].endswith("--no-cov tests/unit")
+
+
+def test_a_gate_that_nothing_here_can_measure_is_said_and_the_tests_run(tmp_path: Path) -> None:
+    written(tmp_path, {**CODE, **TESTS, "pyproject.toml": "[tool.coverage.report]\nfail_under = 90"})
+
+    configuration = load_configuration(tmp_path, installed=installed(tmp_path, modules=("pytest",)))
+
+    assert commands_of(configuration)["test-runner"] == {"pytest": "python -m pytest --junitxml={junit}"}
+    (entry,) = configuration.unverified
+    assert (entry.name, entry.blocks) == ("coverage gate", False)
+    assert entry.reason == "pytest_cov is not installed in .venv"
 
 
 @pytest.mark.parametrize(
@@ -203,7 +215,8 @@ def test_the_coverage_gate_needs_what_can_measure_it(
 def test_what_is_measured_follows_the_layout_unless_the_project_says_so(
     tmp_path: Path, files: dict[str, str], measured: str
 ) -> None:
-    written(tmp_path, {**TESTS, "requirements.txt": "pytest-cov", **files})
+    gated = {"fixloop.toml": "[specialist.test-runner]\ncoverage_percent = 1\n"}
+    written(tmp_path, {**TESTS, **gated, **files})
 
     command = commands_of(load_configuration(tmp_path))["test-runner"]["pytest"]
 
@@ -213,40 +226,34 @@ def test_what_is_measured_follows_the_layout_unless_the_project_says_so(
     )
 
 
-@pytest.mark.parametrize(
-    ("files", "gate"),
-    [
-        ({"pyproject.toml": "[tool.coverage.report]\nfail_under = 95.5"}, 95.5),
-        ({"pyproject.toml": "[tool.coverage.report]\nfail_under = 60"}, 80),
-        ({"pyproject.toml": "[tool.coverage.report]\nfail_under = 'much'"}, 80),
-        ({"pyproject.toml": "[tool.coverage.report]\nfail_under = nan"}, 80),
-        ({"pyproject.toml": "[tool.coverage.report]\nfail_under = 1000"}, 100),
-        ({"setup.cfg": "[coverage:report]\nfail_under = 90\n"}, 90),
-        ({"tox.ini": "[pytest]\naddopts = --cov --cov-fail-under=85\n"}, 85),
-    ],
-)
-@pytest.mark.proves("B68")
-def test_a_project_that_asks_for_more_coverage_is_held_to_it(
-    tmp_path: Path, files: dict[str, str], gate: float
-) -> None:
-    written(tmp_path, {**CODE, **TESTS, "requirements.txt": "pytest-cov", **files})
-
-    assert check_of(load_configuration(tmp_path), "test-runner", "pytest").coverage_percent == gate
-
-
 def test_mypy_keeps_to_the_files_of_its_own_configuration(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "mypy.ini": "[mypy]\nfiles = src/shop\n"})
 
     assert commands_of(load_configuration(tmp_path))["code-quality"] == {"mypy": "python -m mypy --no-pretty"}
 
 
-def test_another_formatter_stays_in_charge_and_is_named(tmp_path: Path) -> None:
-    written(tmp_path, {**CODE, "pyproject.toml": "[tool.ruff]\n[tool.black]\n"})
+@pytest.mark.parametrize(
+    ("files", "formatter"),
+    [
+        ({"pyproject.toml": "[tool.ruff]\nline-length = 90\n"}, None),
+        ({"pyproject.toml": "[tool.ruff.lint]\n"}, None),
+        ({"requirements.txt": "ruff\n"}, None),
+        ({"pyproject.toml": "[tool.ruff.format]\n"}, "ruff format --check ."),
+        ({"ruff.toml": "[format]\n"}, "ruff format --check ."),
+        ({"pyproject.toml": "[tool.ruff]\n[tool.black]\n"}, "black --check ."),
+        ({"pyproject.toml": "[tool.ruff.format]\n", "requirements.txt": "black"}, "ruff format --check ."),
+        ({"Makefile": "fmt:\n\truff format src\n"}, "ruff format --check src"),
+        ({"pyproject.toml": "[tool.ruff]\n[tool.yapf]\n"}, None),
+    ],
+)
+def test_the_formatter_is_the_one_that_the_project_says_it_uses(
+    tmp_path: Path, files: dict[str, str], formatter: str | None
+) -> None:
+    written(tmp_path, {**CODE, **TESTS, **files})
 
-    configuration = load_configuration(tmp_path)
+    commands = commands_of(load_configuration(tmp_path)).get("code-quality", {})
 
-    assert list(commands_of(configuration)["code-quality"]) == ["ruff"]
-    assert configuration.detected_not_configured == ("black (code-quality)",)
+    assert (commands.get("format") or commands.get("black")) == formatter
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,121 @@
+"""What can be started here: asked of the project's own interpreter and the PATH, never guessed from a declaration.
+
+Starts the interpreter at most once for all modules that presets ask for, and pytest only to list its tests.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from fixloop.configuration.pre_commit import hooks_of
+from fixloop.configuration.proposal import Need
+from fixloop.interpreters import Interpreter, importable_modules
+
+__all__ = ["PYTHON", "Installed", "installed_with"]
+
+PYTHON: Final = re.compile(r"python[\d.]*")
+USUAL: Final = frozenset({"pytest", "pytest_cov", "mypy", "compileall", "unittest"})
+"""What presets ask for; one start of the interpreter answers for all of it."""
+COLLECT_SECONDS: Final = 20.0
+_NOTHING_COLLECTED: Final = 5
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The project's interpreter, and the places in which its tools are looked for."""
+
+    interpreter: Interpreter
+    directory: Path
+    """Where the checks' code lies."""
+    home: Path
+    """The same folder in the user's checkout, with its ignored files; itself where there is no other."""
+    variables: Mapping[str, str]
+    ask: Callable[[Interpreter, Path, Iterable[str]], frozenset[str]] = importable_modules
+    known: dict[str, bool] = field(default_factory=dict)
+    """Modules that were asked for already."""
+
+    @property
+    def where(self) -> str:
+        """The interpreter's environment in words, seen from the project."""
+        prefix = self.interpreter.prefix
+        if prefix:
+            return _seen_from(self.home, Path(prefix))
+        return self.interpreter.path or "this machine, which has no Python"
+
+    def has(self, need: Need) -> bool:
+        """Whether what a check needs is there."""
+        if need.kind == "module":
+            return self.has_module(need.name)
+        if need.kind == "file":
+            return (self.home / need.name).exists() or (self.directory / need.name).exists()
+        return bool(self.program(need.name))
+
+    def has_module(self, name: str) -> bool:
+        """Whether the interpreter, started where checks run, can import the module."""
+        if name not in self.known:
+            asked = USUAL - self.known.keys() | {name}
+            found = self.ask(self.interpreter, self.directory, sorted(asked))
+            self.known.update({each: each in found for each in asked})
+        return self.known[name]
+
+    def program(self, name: str) -> str:
+        """The path of a program beside the interpreter or on the PATH; empty where there is none."""
+        if self.interpreter.path and PYTHON.fullmatch(name):
+            return self.interpreter.path
+        beside = str(Path(self.interpreter.path).parent) if self.interpreter.path else ""
+        path = os.pathsep.join(filter(None, (beside, self.variables.get("PATH", os.defpath))))
+        return shutil.which(name, path=path) or ""
+
+    def lent(self, name: str, *, hooks: bool = True) -> str:
+        """
+        The path of a program in an environment that tox, nox or pre-commit has made for the project; else empty.
+
+        Args:
+            name: the program.
+            hooks: whether those of pre-commit count, which know nothing of the project's dependencies.
+        """
+        for environment in self._environments(hooks):
+            program = environment / "bin" / name
+            if program.is_file() and os.access(program, os.X_OK):
+                return str(program)
+        return ""
+
+    def collects(self) -> bool | None:
+        """Whether pytest finds a test here; None where it does not say so in time."""
+        if not self.has_module("pytest"):
+            return None
+        command = [self.interpreter.path, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.directory,
+                env={**self.variables, "PYTHONDONTWRITEBYTECODE": "1"},
+                capture_output=True,
+                timeout=COLLECT_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.returncode != _NOTHING_COLLECTED
+
+    def _environments(self, hooks: bool) -> Iterator[Path]:
+        for folder in (".tox", ".nox"):
+            yield from sorted((self.home / folder).glob("*/"))
+        for hook in hooks_of(self.directory) if hooks else ():
+            environment = hook.environment(self.variables)
+            if environment is not None:
+                yield environment
+
+
+def installed_with(interpreter: Interpreter, directory: Path, home: Path) -> Installed:
+    """What this machine has for the project at `directory`, whose checkout is `home`."""
+    return Installed(interpreter, directory, home, os.environ)
+
+
+def _seen_from(directory: Path, path: Path) -> str:
+    return str(path.relative_to(directory)) if path.is_relative_to(directory) else str(path)

@@ -1,0 +1,172 @@
+"""What a Python project's own files speak for besides its tests: linter, formatter, types.
+
+The project's own commands give the scope; its hooks, tables and dependencies say that a tool is used at all.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from fixloop.configuration import layout
+from fixloop.configuration.declarations import Declarations, Signs, text_of
+from fixloop.configuration.model import Check
+from fixloop.configuration.pre_commit import Hook
+from fixloop.configuration.proposal import Need, Proposal
+from fixloop.configuration.python_project import PythonProject
+from fixloop.configuration.scopes import (
+    BLACK,
+    MYPY,
+    RUFF_CHECK,
+    RUFF_FORMAT,
+    Grammar,
+    Scope,
+    scope_of,
+    scopes_of,
+)
+
+__all__ = ["linters"]
+
+SPECIALIST: Final = "code-quality"
+RUFF_SIGNS: Final = Signs(dependencies=("ruff",), tables=("ruff",), files=("ruff.toml", ".ruff.toml"))
+BLACK_SIGNS: Final = Signs(dependencies=("black",), tables=("black",))
+YAPF_SIGNS: Final = Signs(dependencies=("yapf",), tables=("yapf",), files=(".style.yapf",))
+MYPY_SIGNS: Final = Signs(
+    dependencies=("mypy",), tables=("mypy",), files=("mypy.ini", ".mypy.ini"), sections=("setup.cfg:mypy",)
+)
+
+
+def linters(project: PythonProject) -> Iterator[Proposal]:
+    """In the order in which they run."""
+    if layout.has_python(project.directory):
+        yield from _ruff(project)
+        yield from _formatter(project)
+    yield from _mypy(project)
+
+
+def _ruff(project: PythonProject) -> Iterator[Proposal]:
+    scope = _scope(project, RUFF_CHECK, ("ruff", "ruff-check"), RUFF_SIGNS)
+    if scope is not None:
+        paths = scope.paths or (".",)
+        report = ("--output-format", "sarif", "--output-file", "{sarif}")
+        check = Check(
+            name="ruff", command=("ruff", "check", "--no-fix", *report, *scope.options, *paths), paths=paths
+        )
+        yield Proposal(SPECIALIST, check, "ruff", scope.why, (project.program("ruff"),))
+
+
+def _formatter(project: PythonProject) -> Iterator[Proposal]:
+    """The one that is in charge: two never agree. Who configures ruff as a linter has not chosen its formatter."""
+    ruff = _scope(project, RUFF_FORMAT, ("ruff-format",), Signs()) or _formats_by_ruff(project.declared)
+    if ruff is None and project.declared.place(YAPF_SIGNS):
+        return
+    black = _scope(project, BLACK, ("black", "black-jupyter"), Signs() if ruff is not None else BLACK_SIGNS)
+    if black is not None:
+        paths = black.paths or (".",)
+        command = ("black", "--check", *black.options, *paths)
+        check = Check(name="black", command=command, paths=paths)
+        yield Proposal(SPECIALIST, check, "black", black.why, (project.program("black"),))
+    elif ruff is not None:
+        paths = ruff.paths or (".",)
+        command = ("ruff", "format", "--check", *ruff.options, *paths)
+        check = Check(name="format", command=command, paths=paths)
+        yield Proposal(SPECIALIST, check, "ruff format", ruff.why, (project.program("ruff"),))
+
+
+def _mypy(project: PythonProject) -> Iterator[Proposal]:
+    """By the project's interpreter, which knows its dependencies; else as its hook, where that is installed."""
+    scope = _scope(project, MYPY, ("mypy",), MYPY_SIGNS)
+    if scope is None:
+        return
+    names_targets = _names_mypy_files(project.declared) or not {
+        "-p",
+        "-m",
+        "--package",
+        "--module",
+    }.isdisjoint(scope.options)
+    paths = scope.paths or (() if names_targets else layout.sources_of(project.directory))
+    if not paths and not names_targets:
+        return
+    check = Check(
+        name="mypy", command=("python", "-m", "mypy", "--no-pretty", *scope.options, *paths), paths=paths
+    )
+    yield Proposal(SPECIALIST, check, "mypy", scope.why, (project.module("mypy"),))
+    hook = _hook(project, ("mypy",))
+    environment = hook.environment(project.installed.variables) if hook and project.installed else None
+    if hook is not None and environment is not None:
+        check = Check(name="mypy", command=("pre-commit", "run", hook.id, "--all-files"))
+        needs = (project.program("pre-commit"), Need("file", str(environment), "pre-commit install-hooks"))
+        yield Proposal(SPECIALIST, check, "mypy", hook.why, needs)
+
+
+def _scope(project: PythonProject, grammar: Grammar, hooks: tuple[str, ...], signs: Signs) -> Scope | None:
+    """What the project gives the tool: its widest command, else its hook, else all; None where it uses none."""
+    found = scopes_of(grammar, project.commands, project.directory)
+    if found:
+        return max(found, key=_width)
+    hook = _hook(project, hooks)
+    if hook is not None:
+        args = (*grammar.command, *hook.args)
+        known = scope_of(grammar, args, project.directory, hook.why) or Scope((), (), hook.why)
+        return known._replace(options=(*known.options, *_left_out(grammar, hook, project)))
+    place = project.declared.place(signs)
+    return Scope((), (), place) if place else None
+
+
+def _width(scope: Scope) -> float:
+    """How much of the project a command names; without a path the tool's own settings say it."""
+    return float("inf") if not scope.paths or "." in scope.paths else len(scope.paths)
+
+
+def _hook(project: PythonProject, names: tuple[str, ...]) -> Hook | None:
+    return next((hook for hook in project.hooks if hook.id in names), None)
+
+
+def _left_out(grammar: Grammar, hook: Hook, project: PythonProject) -> tuple[str, ...]:
+    """The options that keep a tool away from what its hook is kept away from."""
+    if grammar is MYPY or not (hook.files or hook.exclude):
+        return ()
+    folder = project.directory
+    files = [
+        path.relative_to(folder).as_posix()
+        for path in layout.files_below(folder)
+        if path.suffix in {".py", ".pyi", ".ipynb"}
+    ]
+    places = _folded([path for path in files if hook.leaves_out(path)], files)
+    if not places:
+        return ()
+    if grammar is BLACK:
+        return ("--extend-exclude", "|".join(f"^/{place}" for place in places))
+    return ("--extend-exclude", ",".join(places))
+
+
+def _folded(chosen: list[str], files: list[str]) -> list[str]:
+    """`chosen` with each folder all of whose files are chosen in place of them."""
+    others = {str(parent) for path in set(files) - set(chosen) for parent in PurePosixPath(path).parents}
+    found: dict[str, None] = {}
+    for path in chosen:
+        parents = [str(parent) for parent in reversed(PurePosixPath(path).parents)]
+        found[next((parent for parent in parents if parent not in others and parent != "."), path)] = None
+    return list(found)
+
+
+def _formats_by_ruff(declared: Declarations) -> Scope | None:
+    if "format" in declared.table("ruff"):
+        return Scope((), (), "pyproject.toml: [tool.ruff.format]")
+    for name in ("ruff.toml", ".ruff.toml"):
+        if "format" in _toml(declared, name):
+            return Scope((), (), f"{name}: [format]")
+    return None
+
+
+def _toml(declared: Declarations, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text_of(declared.directory / name))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _names_mypy_files(declared: Declarations) -> bool:
+    tables = [declared.table("mypy")]
+    tables += [dict(declared.section(file, "mypy") or {}) for file in ("mypy.ini", ".mypy.ini", "setup.cfg")]
+    return any(table.get(key) for table in tables for key in ("files", "packages", "modules"))

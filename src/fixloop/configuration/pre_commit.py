@@ -1,0 +1,102 @@
+"""The hooks of .pre-commit-config.yaml, and the environments that pre-commit has installed for them.
+
+Reads pre-commit's own record of its cache and runs nothing. What is not installed there stays so: installing
+it takes the network.
+"""
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from fixloop.configuration.declarations import table_in
+from fixloop.configuration.yaml_file import yaml_of
+
+__all__ = ["FILE", "Hook", "hooks_of"]
+
+FILE: Final = ".pre-commit-config.yaml"
+DATABASE: Final = "db.db"
+
+
+class Hook(NamedTuple):
+    """One hook of the project."""
+
+    id: str
+    repo: str
+    rev: str
+    args: tuple[str, ...]
+    files: str
+    """The expression a path has to match; empty for every path."""
+    exclude: tuple[str, ...]
+    """Expressions of paths that are left out: the file's own and the hook's."""
+    dependencies: tuple[str, ...] = ()
+
+    @property
+    def why(self) -> str:
+        return f"{FILE}: {self.id}"
+
+    def leaves_out(self, path: str) -> bool:
+        """Whether the hook does not look at `path`; an expression that cannot be read leaves nothing out."""
+        with suppress(re.error):
+            if not re.search(self.files, path):
+                return True
+        for expression in self.exclude:
+            with suppress(re.error):
+                if re.search(expression, path):
+                    return True
+        return False
+
+    def environment(self, variables: Mapping[str, str]) -> Path | None:
+        """The folder of the installed environment of a hook in Python; None where there is none."""
+        cache = _cache(variables)
+        name = ":".join((self.repo, ",".join(self.dependencies))) if self.dependencies else self.repo
+        try:
+            with closing(
+                sqlite3.connect(f"file:{cache / DATABASE}?mode=ro", uri=True, timeout=1)
+            ) as database:
+                rows = database.execute("SELECT path FROM repos WHERE repo = ? AND ref = ?", (name, self.rev))
+                folders = [Path(row[0]) for row in rows.fetchall()]
+        except (sqlite3.Error, ValueError):
+            return None
+        found = (env for folder in folders for env in sorted(folder.glob("py_env-*")))
+        return next((env for env in found if any(env.glob(".install_state_v*"))), None)
+
+
+def hooks_of(directory: Path) -> tuple[Hook, ...]:
+    """The hooks of the project, in their order; those of the manual stage do not run by themselves."""
+    document = yaml_of(directory / FILE)
+    return tuple(_hooks(document)) if isinstance(document, dict) else ()
+
+
+def _hooks(document: dict[str, Any]) -> Iterator[Hook]:
+    outer = _texts([document.get("exclude")])
+    for repo in _dicts(document.get("repos")):
+        for hook in _dicts(repo.get("hooks")):
+            if hook.get("id") and hook.get("stages") != ["manual"]:
+                yield Hook(
+                    id=str(hook["id"]),
+                    repo=str(repo.get("repo", "")),
+                    rev=str(repo.get("rev", "")),
+                    args=_texts(hook.get("args")),
+                    files=str(hook.get("files") or document.get("files") or ""),
+                    exclude=(*outer, *_texts([hook.get("exclude")])),
+                    dependencies=_texts(hook.get("additional_dependencies")),
+                )
+
+
+def _cache(variables: Mapping[str, str]) -> Path:
+    if own := variables.get("PRE_COMMIT_HOME"):
+        return Path(own)
+    home = variables.get("XDG_CACHE_HOME") or os.path.join(variables.get("HOME", "~"), ".cache")
+    return Path(home) / "pre-commit"
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [table_in({"entry": entry}, "entry") for entry in value] if isinstance(value, list) else []
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(str(entry) for entry in value if entry) if isinstance(value, list) else ()

@@ -1,0 +1,126 @@
+"""What will run and what will not, told before the first check: one value, one text, for all who show it.
+
+Tells what a configuration says. Decides nothing, and starts nothing.
+"""
+
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.configuration.commands import program_of
+from fixloop.configuration.installed import PYTHON, Installed
+from fixloop.configuration.layout import projects_below
+from fixloop.configuration.model import Check, Configuration, Unverified
+
+__all__ = ["Planned", "Preflight", "lines", "preflight_of"]
+
+WRITTEN: Final = "fixloop's configuration"
+
+
+class Planned(NamedTuple):
+    """One check that will run."""
+
+    specialist: str
+    name: str
+    command: str
+    """As a shell would take it; `{junit}` and its like stand for fresh paths."""
+    why: str
+    """The file that speaks for it."""
+    needs: str
+    """What it needs and where that is, as `pytest from .venv`; empty where nothing was asked."""
+
+
+class Preflight(NamedTuple):
+    """All of it."""
+
+    directory: str
+    interpreter: str
+    """Its path; empty where the checks run elsewhere or later, or where there is none."""
+    checks: tuple[Planned, ...]
+    unverified: tuple[Unverified, ...]
+    hints: tuple[str, ...] = ()
+    """Sentences without which a person would wonder."""
+
+
+def preflight_of(configuration: Configuration, directory: Path, installed: Installed | None) -> Preflight:
+    """
+    What `configuration` comes to.
+
+    Args:
+        configuration: as it was loaded.
+        directory: where its checks run, in the user's checkout.
+        installed: what is there; None where the checks run elsewhere.
+    """
+    later = bool(configuration.workspace.setup)
+    asked = None if later else installed
+    return Preflight(
+        directory=str(directory.absolute()),
+        interpreter=asked.interpreter.path if asked is not None else "",
+        checks=tuple(
+            _planned(entry.name, check, asked, later)
+            for entry in configuration.specialists
+            for check in entry.checks
+        ),
+        unverified=configuration.unverified,
+        hints=tuple(_hints(configuration, directory, asked)),
+    )
+
+
+def lines(preflight: Preflight) -> list[str]:
+    """The text of it."""
+    with_ = f" with {preflight.interpreter}" if preflight.interpreter else ""
+    text = [f"checks in {preflight.directory}{with_}:"]
+    for planned in preflight.checks:
+        needs = f"; needs {planned.needs}" if planned.needs else ""
+        text += [
+            f"  {planned.specialist}: {planned.name}",
+            f"    {planned.command}",
+            f"    because of {planned.why}{needs}",
+        ]
+    if preflight.unverified:
+        text.append("not run here:")
+    for entry in preflight.unverified:
+        remedy = f": {entry.remedy}" if entry.remedy else ""
+        blocks = " [must run]" if entry.blocks else ""
+        text.append(f"  {entry.specialist}: {entry.name} ({entry.reason}){blocks}{remedy}")
+    return [*text, *(f"hint: {hint}" for hint in preflight.hints)]
+
+
+def _planned(specialist: str, check: Check, installed: Installed | None, later: bool) -> Planned:
+    return Planned(
+        specialist,
+        check.name,
+        shlex.join(check.command),
+        check.why or WRITTEN,
+        "what [workspace] setup makes" if later else _needs(check, installed),
+    )
+
+
+def _needs(check: Check, installed: Installed | None) -> str:
+    if installed is None:
+        return ""
+    program, rest = program_of(check.command)
+    if PYTHON.fullmatch(program) and rest[:1] == ("-m",) and len(rest) > 1:
+        return f"{rest[1]} from {installed.where}"
+    found = program if os.sep in program else installed.program(program)
+    return f"{os.path.basename(program)} from {os.path.dirname(found)}" if found else program
+
+
+def _hints(configuration: Configuration, directory: Path, installed: Installed | None) -> Iterator[str]:
+    if installed is not None and _uses_python(configuration) and not installed.interpreter.prefix:
+        yield (
+            f"no virtual environment was found, so checks run with {installed.interpreter.path or 'no Python'}; "
+            "make a .venv in the project, activate one, or name `[workspace] setup`"
+        )
+    inner = projects_below(directory)
+    if inner:
+        yield f"{len(inner)} projects lie below this folder: `fixloop run {inner[0]}` checks one of them alone"
+
+
+def _uses_python(configuration: Configuration) -> bool:
+    commands = [check.command for entry in configuration.specialists for check in entry.checks]
+    return any(PYTHON.fullmatch(program_of(command)[0]) for command in commands) or any(
+        entry.name in {"pytest", "unittest"} for entry in configuration.unverified
+    )

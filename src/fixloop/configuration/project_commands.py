@@ -1,0 +1,191 @@
+"""The commands that a project itself uses: of tox, nox, its scripts, its Makefile and its CI.
+
+Reads them as data, runs nothing, and leaves out what it cannot tell for sure: a line of shell, a variable of
+a matrix, a value that is computed.
+"""
+
+import ast
+import re
+import shlex
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePath
+from typing import Any, Final, NamedTuple
+
+from fixloop.configuration.declarations import Declarations, table_in, text_of
+from fixloop.configuration.yaml_file import yaml_of
+
+__all__ = ["ProjectCommand", "arguments_of", "project_commands"]
+
+LAUNCHERS: Final = frozenset(
+    {"uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "pipx", "rye", "run", "tool", "env", "coverage"}
+)
+_PYTHON: Final = re.compile(r"python[\d.]*")
+_SEPARATORS: Final = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
+_FACTOR: Final = re.compile(r"^!?[\w.{},!-]+:\s+")
+_POSARGS: Final = re.compile(r"\{posargs(?::([^{}]*))?\}|\[\]")
+_ASSIGNMENT: Final = re.compile(r"^([A-Za-z_]\w*)\s*[:?]?=\s*(.*)$", re.MULTILINE)
+_VARIABLE: Final = re.compile(r"\$[({](\w+)[)}]")
+_TARGET: Final = re.compile(r"^([A-Za-z0-9][\w./-]*)(?:\s+[\w./-]+)*\s*:(?!=)")
+
+
+class ProjectCommand(NamedTuple):
+    """One command as the project writes it."""
+
+    words: tuple[str, ...]
+    why: str
+    """Its place, as `tox.ini: [testenv:lint]`."""
+
+
+def project_commands(declared: Declarations, pyproject: Mapping[str, Any]) -> tuple[ProjectCommand, ...]:
+    """Those that can be told for sure; of what the project runs on its own machines first, CI last."""
+    directory = declared.directory
+    return (
+        *_of_tox(declared, pyproject),
+        *_of_nox(directory / "noxfile.py"),
+        *_of_scripts(pyproject),
+        *_of_make(directory),
+        *_of_workflows(directory),
+    )
+
+
+def arguments_of(tool: str, command: ProjectCommand) -> tuple[str, ...] | None:
+    """What `tool` is given in `command`, also behind `uv run` or `python -m`; None where it is another command."""
+    for position, word in enumerate(command.words):
+        name = re.split(r"[@=<>\[]", PurePath(word).name)[0]
+        if name == tool:
+            return command.words[position + 1 :]
+        if not (name in LAUNCHERS or _PYTHON.fullmatch(name) or word.startswith("-") or "=" in word):
+            return None
+    return None
+
+
+def _split(line: str, why: str) -> Iterator[ProjectCommand]:
+    """The commands of a line of shell, one for each part; what only a shell could tell is left out."""
+    for part in _SEPARATORS.split(line):
+        try:
+            words = tuple(shlex.split(part, comments=True))
+        except ValueError:
+            continue
+        if words and not any(re.search(r"[|<>`$]|[{}]", word) for word in words):
+            yield ProjectCommand(words, why)
+
+
+def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[ProjectCommand]:
+    for file in ("tox.ini", "setup.cfg"):
+        sections = declared.ini.get(file, {})
+        for name, section in sections.items():
+            if name == "testenv" or name.startswith("testenv:"):
+                lines = "\n".join(
+                    section.get(key, "") for key in ("commands_pre", "commands", "commands_post")
+                )
+                yield from _of_testenv(lines, f"{file}: [{name}]")
+    try:
+        own = tomllib.loads(text_of(declared.directory / "tox.toml"))
+    except (ValueError, RecursionError):
+        own = {}
+    for settings, file in (
+        (own, "tox.toml: "),
+        (table_in(pyproject, "tool", "tox"), "pyproject.toml: tool.tox."),
+    ):
+        base = {"env_run_base": settings.get("env_run_base")}
+        for name, env in {
+            **base,
+            **{f"env.{key}": env for key, env in table_in(settings, "env").items()},
+        }.items():
+            for words in _lists(table_in({"env": env}, "env").get("commands")):
+                yield from _split(shlex.join(words), f"{file}{name}")
+
+
+def _of_testenv(text: str, why: str) -> Iterator[ProjectCommand]:
+    text = text.replace("\\\n", " ")
+    for line in text.splitlines():
+        line = _POSARGS.sub(lambda found: found[1] or "", _FACTOR.sub("", line.strip())).lstrip("-!@ ")
+        line = re.sub(r"\{(?:toxinidir|tox_root)\}/?", "./", line)
+        line = re.sub(
+            r"\{env_?bin_?dir\}/|\{env_?python\}", lambda found: "" if "bin" in found[0] else "python", line
+        )
+        yield from _split(line, why)
+
+
+def _lists(value: Any) -> Iterator[list[str]]:
+    for words in value if isinstance(value, list) else ():
+        if isinstance(words, list) and all(isinstance(word, str) for word in words):
+            yield words
+
+
+def _of_nox(path: Path) -> Iterator[ProjectCommand]:
+    """The constant words of `session.run(…)`; what is computed makes a command one that cannot be told."""
+    try:
+        tree = ast.parse(text_of(path))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+            if isinstance(call.func, ast.Attribute) and call.func.attr in {"run", "run_always"}:
+                words = [
+                    arg.value if isinstance(arg, ast.Constant) else None for arg in _without_posargs(call)
+                ]
+                if words and all(isinstance(word, str) for word in words):
+                    yield ProjectCommand(tuple(map(str, words)), f"{path.name}: session {function.name}")
+
+
+def _without_posargs(call: ast.Call) -> list[ast.expr]:
+    return [
+        arg
+        for arg in call.args
+        if not (
+            isinstance(arg, ast.Starred)
+            and isinstance(arg.value, ast.Attribute)
+            and arg.value.attr == "posargs"
+        )
+    ]
+
+
+def _of_scripts(pyproject: Mapping[str, Any]) -> Iterator[ProjectCommand]:
+    tool = table_in(pyproject, "tool")
+    tables = {
+        "pdm.scripts": table_in(tool, "pdm", "scripts"),
+        "poe.tasks": table_in(tool, "poe", "tasks"),
+        **{
+            f"hatch.envs.{name}.scripts": table_in(env, "scripts")
+            for name, env in table_in(tool, "hatch", "envs").items()
+        },
+    }
+    for place, scripts in tables.items():
+        for name, script in scripts.items():
+            entry = (script.get("cmd") or script.get("shell")) if isinstance(script, dict) else script
+            for line in entry if isinstance(entry, list) else [entry]:
+                if isinstance(line, str):
+                    line = re.sub(r"\{args(?::([^{}]*))?\}", lambda found: found[1] or "", line)
+                    yield from _split(line, f"pyproject.toml: tool.{place}.{name}")
+
+
+def _of_make(directory: Path) -> Iterator[ProjectCommand]:
+    name = next(
+        (name for name in ("Makefile", "makefile", "GNUmakefile") if (directory / name).is_file()), ""
+    )
+    text = text_of(directory / name).replace("\\\n", " ") if name else ""
+    variables = {key: value.strip() for key, value in _ASSIGNMENT.findall(text)}
+    target = ""
+    for line in text.splitlines():
+        if found := _TARGET.match(line):
+            target = found[1]
+        elif line.startswith("\t") and target:
+            for _ in range(3):
+                line = _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), line)
+            yield from _split(line.strip().lstrip("@-+ "), f"{name}: {target}")
+
+
+def _of_workflows(directory: Path) -> Iterator[ProjectCommand]:
+    folder = directory / ".github" / "workflows"
+    for path in sorted((*folder.glob("*.yml"), *folder.glob("*.yaml"))):
+        for name, job in table_in(yaml_of(path), "jobs").items():
+            for step in _tables(table_in({"job": job}, "job").get("steps")):
+                if isinstance(step.get("run"), str) and "working-directory" not in step:
+                    text = step["run"].replace("\\\n", " ")
+                    yield from _split(text, f"{path.relative_to(directory).as_posix()}: {name}")
+
+
+def _tables(value: Any) -> Iterable[dict[str, Any]]:
+    return (entry for entry in value if isinstance(entry, dict)) if isinstance(value, list) else ()

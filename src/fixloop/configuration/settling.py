@@ -1,0 +1,153 @@
+"""Which checks run and what stays unverified: of the proposals of each language, and of what the user wrote.
+
+A check whose tool is not there is not started. It is taken from an environment that tox, nox or pre-commit has
+made for the project, or named with the command that installs it.
+"""
+
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.configuration.commands import program_of
+from fixloop.configuration.installed import PYTHON, Installed
+from fixloop.configuration.model import Check, Unverified
+from fixloop.configuration.proposal import Need, Proposal
+from fixloop.configuration.python_project import PythonProject
+
+__all__ = ["Settled", "needs_of", "settle", "settle_written"]
+
+PYTHON_TOOLS: Final = frozenset(
+    {"pytest", "ruff", "black", "mypy", "bandit", "flake8", "isort", "pylint", "pyright", "basedpyright"}
+    | {"tox", "nox", "pre-commit", "coverage", "pip-audit", "yapf"}
+)
+
+
+class Settled(NamedTuple):
+    """What becomes of one specialist's checks."""
+
+    checks: tuple[Check, ...] = ()
+    unverified: tuple[Unverified, ...] = ()
+
+
+def settle(proposals: Iterable[Proposal], installed: Installed | None) -> Settled:
+    """Of the proposals of one name the first that can be started here; with nothing known, the first."""
+    found = [_chosen(tuple(group), installed) for _, group in groupby(proposals, _name)]
+    return _together(found)
+
+
+def settle_written(
+    checks: Iterable[Check], specialist: str, project: PythonProject, installed: Installed | None
+) -> Settled:
+    """What the user wrote: it runs where its tool is there, and else stands between the whole and `passed`."""
+    return _together([_written(check, specialist, project, installed) for check in checks])
+
+
+def needs_of(command: tuple[str, ...], project: PythonProject) -> tuple[Need, ...]:
+    """What a command needs before it can start, as far as its words tell."""
+    program, rest = program_of(command)
+    if PYTHON.fullmatch(program) and rest[:1] == ("-m",) and len(rest) > 1:
+        covers = rest[1] == "pytest" and any(word.startswith("--cov") for word in rest)
+        plugin = (project.module("pytest_cov", "pytest-cov"),) if covers else ()
+        return (project.module(rest[1]), *plugin)
+    if not program or "/" in program:
+        return ()
+    need = project.program(program)
+    return (need if program in PYTHON_TOOLS else need._replace(remedy="install it, or correct the command"),)
+
+
+def _together(found: Iterable[Settled]) -> Settled:
+    each = tuple(found)
+    return Settled(
+        tuple(check for one in each for check in one.checks),
+        tuple(entry for one in each for entry in one.unverified),
+    )
+
+
+def _name(proposal: Proposal) -> tuple[str, str]:
+    return proposal.specialist, proposal.check.name
+
+
+def _chosen(alternatives: tuple[Proposal, ...], installed: Installed | None) -> Settled:
+    first = alternatives[0]
+    for proposal in alternatives:
+        check = _startable(proposal, installed)
+        if check is not None:
+            gate = first.check.coverage_percent if proposal is not first else None
+            return Settled((check,), (_unverified(first, installed, "coverage gate"),) if gate else ())
+    return Settled((), (_unverified(alternatives[-1], installed, first.tool, blocks=first.runs_tests),))
+
+
+def _startable(proposal: Proposal, installed: Installed | None) -> Check | None:
+    """The check as it can be started here; None where it cannot."""
+    check = proposal.check.model_copy(update={"why": proposal.why})
+    if not check.command:
+        return None
+    missing = _missing(proposal.needs, installed)
+    if not missing or installed is None:
+        return check
+    command = _lent(check.command, installed) if len(missing) == 1 else ()
+    return check.model_copy(update={"command": command}) if command else None
+
+
+def _written(check: Check, specialist: str, project: PythonProject, installed: Installed | None) -> Settled:
+    missing = _missing(needs_of(check.command, project), installed)
+    if not missing or installed is None:
+        return Settled((check,))
+    command = _lent(check.command, installed) if len(missing) == 1 else ()
+    if command:
+        return Settled((check.model_copy(update={"command": command}),))
+    entry = Unverified(
+        name=check.name,
+        specialist=specialist,
+        reason=_reason(missing[0], check.name, installed),
+        remedy=missing[0].remedy,
+        blocks=not check.optional,
+    )
+    return Settled((), (entry,))
+
+
+def _missing(needs: tuple[Need, ...], installed: Installed | None) -> list[Need]:
+    return [need for need in needs if installed is not None and not installed.has(need)]
+
+
+def _lent(command: tuple[str, ...], installed: Installed) -> tuple[str, ...]:
+    """The command with the program of an environment that a tool of the project has made; empty where none has it."""
+    program, rest = command[0], command[1:]
+    if PYTHON.fullmatch(program) and rest[:1] == ("-m",) and len(rest) > 1:
+        script = installed.lent(rest[1], hooks=False)
+        return (str(Path(script).with_name("python")), *rest) if script else ()
+    script = installed.lent(program)
+    return (script, *rest) if script else ()
+
+
+def _unverified(
+    proposal: Proposal, installed: Installed | None, name: str, *, blocks: bool = False
+) -> Unverified:
+    missing = _missing(proposal.needs, installed)
+    if not missing or installed is None:
+        return Unverified(
+            name=name,
+            specialist=proposal.specialist,
+            reason="only the project knows its command",
+            remedy=f"name it in fixloop.toml, in [[specialist.{proposal.specialist}.check]]",
+            blocks=blocks,
+        )
+    return Unverified(
+        name=name,
+        specialist=proposal.specialist,
+        reason=_reason(missing[0], name, installed),
+        remedy=missing[0].remedy,
+        blocks=blocks,
+    )
+
+
+def _reason(need: Need, name: str, installed: Installed) -> str:
+    """One clause."""
+    if need.kind == "file":
+        return f"{need.name} is missing"
+    where = f"in {installed.where}" + (" nor on the PATH" if need.kind == "program" else "")
+    own = need.name in name.split()
+    if need.kind == "program":
+        return f"{'' if own else f'{need.name} '}neither {where}"
+    return f"{'' if own else f'{need.name} is '}not installed {where}"
