@@ -1,0 +1,179 @@
+"""What a project's own commands say, what fixloop says, and whether that is true."""
+
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, Field
+
+from bench.preparing import developer_environment, restore
+from bench.public import Edit, Project
+
+__all__ = ["Answer", "Configured", "Trial", "tried"]
+
+_FIXLOOP = Path(sys.executable).with_name("fixloop")
+_MOST_SECONDS = 600
+_WAITS = 3
+"""The exit code of a run that found failures and has no fixer; of one that could not run, too."""
+_VERDICT = re.compile(r"^#\d+ .*?\b((?:passed|waits for|not verified)\b.*)$", re.MULTILINE)
+
+
+class Answer(BaseModel):
+    """One command's end, or that of several one after the other."""
+
+    exit_code: int
+    seconds: float
+    verdict: str
+    """What fixloop says of the workflow, else the last line."""
+
+    @property
+    def green(self) -> bool:
+        """Whether it says that all is well."""
+        return self.exit_code == 0
+
+    @property
+    def found_failures(self) -> bool:
+        """Whether fixloop waits for a fix of failures, and not for a person because a check could not run."""
+        return self.exit_code == _WAITS and "waits for a fix" in self.verdict
+
+
+class Configured(BaseModel):
+    """fixloop's answers with one configuration."""
+
+    answers: list[Answer] = Field(default_factory=list)
+    bugs: list[Answer] = Field(default_factory=list)
+
+    @property
+    def true(self) -> bool:
+        """Green each time without a bug, failures found with each."""
+        return all(each.green for each in self.answers) and all(each.found_failures for each in self.bugs)
+
+    @property
+    def seconds(self) -> float:
+        """The median of the runs without a bug."""
+        return statistics.median(each.seconds for each in self.answers)
+
+
+class Trial(BaseModel):
+    """Everything that was tried on one project with one commit of fixloop."""
+
+    commit: str
+    day: str
+    dry: Answer
+    init: Answer
+    raw: list[Answer] = Field(default_factory=list)
+    raw_bugs: list[Answer] = Field(default_factory=list)
+    unconfigured: Configured = Field(default_factory=Configured)
+    configured: Configured = Field(default_factory=Configured)
+
+    @property
+    def raw_seconds(self) -> float:
+        """The median of the project's own commands, one after the other."""
+        return statistics.median(each.seconds for each in self.raw)
+
+    @property
+    def fair(self) -> bool:
+        """Whether the project's own commands are green without a bug and red with each."""
+        return all(each.green for each in self.raw) and not any(each.green for each in self.raw_bugs)
+
+    @property
+    def true(self) -> bool:
+        """Whether every verdict of fixloop is true."""
+        ran = self.unconfigured.true and self.configured.true
+        return self.fair and ran and self.dry.green and self.init.green
+
+
+def tried(
+    project: Project, checkout: Path, *, runs: int, stamp: tuple[str, str], tell: Callable[[str], None]
+) -> Trial:
+    """
+    Try everything: raw commands, `--dry`, `run` and `init` + `run`, interleaved `runs` times, then each bug.
+
+    The checkout is as before afterwards. What each command printed lies in `checkout`/../logs.
+    `stamp` is fixloop's commit and the day.
+    """
+    bench = _Bench(project, checkout, tell)
+    try:
+        dry = bench.fixloop("dry", "run", ".", "--dry")
+        trial = Trial(commit=stamp[0], day=stamp[1], dry=dry, init=bench.fixloop("init", "init"))
+        written = bench.take_configuration()
+        for turn in range(runs):
+            trial.raw.append(bench.raw(f"raw-{turn}"))
+            trial.unconfigured.answers.append(bench.run(f"run-{turn}", None))
+            trial.configured.answers.append(bench.run(f"init-run-{turn}", written))
+        for number, bug in enumerate(project.bugs, 1):
+            bug.apply(checkout)
+            trial.raw_bugs.append(bench.raw(f"raw-bug-{number}"))
+            trial.unconfigured.bugs.append(bench.run(f"run-bug-{number}", None, bug))
+            trial.configured.bugs.append(bench.run(f"init-run-bug-{number}", written, bug))
+            restore(checkout)
+    finally:
+        restore(checkout)
+    return trial
+
+
+class _Bench:
+    """Runs commands in one checkout with a cache that nothing else has used."""
+
+    def __init__(self, project: Project, checkout: Path, tell: Callable[[str], None]) -> None:
+        self._project, self._checkout, self._tell = project, checkout, tell
+        self._logs = checkout.parent / "logs"
+        self._cache = checkout.parent / "cache"
+        for folder in (self._logs, self._cache):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+
+    def raw(self, name: str) -> Answer:
+        """The project's own commands up to the first that is red."""
+        command = " && ".join(f"({each})" for each in self._project.commands)
+        return self._ended(name, ["sh", "-c", command], developer_environment(self._checkout))
+
+    def run(self, name: str, configuration: str | None, bug: Edit | None = None) -> Answer:
+        """`fixloop run`, with this fixloop.toml or without any, in a checkout that only `bug` has changed."""
+        restore(self._checkout)
+        if bug:
+            bug.apply(self._checkout)
+        if configuration is not None:
+            (self._checkout / "fixloop.toml").write_text(configuration)
+        return self.fixloop(name, "run", ".")
+
+    def fixloop(self, name: str, *arguments: str) -> Answer:
+        """One fixloop command."""
+        environment = developer_environment() | {"FIXLOOP_CACHE_DIR": str(self._cache)}
+        return self._ended(name, [str(_FIXLOOP), *arguments], environment)
+
+    def take_configuration(self) -> str | None:
+        """What `init` wrote; nothing is left of it."""
+        file = self._checkout / "fixloop.toml"
+        text = file.read_text() if file.exists() else None
+        restore(self._checkout)
+        return text
+
+    def _ended(self, name: str, command: Sequence[str], environment: dict[str, str]) -> Answer:
+        self._tell(name)
+        started = time.perf_counter()
+        ended = subprocess.run(
+            command,
+            cwd=self._checkout,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_MOST_SECONDS,
+        )
+        seconds = time.perf_counter() - started
+        output = ended.stdout.decode(errors="replace")
+        told = f"{output}\nexit code {ended.returncode}, {seconds:.1f} s\n"
+        (self._logs / f"{name}.txt").write_text(told)
+        return Answer(exit_code=ended.returncode, seconds=seconds, verdict=_verdict(output))
+
+
+def _verdict(output: str) -> str:
+    """Of a workflow's line without its number, name and counts; else the last line."""
+    lines = _VERDICT.findall(output) or output.strip().splitlines()[-1:] or [""]
+    return re.sub(r" \(\d+ specialists?[^)]*\)", "", lines[-1].strip())
