@@ -42,6 +42,14 @@ ALLOWED: Final = frozenset(
         "CURL_CA_BUNDLE",
         "NODE_EXTRA_CA_CERTS",
         "PIP_CERT",
+        "GOPATH",
+        "GOMODCACHE",
+        "GOCACHE",
+        "GOROOT",
+        "GOTOOLCHAIN",
+        "CARGO_HOME",
+        "RUSTUP_HOME",
+        "RUSTUP_TOOLCHAIN",
     ]
 )
 ALLOWED_PREFIXES: Final = ("LC_", "XDG_")
@@ -68,6 +76,7 @@ def environment_for(
     return (
         allowed_variables(given, names)
         | _caches(caches)
+        | _cargo(workspace)
         | _python(workspace, interpreter, given, names, caches)
     )
 
@@ -103,6 +112,18 @@ def _caches(folder: Path) -> dict[str, str]:
         # One line for each finding and each badly formatted file; an older ruff does not know it.
         "RUFF_OUTPUT_FORMAT": "concise",
     }
+
+
+def _cargo(workspace: Workspace) -> dict[str, str]:
+    """
+    Cargo builds outside the checkout, once for all checks of a workspace.
+
+    A folder for several workspaces is none: Cargo names what it builds by the path within the project and takes it
+    for fresh by its date, so one workspace would run the tests of another one's code.
+    """
+    if not (workspace.directory / "Cargo.toml").is_file():
+        return {}
+    return {"CARGO_TARGET_DIR": str(workspace.scratch / "cargo-target")}
 
 
 def _python(

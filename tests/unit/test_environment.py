@@ -71,6 +71,28 @@ def test_caches_are_fresh_for_each_run_and_outside_the_tree(workspace: Workspace
     assert one["XDG_CACHE_HOME"] == "/home/u/.cache"
 
 
+def test_cargo_builds_outside_the_checkout_and_apart_from_other_workspaces(workspace: Workspace) -> None:
+    before = environment_for(workspace, Interpreter("", "", "none"), variables=GIVEN)
+    (workspace.directory / "Cargo.toml").write_text("[package]\n", encoding="utf-8")
+
+    found = environment_for(workspace, Interpreter("", "", "none"), variables=GIVEN)
+
+    assert "CARGO_TARGET_DIR" not in before
+    assert Path(found["CARGO_TARGET_DIR"]).parent == workspace.scratch
+
+
+def test_go_and_cargo_find_what_they_have_fetched() -> None:
+    given = {
+        "GOMODCACHE": "/m",
+        "GOPATH": "/g",
+        "GOCACHE": "/c",
+        "CARGO_HOME": "/r",
+        "GOPROXY": "https://u:p@h",
+    }
+
+    assert set(allowed_variables(given)) == {*given, "CI"} - {"GOPROXY"}
+
+
 def test_imports_come_from_the_workspace_first(workspace: Workspace) -> None:
     found = environment_for(workspace, Interpreter("", "", "none"), names=["PYTHONPATH"], variables=GIVEN)
 

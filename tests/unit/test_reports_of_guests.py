@@ -264,6 +264,38 @@ def test_warnings_fail_where_the_exit_code_says_so(
     assert {failure.severity for failure in failed.failures} == {Severity.LOW}
 
 
+@pytest.mark.parametrize(
+    ("line", "name", "measure"),
+    [
+        (
+            "ERROR: Coverage for lines (66.66%) does not meet global threshold (100%)",
+            "coverage of lines",
+            "66.66",
+        ),
+        ('Jest: "global" coverage threshold for branches (80%) not met: 50%', "coverage of branches", "50"),
+    ],
+)
+def test_coverage_that_the_runner_refuses_is_a_failure_although_every_test_passes(
+    tmp_path: Path, line: str, name: str, measure: str
+) -> None:
+    root = written(tmp_path / "project", {})
+    path = tmp_path / "report"
+    path.write_text(text_of("jest-30-passing.json", root), encoding="utf-8")
+    check = Check(name="jest", command=("jest", "{jest}"))
+
+    result = judge(
+        check,
+        exit_code=1,
+        output=line,
+        reports={"jest": path},
+        workspace=root,
+        evidence=Evidence(check="jest", command="jest", tree="abc"),
+    )
+
+    assert result.outcome is RunOutcome.FAILED
+    assert [(failure.name, failure.measure) for failure in result.failures] == [(name, measure)]
+
+
 def test_a_list_without_files_proves_nothing(tmp_path: Path) -> None:
     result = judged(tmp_path, Check(name="eslint", command=("eslint", "-o", "{eslint}")), 0)
 

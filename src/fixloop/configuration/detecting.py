@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.configuration import python
+from fixloop.configuration import go, javascript, python, rust
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.proposal import Proposal
 from fixloop.configuration.python_project import PythonProject, python_project
@@ -12,7 +12,11 @@ from fixloop.protocol.specialists import NAMES
 
 __all__ = ["Found", "found_in"]
 
-GUESTS: Final[tuple[Callable[[Path], tuple[Proposal, ...]], ...]] = ()
+GUESTS: Final[tuple[Callable[[Path], tuple[Proposal, ...]], ...]] = (
+    javascript.proposals,
+    go.proposals,
+    rust.proposals,
+)
 """The languages besides Python; each looks into a folder and proposes."""
 
 

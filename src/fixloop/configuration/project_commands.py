@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from fixloop.configuration.declarations import Declarations, table_in, text_of
 from fixloop.configuration.yaml_file import yaml_of
 
-__all__ = ["ProjectCommand", "arguments_of", "project_commands"]
+__all__ = ["ProjectCommand", "arguments_of", "commands_beside", "project_commands"]
 
 LAUNCHERS: Final = frozenset(
     {"uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "pipx", "rye", "run", "tool", "env", "coverage"}
@@ -44,9 +44,13 @@ def project_commands(declared: Declarations, pyproject: Mapping[str, Any]) -> tu
         *_of_tox(declared, pyproject),
         *_of_nox(directory / "noxfile.py"),
         *_of_scripts(pyproject),
-        *_of_make(directory),
-        *_of_workflows(directory),
+        *commands_beside(directory),
     )
+
+
+def commands_beside(directory: Path) -> tuple[ProjectCommand, ...]:
+    """Those of no language's own files: of its Makefile and its CI."""
+    return (*_of_make(directory), *_of_workflows(directory))
 
 
 def arguments_of(tool: str, command: ProjectCommand) -> tuple[str, ...] | None:

@@ -18,6 +18,7 @@ from fixloop.reports.output import failures_in, whole_failure
 from fixloop.reports.reading import read_report
 from fixloop.reports.report import Report
 from fixloop.reports.symptoms import cannot_run, checked_nothing, died, is_wrong_call
+from fixloop.reports.thresholds import missed_thresholds
 from fixloop.reports.tree import SourceTree
 
 __all__ = ["judge"]
@@ -144,6 +145,8 @@ def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
         if report.outcome is RunOutcome.ERROR:
             return _Verdict(RunOutcome.ERROR, _with_last_line(report.reason, run))
     if run.exit_code != 0 and not any(report.findings for report in owed.values()):
+        if missed := missed_thresholds(run.output):
+            return _Verdict(RunOutcome.FAILED, f"{len(missed)} figures of coverage are too low", missed)
         reason = f"exit code {run.exit_code}, which no result in its report explains"
         return _Verdict(RunOutcome.ERROR, _with_last_line(reason, run))
     failed = [report for report in owed.values() if report.outcome is RunOutcome.FAILED]

@@ -1,0 +1,63 @@
+"""Checks that a Go module or workspace speaks for. Reads files only."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from fixloop.configuration.declarations import text_of
+from fixloop.configuration.model import Check
+from fixloop.configuration.project_commands import ProjectCommand, commands_beside
+from fixloop.configuration.proposal import Need, Proposal
+
+__all__ = ["proposals"]
+
+# What changes which tests there are, or how long they may take; -race is left out, for it needs a C compiler.
+_KEPT: Final = re.compile(r"-(?:tags|short|timeout|mod|skip|run)(?:=.*)?$")
+_WITH_VALUE: Final = frozenset({"-tags", "-timeout", "-mod", "-skip", "-run"})
+_USED: Final = re.compile(r"^\s*(?:use\s+)?(\.\S*)\s*$", re.MULTILINE)
+_GO: Final = Need("program", "go", "install Go: https://go.dev/doc/install")
+_LINTER: Final = Need("program", "golangci-lint", "install golangci-lint")
+
+
+def proposals(directory: Path) -> tuple[Proposal, ...]:
+    """What go.mod or go.work in `directory` speaks for; nothing where there is neither."""
+    file = next((name for name in ("go.work", "go.mod") if (directory / name).is_file()), "")
+    return tuple(_proposals(directory, file)) if file else ()
+
+
+def _proposals(directory: Path, file: str) -> Iterator[Proposal]:
+    packages = _packages(directory, file)
+    own = next((each for each in commands_beside(directory) if each.words[:2] == ("go", "test")), None)
+    kept = tuple(_options(own)) if own is not None else ()
+    if any(directory.rglob("*_test.go")):
+        # -count=1: a result that Go remembers is none of this run.
+        command = ("go", "test", "-json", "-count=1", *kept, *packages)
+        why = own.why if own is not None and kept else file
+        check = Check(name="go test", command=command, output="go-test", why=why)
+        yield Proposal("test-runner", check, "go test", why, (_GO,), runs_tests=True)
+    tags = tuple(word for word in kept if word.startswith("-tags="))
+    vet = Check(name="go vet", command=("go", "vet", *tags, *packages), why=file)
+    yield Proposal("code-quality", vet, "go vet", file, (_GO,))
+    for configured in sorted(path.name for path in directory.glob(".golangci.*")):
+        lint = Check(name="golangci-lint", command=("golangci-lint", "run"), why=configured)
+        yield Proposal("code-quality", lint, "golangci-lint", configured, (_GO, _LINTER))
+        return
+
+
+def _packages(directory: Path, file: str) -> tuple[str, ...]:
+    """All of them; in a workspace those of each module it uses, for `./...` at its root may be in none."""
+    if file == "go.mod":
+        return ("./...",)
+    used = (PurePosixPath(path) for path in _USED.findall(text_of(directory / file)))
+    return tuple("./..." if path == PurePosixPath() else f"./{path}/..." for path in used) or ("./...",)
+
+
+def _options(command: ProjectCommand) -> Iterator[str]:
+    words = iter(command.words[2:])
+    for word in words:
+        option = re.sub("^--", "-", word)
+        if option in _WITH_VALUE:
+            yield f"{option}={next(words, '')}"
+        elif _KEPT.match(option):
+            yield option

@@ -1,0 +1,241 @@
+"""Checks that a JavaScript or TypeScript project's own files speak for: its scripts, else its tools' configuration.
+
+The script wins: a tool is called with the options it has there, and with its report added. A script that is more
+than calls of known tools is run by its package manager. Reads files only.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from fixloop.configuration.javascript_tools import BUILDERS, CONFIGURED, MANAGERS, TOOLS, Tool
+from fixloop.configuration.model import Check
+from fixloop.configuration.proposal import Need, Proposal
+from fixloop.configuration.scripts import Call, calls_of, needs_shell, plain
+
+__all__ = ["proposals"]
+
+
+_TEST_SCRIPTS: Final = ("test", "tests", "test:unit", "unit", "test:run", "test:ci")
+_CHECK_SCRIPT: Final = re.compile(
+    r"(?:lint|eslint|type-?check|check-?types|types|tsc|check|format:check|fmt:check|prettier:check|standard)"
+)
+# What these do is no check, whatever tool they call.
+_NO_CHECK: Final = re.compile(
+    r"(?:^|[:-])(?:dev|watch|start|serve|fix|write|format|release|publish\w*|pre\w+|post\w+|docs?|bench\w*|e2e)(?:$|[:-])"
+)
+# Its braces are no pattern.
+_PLACEHOLDER: Final = re.compile(r"\{(?:junit|jest|eslint)\}")
+_WRITES: Final = re.compile(r"--(?:fix|write)\b")
+_NO_TESTS: Final = "no test specified"
+
+
+class _Project(NamedTuple):
+    directory: Path
+    package: Mapping[str, Any]
+    scripts: Mapping[str, str]
+    manager: str
+    install: str
+
+
+def proposals(directory: Path) -> tuple[Proposal, ...]:
+    """What the package.json in `directory`, and what lies beside it, speaks for; nothing where there is none."""
+    project = _project(directory)
+    if project is None:
+        return ()
+    found = list(_of_tests(project))
+    for name in sorted(project.scripts, key=lambda name: not _CHECK_SCRIPT.match(name)):
+        done = {proposal.tool for proposal in found}
+        found += [each for each in _of_script(name, project) if each.tool not in done]
+    has_tests = any(proposal.runs_tests for proposal in found)
+    done = {proposal.tool for proposal in found}
+    found += [
+        each for each in _configured(project) if each.tool not in done and not (has_tests and each.runs_tests)
+    ]
+    return tuple(_named_apart(found))
+
+
+def _project(directory: Path) -> _Project | None:
+    try:
+        package = json.loads((directory / "package.json").read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(package, dict):
+        return None
+    written = package.get("scripts")
+    scripts = {k: v for k, v in written.items() if isinstance(v, str)} if isinstance(written, dict) else {}
+    locks = [(name, install) for lock, name, install in MANAGERS if (directory / lock).is_file()]
+    named = str(package.get("packageManager", "")).partition("@")[0]
+    manager = named if named in {"npm", "pnpm", "yarn", "bun"} else locks[0][0] if locks else "npm"
+    install = next((command for name, command in locks if name == manager), f"{manager} install")
+    return _Project(directory, package, scripts, manager, install)
+
+
+def _of_tests(project: _Project) -> Iterator[Proposal]:
+    """The test script: each of its tools by itself where it is no more than that, else the whole."""
+    name = next((name for name in _TEST_SCRIPTS if name in project.scripts), "")
+    if not name or _NO_TESTS in project.scripts[name]:
+        return
+    calls = calls_of(name, project.scripts)
+    if calls and all(_is_check(call, project) for call in calls):
+        for call in calls:
+            yield _proposal(call, f"scripts.{name}", project)
+    else:
+        yield _whole(name, project, runs_tests=True)
+
+
+def _of_script(name: str, project: _Project) -> Iterator[Proposal]:
+    """The linters and type checkers of one script; tests are in the test script, and others are asked for."""
+    if _NO_CHECK.search(name) or name in _TEST_SCRIPTS:
+        return
+    calls = calls_of(name, project.scripts)
+    known = [call for call in calls or () if call.tool in TOOLS and _is_asked(call)]
+    if _CHECK_SCRIPT.fullmatch(name) and (calls is None or len(known) < len(calls)):
+        if not _WRITES.search(project.scripts[name]):
+            yield _whole(name, project, runs_tests=False)
+        return
+    for call in known:
+        if not TOOLS[call.tool].tests:
+            yield _proposal(call, f"scripts.{name}", project)
+
+
+def _configured(project: _Project) -> Iterator[Proposal]:
+    for dependency, tool, patterns, key, words in CONFIGURED:
+        declared = {**_table(project, "dependencies"), **_table(project, "devDependencies")}
+        files = sorted(file.name for pattern in patterns for file in project.directory.glob(pattern))
+        where = files[0] if files else f"package.json: {key}" if key and key in project.package else ""
+        if dependency in declared and where:
+            yield _proposal(Call(tool, words), where, project)
+
+
+def _table(project: _Project, key: str) -> Mapping[str, Any]:
+    found = project.package.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _is_asked(call: Call) -> bool:
+    asks = TOOLS[call.tool].asks
+    is_built = call.tool in BUILDERS and {"-b", "--build"} & set(call.arguments())
+    return not is_built and (not asks or not asks.isdisjoint(call.arguments()))
+
+
+def _is_check(call: Call, project: _Project) -> bool:
+    """Whether a call of a test script stands by itself; a compiler that writes files makes what the next one needs."""
+    if call.tool not in TOOLS or not _is_asked(call):
+        return False
+    return call.tool not in BUILDERS or "--noEmit" in call.arguments() or _never_emits(project)
+
+
+def _never_emits(project: _Project) -> bool:
+    try:
+        text = (project.directory / "tsconfig.json").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return re.search(r'"noEmit"\s*:\s*true', text) is not None
+
+
+def _proposal(call: Call, where: str, project: _Project) -> Proposal:
+    tool = TOOLS[call.tool]
+    kept = tuple(_kept(call, tool))
+    if call.tool == "vitest" and kept[:1] != ("run",):
+        kept = ("run", *kept[kept[:1] in {("watch",), ("dev",)} :])
+    words = (*tool.report, *kept) if call.tool == "node" else (*kept, *tool.report)
+    programs = [word for word in (*call.wrapper[:1], call.tool) if word != "node"]
+    command = (
+        *(_program(word) if word in programs else word for word in call.wrapper),
+        _program(call.tool),
+        *words,
+    )
+    if call.variables:
+        command = ("env", *call.variables, *command)
+    return Proposal(
+        specialist="test-runner" if tool.tests else "code-quality",
+        check=Check(name=_name(call.tool), command=_argv(command), why=_why(where)),
+        tool=_name(call.tool),
+        why=_why(where),
+        needs=(
+            Need("program", "node", "install Node.js"),
+            *(Need("file", _program(word), project.install) for word in programs),
+        ),
+        runs_tests=tool.tests,
+    )
+
+
+def _kept(call: Call, tool: Tool) -> Iterator[str]:
+    skips = False
+    for word in call.words:
+        option = plain(word).partition("=")
+        if skips:
+            skips = False
+        elif f"{option[0]}=" in tool.dropped:
+            skips = not option[1]
+        elif plain(word) not in tool.dropped:
+            yield word
+
+
+def _whole(name: str, project: _Project, *, runs_tests: bool) -> Proposal:
+    """The script by its package manager; with the report of the tool that it ends with, which gets further words."""
+    run = (project.manager, "run", name)
+    report = _report_of_last(name, project) if runs_tests else ()
+    separator = ("--",) if report and project.manager == "npm" else ()
+    label = f"{project.manager} {name}" if name == "test" else f"{project.manager} run {name}"
+    return Proposal(
+        specialist="test-runner" if runs_tests else "code-quality",
+        check=Check(name=label, command=(*run, *separator, *report), why=_why(f"scripts.{name}")),
+        tool=label,
+        why=_why(f"scripts.{name}"),
+        needs=(
+            Need("program", project.manager, f"install {project.manager}"),
+            *((Need("file", "node_modules", project.install),) if _has_dependencies(project) else ()),
+        ),
+        runs_tests=runs_tests,
+    )
+
+
+def _report_of_last(name: str, project: _Project) -> tuple[str, ...]:
+    last = project.scripts[name].rpartition("&&")[2].strip()
+    calls = calls_of("last", {"last": last})
+    tool = TOOLS.get(calls[0].tool) if calls and len(calls) == 1 and not calls[0].wrapper else None
+    is_told = calls is not None and tool is not None and calls[0].words == tuple(_kept(calls[0], tool))
+    # node's options stand before its files, so they cannot be added at the end.
+    return (
+        tool.report
+        if tool is not None and is_told and calls and calls[0].tool != "node" and tool.tests
+        else ()
+    )
+
+
+def _has_dependencies(project: _Project) -> bool:
+    return bool({**_table(project, "dependencies"), **_table(project, "devDependencies")})
+
+
+def _argv(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words as a program gets them; through a shell where one has to find the files."""
+    if needs_shell(tuple(_PLACEHOLDER.sub("", word) for word in words)):
+        return ("sh", "-c", " ".join(f'"{word}"' if _PLACEHOLDER.search(word) else word for word in words))
+    return tuple(plain(word) for word in words)
+
+
+def _program(tool: str) -> str:
+    return tool if tool == "node" else f"node_modules/.bin/{tool}"
+
+
+def _name(tool: str) -> str:
+    return "node --test" if tool == "node" else tool
+
+
+def _why(where: str) -> str:
+    return f"package.json: {where}" if where.startswith("scripts.") else where
+
+
+def _named_apart(found: list[Proposal]) -> Iterator[Proposal]:
+    """A second call of one tool has a number: names of checks are unique."""
+    seen: Counter[str] = Counter()
+    for proposal in found:
+        seen[proposal.tool] += 1
+        count = seen[proposal.tool]
+        name = proposal.tool if count == 1 else f"{proposal.tool} {count}"
+        yield proposal._replace(check=proposal.check.model_copy(update={"name": name}))

@@ -1,0 +1,89 @@
+"""The tools of JavaScript and TypeScript as checks: with which report each is called, and without which options."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+__all__ = ["BUILDERS", "CONFIGURED", "MANAGERS", "TOOLS", "Tool"]
+
+
+class Tool(NamedTuple):
+    """How one tool is called as a check."""
+
+    tests: bool = False
+    report: tuple[str, ...] = ()
+    dropped: frozenset[str] = frozenset()
+    """Options that watch, write or choose another report; those that end in `=` take a value."""
+    asks: frozenset[str] = frozenset()
+    """Without one of these a call is no check."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TYPES: Final = Tool(
+    False,
+    ("--noEmit", "--pretty", "false"),
+    _words(
+        "-w --watch --noEmit --emitDeclarationOnly -d --declaration --pretty= --outDir= --declarationDir="
+    ),
+)
+TOOLS: Final[Mapping[str, Tool]] = {
+    "vitest": Tool(
+        True,
+        ("--reporter=junit", "--outputFile={junit}"),
+        _words("-w --watch --ui --reporter= --outputFile="),
+    ),
+    "jest": Tool(True, ("--json", "--outputFile={jest}"), _words("--watch --watchAll --json --outputFile=")),
+    "mocha": Tool(
+        True,
+        ("--reporter", "xunit", "--reporter-option", "output={junit}"),
+        _words("-w --watch -R= --reporter= -O= --reporter-option= --reporter-options="),
+    ),
+    "node": Tool(
+        True,
+        ("--test-reporter=junit", "--test-reporter-destination={junit}"),
+        _words("--watch --test-reporter= --test-reporter-destination="),
+        _words("--test"),
+    ),
+    **dict.fromkeys(("tap", "ava", "tape", "uvu", "borp"), Tool(True)),
+    "eslint": Tool(
+        False,
+        ("-f", "json", "-o", "{eslint}"),
+        _words("--fix --fix-dry-run -f= --format= -o= --output-file="),
+    ),
+    "oxlint": Tool(False, ("-f", "github"), _words("--fix --fix-suggestions -f= --format=")),
+    "biome": Tool(
+        False,
+        ("--reporter=github", "--max-diagnostics=none"),
+        _words("--write --fix --apply --unsafe --apply-unsafe --reporter= --max-diagnostics="),
+        _words("ci check lint format"),
+    ),
+    "prettier": Tool(
+        False,
+        ("--check",),
+        _words("-c --check -l --list-different"),
+        _words("-c --check -l --list-different"),
+    ),
+    **dict.fromkeys(("tsc", "tsgo", "vue-tsc"), _TYPES),
+    **dict.fromkeys(("standard", "xo", "ts-standard", "tsd", "tstyche"), Tool(False, (), _words("--fix"))),
+    "oxfmt": Tool(False, (), frozenset(), _words("--check")),
+}
+BUILDERS: Final = frozenset({"tsc", "tsgo", "vue-tsc"})
+MANAGERS: Final = (
+    ("pnpm-lock.yaml", "pnpm", "pnpm install --frozen-lockfile"),
+    ("yarn.lock", "yarn", "yarn install --immutable"),
+    ("bun.lock", "bun", "bun install --frozen-lockfile"),
+    ("bun.lockb", "bun", "bun install --frozen-lockfile"),
+    ("package-lock.json", "npm", "npm ci"),
+    ("npm-shrinkwrap.json", "npm", "npm ci"),
+)
+# Where no script calls a tool: its dependency, the files or the key of its configuration, and how it is called.
+CONFIGURED: Final = (
+    ("vitest", "vitest", ("vitest.config.*", "vite.config.*"), "", ("run",)),
+    ("jest", "jest", ("jest.config.*",), "jest", ()),
+    ("mocha", "mocha", (".mocharc.*",), "mocha", ()),
+    ("eslint", "eslint", ("eslint.config.*", ".eslintrc*"), "eslintConfig", (".",)),
+    ("oxlint", "oxlint", (".oxlintrc.json", "oxlint.config.*"), "", ()),
+    ("@biomejs/biome", "biome", ("biome.json", "biome.jsonc"), "", ("ci",)),
+)

@@ -1,0 +1,148 @@
+"""What a script of package.json comes to: single calls of tools, through other scripts and launchers.
+
+Splits as a shell would, and gives up where only a shell knows: pipes, `;`, `||`, substitutions. Starts nothing.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import PurePath
+from typing import Final, NamedTuple
+
+__all__ = ["Call", "calls_of"]
+
+_TOKEN: Final = re.compile(r"""&&|[&|;<>()`]|(?:[^\s"'&|;<>()`\\]|"[^"]*"|'[^']*'|\\.)+""")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_QUOTED: Final = re.compile(r""""[^"$]*"|'[^']*'""")
+_NEEDS_SHELL: Final = re.compile(r"[*?$~\[{]")
+_MANAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
+_QUIET: Final = frozenset({"-s", "--silent", "--", "--no-install", "--no", "--yes", "-y"})
+_SEVERAL: Final = frozenset({"run-s", "run-p", "npm-run-all", "npm-run-all2"})
+_WRAPPERS: Final = frozenset({"c8", "nyc"})
+_DEEPEST: Final = 8
+
+
+class Call(NamedTuple):
+    """One call of a tool; its words as they stand in the script, quotes included."""
+
+    tool: str
+    words: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    wrapper: tuple[str, ...] = ()
+    """A coverage tool with its options, in front of the tool."""
+
+    def arguments(self) -> tuple[str, ...]:
+        return tuple(plain(word) for word in self.words)
+
+
+def plain(word: str) -> str:
+    """`word` as the tool gets it."""
+    return "".join(shlex.split(word))
+
+
+def needs_shell(words: tuple[str, ...]) -> bool:
+    """Whether some word stands for others: an unquoted pattern or a variable."""
+    return any(_NEEDS_SHELL.search(_QUOTED.sub("", word)) for word in words)
+
+
+def calls_of(name: str, scripts: Mapping[str, str], depth: int = 0) -> tuple[Call, ...] | None:
+    """The calls that the script `name` comes to, with what runs before and after it; None where nobody can say."""
+    calls: list[Call] = []
+    for each in (f"pre{name}", name, f"post{name}"):
+        for part in _parts(scripts.get(each, "")):
+            found = _part(part, scripts, depth) if part is not None and depth < _DEEPEST else None
+            if found is None:
+                return None
+            calls += found
+    return tuple(calls)
+
+
+def _parts(text: str) -> list[tuple[str, ...] | None]:
+    """The words between `&&`; None for what is more than that."""
+    parts: list[list[str]] = [[]]
+    tokens = _TOKEN.findall(text)
+    for token in tokens:
+        if token == "&&":
+            parts.append([])
+        elif token in "&|;<>()`" or "$(" in token:
+            return [None]
+        else:
+            parts[-1].append(token)
+    return [tuple(part) for part in parts if part]
+
+
+def _part(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> tuple[Call, ...] | None:
+    variables: list[str] = []
+    while words and (words[0] in {"cross-env", "env"} or _ASSIGNMENT.match(words[0])):
+        variables += [words[0]] if _ASSIGNMENT.match(words[0]) else []
+        words = words[1:]
+    if not words:
+        return None
+    found = _command(words, scripts, depth)
+    return found and tuple(call._replace(variables=(*variables, *call.variables)) for call in found)
+
+
+def _command(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> tuple[Call, ...] | None:
+    first, rest = words[0], words[1:]
+    if first in {"npx", "bunx"} or (first in _MANAGERS and rest[:1] in {("exec",), ("x",)}):
+        rest = _without_flags(rest if first in {"npx", "bunx"} else rest[1:])
+        return None if not rest or rest[0].startswith("-") else _command(rest, scripts, depth)
+    if first in _MANAGERS:
+        return _of_manager(first, _without_flags(rest), scripts, depth)
+    if first in _SEVERAL:
+        return _several(rest, scripts, depth)
+    if first in _WRAPPERS:
+        return _wrapped(words, scripts, depth)
+    return (Call(_tool(first), rest),)
+
+
+def _tool(word: str) -> str:
+    """`jest` for itself, `./node_modules/.bin/jest` and `node_modules/jest/bin/jest.js`."""
+    path = PurePath(plain(word))
+    return path.name if ".bin" in path.parts or len(path.parts) == 1 else str(path)
+
+
+def _of_manager(
+    manager: str, words: tuple[str, ...], scripts: Mapping[str, str], depth: int
+) -> tuple[Call, ...] | None:
+    asked = _without_flags(words[1:]) if words[:1] == ("run",) else words
+    name = {"t": "test", "tst": "test"}.get(asked[0], asked[0]) if asked else ""
+    if name not in scripts:
+        # `pnpm vitest` and `yarn vitest` are tools; what else a package manager does is no check.
+        is_tool = bool(asked) and manager in {"pnpm", "yarn"} and re.match(r"\w", name) and words[0] != "run"
+        return _command(asked, scripts, depth) if is_tool else None
+    further = _without_flags(asked[1:])
+    if manager == "npm" and further and "--" not in asked:
+        return None
+    calls = calls_of(name, scripts, depth + 1)
+    if not calls or not further:
+        return calls
+    return (*calls[:-1], calls[-1]._replace(words=(*calls[-1].words, *further)))
+
+
+def _several(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> tuple[Call, ...] | None:
+    calls: list[Call] = []
+    for pattern in (plain(word) for word in words if not word.startswith("-")):
+        names = [name for name in scripts if fnmatchcase(name, pattern)]
+        for name in names or [""]:
+            found = calls_of(name, scripts, depth + 1) if name else None
+            if found is None:
+                return None
+            calls += found
+    return tuple(calls)
+
+
+def _wrapped(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> tuple[Call, ...] | None:
+    """A coverage tool's options end where the next program begins: they are written with `=` or stand alone."""
+    place = next((at for at in range(1, len(words)) if not words[at].startswith("-")), 0)
+    inner = _part(words[place:], scripts, depth) if place else None
+    if inner is None or len(inner) != 1 or inner[0].wrapper:
+        return None
+    return (inner[0]._replace(wrapper=words[:place]),)
+
+
+def _without_flags(words: tuple[str, ...]) -> tuple[str, ...]:
+    while words and words[0] in _QUIET:
+        words = words[1:]
+    return words

@@ -1,0 +1,186 @@
+"""What a package.json and the files beside it speak for."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixloop.configuration.javascript import proposals
+from fixloop.configuration.proposal import Proposal
+from tests.unit.reports.samples import written
+
+
+def project(tmp_path: Path, scripts: dict[str, str], *files: str, **package: Any) -> tuple[Proposal, ...]:
+    text = json.dumps({"scripts": scripts, **package})
+    return proposals(written(tmp_path, {"package.json": text, **dict.fromkeys(files, "")}))
+
+
+def commands(found: tuple[Proposal, ...]) -> dict[str, str]:
+    return {proposal.check.name: shlex.join(proposal.check.command).replace("'", "") for proposal in found}
+
+
+@pytest.mark.parametrize(
+    ("script", "name", "command"),
+    [
+        ("vitest", "vitest", "node_modules/.bin/vitest run --reporter=junit --outputFile={junit}"),
+        (
+            "vitest watch --coverage --reporter verbose",
+            "vitest",
+            "node_modules/.bin/vitest run --coverage --reporter=junit --outputFile={junit}",
+        ),
+        (
+            "cross-env NODE_ENV=test jest --watchAll --ci src",
+            "jest",
+            "env NODE_ENV=test node_modules/.bin/jest --ci src --json --outputFile={jest}",
+        ),
+        (
+            "nyc --all mocha -R spec spec",
+            "mocha",
+            "node_modules/.bin/nyc --all node_modules/.bin/mocha spec"
+            " --reporter xunit --reporter-option output={junit}",
+        ),
+        (
+            "c8 --100 node --test",
+            "node --test",
+            "node_modules/.bin/c8 --100 node --test-reporter=junit --test-reporter-destination={junit} --test",
+        ),
+        ("npx --no-install tap", "tap", "node_modules/.bin/tap"),
+        ("./node_modules/.bin/ava", "ava", "node_modules/.bin/ava"),
+    ],
+)
+def test_the_test_script_is_called_with_its_own_options_and_a_report(
+    tmp_path: Path, script: str, name: str, command: str
+) -> None:
+    (proposal,) = project(tmp_path, {"test": script})
+
+    assert commands((proposal,)) == {name: command}
+    assert (proposal.tool, proposal.why, proposal.runs_tests) == (name, "package.json: scripts.test", True)
+    assert proposal.specialist == "test-runner"
+
+
+def test_what_a_script_runs_through_others_is_taken_apart(tmp_path: Path) -> None:
+    found = project(
+        tmp_path,
+        {
+            "test": "pnpm lint && pnpm test:types && pnpm vitest run",
+            "lint": "oxlint src && prettier -c src",
+            "test:types": "tsc --noEmit",
+            "lint:fix": "oxlint src --fix && prettier -w src",
+            "dev": "vitest",
+        },
+    )
+
+    assert commands(found) == {
+        "oxlint": "node_modules/.bin/oxlint src -f github",
+        "prettier": "node_modules/.bin/prettier src --check",
+        "tsc": "node_modules/.bin/tsc --noEmit --pretty false",
+        "vitest": "node_modules/.bin/vitest run --reporter=junit --outputFile={junit}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("script", "command"),
+    [
+        ("npm run build && mocha", "npm run test -- --reporter xunit --reporter-option output={junit}"),
+        ("tsc && node --test dist", "npm run test"),
+        ("node test.js", "npm run test"),
+        ("vitest run | tee log", "npm run test"),
+        ("npm run test", "npm run test"),
+        ("npm run --workspaces test", "npm run test"),
+        ("jest; true", "npm run test"),
+    ],
+)
+def test_a_script_that_is_more_than_calls_of_tools_is_run_by_its_package_manager(
+    tmp_path: Path, script: str, command: str
+) -> None:
+    (proposal,) = project(tmp_path, {"test": script, "build": "rollup -c"})
+
+    assert commands((proposal,)) == {"npm test": command}
+    assert proposal.runs_tests
+
+
+def test_a_compiler_before_the_tests_makes_what_they_need_unless_it_never_writes(tmp_path: Path) -> None:
+    scripts = {"test": "tsc && vitest run"}
+
+    assert "npm test" in commands(project(tmp_path, scripts))
+    (tmp_path / "tsconfig.json").write_text('{"compilerOptions": {"noEmit": true}}', encoding="utf-8")
+    assert set(commands(project(tmp_path, scripts))) == {"tsc", "vitest"}
+
+
+def test_files_that_a_shell_has_to_find_are_found_by_one(tmp_path: Path) -> None:
+    (found,) = project(tmp_path, {"test": "node --test test/*.js"})
+    (quoted,) = project(tmp_path, {"test": "mocha 'test/**/*.js'"})
+
+    reporter = '"--test-reporter-destination={junit}"'
+    assert found.check.command == ("sh", "-c", f"node --test-reporter=junit {reporter} --test test/*.js")
+    assert quoted.check.command[1] == "test/**/*.js"
+
+
+@pytest.mark.parametrize(
+    ("scripts", "names"),
+    [
+        ({"test": 'echo "Error: no test specified" && exit 1'}, set()),
+        ({"lint": "eslint . --fix", "format": "prettier --write ."}, {"eslint"}),
+        ({"lint": "turbo lint", "typecheck": "astro check"}, {"npm run lint", "npm run typecheck"}),
+        ({"lint": "wireit --fix"}, set()),
+        ({"build": "tsc -p tsconfig.build.json"}, {"tsc"}),
+        ({"build": "tsc -b"}, set()),
+        ({"lint": "eslint src && eslint test"}, {"eslint", "eslint 2"}),
+        ({"lint": "eslint src", "lint:strict": "eslint src --max-warnings 0"}, {"eslint"}),
+        ({"check": "biome check --write src"}, {"biome"}),
+        ({"lint": "run-s lint:*", "lint:js": "eslint .", "lint:css": "xo"}, {"eslint", "xo"}),
+    ],
+)
+def test_scripts_that_look_are_checks_and_those_that_write_are_none(
+    tmp_path: Path, scripts: dict[str, str], names: set[str]
+) -> None:
+    found = commands(project(tmp_path, scripts))
+
+    assert set(found) == names
+    assert not any("--fix" in command or "--write" in command for command in found.values())
+
+
+@pytest.mark.parametrize(
+    ("lock", "manager", "install"),
+    [
+        ("pnpm-lock.yaml", "pnpm", "pnpm install --frozen-lockfile"),
+        ("yarn.lock", "yarn", "yarn install --immutable"),
+        ("bun.lock", "bun", "bun install --frozen-lockfile"),
+        ("package-lock.json", "npm", "npm ci"),
+    ],
+)
+def test_the_lock_file_tells_the_package_manager_and_how_the_tools_come(
+    tmp_path: Path, lock: str, manager: str, install: str
+) -> None:
+    (tool,) = project(tmp_path, {"test": "vitest"}, lock)
+    (whole,) = project(tmp_path, {"test": "node run-tests.js"}, lock)
+
+    assert [(need.name, need.remedy) for need in tool.needs if need.kind == "file"] == [
+        ("node_modules/.bin/vitest", install)
+    ]
+    assert whole.check.command == (manager, "run", "test")
+    assert manager in {need.name for need in whole.needs}
+
+
+def test_the_package_manager_that_is_named_wins(tmp_path: Path) -> None:
+    (found,) = project(tmp_path, {"test": "make"}, "package-lock.json", packageManager="pnpm@10.33.0")
+
+    assert found.check.command == ("pnpm", "run", "test")
+
+
+def test_where_no_script_calls_a_tool_its_configuration_speaks_for_it(tmp_path: Path) -> None:
+    tools = {"vitest": "1", "eslint": "9", "@biomejs/biome": "2", "prettier": "3"}
+    found = project(tmp_path, {}, "vitest.config.ts", "eslint.config.js", "biome.json", devDependencies=tools)
+
+    assert [(each.check.name, each.why) for each in found] == [
+        ("vitest", "vitest.config.ts"),
+        ("eslint", "eslint.config.js"),
+        ("biome", "biome.json"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"scripts": 5}', '{"scripts": {"test": 5}}', "[" * 100_000])
+def test_a_package_file_that_says_nothing_speaks_for_nothing(tmp_path: Path, text: str) -> None:
+    assert proposals(written(tmp_path, {"package.json": text})) == ()
