@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fixloop.protocol.checks import Unverified
 from fixloop.protocol.cycle.documents import progress_path
 from fixloop.protocol.cycle.workers import worker
 from fixloop.protocol.messages import Decision, Reason
@@ -73,6 +74,15 @@ def review_answer(state: State) -> str:
         }
         for number, (entry, failure) in enumerate(_failures(state), 1)
     ]
+    issues += [
+        {
+            "id": f"{state.issue}-{each.name}",
+            "severity": "critical",
+            "specialist": each.specialist,
+            "description": text,
+        }
+        for each, text in _missing(state)
+    ]
     return json.dumps({"status": "needs_fixes", "issues": issues[:MOST_ISSUES], **known})
 
 
@@ -97,14 +107,17 @@ def _failures(state: State) -> Iterator[tuple[SpecialistState, FailureRef]]:
 
 def _issues(state: State) -> list[str]:
     found = [f"{entry.name}: {_described(failure)}" for entry, failure in _failures(state)]
-    found += [
-        f"{each.specialist}: {each.name} does not run here: {each.reason}"
-        for each in state.unverified
-        if each.blocks
-    ]
+    found += [f"{each.specialist}: {text}" for each, text in _missing(state)]
     rest = len(found) - MOST_ISSUES
     shown = found[:MOST_ISSUES] + ([f"{rest} more failures"] if rest > 0 else [])
     return shown
+
+
+def _missing(state: State) -> Iterator[tuple[Unverified, str]]:
+    """What did not run, where that leaves nothing verified."""
+    for each in state.unverified if state.verdict == "not_verified" else ():
+        remedy = f"; {each.remedy}" if each.remedy else ""
+        yield each, f"{each.name} does not run here: {each.reason}{remedy}"
 
 
 def _known(state: State) -> list[str]:
@@ -118,8 +131,10 @@ def _described(failure: FailureRef) -> str:
 def _summary(state: State) -> str:
     applicable = [entry for entry in state.specialists if entry.applicable]
     passed = sum(entry.passed_tree == state.tree and not entry.skipped for entry in applicable)
-    outcome = (state.verdict or "").replace("_", " ") if _is_passed(state) else "failed"
-    return f"{outcome}: {passed} of {len(applicable)} specialists passed on the final tree"
+    told = _is_passed(state) or state.verdict == "not_verified"
+    outcome = (state.verdict or "").replace("_", " ") if told else "failed"
+    specialists = "specialist" if len(applicable) == 1 else "specialists"
+    return f"{outcome}: {passed} of {len(applicable)} {specialists} passed on the final tree"
 
 
 def _results(state: State) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from fixloop.protocol.checks import Unverified
 from fixloop.protocol.cycle.phase_result import read_result
 from fixloop.protocol.cycle.statuses import ResultStatus
 from fixloop.protocol.events import DecisionMade, RunFinished
@@ -141,3 +142,25 @@ def test_no_answer_lists_more_issues_than_somebody_reads() -> None:
     assert len(issues) == 51
     assert issues[-1] == "blocker: 50 more failures"
     assert len(json.loads(review_answer(state))["issues"]) == 50
+
+
+def test_a_loop_whose_test_runner_stayed_away_is_no_success_and_says_what_is_missing() -> None:
+    missing = Unverified(
+        name="pytest",
+        specialist="test-runner",
+        reason="not installed",
+        remedy="pip install pytest",
+        blocks=True,
+    )
+    state = ended("unit-test: -", specialists=("unit-test",), unverified=(missing,), **JUDGES)
+
+    result = read_result(phase_answer(state, "vas", CYCLE_ID))
+    review = Returned.model_validate(read_return(review_answer(state)))
+
+    assert result.status is ResultStatus.FAILED
+    assert result.issues == (
+        "blocker: test-runner: pytest does not run here: not installed; pip install pytest",
+    )
+    assert result.summary == "not verified: 1 of 1 specialist passed on the final tree"
+    check_return("reviewer", review)
+    assert json.loads(review_answer(state))["issues"][0]["description"].startswith("pytest does not run here")

@@ -65,11 +65,11 @@ def table(*headings: str) -> "Table":
     return made
 
 
-def row(made: "Table", *cells: object, style: str = "") -> None:
-    """Add `cells` to a table as plain text."""
+def row(made: "Table", *cells: object, style: str = "", most: int = 200) -> None:
+    """Add `cells` to a table as plain text, each of at most so many characters."""
     from rich.text import Text
 
-    made.add_row(*(Text(short(str(cell), 200), style=style) for cell in cells))
+    made.add_row(*(Text(short(str(cell), most), style=style) for cell in cells))
 
 
 def plain(text: str) -> str:

@@ -123,7 +123,7 @@ def _show_status(seen: Seen, *, json: bool, away: bool) -> None:
     facts = table("", "")
     facts.show_header = False
     for label, text in view.details(found, state, away):
-        row(facts, label, text, style=LOUD if label == WAITS else "")
+        row(facts, label, text, style=LOUD if label == WAITS else "", most=700)
     show(Group(facts, "", view.table(state)))
 
 

@@ -52,7 +52,10 @@ _ADVICE: Final = {
     Reason.INVALID_RESPONSE: Advice(
         Decision.EXTEND, "the same request goes out again, with fresh attempts for an answer"
     ),
-    Reason.UNRESPONSIVE: Advice(Decision.MANUAL_FIX, "the agent made no fix in any of its attempts"),
+    Reason.UNRESPONSIVE: Advice(
+        Decision.EXTEND,
+        "mend what its last words name (its command, a login, a quota), then it is asked again",
+    ),
     Reason.BLOCKER: Advice(Decision.MANUAL_FIX, "what blocks is beyond the loop: it takes a person"),
 }
 
