@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.project import RIGHT, Project, until
+from tests.e2e.project import RIGHT, Project, completed, until
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +106,20 @@ def test_a_death_while_a_check_runs_on_the_base_changes_nothing(tmp_path: Path) 
     assert told.code == 3
     assert "waits for a fix of 1 failure" in told.out
     assert "17 old lint findings" in told.out
+
+
+def test_a_workflow_that_is_cancelled_ends_what_runs_on_the_base(tmp_path: Path) -> None:
+    script = f"test -e new || {{ echo $$ > {tmp_path / 'pid'}; sleep 600; }}; ! grep -Hn BAD *.txt"
+    shop = project(tmp_path / "shop", LINT.replace("! grep -Hn BAD *.txt", script), b="BAD new\n")
+    shop.write("new", "x")
+    running = shop.start("run", ".", "--issue", "1")
+    pid = until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+
+    assert shop.fixloop("cancel", "1").code == 0
+
+    until(lambda: not Path(f"/proc/{pid}").exists(), what="the end of the check")
+    completed(running)
+    assert shop.status()["outcome"] == "cancelled"
 
 
 def test_a_clone_without_a_base_says_so_in_a_line(tmp_path: Path) -> None:

@@ -75,7 +75,8 @@ def _came_to(result: CheckResult) -> str:
         return f"{count_of(len(result.failures))}, {took}"
     if result.outcome is RunOutcome.PASSED:
         counts = result.evidence.counts
-        return f"passed{f' ({counts.total} in all)' if counts.total else ''}, {took}"
+        total = f" ({counts.total} in all)" if counts.total and not compared else ""
+        return f"passed{total}, {took}"
     return f"could not run: {short(result.reason, 400)}"
 
 
