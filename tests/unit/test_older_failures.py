@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fixloop.protocol.failures import Failure
 from fixloop.reports.older import comparable, tell_apart
+from fixloop.reports.output import whole_failure
 from fixloop.repository.git import Git
 from fixloop.repository.moves import LineMap, Moves
 from tests.unit.repositories import git, make_repository, write
@@ -117,10 +118,11 @@ def test_a_whole_output_is_old_only_where_it_says_the_same() -> None:
     assert tell_apart([before], [before], Edited([], [])).old == (before,)
 
 
-def test_a_whole_output_that_was_cut_is_new() -> None:
-    cut = Failure(name="make", error_type="exit code 1", message="a… [9 bytes cut] … b", measure="1")
+@pytest.mark.parametrize("output", ["", "found 3 problems", "would reformat a.py… [9 bytes cut] … b"])
+def test_a_whole_output_that_does_not_say_which_faults_there_are_is_new(output: str) -> None:
+    whole = whole_failure(output, "lint", "python lint.py", 1)
 
-    assert tell_apart([cut], [cut], Edited([], [])).new == (cut,)
+    assert tell_apart([whole], [whole], Edited([], [])).new == (whole,)
 
 
 def test_coverage_below_its_gate_is_never_old() -> None:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from fixloop.protocol.failures import Failure
 from fixloop.reports.coverage import NAME as COVERAGE
 from fixloop.reports.limits import one_line
+from fixloop.reports.output import measure_of
 from fixloop.repository.moves import LineMap
 
 __all__ = ["Told", "comparable", "tell_apart"]
@@ -24,6 +25,7 @@ _VARYING: Final = (
     (re.compile(r"(?<![\w.])\d+(?:\.\d+)? ?(?:ms|s|seconds?)\b"), "#"),
 )
 """What differs between two runs of one fault: line numbers, addresses, durations."""
+_FILE: Final = re.compile(r"[\w-]\.[A-Za-z]\w{0,5}\b")
 _CUT: Final = re.compile(r" bytes (cut\]|left out …\])")
 
 
@@ -122,8 +124,14 @@ def _takes(left: list[Failure], failure: Failure, lines: LineMap, is_same: _Same
 
 def _stayed(before: Failure, failure: Failure, lines: LineMap) -> bool:
     if failure.line is None or before.line is None:
-        return failure.line == before.line and not (failure.measure and _CUT.search(failure.message))
+        return failure.line == before.line and not (failure.measure and not _is_list(failure))
     return lines.after(before.line) == failure.line
+
+
+def _is_list(failure: Failure) -> bool:
+    """Whether a whole output says which files it is about: one that does not may say the same of another fault."""
+    is_silent = failure.measure == measure_of("")
+    return not is_silent and bool(_FILE.search(failure.message)) and not _CUT.search(failure.message)
 
 
 def _moved(before: Failure, failure: Failure, lines: LineMap) -> bool:
