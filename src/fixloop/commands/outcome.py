@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from fixloop.carrying import snapshot_in
 from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
 from fixloop.commands.screen import called, few, short
 from fixloop.commands.unverified import blocking, missing_lines, passed_over
@@ -115,6 +114,9 @@ def remarks(state: State) -> Iterator[str]:
 
 def old_failures(state: State) -> Iterator[str]:
     """What the base has too, a line for each check, and which checks could not be compared with it."""
+    # It loads what makes snapshots, which `status` does not need.
+    from fixloop.carrying import snapshot_in
+
     snapshot = snapshot_in(state) if state.snapshot else None
     there = (snapshot.base_name or snapshot.base[:7]) if snapshot is not None else ""
     for entry in state.specialists:
