@@ -107,6 +107,9 @@ def test_a_failing_project_is_fixed_and_passes_and_apply_puts_the_fix_into_the_c
         "notes.txt",
     ]
     assert "+    return a + b" in project.git("show", "fixloop/1")
+    differs = project.fixloop("report", "1", "--diff").out
+    assert differs == project.git("diff", "--no-color", "refs/fixloop/1/base", "refs/fixloop/1/tip")
+    assert "return a + b" in project.fixloop("report", "1", "--format", "html", "--output", "-").out
     assert project.git("show", "fixloop/1:notes.txt") == "untracked\n"
     again = project.fixloop("apply", "1")
     assert again.code == 0

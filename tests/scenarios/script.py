@@ -47,6 +47,8 @@ class Fix:
     takes_seconds: float = 0.0
     tree: str | None = None
     marks: tuple[str, ...] = ()
+    diff: str = ""
+    said: str = ""
 
 
 @dataclass(frozen=True)

@@ -214,6 +214,8 @@ class Stage:
             tip=f"commit-of-{tree}",
             tree=tree,
             marks=fix.marks,
+            diff=fix.diff,
+            said=fix.said,
         )
         return ev.FixCompleted(specialist=specialist, completion=completion)
 

@@ -67,7 +67,7 @@ def test_a_report_of_a_paused_workflow_says_what_it_waits_for(agents: Agents, ca
     document = said(capsys, "report", "47", "--format", "json").document
 
     assert (document["standing"], document["verdict"]) == ("paused", None)
-    assert document["next_command"] == "fixloop decide 47 manual-fix|skip|abort|extend"
+    assert document["next_command"] == "fixloop decide 47 manual-fix"
     assert len(document["gates"]) == 11
     assert document["totals"]["escalations"] == 1
 

@@ -1,11 +1,12 @@
 """The page stands alone, shows everything, and nothing that tools or agents wrote becomes markup (U18)."""
 
+import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, reduce
 from html.parser import HTMLParser
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import example, given, settings
@@ -14,12 +15,12 @@ from markdown_it import MarkdownIt
 
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.specialists import SPECIALISTS
-from fixloop.summary import Summary, as_html, as_markdown
+from fixloop.summary import Answer, Summary, Told, as_html, as_markdown, summarize
 from fixloop.summary.drawing import chart
 from fixloop.summary.model import Finding
 from fixloop.summary.pages import MOST_BYTES
-from tests.scenarios.report import report_on
-from tests.scenarios.script import BadAnswer, Fix, fails, passes
+from tests.scenarios.report import history_of, report_on
+from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, fails, failure, passes
 from tests.scenarios.stage import Stage
 
 Test = Callable[[str], None]
@@ -28,7 +29,19 @@ DRAWN: Final = frozenset({"rect", "path", "circle", "line"})
 ATTRIBUTES: Final = frozenset(
     {
         *("aria-hidden", "aria-label", "charset", "class", "content", "cx", "cy", "d", "datetime", "height"),
-        *("href", "http-equiv", "id", "lang", "name", "patterntransform", "patternunits", "r", "role", "rx"),
+        *(
+            "href",
+            "http-equiv",
+            "id",
+            "lang",
+            "name",
+            "open",
+            "patterntransform",
+            "patternunits",
+            "r",
+            "role",
+            "rx",
+        ),
         *("scope", "style", "tabindex", "text-anchor", "title", "transform", "viewbox", "width", "x", "x1"),
         *("x2", "y", "y1", "y2"),
     }
@@ -36,7 +49,7 @@ ATTRIBUTES: Final = frozenset(
 
 
 class Page(HTMLParser):
-    """A page taken apart; what is not closed, or closed out of turn, is remembered."""
+    """A page taken apart; what is not closed, or closed out of turn, is remembered. `seen` is what nothing folds."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -44,6 +57,7 @@ class Page(HTMLParser):
         self.attributes: list[tuple[str, str]] = []
         self.ids: list[str] = []
         self.text = ""
+        self.seen = ""
         self.wrong: list[str] = []
         self.captions = 0
         self._open: list[str] = []
@@ -70,6 +84,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+        self.seen += data if "details" not in self._open or "summary" in self._open else ""
 
 
 def told(text: str) -> Summary:
@@ -77,7 +92,7 @@ def told(text: str) -> Summary:
     found = Failure(
         name=text, file=text, line=3, error_type=text, message=text, suggestion=text, context=text
     )
-    said = Fix(text, (text,), (text,), marks=(text,))
+    said = Fix(text, (text,), (text,), marks=(text,), diff=text, said=text)
     stage = Stage(
         {"unit-test": [fails(found, coverage=text), fails(found), fails(found)], "security": [fails(found)]},
         answers=[said, BadAnswer((text,)), said, said, said],
@@ -108,6 +123,108 @@ def test_the_page_is_well_formed_and_needs_nothing_from_outside() -> None:
     assert "//" not in "".join(value for name, value in page.attributes if name != "datetime")
     style = text[text.index("<style>") : text.index("</style>")]
     assert style.count("url(") == style.count("url(#")
+
+
+def handed_in(stage: Stage, *, snapshot: Mapping[str, str] | None = None, **told: Any) -> Summary:
+    """The report on a workflow of the folder `/srv/shop`."""
+    described = {"source": "/srv/shop", **(snapshot or {})}
+    state = stage.state.model_copy(update={"name": "shop", "snapshot": json.dumps(described)})
+    return summarize(state, history_of(stage), stage.now, Told(**told))
+
+
+def test_what_waits_for_a_person_is_the_loudest_thing_with_its_answers_and_a_fixed_moment() -> None:
+    stage = Stage({"security": [fails("s")] * 3}, fixer="command").run().advance(3600)
+    answers = (Answer(command="fixloop decide 47 extend", does="3 more", because="it went well"),)
+
+    first = handed_in(stage, answers=answers)
+    text = as_html(first)
+    later = handed_in(stage.advance(7200), answers=answers)
+
+    assert first.waiting == later.waiting
+    assert first.waiting is not None
+    assert (first.waiting.what, first.waiting.since) == ("a decision", first.escalations[0].at)
+    assert '<p class="what">Waits for a decision</p>' in text
+    assert "(recommended: it went well)" in Page(text).seen
+    assert text.index("fixloop decide 47 extend") < text.index('class="verdict"')
+    assert "running" not in Page(text[text.index("<body>") :]).text
+
+
+def test_a_fix_that_nobody_is_configured_for_is_waited_for_and_not_at_work() -> None:
+    stage = Stage({"security": [fails("s")]}, answers=[SILENT], fixer="outside").run().advance(60)
+
+    summary = handed_in(stage)
+
+    assert summary.waiting is not None
+    assert summary.waiting.because == "no fixer is configured: `--fixer` or [fixer] names one"
+    assert "At work" not in Page(as_html(summary)).text
+    assert "It waits for a fix since" in as_markdown(summary)
+
+
+def test_the_last_lines_of_a_fixer_that_failed_and_what_fails_are_not_folded() -> None:
+    broken = Breaks("the fixer ended with exit code 1", "Traceback\nfatal: invalid object name 'main'\n")
+    failing = failure("s", message="first line\nassert 41 == 42")
+    stage = Stage({"security": [fails(failing)]}, answers=[broken] * 3, fixer="command").run()
+
+    page = Page(as_html(handed_in(stage)))
+
+    assert "fatal: invalid object name 'main'" in page.seen
+    assert "assert 41 == 42" in page.seen
+    assert "fatal: invalid object name" in as_markdown(handed_in(stage))
+
+
+def test_the_difference_of_each_fix_and_of_all_is_shown_and_what_is_cut_is_counted() -> None:
+    diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-price = 1\n+price = 2\n"
+    long = diff + "+more\n" * 1000
+    fixes = [Fix(diff=diff, said="I believe it is the price."), Fix(diff=long)]
+    stage = Stage([fails("a", "b"), fails("a"), passes()], answers=fixes, fixer="command").run()
+
+    summary = handed_in(stage, diff="+all of it\n")
+    text = as_html(summary)
+
+    assert [fix.diff for fix in summary.phases[2].fixes] == [diff, long]
+    assert '<span class="minus">-price = 1\n</span>' in text
+    assert '<span class="plus">+price = 2\n</span>' in text
+    assert "I believe it is the price." in text
+    assert "605 more lines: fixloop report" in text
+    assert "+all of it" in Page(text).seen
+    markdown = as_markdown(summary)
+    assert all(said in markdown for said in ("+price = 2", "+all of it", "more lines:"))
+    alone = Stage([fails("a"), passes()], answers=[Fix(diff=diff)], fixer="command").run()
+    assert handed_in(alone, diff=diff).diff == ""
+
+
+def test_the_title_is_the_commits_subject_unless_the_feature_has_a_name() -> None:
+    stage = Stage([passes()]).run()
+    snapshot = {"branch": "totals", "subject": "Count items"}
+
+    page = Page(as_html(handed_in(stage, snapshot=snapshot)))
+
+    assert "Count items" in page.text
+    assert "totals" in page.text
+    assert "- **Branch**: totals" in as_markdown(handed_in(stage, snapshot=snapshot))
+    named = summarize(
+        stage.state.model_copy(update={"name": "Cart", "snapshot": json.dumps(snapshot)}),
+        history_of(stage),
+        stage.now,
+    )
+    assert (named.title, named.branch) == ("", "totals")
+
+
+def test_what_does_not_apply_takes_one_line_and_one_of_a_thing_is_no_plural() -> None:
+    page = Page(as_html(handed_in(Stage([passes()]).run())))
+
+    assert page.tags["article"] == 1
+    assert "5 phases do not apply: Unit Test Writing, " in page.text
+    assert "10 gates N/A: Unit tests written, " in page.seen
+    assert re.search(r"specialist1\b", page.text)
+    assert "1 specialists" not in page.text
+
+
+def test_a_worker_that_starts_is_no_absence() -> None:
+    stage = Stage([passes()])
+    stage.away_seconds += 4
+
+    assert report_on(stage.run()).times.away == 0
 
 
 @pytest.mark.proves("U18")
@@ -177,10 +294,16 @@ def test_no_text_becomes_markup_of_the_page(text: str) -> None:
     page = Page(as_html(summary))
 
     assert page.wrong == []
-    assert page.tags == Page(as_html(plain())).tags
+    assert page.tags - _lines(summary) == Page(as_html(plain())).tags - _lines(plain())
     assert {name for name, _ in page.attributes} <= ATTRIBUTES
     assert summary.name in page.text
     assert not any(ord(each) < 32 and each not in "\n\t" for each in page.text)
+
+
+def _lines(summary: Summary) -> Counter[str]:
+    """Each line of a difference is an element."""
+    fixes = (fix for phase in summary.phases for fix in phase.fixes)
+    return Counter(span=sum(len(fix.diff.splitlines()) for fix in fixes))
 
 
 @pytest.mark.slow

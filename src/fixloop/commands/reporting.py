@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from fixloop.commands.diffs import diff_of_all, diffs_of
 from fixloop.commands.screen import print_lines, say
 from fixloop.commands.session import Issue, ProjectOption, Seen, Session, look, open_session
 from fixloop.commands.views.view import Logged
@@ -55,6 +56,9 @@ def report(
         ),
     ] = None,
     open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Instead: only what all fixes together changed, uncut.")
+    ] = False,
     project: ProjectOption = None,
 ) -> None:
     """
@@ -72,8 +76,12 @@ def report(
         entries = session.store.history(seen.found.workflow)[: seen.found.version]
         target = _target(session, seen, wanted, output)
         artifact = partial(session.store.get_artifact, seen.found.workflow)
-        logged = Logged(seen.state, seen.found.moment, entries, artifact=artifact)
-        text = seen.view.report(seen.found, logged, wanted.value)
+        whole = diff_of_all(session, seen.state, diffs_of(entries, artifact))
+        logged = Logged(seen.state, seen.found.moment, entries, artifact=artifact, diff=whole)
+        text = whole if diff else seen.view.report(seen.found, logged, wanted.value)
+    if diff:
+        typer.echo(text, nl=False) if text else say("no fix changed anything")
+        return
     if target is None:
         typer.echo(text) if wanted is not Format.MARKDOWN else print_lines(text)
         return

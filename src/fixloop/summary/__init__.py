@@ -4,8 +4,8 @@
 three views of it. Nothing here is counted twice or copied from a text: every figure comes from the history.
 """
 
-from fixloop.summary.building import summarize
-from fixloop.summary.model import Summary
+from fixloop.summary.building import Told, summarize
+from fixloop.summary.model import Answer, Summary
 from fixloop.summary.pages import as_html, as_markdown
 
-__all__ = ["Summary", "as_html", "as_markdown", "summarize"]
+__all__ = ["Answer", "Summary", "Told", "as_html", "as_markdown", "summarize"]

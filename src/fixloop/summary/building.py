@@ -1,8 +1,9 @@
 """From a workflow's state and history to its report: one pure function, which reads no clock and no store."""
 
+import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from fixloop.protocol.log import title
 from fixloop.protocol.moment import Moment
@@ -15,6 +16,7 @@ from fixloop.summary.clean import clean, one_line
 from fixloop.summary.gates import Judged, gates
 from fixloop.summary.intervals import Interval, Now, intervals
 from fixloop.summary.model import (
+    Answer,
     AtWork,
     ErrorRow,
     EscalationRow,
@@ -23,12 +25,16 @@ from fixloop.summary.model import (
     Standing,
     Summary,
     Totals,
+    Waiting,
 )
-from fixloop.summary.older import Artifact, old_rows
+from fixloop.summary.older import old_rows
 from fixloop.summary.phases import phases_of, times_of
-from fixloop.summary.recorded import Recorded, recorded
+from fixloop.summary.recorded import Artifact, Recorded, recorded
 
-__all__ = ["summarize"]
+__all__ = ["Told", "summarize"]
+
+TAIL_LINES: Final = 15
+"""Of what a fixer printed that failed: the end of a traceback."""
 
 _ERRORS: Final = {
     "timeout-reminder": "reminder",
@@ -44,14 +50,20 @@ _STANDINGS: Final = {
 }
 
 
-def summarize(
-    state: State,
-    history: Iterable[Entry],
-    now: Moment,
-    *,
-    next_command: str = "",
-    artifact: Artifact = lambda digest: None,
-) -> Summary:
+class Told(NamedTuple):
+    """What a report says that neither state nor history hold."""
+
+    next_command: str = ""
+    """What is most likely wanted next."""
+    answers: tuple[Answer, ...] = ()
+    """What goes on from where somebody is waited for."""
+    artifact: Artifact = lambda digest: None
+    """Finds what the entries only name."""
+    diff: str = ""
+    """What all fixes together changed."""
+
+
+def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | None = None) -> Summary:
     """
     The report on a workflow, whether it runs, waits or has ended (U18).
 
@@ -59,20 +71,21 @@ def summarize(
         state: As it stands.
         history: All its entries.
         now: The present; what goes on is measured up to it, what has ended is not.
-        next_command: What is most likely wanted next.
-        artifact: Finds what the entries only name.
     """
+    told = told or Told()
     entries = recorded(history)
     until = state.until if state.ended else max(now.at, state.last_at)
     within = [entry for entry in entries if entry.at <= until]
     found = intervals(within, None if state.ended else Now(until, now.clock))
-    phases = phases_of(state, entries, found)
+    phases = phases_of(state, entries, found, told.artifact)
     escalations = tuple(_escalations(entries, None if state.ended else now.at))
     errors = tuple(_errors(entries))
     bars = bars_of(entries, found, phases)
     return Summary(
         issue=state.issue,
         name=one_line(state.name),
+        title=_title(state),
+        branch=one_line(str(_handed_in(state).get("branch", ""))),
         workflow=state.workflow,
         project=one_line(state.project),
         protocol_version=state.protocol_version,
@@ -90,17 +103,68 @@ def summarize(
         totals=_totals(phases, escalations, errors, entries),
         gates=gates(state, _judged(entries)),
         phases=phases,
-        old=tuple(old_rows(entries, artifact)),
+        old=tuple(old_rows(entries, told.artifact)),
         escalations=escalations,
         errors=errors,
         at_work=_at_work(state, found),
-        next_command=next_command,
+        waiting=_waiting(state, entries, found, told.answers),
+        next_command=told.next_command,
+        diff=clean(told.diff) if sum(fix.diff != "" for phase in phases for fix in phase.fixes) > 1 else "",
         marks=tuple(map(one_line, state.marks)),
         files=_files(phases),
         bars=bars,
         moments=marks_of(entries, bars, found),
         lines=tuple(_lines(entries)),
     )
+
+
+def _handed_in(state: State) -> dict[str, Any]:
+    """The snapshot's description; older ones do not know everything."""
+    described = json.loads(state.snapshot or "{}")
+    return described if isinstance(described, dict) else {}
+
+
+def _title(state: State) -> str:
+    """What the work is about: the name it was given, else what its last commit says."""
+    handed_in = _handed_in(state)
+    folder = str(handed_in.get("source", "")).rstrip("/").rpartition("/")[2].removesuffix(".git")
+    return one_line(str(handed_in.get("subject", ""))) if state.name == folder else ""
+
+
+def _waiting(
+    state: State, entries: Sequence[Recorded], found: Sequence[Interval], answers: tuple[Answer, ...]
+) -> Waiting | None:
+    opened = state.escalation
+    if state.ended or state.held is not None or not found:
+        return None
+    since, output = found[-1].start, _last_output(entries)
+    if opened is not None:
+        what = "a decision" if opened.decision is None else "a fix by hand"
+        because = one_line(
+            f"{opened.reason.text}: {opened.detail}" if opened.detail else opened.reason.text, 1000
+        )
+        return Waiting(what=what, since=since, because=because, answers=answers, output=output)
+    if state.fixer != "outside" or not state.awaits_fix:
+        return None
+    who = (
+        f"{state.agent} is asked" if state.agent else "no fixer is configured: `--fixer` or [fixer] names one"
+    )
+    return Waiting(what="a fix", since=since, because=who, answers=answers)
+
+
+def _last_output(entries: Sequence[Recorded]) -> str:
+    """What the fixer printed last, where nothing came to a result since it failed."""
+    for entry in reversed(entries):
+        if entry.kind in ("run-finished", "fix-completed", "manual-fix-done"):
+            return ""
+        if entry.kind == "fix-failed":
+            return _tail(entry)
+    return ""
+
+
+def _tail(entry: Recorded) -> str:
+    lines = clean(str(entry.event.get("output_tail", ""))).strip().splitlines()
+    return "\n".join(lines[-TAIL_LINES:])
 
 
 def _standing(state: State) -> Standing:
@@ -219,6 +283,7 @@ def _errors(entries: Iterable[Recorded]) -> Iterable[ErrorRow]:
                     iteration=message.iteration,
                     at=message.at,
                     summary=one_line(message.summary, 1000),
+                    output=_tail(entry),
                 )
 
 

@@ -16,7 +16,7 @@ from fixloop.summary.recorded import Recorded
 __all__ = ["Activity", "Interval", "Now", "intervals"]
 
 #: Wall time and engine time of one machine differ by less; more means that the engine was away (K34).
-_AWAY_SECONDS: Final = 2.0
+_AWAY_SECONDS: Final = 10.0
 
 
 class Activity(StrEnum):

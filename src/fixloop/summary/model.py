@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from fixloop.protocol.checks import Evidence
 
 __all__ = [
+    "Answer",
     "AtWork",
     "Bar",
     "Confirmation",
@@ -29,6 +30,7 @@ __all__ = [
     "Summary",
     "Times",
     "Totals",
+    "Waiting",
 ]
 
 
@@ -54,6 +56,28 @@ class GateState(StrEnum):
     FAIL = "fail"
     PENDING = "pending"
     NOT_APPLICABLE = "N/A"
+
+
+class Answer(_Value):
+    """A command that goes on from where somebody is waited for."""
+
+    command: str
+    does: str = ""
+    because: str = ""
+    """Why it is the one to think of first; empty for all others."""
+
+
+class Waiting(_Value):
+    """What a person, or an agent that fixloop does not start, is waited for."""
+
+    what: str
+    """`a decision`, `a fix by hand` or `a fix`."""
+    since: datetime
+    because: str = ""
+    """The reason, or that no fixer is configured."""
+    answers: tuple[Answer, ...] = ()
+    output: str = ""
+    """The last lines of what failed."""
 
 
 class Gate(_Value):
@@ -110,6 +134,8 @@ class Finding(_Value):
     error_type: str = ""
     """Empty where the headline begins with it."""
     headline: str = ""
+    text: str = ""
+    """The whole message, of failures that stand."""
 
 
 class RunRow(_Value):
@@ -149,6 +175,12 @@ class FixRow(_Value):
     fixes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+    said: str = ""
+    """The end of what the agent printed."""
+    diff: str = ""
+    """What it changed."""
+    further: int = 0
+    """Lines of the diff that were cut off."""
 
 
 class Confirmation(_Value):
@@ -232,6 +264,8 @@ class ErrorRow(_Value):
     iteration: int
     at: datetime
     summary: str
+    output: str = ""
+    """The last lines of a fixer that failed."""
 
 
 class AtWork(_Value):
@@ -294,6 +328,9 @@ class Summary(_Value):
 
     issue: int
     name: str
+    title: str = ""
+    """The commit's subject, where the feature has no name of its own."""
+    branch: str = ""
     workflow: str
     project: str
     protocol_version: str
@@ -317,7 +354,12 @@ class Summary(_Value):
     escalations: tuple[EscalationRow, ...] = ()
     errors: tuple[ErrorRow, ...] = ()
     at_work: AtWork | None = None
+    waiting: Waiting | None = None
     next_command: str = ""
+    diff: str = ""
+    """What all fixes together changed; empty where one did it all, or nothing was changed."""
+    further: int = 0
+    """Lines of it that were cut off."""
     marks: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     bars: tuple[Bar, ...] = ()

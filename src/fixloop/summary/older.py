@@ -1,6 +1,6 @@
 """The failures that the base has too, as a report counts them: those of each check's last run."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pydantic import ValidationError
@@ -10,13 +10,11 @@ from fixloop.protocol.state import FailureRef
 from fixloop.summary.clean import one_line
 from fixloop.summary.model import OldRow
 from fixloop.summary.phases import finding_of
-from fixloop.summary.recorded import Recorded
+from fixloop.summary.recorded import Artifact, Recorded
 
-__all__ = ["Artifact", "old_rows"]
+__all__ = ["old_rows"]
 
 SHOWN: Final = 20
-Artifact = Callable[[str], bytes | None]
-"""What an artifact of the workflow holds, by its digest; None where it is gone."""
 
 
 def old_rows(entries: Iterable[Recorded], artifact: Artifact) -> Iterator[OldRow]:

@@ -90,8 +90,12 @@ def _progress(run: RunRow) -> str:
     return ", ".join(f"{count} {word}" for count, word in parts if count)
 
 
+def _noun(count: int, noun: str) -> str:
+    return noun if count == 1 else f"{noun}s"
+
+
 def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count} {_noun(count, noun)}"
 
 
 def _clock(at: datetime) -> str:
@@ -132,8 +136,10 @@ def _template(name: str, **options: Any) -> Template:
         "columns": _columns,
         "counts": _counts,
         "day": durations.stamp,
+        "fenced": markdown.fence,
         "hours": durations.hours_minutes_seconds,
         "listed": _listed,
+        "noun": _noun,
         "part": _part,
         "plural": _plural,
         "progress": _progress,

@@ -1,7 +1,7 @@
 """Each specialist's part of the report: its runs, fixes, confirmations, times and evidence."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fixloop.protocol import analysis, diagnosis
 from fixloop.protocol.checks import Evidence
@@ -9,10 +9,10 @@ from fixloop.protocol.messages import Reason
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, Run, SpecialistState, State
 from fixloop.protocol.statuses import Status
-from fixloop.summary.clean import one_line
+from fixloop.summary.clean import clean, one_line
 from fixloop.summary.intervals import Activity, Interval
 from fixloop.summary.model import Confirmation, Finding, FixRow, Phase, RunRow, Times
-from fixloop.summary.recorded import Recorded
+from fixloop.summary.recorded import Artifact, Recorded
 
 __all__ = ["EndedRun", "ended_runs", "finding_of", "phases_of", "times_of"]
 
@@ -56,10 +56,15 @@ def ended_runs(entries: Sequence[Recorded]) -> Iterator[EndedRun]:
         yield EndedRun(event.specialist, event.iteration + becomes_run, result, confirms, index)
 
 
-def phases_of(state: State, entries: Sequence[Recorded], found: Sequence[Interval]) -> tuple[Phase, ...]:
-    """All six, in their fixed order."""
+def phases_of(
+    state: State, entries: Sequence[Recorded], found: Sequence[Interval], artifact: Artifact
+) -> tuple[Phase, ...]:
+    """All six, in their fixed order; `artifact` finds the whole diffs of fixes."""
     runs = list(ended_runs(entries))
-    return tuple(_phase(state, entry.name, entries, found, runs) for entry in state.specialists)
+    parts = (_phase(state, entry.name, entries, found, runs) for entry in state.specialists)
+    return tuple(
+        part.model_copy(update={"fixes": tuple(_fixes(part.name, entries, artifact))}) for part in parts
+    )
 
 
 def _phase(
@@ -84,8 +89,7 @@ def _phase(
         max_iterations=entry.max_iterations,
         history=analysis.history(entry.runs),
         times=times_of(own_intervals, [entries[run.entry] for run in own]),
-        runs=tuple(_rows(entry, own, by_end)),
-        fixes=tuple(_fixes(entry.name, entries)),
+        runs=tuple(_with_texts(state, entry, list(_rows(entry, own, by_end)))),
         confirmations=tuple(_confirmations(own, entries, by_end)),
         evidence=tuple(map(_evidence, entry.evidence)),
         coverage=one_line(last.coverage) if last is not None else "",
@@ -161,6 +165,18 @@ def _row(
     )
 
 
+def _with_texts(state: State, entry: SpecialistState, rows: list[RunRow]) -> list[RunRow]:
+    """The last run's failures with their whole messages, while they stand."""
+    last = entry.last_run
+    if not rows or last is None or last.passed or entry.name != state.active.name:
+        return rows
+    texts = {one_line(failure.name, 160): clean(failure.message) for failure in state.failures}
+    found = (
+        finding.model_copy(update={"text": texts.get(finding.name, "")}) for finding in rows[-1].findings
+    )
+    return [*rows[:-1], rows[-1].model_copy(update={"findings": tuple(found)})]
+
+
 def finding_of(ref: FailureRef) -> Finding:
     """The failure as a report names it."""
     where = f"{ref.file}:{ref.line}" if ref.file and ref.line is not None else ref.file
@@ -174,7 +190,7 @@ def finding_of(ref: FailureRef) -> Finding:
     )
 
 
-def _fixes(name: str, entries: Sequence[Recorded]) -> Iterator[FixRow]:
+def _fixes(name: str, entries: Sequence[Recorded], artifact: Artifact) -> Iterator[FixRow]:
     """The main agent's, from its messages; a person's, from the event, for which there is no message."""
     escalated = None
     for entry in entries:
@@ -195,11 +211,19 @@ def _fixes(name: str, entries: Sequence[Recorded]) -> Iterator[FixRow]:
                 fixes=tuple(one_line(fix, 500) for fix in body.fixes),
                 files=tuple(map(one_line, body.files)),
                 marks=tuple(map(one_line, body.marks)),
-            )
+            ).model_copy(update=_kept(entry.event.get("completion", {}), artifact))
         if entry.says("escalation") is not None:
             escalated = entry
         if entry.kind == "manual-fix-done" and entry.changes and entry.changes[-1].specialist == name:
-            yield _by_hand(name, entry, escalated)
+            yield _by_hand(name, entry, escalated).model_copy(update=_kept(entry.event, artifact))
+
+
+def _kept(event: Mapping[str, Any], artifact: Artifact) -> dict[str, str]:
+    """What a fix left behind to look at."""
+    digest = str(event.get("diff_artifact", ""))
+    whole = artifact(digest) if digest else None
+    text = whole.decode("utf-8", "replace") if whole is not None else str(event.get("diff", ""))
+    return {"diff": clean(text), "said": clean(str(event.get("said", ""))).strip()}
 
 
 def _by_hand(name: str, entry: Recorded, escalated: Recorded | None) -> FixRow:

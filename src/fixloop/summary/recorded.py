@@ -1,6 +1,6 @@
 """The entries of a history as a report reads them: typed, and tolerant of what an older or newer version wrote."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -8,7 +8,10 @@ from fixloop.history import Said, said
 from fixloop.protocol.events import RunFinished
 from fixloop.store.records import Entry
 
-__all__ = ["Change", "Recorded", "recorded"]
+__all__ = ["Artifact", "Change", "Recorded", "recorded"]
+
+Artifact = Callable[[str], bytes | None]
+"""What an artifact of the workflow holds, by its digest; None where it is gone."""
 
 
 class Change(NamedTuple):

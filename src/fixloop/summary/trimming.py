@@ -8,6 +8,8 @@ __all__ = ["Cut", "trimmed"]
 
 FINDINGS: Final = 50
 TEXT: Final = 16_000
+DIFF_LINES: Final = 400
+"""What somebody reads through before looking at the files themselves."""
 LINES: Final = 1000
 RUNS: Final = 400
 NAMES: Final = 200
@@ -19,6 +21,7 @@ class Cut:
 
     def __init__(self, part: float) -> None:
         self.findings = max(1, int(FINDINGS * part))
+        self.diff = max(20, int(DIFF_LINES * part))
         self.text = max(200, int(TEXT * part))
         self.lines = max(20, int(LINES * part))
         self.runs = max(10, int(RUNS * part))
@@ -33,8 +36,11 @@ def trimmed(summary: Summary, cut: Cut) -> Summary:
     moments = (
         mark.model_copy(update={"bar": mark.bar - gone}) for mark in summary.moments if mark.bar >= gone
     )
+    diff, further = _beginning(summary.diff, cut)
     return summary.model_copy(
         update={
+            "diff": diff,
+            "further": further,
             "phases": tuple(_phase(phase, cut) for phase in summary.phases),
             "escalations": summary.escalations[-cut.runs :],
             "errors": summary.errors[-cut.runs :],
@@ -60,17 +66,30 @@ def _phase(phase: Phase, cut: Cut) -> Phase:
 
 
 def _run(run: RunRow, cut: Cut) -> RunRow:
-    return run.model_copy(update={"findings": run.findings[: cut.findings], "fixes": run.fixes[: cut.names]})
+    findings = (
+        finding.model_copy(update={"text": finding.text[: cut.text // 8]})
+        for finding in run.findings[: cut.findings]
+    )
+    return run.model_copy(update={"findings": tuple(findings), "fixes": run.fixes[: cut.names]})
 
 
 def _fix(fix: FixRow, cut: Cut) -> FixRow:
+    diff, further = _beginning(fix.diff, cut)
     return fix.model_copy(
         update={
+            "diff": diff,
+            "further": further,
             "fixes": fix.fixes[: cut.names],
             "files": fix.files[: cut.names],
             "marks": fix.marks[: cut.names],
         }
     )
+
+
+def _beginning(diff: str, cut: Cut) -> tuple[str, int]:
+    """The first lines of a diff, and how many follow."""
+    lines = diff[: cut.diff * 200].splitlines()[: cut.diff]
+    return "\n".join(lines), max(0, diff.count("\n") + (not diff.endswith("\n") and diff != "") - len(lines))
 
 
 def _line(line: Line, cut: Cut) -> Line:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from fixloop.commands import outcome, status
+from fixloop.commands.choices import choices, fix_choices
 from fixloop.commands.screen import short
 from fixloop.commands.timeline import Happening, happenings
 from fixloop.commands.views.validation_items import items
@@ -70,16 +71,13 @@ def _log_document(logged: Logged[State]) -> dict[str, Any]:
 
 
 def _report(found: Snapshot, logged: Logged[State], form: str) -> str:
-    from fixloop.summary import as_html, as_markdown, summarize
+    from fixloop.summary import Answer, Told, as_html, as_markdown, summarize
 
     state = logged.state
-    summary = summarize(
-        state,
-        logged.entries,
-        found.moment,
-        next_command=outcome.next_command(state),
-        artifact=logged.artifact,
-    )
+    found_answers = choices(state) or (fix_choices(state) if outcome.waits_for_agent(state) else ())
+    answers = tuple(Answer(**each._asdict()) for each in found_answers)
+    told = Told(outcome.next_command(state), answers, logged.artifact, logged.diff)
+    summary = summarize(state, logged.entries, found.moment, told)
     if form == "json":
         return summary.model_dump_json(indent=2)
     return as_html(summary) if form == "html" else as_markdown(summary)

@@ -77,6 +77,8 @@ class Logged(NamedTuple, Generic[S]):
     """Only what this agent or specialist says and is told."""
     artifact: Callable[[str], bytes | None] = lambda digest: None
     """What the entries only name, by its digest; None where it is not to be had."""
+    diff: str = ""
+    """What all fixes together changed."""
 
 
 class View(NamedTuple, Generic[S]):
