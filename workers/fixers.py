@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -120,8 +121,25 @@ def _answer(work: Work, ground: Ground, result: GuardedResult) -> Done:
     hide = ground.redaction.text
     diff = keep_diff(work.store, state, ground.workspace.mirror, change.commit, hide=hide)
     completion = _completion(ticket.iteration, change, said, diff, clean(output).strip()[-SAID_CHARACTERS:])
+    left_out = _left_out(ground.workspace.left_out())
+    if left_out:
+        told = f"{completion.said}\n{left_out}".strip()
+        completion = completion.model_copy(
+            update={"fixes": (*completion.fixes, left_out), "said": told[-SAID_CHARACTERS:]}
+        )
     return FixCompleted(
         specialist=ticket.specialist, completion=completion, bundle=bundle, artifacts=artifacts
+    )
+
+
+def _left_out(files: Sequence[str]) -> str:
+    """What the person and the next agent are told of changes that no commit of the project can hold."""
+    if not files:
+        return ""
+    more = f" and {len(files) - 5} more" if len(files) > 5 else ""
+    return (
+        f"left out {', '.join(files[:5])}{more}: what submodules hold and what git ignores is no part of a fix "
+        "(`git add -f` takes an ignored file along)"
     )
 
 
