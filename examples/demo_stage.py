@@ -69,10 +69,11 @@ class Stage:
 
 
 def _environment(root: Path) -> dict[str, str]:
-    """Ours for `python` and git; nothing of the caller's git, virtual environment or fixloop."""
+    """Our virtual environment, activated; nothing of the caller's git, virtual environment or fixloop."""
     ours = ("FIXLOOP_", "GIT_", "XDG_", "PYTEST_", "COV_", "COVERAGE_", "VIRTUAL_ENV", "PYTHONPATH")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     kept["PATH"] = f"{FIXLOOP.parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
+    kept["VIRTUAL_ENV"] = str(FIXLOOP.parent.parent)  # activated: the projects' tools are in it
     for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
         folder = root / name.removeprefix("XDG_").lower()
         folder.mkdir(mode=0o700)

@@ -5,10 +5,8 @@ embedded Redis for the moment of the question, and refuses to guess: what cannot
 """
 
 import importlib.util
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -37,11 +35,6 @@ KNOWS_QUEUES_TIMEOUT: Final = (3, 12)
 """Of RabbitMQ, the first that lets a queue have a timeout of its own."""
 FULL: Final = 0.9
 """Of its memory: the rest is soon gone, and nothing is ever evicted."""
-MODULES: Final = ("pytest", "pytest_cov", "ruff", "mypy", "bandit")
-_ASK_MODULES: Final = (
-    "import importlib.util, json, sys;"
-    "print(json.dumps([name for name in sys.argv[1:] if importlib.util.find_spec(name)]))"
-)
 _COMPOSE_REMEDY: Final = "start it, for example with `docker compose up -d redis`"
 
 
@@ -69,7 +62,7 @@ def examine(settings: Settings, directory: Path) -> list[Finding]:
         settings: as the environment gives them.
         directory: the project somebody wants to validate.
     """
-    found = [_python(), _git(), _venv(), _project(directory), _cache(settings.cache_dir), _tools(directory)]
+    found = [_python(), _git(), _venv(), _project(directory), _cache(settings.cache_dir)]
     if settings.archive_dir is not None:
         found.append(_archive(settings.archive_dir))
     if settings.is_embedded:
@@ -148,39 +141,6 @@ def _writable(name: str, folder: Path, variable: str) -> Finding:
         f"{folder} is writable" if writable else f"{existing} cannot be written",
         f"set {variable} to a directory you may write",
     )
-
-
-def _tools(directory: Path) -> Finding:
-    python = _project_python(directory)
-    if python is None:
-        return Finding("tools", False, "no Python on the PATH", "install one, or make a .venv in the project")
-    try:
-        said = subprocess.run(
-            [python, "-I", "-c", _ASK_MODULES, *MODULES],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        ).stdout
-        present = [str(name) for name in json.loads(said)]
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return Finding("tools", False, f"{python} does not run", "make the project's environment anew")
-    missing = [name for name in MODULES if name not in present]
-    detail = f"{python} has {', '.join(present) or 'none of the usual tools'}"
-    if not missing:
-        return Finding("tools", True, detail)
-    return Finding("tools", None, f"{detail}, not {', '.join(missing)}", "install those that your checks use")
-
-
-def _project_python(directory: Path) -> Path | None:
-    environments = [directory / ".venv", directory / "venv"]
-    if active := os.environ.get("VIRTUAL_ENV"):
-        environments.append(Path(active))
-    for environment in environments:
-        if (environment / "bin" / "python").exists():
-            return environment / "bin" / "python"
-    found = shutil.which("python") or shutil.which("python3")
-    return Path(found) if found else None
 
 
 def _server(project: Path) -> Finding:

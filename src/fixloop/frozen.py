@@ -4,15 +4,16 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from fixloop.configuration.installed import installed_with
+from fixloop.configuration.installed import Installed, installed_with
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
+from fixloop.configuration.preflight import Preflight, preflight_of
 from fixloop.errors import InfrastructureError
 from fixloop.interpreters import Interpreter, choose_interpreter
 from fixloop.repository.identity import top_of
 from fixloop.store.contract import Store
 
-__all__ = ["configuration_in", "frozen_configuration", "interpreter_at"]
+__all__ = ["configuration_in", "frozen_configuration", "installed_at", "interpreter_at", "preflight_at"]
 
 
 class _Configured(Protocol):
@@ -46,11 +47,27 @@ def configuration_in(
     Raises:
         UsageError: the configuration is wrong, or nothing applies; NotVerifiedError where nothing can be started.
     """
-    installed = installed_with(interpreter_at(home), directory, home) if runs_here else None
+    installed = installed_at(directory, home) if runs_here else None
     loaded = load_configuration(
         directory, fixer=fixer, only=only, project=project, installed=installed, profile=profile
     )
     return loaded.model_copy(update={"only": only or ""})
+
+
+def installed_at(directory: Path, home: Path | None = None) -> Installed:
+    """What this machine has for the checks of `directory`, whose place in the user's checkout is `home` or itself."""
+    return installed_with(interpreter_at(home or directory), directory, home or directory)
+
+
+def preflight_at(directory: Path) -> Preflight:
+    """
+    What would run in a folder now, and what would not.
+
+    Raises:
+        UsageError: the configuration is wrong, or nothing applies; NotVerifiedError where nothing can be started.
+    """
+    configuration = configuration_in(directory, home=directory, project="")
+    return preflight_of(configuration, directory, installed_at(directory))
 
 
 def interpreter_at(home: Path) -> Interpreter:

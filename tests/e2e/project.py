@@ -250,10 +250,11 @@ def _program() -> _Program:
 
 
 def environment(home: Path, variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What a new user's shell would have: nothing of this test run's own settings."""
+    """What a new user's shell has with the environment activated: nothing of this test run's own settings."""
     home.mkdir(parents=True, exist_ok=True)
     return {
         "PATH": f"{FIXLOOP.parent}{os.pathsep}{os.environ['PATH']}",
+        "VIRTUAL_ENV": str(FIXLOOP.parent.parent),
         "HOME": str(home),
         "XDG_CACHE_HOME": str(home / "cache"),
         "LANG": "C.UTF-8",

@@ -1,6 +1,8 @@
 """`read`, `doctor` and `init`: what they say of a file, a machine and a project."""
 
 import json
+import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.doctor import Finding
 from tests.unit.command_stage import said
+from tests.unit.configuration_project import executable
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -92,7 +95,7 @@ def make_project(project: Path) -> None:
 def test_init_writes_a_configuration_that_loads(project: Path, capsys: Capsys) -> None:
     make_project(project)
 
-    told = said(capsys, "init")
+    told = said(capsys, "init", "--no-try")
 
     assert told.code == ExitCode.DONE
     assert told.out == "fixloop.toml\n"
@@ -100,11 +103,34 @@ def test_init_writes_a_configuration_that_loads(project: Path, capsys: Capsys) -
     assert written["specialist"]["test-runner"] == {"command": "python -m pytest --junitxml={junit}"}
 
 
-def test_init_takes_todays_coverage_as_the_gate_where_it_is_below(project: Path, capsys: Capsys) -> None:
+@pytest.mark.slow
+def test_a_project_that_passes_still_does_by_the_file_that_init_writes_after_trying_it(
+    project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_project(project)
+    (project / "shop.py").write_text("def sold():\n    return 1\n\n\ndef lost():\n    return 2\n")
+    (project / "ruff.toml").write_text("line-length = 10\n[lint]\nselect = ['E501']\n")
+    (project / "tests" / "test_x.py").write_text("import shop\n\n\ndef test_x():\n    assert shop.sold()\n")
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    monkeypatch.setenv("FIXLOOP_CACHE_DIR", str(project.parent / "cache"))
+
+    told = said(capsys, "init")
+
+    assert "test-runner: pytest: passed" in told.err
+    assert "code-quality: ruff: 7 failures" in told.err
+    text = (project / "fixloop.toml").read_text()
+    assert "# does not pass today: 7 failures\n" in text
+    assert tomllib.loads(text)["specialist"]["test-runner"]["coverage_percent"] == 75
+
+
+def test_init_takes_todays_coverage_as_the_gate_where_it_is_below(
+    project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_project(project)
     write_coverage(project, 61.9)
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
 
-    said(capsys, "init")
+    said(capsys, "init", "--no-try")
 
     written = tomllib.loads((project / "fixloop.toml").read_text())
     assert written["specialist"]["test-runner"]["coverage_percent"] == 61
@@ -130,8 +156,37 @@ def test_doctor_prints_a_line_for_each_check_and_ends_with_1_where_one_is_wrong(
     document = said(capsys, "doctor", "--json").document
 
     assert told.code == ExitCode.WRONG
-    assert told.out.splitlines() == ["ok     git: 2.45", "wrong  redis: away; start it"]
+    assert told.out.splitlines()[:2] == ["ok     git: 2.45", "wrong  redis: away; start it"]
     assert document["findings"][1] == {"name": "redis", "ok": False, "detail": "away", "remedy": "start it"}
+
+
+def test_doctor_tells_what_the_checks_of_this_folder_need_and_of_no_other_tool(
+    project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executable(project / "env" / "bin" / "python", f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    (project / "env" / "pyvenv.cfg").touch()
+    monkeypatch.setenv("VIRTUAL_ENV", str(project / "env"))
+    monkeypatch.setattr("fixloop.commands.examining.examine", lambda *_: [])
+    make_project(project)
+
+    told = said(capsys, "doctor")
+
+    assert told.code == ExitCode.WRONG
+    (line,) = told.out.splitlines()
+    assert line.startswith(
+        f"wrong  checks: nothing can be checked in {project}: pytest (not installed in env)"
+    )
+
+
+def test_doctor_says_nothing_of_python_in_a_project_without_any(
+    project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fixloop.commands.examining.examine", lambda *_: [])
+    (project / "package.json").write_text("{}")
+
+    told = said(capsys, "doctor").out.replace(str(project), "")
+
+    assert not {"pytest", "mypy", "bandit"} & set(re.findall(r"\w+", told))
 
 
 def test_doctor_is_content_with_what_cannot_be_told(capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:

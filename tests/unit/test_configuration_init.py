@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.configuration.init import init
+from fixloop.configuration.init import Outcome, first_configuration, init
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.errors import UsageError
-from tests.unit.configuration_project import check_of, installed, written
+from tests.unit.configuration_project import check_of, commands_of, installed, written
 
 PROJECT = {
     "src/shop/__init__.py": "",
@@ -16,6 +16,17 @@ PROJECT = {
     "tests/integration/test_shop.py": "",
     "requirements.txt": "pytest-cov\nruff\nbandit\nmypy\nblack\npylint\n",
 }
+
+
+def text_of(directory: Path, measured: float | None = None) -> str:
+    """With everything installed that the project names."""
+    here = installed(
+        directory,
+        modules=("pytest", "pytest_cov", "mypy"),
+        programs=("ruff", "bandit", "black"),
+        prefix="env",
+    )
+    return init(first_configuration(directory, here), measured_coverage=measured)
 
 
 def as_if_written(configuration: Configuration) -> list[object]:
@@ -31,7 +42,7 @@ def test_what_init_writes_loads_to_the_checks_of_the_presets(tmp_path: Path) -> 
     written(tmp_path, PROJECT)
     before = load_configuration(tmp_path)
 
-    written(tmp_path, {"fixloop.toml": init(tmp_path, measured_coverage=None)})
+    written(tmp_path, {"fixloop.toml": text_of(tmp_path)})
 
     after = load_configuration(tmp_path)
     assert as_if_written(after) == as_if_written(before)
@@ -48,13 +59,13 @@ def test_todays_coverage_is_the_gate_where_it_is_below_80(
 ) -> None:
     written(tmp_path, PROJECT)
 
-    written(tmp_path, {"fixloop.toml": init(tmp_path, measured_coverage=measured)})
+    written(tmp_path, {"fixloop.toml": text_of(tmp_path, measured)})
 
     assert check_of(load_configuration(tmp_path), "test-runner", "pytest").coverage_percent == gate
 
 
 def test_the_examples_in_the_comments_are_valid_too(tmp_path: Path) -> None:
-    text = init(written(tmp_path, PROJECT), measured_coverage=None)
+    text = text_of(written(tmp_path, PROJECT))
     examples = [
         line for line in text.splitlines() if line.startswith(("# [", "# c", "# t", "# s", "# env", "# fix"))
     ]
@@ -71,7 +82,7 @@ def test_the_examples_in_the_comments_are_valid_too(tmp_path: Path) -> None:
 
 @pytest.mark.proves("K38")
 def test_where_nothing_is_detected_the_text_says_what_to_write(tmp_path: Path) -> None:
-    text = init(tmp_path, measured_coverage=None)
+    text = text_of(tmp_path)
     written(tmp_path, {"fixloop.toml": text})
 
     with pytest.raises(UsageError, match=r"name a specialist in fixloop\.toml"):
@@ -82,7 +93,7 @@ def test_where_nothing_is_detected_the_text_says_what_to_write(tmp_path: Path) -
 def test_what_is_not_checked_is_said(tmp_path: Path) -> None:
     written(tmp_path, {"test_x.py": "", "ruff.toml": "", ".flake8": ""})
 
-    text = init(tmp_path, measured_coverage=None, installed=installed(tmp_path, modules=("pytest",)))
+    text = init(first_configuration(tmp_path, installed(tmp_path, modules=("pytest",))))
 
     assert (
         "#   ruff (code-quality): neither in .venv nor on the PATH; .venv/bin/python -m pip install ruff"
@@ -96,10 +107,49 @@ def test_what_is_not_checked_is_said(tmp_path: Path) -> None:
 )
 def test_a_configured_project_is_not_configured_again(tmp_path: Path, files: dict[str, str]) -> None:
     with pytest.raises(UsageError, match=f"^{next(iter(files))} configures fixloop already"):
-        init(written(tmp_path, files), measured_coverage=None)
+        text_of(written(tmp_path, files))
 
 
 @pytest.mark.parametrize("measured", [-1.0, 100.5, float("nan")])
 def test_an_impossible_coverage_is_refused(tmp_path: Path, measured: float) -> None:
     with pytest.raises(UsageError, match="measured coverage must be from 0 to 100 percent"):
-        init(tmp_path, measured_coverage=measured)
+        text_of(tmp_path, measured)
+
+
+@pytest.mark.parametrize(("modules", "is_measured"), [(("pytest",), False), (("pytest", "pytest_cov"), True)])
+def test_coverage_is_measured_where_the_projects_interpreter_can(
+    tmp_path: Path, modules: tuple[str, ...], is_measured: bool
+) -> None:
+    written(tmp_path, {**PROJECT, "tox.ini": "[testenv]\ndeps = pytest-cov\n"})
+
+    first = first_configuration(tmp_path, installed(tmp_path, modules=modules))
+
+    assert ("--cov=src" in check_of(first, "test-runner", "pytest").command) is is_measured
+
+
+def test_a_check_that_could_not_run_is_written_as_a_comment_and_one_that_fails_is_marked(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path, {"test_x.py": "", "ruff.toml": "", "mypy.ini": "[mypy]\nfiles = test_x.py\n"})
+    here = installed(tmp_path, modules=("pytest", "mypy"), programs=("ruff",))
+    outcomes = {
+        ("test-runner", "pytest"): Outcome(True, True, ""),
+        ("code-quality", "ruff"): Outcome(False, True, "3 failures"),
+        ("code-quality", "mypy"): Outcome(False, False, "mypy was given nothing\nto check"),
+    }
+
+    text = init(first_configuration(tmp_path, here), outcomes=outcomes)
+
+    assert "# does not pass today: 3 failures\n[[specialist.code-quality.check]]" in text
+    assert "# could not run when it was tried: mypy was given nothing to check\n# [[" in text
+    written(tmp_path, {"fixloop.toml": text})
+    assert commands_of(load_configuration(tmp_path, installed=here)) == {
+        "test-runner": {"pytest": "python -m pytest --junitxml={junit}"},
+        "code-quality": {"ruff": "ruff check --no-fix --output-format sarif --output-file {sarif} ."},
+    }
+
+
+def test_each_check_says_which_file_speaks_for_it(tmp_path: Path) -> None:
+    text = text_of(written(tmp_path, {"test_x.py": "", "ruff.toml": ""}))
+
+    assert "# because of ruff.toml\n[specialist.code-quality]" in text or "# because of ruff.toml\n[[" in text

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fixloop.configuration.document import Document
-from fixloop.configuration.init import init
+from fixloop.configuration.init import first_configuration, init
 from fixloop.configuration.loading import configuration_from, load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.place import Place
@@ -136,7 +136,7 @@ def test_whatever_was_measured_init_writes_a_file_that_loads(
     directory = tmp_path_factory.mktemp("any")
     (directory / "test_shop.py").touch()
 
-    text = init(directory, measured_coverage=measured)
+    text = init(first_configuration(directory, None), measured_coverage=measured)
 
     (directory / "fixloop.toml").write_text(text)
     assert load_configuration(directory).specialists

@@ -97,6 +97,14 @@ def test_a_broken_venv_is_passed_over(tmp_path: Path) -> None:
     assert choose(source=tmp_path).origin == "none"
 
 
+def test_the_environment_of_fixloop_itself_is_not_taken_from_the_path(tmp_path: Path) -> None:
+    own, system = Path(sys.prefix) / "bin", fake_venv(tmp_path / "system") / "bin"
+
+    assert choose(path=f"{own}{os.pathsep}{system}").path == str(system / "python")
+    assert choose(path=str(own)).origin == "none"
+    assert choose(active=sys.prefix, path=str(own)).path == str(own / "python")
+
+
 @pytest.mark.slow
 def test_a_clean_interpreter_takes_the_project_from_the_workspace(
     workspace: Workspace, tmp_path: Path

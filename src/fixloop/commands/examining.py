@@ -8,14 +8,16 @@ import typer
 
 from fixloop.archive.files import archive_at
 from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.initiating import COVERAGE_REPORT, first_text
 from fixloop.commands.replaying import Audit, audit
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import AsJson, OptionalIssue, ProjectOption, here, open_session
 from fixloop.configuration.document import FILE_NAME
-from fixloop.configuration.init import init as first_configuration
 from fixloop.configuration.model import FailOn
-from fixloop.doctor import examine
-from fixloop.errors import RefusedError, UsageError
+from fixloop.configuration.preflight import Preflight, as_document, lines
+from fixloop.doctor import Finding, examine
+from fixloop.errors import FixloopError, NotVerifiedError, RefusedError, UsageError
+from fixloop.frozen import preflight_at
 from fixloop.protocol.checks import RunOutcome
 from fixloop.reports import Report, as_json, read_report
 from fixloop.repository.identity import top_of
@@ -24,7 +26,6 @@ from fixloop.settings import load_settings
 __all__ = ["register"]
 
 SHOWN_FAILURES: Final = 50
-COVERAGE_REPORT: Final = "coverage.json"
 
 
 class Kind(StrEnum):
@@ -84,13 +85,19 @@ def doctor(json: AsJson = False) -> None:
     Tell what is wrong with this machine.
 
     One line for each check, each with its remedy; exit code 1 when something is wrong. Looks at Python,
-    git, the cache, the project's tools and Redis, as the FIXLOOP_ variables name them.
+    git, the cache and Redis, as the FIXLOOP_ variables name them, and at what the checks of this folder need.
     """
-    findings = examine(load_settings(), top_of(here())[0])
+    plan, checks = _checks_of(here())
+    findings = [*examine(load_settings(), top_of(here())[0]), *checks]
     if json:
-        print_json({"findings": [finding._asdict() for finding in findings]})
+        print_json(
+            {
+                "findings": [finding._asdict() for finding in findings],
+                "preflight": as_document(plan) if plan is not None else None,
+            }
+        )
     else:
-        print_lines("\n".join(map(str, findings)))
+        print_lines("\n".join([*map(str, findings), *(lines(plan) if plan is not None else ())]))
     if any(finding.ok is False for finding in findings):
         raise typer.Exit(ExitCode.WRONG)
 
@@ -104,19 +111,22 @@ def init_command(
             min=0,
             max=100,
             help="Today's coverage in percent; below 80 it becomes the gate.",
-            show_default=f"that of {COVERAGE_REPORT}, if there is one",
+            show_default=f"that of {COVERAGE_REPORT} if there is one, else what is measured",
         ),
     ] = None,
+    no_try: Annotated[
+        bool, typer.Option("--no-try", help="Write it without running the checks once.")
+    ] = False,
 ) -> None:
     """
     Write a commented fixloop.toml.
 
-    It names what is detected here, and is never written over an existing one.
+    It names what is detected here, runs each check once in a workspace and says what came of it: one that could
+    not run is written as a comment. An existing file is never written over.
     """
     if not path.is_dir():
         raise UsageError(f"{path} is not a folder; name the folder of the project")
-    measured = coverage if coverage is not None else _measured(path / COVERAGE_REPORT)
-    text = first_configuration(path, measured_coverage=measured)
+    text = first_text(path, coverage=coverage, is_tried=not no_try)
     target = path / FILE_NAME
     try:
         with target.open("x", encoding="utf-8") as file:
@@ -126,7 +136,25 @@ def init_command(
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}") from None
     print_lines(str(target))
-    say("read it, then try `fixloop run --dry`")
+    say("read it; `fixloop run` goes by it")
+
+
+def _checks_of(directory: Path) -> tuple[Preflight | None, list[Finding]]:
+    """What would run in this folder, and what is wrong with it."""
+    try:
+        plan = preflight_at(directory)
+    except NotVerifiedError as error:
+        return None, [Finding("checks", False, str(error))]
+    except FixloopError as error:
+        return None, [Finding("checks", None, str(error))]
+    missing = [
+        Finding(
+            entry.name, False if entry.blocks else None, f"{entry.specialist}: {entry.reason}", entry.remedy
+        )
+        for entry in plan.unverified
+    ]
+    count = len(plan.checks)
+    return plan, [Finding("checks", True, f"{count} check{'s' * (count > 1)} can run here"), *missing]
 
 
 def _audit() -> None:
@@ -168,10 +196,6 @@ def _report_lines(report: Report) -> list[str]:
     if len(report.failures) > SHOWN_FAILURES:
         lines.append(f"  and {len(report.failures) - SHOWN_FAILURES} more; --json lists all")
     return lines
-
-
-def _measured(report: Path) -> float | None:
-    return read_report(report, Kind.COVERAGE.value).coverage_percent if report.is_file() else None
 
 
 def _audit_document(found: Audit) -> dict[str, object]:

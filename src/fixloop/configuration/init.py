@@ -1,24 +1,28 @@
-"""The text of a first fixloop.toml: what is detected today, written out, with the reason beside it.
+"""The text of a first fixloop.toml: what is detected today, written out, with the reason before it.
 
-Returns the text and writes nothing; what it returns loads to the same checks that the presets gave.
+Returns the text and writes nothing; what it returns loads to the same checks that were detected.
 """
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from fixloop.configuration.commands import braces_doubled, is_plain, program_name
 from fixloop.configuration.coverage import TARGET_COVERAGE_PERCENT
 from fixloop.configuration.detecting import found_in
 from fixloop.configuration.document import read_document
 from fixloop.configuration.installed import Installed
-from fixloop.configuration.model import Check, Unverified
+from fixloop.configuration.model import Check, Configuration, SpecialistChecks, Unverified
 from fixloop.configuration.settling import settle
 from fixloop.errors import UsageError
 from fixloop.protocol.specialists import NAMES, specialist
 
-__all__ = ["init"]
+__all__ = ["Outcome", "Outcomes", "first_configuration", "init", "unmeasured"]
+
+REASON_CHARACTERS: Final = 200
 
 HEAD: Final = """\
 # What must hold before a feature of this project is finished.
@@ -45,26 +49,32 @@ max_iterations = 5                   # runs of one specialist before a person ha
 """
 
 NOTHING_DETECTED: Final = """
-# Nothing that fixloop has a preset for was found here, so name the first command that has to succeed:
+# Nothing that fixloop knows how to run was found here, so name the first command that has to succeed:
 # [specialist.test-runner]
 # command = "make test"              # without a placeholder the exit code decides
 # command = "python -m pytest --junitxml={junit}"      # {junit}, {sarif}, {coverage}, {jest}, {eslint}: reports
 """
 
 
-def init(
-    directory: Path,
-    *,
-    measured_coverage: float | None,
-    installed: Installed | None = None,
-) -> str:
+class Outcome(NamedTuple):
+    """What a check came to when it was tried."""
+
+    passed: bool
+    could_run: bool
+    reason: str
+    """One sentence; of no interest where it passed."""
+
+
+Outcomes = Mapping[tuple[str, str], Outcome]
+"""By the names of specialist and check; empty where nothing was tried."""
+
+
+def first_configuration(directory: Path, installed: Installed | None) -> Configuration:
     """
-    A commented fixloop.toml for the project at `directory`.
+    What a first fixloop.toml would say: what is detected, with coverage measured where that is possible.
 
     Args:
         directory: The top folder of the project.
-        measured_coverage: Today's coverage in percent, None when it was not measured. Below 80 it becomes the
-            gate, rounded down: a gate that fails on the first day is switched off on the second.
         installed: What can be started here; None when nobody can say.
 
     Raises:
@@ -73,49 +83,81 @@ def init(
     document = read_document(directory)
     if document.is_written:
         raise UsageError(f"{document.place.file} configures fixloop already; edit it, or remove it first")
+    found = found_in(directory, document.pyproject, installed)
+    measures = installed is not None and installed.has_module("pytest_cov")
+    chosen = {
+        name: settle(found.of(name, gated=measures and name == "test-runner"), installed, portable=True)
+        for name in NAMES
+    }
+    return Configuration(
+        specialists=tuple(
+            SpecialistChecks(name=name, checks=each.checks) for name, each in chosen.items() if each.checks
+        ),
+        unverified=tuple(entry for each in chosen.values() for entry in each.unverified),
+    )
+
+
+def init(
+    configuration: Configuration,
+    *,
+    measured_coverage: float | None = None,
+    outcomes: Outcomes = MappingProxyType({}),
+) -> str:
+    """
+    The text of a commented fixloop.toml.
+
+    Args:
+        configuration: As `first_configuration` gives it.
+        measured_coverage: Today's coverage in percent, None when it was not measured. Below 80 it becomes the
+            gate, rounded down: a gate that fails on the first day is switched off on the second.
+        outcomes: What the checks came to; one that could not run is written as a comment.
+
+    Raises:
+        UsageError: the coverage is no percentage.
+    """
     if measured_coverage is not None and not 0 <= measured_coverage <= 100:
         raise UsageError(f"measured coverage must be from 0 to 100 percent, not {measured_coverage}")
-    found = found_in(directory, document.pyproject, installed)
-    gated = measured_coverage is not None and (installed is None or installed.has_module("pytest_cov"))
-    chosen = {name: settle(found.of(name, gated=gated), installed) for name in NAMES}
-    parts = [
-        HEAD,
-        *(_section(name, each.checks, measured_coverage) for name, each in chosen.items() if each.checks),
-    ]
-    if not any(each.checks for each in chosen.values()):
+    parts = [HEAD]
+    for entry in configuration.specialists:
+        parts += [f"\n# {specialist(entry.name).phase}\n"]
+        parts += [_check(entry, check, measured_coverage, outcomes) for check in entry.checks]
+    if not configuration.specialists:
         parts.append(NOTHING_DETECTED)
-    parts.append(_left_out([entry for each in chosen.values() for entry in each.unverified]))
+    parts.append(_left_out(configuration.unverified))
     return "".join(parts)
 
 
-def _section(name: str, checks: tuple[Check, ...], measured: float | None) -> str:
-    text = f"\n# {specialist(name).phase}\n"
-    if len(checks) == 1 and checks[0].name == program_name(checks[0].command):
-        return f"{text}[specialist.{name}]\n{_keys(checks[0], measured)}"
-    return text + "".join(
-        f"[[specialist.{name}.check]]\nname = {_quoted(check.name)}\n{_keys(check, measured)}"
-        for check in checks
-    )
+def _check(entry: SpecialistChecks, check: Check, measured: float | None, outcomes: Outcomes) -> str:
+    outcome = outcomes.get((entry.name, check.name))
+    heading = f"[[specialist.{entry.name}.check]]\nname = {_quoted(check.name)}\n"
+    if len(entry.checks) == 1 and check.name == program_name(check.command):
+        heading = f"[specialist.{entry.name}]\n"
+    text = heading + _keys(check, measured)
+    why = f"# because of {check.why}\n" if check.why else ""
+    if outcome is None or outcome.passed:
+        return why + text
+    reason = " ".join(outcome.reason.split())[:REASON_CHARACTERS]
+    if outcome.could_run:
+        return f"{why}# does not pass today: {reason}\n{text}"
+    commented = "".join(f"# {line}\n" for line in text.splitlines())
+    return f"{why}# could not run when it was tried: {reason}\n{commented}"
 
 
 def _keys(check: Check, measured: float | None) -> str:
     output = f"output = {_quoted(check.output)}\n" if check.output else ""
-    if measured is None and check.coverage_percent is None:
-        return f"command = {_command(_unmeasured(check.command))}\n{output}"
-    text = f"command = {_command(check.command)}\n{output}"
-    if "coverage" not in check.report_kinds():
-        return text
+    if "coverage" not in check.report_kinds() or (measured is None and check.coverage_percent is None):
+        return f"command = {_command(unmeasured(check.command))}\n{output}"
     gate, reason = check.coverage_percent or TARGET_COVERAGE_PERCENT, "percent of the lines"
     if measured is not None and measured < gate:
         gate, reason = math.floor(measured), f"today's; raise it towards {gate:g}"
-    return f"{text}coverage_percent = {f'{gate:g}':<18}# {reason}\n"
+    return f"command = {_command(check.command)}\n{output}coverage_percent = {f'{gate:g}':<18}# {reason}\n"
 
 
-def _unmeasured(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Without the report that would be gated once it is written."""
+def unmeasured(words: tuple[str, ...]) -> tuple[str, ...]:
+    """A command without what measures coverage; one without `{coverage}` stays as it is."""
     if not any("{coverage}" in word for word in words):
         return words
-    return tuple(word for word in words if "{coverage}" not in word and word != "--cov-fail-under=0")
+    return tuple(word for word in words if not word.startswith("--cov"))
 
 
 def _command(words: tuple[str, ...]) -> str:
@@ -130,7 +172,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
-def _left_out(entries: list[Unverified]) -> str:
+def _left_out(entries: Sequence[Unverified]) -> str:
     if not entries:
         return ""
     return "\n# Found here, and not checked:\n" + "".join(

@@ -44,7 +44,7 @@ class Installed:
         """The interpreter's environment in words, seen from the project."""
         prefix = self.interpreter.prefix
         if prefix:
-            return _seen_from(self.home, Path(prefix))
+            return _seen_from(self.home.resolve(), Path(prefix))
         return self.interpreter.path or "this machine, which has no Python"
 
     def has(self, need: Need) -> bool:

@@ -7,14 +7,14 @@ import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fixloop.configuration.commands import program_of
 from fixloop.configuration.installed import PYTHON, Installed
 from fixloop.configuration.layout import projects_below
 from fixloop.configuration.model import Check, Configuration, Unverified
 
-__all__ = ["Planned", "Preflight", "lines", "preflight_of"]
+__all__ = ["Planned", "Preflight", "as_document", "lines", "preflight_of"]
 
 WRITTEN: Final = "fixloop's configuration"
 
@@ -86,6 +86,14 @@ def lines(preflight: Preflight) -> list[str]:
         blocks = " [must run]" if entry.blocks else ""
         text.append(f"  {entry.specialist}: {entry.name} ({entry.reason}){blocks}{remedy}")
     return [*text, *(f"hint: {hint}" for hint in preflight.hints)]
+
+
+def as_document(preflight: Preflight) -> dict[str, Any]:
+    """The same for programs."""
+    return preflight._asdict() | {
+        "checks": [planned._asdict() for planned in preflight.checks],
+        "unverified": [entry.model_dump() for entry in preflight.unverified],
+    }
 
 
 def _planned(specialist: str, check: Check, installed: Installed | None, later: bool) -> Planned:

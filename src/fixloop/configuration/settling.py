@@ -30,9 +30,16 @@ class Settled(NamedTuple):
     unverified: tuple[Unverified, ...] = ()
 
 
-def settle(proposals: Iterable[Proposal], installed: Installed | None) -> Settled:
-    """Of the proposals of one name the first that can be started here; with nothing known, the first."""
-    found = [_chosen(tuple(group), installed) for _, group in groupby(proposals, _name)]
+def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portable: bool = False) -> Settled:
+    """
+    Of the proposals of one name the first that can be started here; with nothing known, the first.
+
+    Args:
+        proposals: those of one name follow each other.
+        installed: what is there; None when nobody can say.
+        portable: commands stay as everybody would write them, without this machine's paths.
+    """
+    found = [_chosen(tuple(group), installed, portable) for _, group in groupby(proposals, _name)]
     return _together(found)
 
 
@@ -68,11 +75,13 @@ def _name(proposal: Proposal) -> tuple[str, str]:
     return proposal.specialist, proposal.check.name
 
 
-def _chosen(alternatives: tuple[Proposal, ...], installed: Installed | None) -> Settled:
+def _chosen(alternatives: tuple[Proposal, ...], installed: Installed | None, portable: bool) -> Settled:
     first = alternatives[0]
     for proposal in alternatives:
         check = _startable(proposal, installed)
         if check is not None:
+            if portable:
+                check = check.model_copy(update={"command": proposal.check.command})
             gate = first.check.coverage_percent if proposal is not first else None
             return Settled((check,), (_unverified(first, installed, "coverage gate"),) if gate else ())
     return Settled((), (_unverified(alternatives[-1], installed, first.tool, blocks=first.runs_tests),))

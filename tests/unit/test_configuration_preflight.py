@@ -1,0 +1,251 @@
+"""What runs here and what does not: asked of the machine, told with the file that speaks for it and the remedy."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from fixloop.configuration.installed import Installed
+from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.model import Configuration
+from fixloop.configuration.preflight import lines, preflight_of
+from fixloop.errors import NotVerifiedError, UsageError
+from tests.unit.configuration_project import (
+    check_of,
+    commands_of,
+    executable,
+    installed,
+    unverified_of,
+    written,
+)
+
+CODE = {"src/shop/__init__.py": "", "tests/test_shop.py": "def test_x(): pass\n"}
+HOOKS = """
+repos:
+  - repo: https://example.org/ruff-pre-commit
+    rev: v0.9.0
+    hooks:
+      - id: ruff
+        args: [--fix, --select, F]
+        exclude: ^docs/
+      - id: black
+"""
+
+
+def loaded(directory: Path, here: Installed | None) -> Configuration:
+    return load_configuration(directory, installed=here)
+
+
+def test_tests_that_only_testpaths_names_run(tmp_path: Path) -> None:
+    pyproject = '[tool.pytest.ini_options]\ntestpaths = ["test.py"]\n'
+    written(tmp_path, {"slugify/__init__.py": "", "test.py": "", "pyproject.toml": pyproject})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
+
+    check = check_of(configuration, "test-runner", "pytest")
+    assert check.command == ("python", "-m", "pytest", "--junitxml={junit}")
+    assert check.why == "pyproject.toml: [tool.pytest.ini_options]: testpaths"
+
+
+@pytest.mark.parametrize(("exit_code", "runs"), [(0, True), (2, True), (5, False)])
+def test_where_names_leave_a_doubt_pytest_says_whether_there_are_tests(
+    tmp_path: Path, exit_code: int, runs: bool
+) -> None:
+    written(tmp_path, {"src/shop/load_test.py": "", "ruff.toml": ""})
+    here = installed(tmp_path, modules=("pytest",), programs=("ruff",))
+    executable(Path(here.interpreter.path), f"#!/bin/sh\nexit {exit_code}\n")
+
+    configuration = loaded(tmp_path, here)
+
+    assert ("test-runner" in commands_of(configuration)) is runs
+    assert configuration.unverified == ()
+
+
+def test_a_test_runner_that_is_missing_blocks_and_what_else_is_missing_is_told(tmp_path: Path) -> None:
+    written(tmp_path, {**CODE, "pyproject.toml": "[tool.pytest]\n[tool.ruff]\n[tool.mypy]\n"})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("mypy",)))
+
+    assert list(commands_of(configuration)) == ["code-quality"]
+    assert unverified_of(configuration) == {"pytest": True, "ruff": False}
+    pytest_, ruff = configuration.unverified
+    assert (pytest_.reason, ruff.reason) == ("not installed in .venv", "neither in .venv nor on the PATH")
+    assert ruff.remedy == ".venv/bin/python -m pip install ruff"
+
+
+def test_where_nothing_can_be_started_that_is_said_with_the_remedy(tmp_path: Path) -> None:
+    written(tmp_path, {**CODE, "pyproject.toml": "[tool.pytest]\n"})
+
+    with pytest.raises(NotVerifiedError, match=r"pytest \(not installed in .*pip install pytest") as raised:
+        loaded(tmp_path, installed(tmp_path))
+
+    assert raised.value.exit_code == 3
+
+
+def test_tests_of_unittest_run_where_pytest_is_neither_used_nor_there(tmp_path: Path) -> None:
+    written(tmp_path, {"shop.py": "", "tests/test_shop.py": "import unittest\n"})
+
+    configuration = loaded(tmp_path, installed(tmp_path))
+
+    assert commands_of(configuration) == {"test-runner": {"unittest": "python -m unittest discover -s tests"}}
+
+
+def test_a_deployment_can_ask_for_all(tmp_path: Path) -> None:
+    written(tmp_path, {**CODE, "ruff.toml": "", "fixloop.toml": "strict = true\n"})
+
+    assert unverified_of(loaded(tmp_path, installed(tmp_path, modules=("pytest",)))) == {"ruff": True}
+
+
+@pytest.mark.parametrize(("optional", "blocks"), [("", True), ("optional = true\n", False)])
+def test_what_the_file_names_and_is_missing_blocks_unless_it_is_optional(
+    tmp_path: Path, optional: str, blocks: bool
+) -> None:
+    text = (
+        f'[specialist.code-quality]\ncommand = "env A=1 ruff check"\n{optional}'
+        '[specialist.test-runner]\ncommand = "python -m pytest"\n'
+    )
+    written(tmp_path, {**CODE, "fixloop.toml": text})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
+
+    assert list(commands_of(configuration)) == ["test-runner"]
+    assert unverified_of(configuration) == {"ruff": blocks}
+    assert configuration.unverified[0].reason == "neither in .venv nor on the PATH"
+
+
+def test_what_setup_makes_is_not_judged_by_what_is_there_now(tmp_path: Path) -> None:
+    text = '[workspace]\nsetup = "uv sync"\n[specialist.test-runner]\ncommand = "python -m pytest"\n'
+    written(tmp_path, {**CODE, "fixloop.toml": text})
+
+    configuration = loaded(tmp_path, installed(tmp_path))
+
+    assert list(commands_of(configuration)) == ["test-runner"]
+    assert configuration.unverified == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({"tox.ini": "[testenv:lint]\ncommands = ruff check {toxinidir}/src --fix\n"}, "src"),
+        ({"pyproject.toml": "[tool.tox.env.lint]\ncommands = [['ruff', 'check', 'src']]\n"}, "src"),
+        (
+            {"noxfile.py": "def lint(session):\n    session.run('ruff', 'check', 'src', *session.posargs)\n"},
+            "src",
+        ),
+        ({"Makefile": "CODE = src tests\nlint:\n\t@uv run ruff check $(CODE)\n"}, "src tests"),
+        (
+            {".github/workflows/ci.yml": "jobs:\n  a:\n    steps:\n    - run: |\n        ruff check src\n"},
+            "src",
+        ),
+        ({"Makefile": "lint:\n\truff check nowhere\n", "ruff.toml": ""}, "."),
+        ({"Makefile": "lint:\n\tcd src && ruff check $(X)\n", "ruff.toml": ""}, "."),
+        ({".pre-commit-config.yaml": HOOKS, "docs/conf.py": ""}, "--select F --extend-exclude docs ."),
+        ({".pre-commit-config.yaml": "repos: [", "ruff.toml": ""}, "."),
+    ],
+)
+def test_the_scope_that_the_project_gives_its_linter_wins(
+    tmp_path: Path, files: dict[str, str], command: str
+) -> None:
+    written(tmp_path, {**CODE, **files})
+
+    ruff = check_of(loaded(tmp_path, None), "code-quality", "ruff")
+
+    assert " ".join(ruff.command) == (
+        f"ruff check --no-fix --output-format sarif --output-file {{sarif}} {command}"
+    )
+
+
+def test_a_formatter_is_looked_for_in_the_hooks(tmp_path: Path) -> None:
+    files = {".pre-commit-config.yaml": HOOKS, "pyproject.toml": "[tool.ruff]\n"}
+
+    commands = commands_of(loaded(written(tmp_path, {**CODE, **files}), None))["code-quality"]
+
+    assert commands["black"] == "black --check ."
+    assert "format" not in commands
+
+
+def test_a_tool_comes_from_an_environment_that_tox_has_made(tmp_path: Path) -> None:
+    written(tmp_path, {**CODE, "ruff.toml": ""})
+    lent = executable(tmp_path / ".tox" / "lint" / "bin" / "ruff")
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
+
+    assert check_of(configuration, "code-quality", "ruff").command[:2] == (str(lent), "check")
+    assert configuration.unverified == ()
+
+
+def test_a_tool_comes_from_the_environment_of_its_hook_where_that_is_installed(tmp_path: Path) -> None:
+    written(tmp_path, {**CODE, ".pre-commit-config.yaml": HOOKS})
+    here = installed(tmp_path, modules=("pytest",))
+    cache = tmp_path / "home" / ".cache" / "pre-commit"
+    lent = executable(cache / "repo1" / "py_env-python3" / "bin" / "ruff")
+    (cache / "repo1" / "py_env-python3" / ".install_state_v2").touch()
+    with closing(sqlite3.connect(cache / "db.db")) as database, database:
+        database.execute("CREATE TABLE repos (repo TEXT, ref TEXT, path TEXT)")
+        row = ("https://example.org/ruff-pre-commit", "v0.9.0", str(cache / "repo1"))
+        database.execute("INSERT INTO repos VALUES (?, ?, ?)", row)
+
+    configuration = loaded(tmp_path, here)
+
+    assert check_of(configuration, "code-quality", "ruff").command[0] == str(lent)
+    assert unverified_of(configuration) == {"black": False}
+
+
+@pytest.mark.parametrize(
+    ("files", "remedy"),
+    [
+        ({"uv.lock": ""}, "uv add --dev ruff"),
+        (
+            {"uv.lock": "", "pyproject.toml": "[dependency-groups]\ndev = ['ruff']\n"},
+            "uv sync --all-groups --all-extras",
+        ),
+        ({"poetry.lock": ""}, "poetry add --group dev ruff"),
+        ({".venv/bin/pip": ""}, ".venv/bin/pip install ruff"),
+    ],
+)
+def test_the_remedy_is_the_command_of_this_project(
+    tmp_path: Path, files: dict[str, str], remedy: str
+) -> None:
+    written(tmp_path, {**CODE, "ruff.toml": "", **files})
+
+    (entry,) = loaded(tmp_path, installed(tmp_path, modules=("pytest",))).unverified
+
+    assert entry.remedy == remedy
+
+
+def test_the_interpreter_is_asked_once_for_all(tmp_path: Path) -> None:
+    written(tmp_path, {**CODE, "pyproject.toml": "[tool.mypy]\n[tool.coverage.report]\nfail_under = 3\n"})
+    asked: list[object] = []
+    here = installed(tmp_path, modules=("pytest", "mypy", "pytest_cov"))
+
+    def ask(*question: object) -> frozenset[str]:
+        asked.append(question)
+        return frozenset({"pytest", "mypy", "pytest_cov"})
+
+    loaded(tmp_path, Installed(here.interpreter, tmp_path, tmp_path, here.variables, ask=ask))
+
+    assert len(asked) == 1
+
+
+def test_the_table_has_command_reason_need_and_what_is_left_out(tmp_path: Path) -> None:
+    written(tmp_path, {**CODE, "ruff.toml": ""})
+    here = installed(tmp_path, modules=("pytest",))
+
+    assert lines(preflight_of(loaded(tmp_path, here), tmp_path, here)) == [
+        f"checks in {tmp_path} with {tmp_path}/.venv/bin/python:",
+        "  test-runner: pytest",
+        "    python -m pytest '--junitxml={junit}'",
+        "    because of tests/test_shop.py; needs pytest from .venv",
+        "not run here:",
+        "  code-quality: ruff (neither in .venv nor on the PATH): .venv/bin/python -m pip install ruff",
+    ]
+
+
+def test_above_several_projects_each_is_suggested(tmp_path: Path) -> None:
+    written(
+        tmp_path, {"one/pyproject.toml": "", "packages/two/setup.py": "", "node_modules/x/package.json": ""}
+    )
+
+    with pytest.raises(UsageError, match=r"`fixloop run one`: one, packages/two"):
+        loaded(tmp_path, installed(tmp_path))
