@@ -88,6 +88,7 @@ env = ["LEDGER_JOURNAL"]
 
 [specialist.code-quality]
 command = ["python", "-I", "-S", "scripts/check.py", "style.txt"]
+baseline = "all"
 env = ["LEDGER_JOURNAL"]
 """
 

@@ -35,8 +35,8 @@ from fixloop.testing.wounds import Takeover, Wound
 __all__ = ["Injurer"]
 
 DOUBLED: Final = 20
-BEGUN_SECONDS: Final = 3.0
-"""How long a crew may take from the claim to its first act; then the step has no midst."""
+BEGUN_SECONDS: Final = 10.0
+"""How long a crew may take on a busy machine from the claim to its first act; then the step has no midst."""
 POLL_SECONDS: Final = 0.005
 _BEFORE: Final = {
     "hint": Boundary.BEFORE_HINT,
