@@ -296,6 +296,26 @@ def test_coverage_that_the_runner_refuses_is_a_failure_although_every_test_passe
     assert [(failure.name, failure.measure) for failure in result.failures] == [(name, measure)]
 
 
+def test_what_a_test_prints_is_not_taken_for_the_runner_s_own_words(tmp_path: Path) -> None:
+    words = ("go", "test", "-json", "./...")
+    line = '{"Action":"output","Package":"m","Test":"TestA","Output":"no packages to test\\n"}'
+    ends = ('{"Action":"pass","Package":"m","Test":"TestA"}', '{"Action":"pass","Package":"m"}')
+    text = "\n".join((line, *ends))
+    path = tmp_path / "report"
+    path.write_text(text, encoding="utf-8")
+
+    result = judge(
+        Check(name="go test", command=words, output="go-test"),
+        exit_code=0,
+        output=text,
+        reports={"go-test": path},
+        workspace=tmp_path,
+        evidence=Evidence(check="go test", command=" ".join(words)),
+    )
+
+    assert (result.outcome, result.evidence.counts.passed) == (RunOutcome.PASSED, 1)
+
+
 def test_a_list_without_files_proves_nothing(tmp_path: Path) -> None:
     result = judged(tmp_path, Check(name="eslint", command=("eslint", "-o", "{eslint}")), 0)
 
