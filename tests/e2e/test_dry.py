@@ -27,8 +27,9 @@ def test_a_dry_run_looks_once_at_every_phase_and_needs_no_redis_and_no_number(tm
 
     assert told.code == 1, told.out + told.err
     lines = re.sub(r"\d+\.\d s", "… s", told.out).splitlines()
-    assert "  test-runner: check.py: python check.py {junit}" in lines
-    assert "  code-quality: grep: grep -c import calc.py" in lines
+    assert lines[0].startswith(f"checks in {project.folder} with /")
+    assert "    python check.py '{junit}'" in lines
+    assert "    grep -c import calc.py" in lines
     assert lines[-4:] == [
         "Test Execution: check.py: 1 failure, … s",
         "  test_calc.py::adds (test_calc.py): 1 + 2 is not 3",
@@ -56,8 +57,19 @@ def test_a_dry_run_that_could_run_nothing_claims_nothing(tmp_path: Path, word: s
     told = Project(tmp_path / "shop", toml=missing).fixloop("run", "--dry")
 
     assert told.code == 3
-    assert told.out.endswith("shop: not verified: no-such-program could not run\n")
+    assert "nothing can be checked" in told.refusal
     assert word not in told.out + told.err
+
+
+def test_a_dry_run_in_which_a_check_could_not_run_is_not_verified(tmp_path: Path) -> None:
+    broken = '[specialist.security]\ncommand = "sh run.sh"\n'
+
+    told = Project(tmp_path / "shop", toml=broken, files={"run.sh": "exec no-such-program\n"}).fixloop(
+        "run", "--dry"
+    )
+
+    assert told.code == 3
+    assert told.out.splitlines()[-1].startswith("shop: not verified: ")
 
 
 def test_a_dry_run_beside_a_live_workflow_leaves_it_alone(tmp_path: Path) -> None:

@@ -9,9 +9,12 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.outcome import failure_lines
 from fixloop.commands.screen import print_lines, short
 from fixloop.commands.unverified import blocking, missing_lines, passed_over
+from fixloop.configuration.installed import installed_with
 from fixloop.configuration.model import Configuration
+from fixloop.configuration.preflight import lines, preflight_of
 from fixloop.feature import Feature
-from fixloop.preparing import prepare
+from fixloop.frozen import interpreter_at
+from fixloop.preparing import Prepared, prepare
 from fixloop.protocol.checks import CheckResult, RunOutcome, Unverified
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
@@ -33,7 +36,7 @@ def try_feature(feature: Feature) -> ExitCode:
     cache = load_settings().cache_dir
     prepared = prepare(None, feature, cache)
     say_what_goes_along(prepared.snapshot)
-    print_lines("\n".join(["what runs here:", *planned(prepared.configuration, is_long=True)]))
+    print_lines("\n".join(_preflight(prepared)))
     found = []
     for each in try_checks(prepared.snapshot, prepared.configuration, cache):
         found.append(each)
@@ -49,14 +52,23 @@ def say_what_goes_along(snapshot: Snapshot) -> None:
         typer.echo(note, err=True)
 
 
-def planned(configuration: Configuration, *, is_long: bool = False) -> Iterator[str]:
-    """What will run, a line for each check; where it is long, with the file that speaks for it."""
+def planned(configuration: Configuration) -> Iterator[str]:
+    """What will run and what will not, a line for each."""
     for entry in configuration.specialists:
         for check in entry.checks:
-            command = short(" ".join(check.command), 1000 if is_long else 120)
-            yield f"  {entry.name}: {check.name}: {command}"
-            if check.why and is_long:
-                yield f"    because of {check.why}"
+            yield f"  {entry.name}: {check.name}: {short(' '.join(check.command), 120)}"
+    for missing in configuration.unverified:
+        yield f"  {missing.specialist}: {missing.name} does not run here: {short(missing.reason)}"
+
+
+def _preflight(prepared: Prepared) -> Sequence[str]:
+    """The same at length, with the interpreter, the reasons and what is to be done."""
+    snapshot = prepared.snapshot
+    if snapshot.is_url:
+        return ["what runs here:", *planned(prepared.configuration)]
+    home = Path(snapshot.source) / snapshot.subdirectory
+    installed = installed_with(interpreter_at(home), home, home)
+    return lines(preflight_of(prepared.configuration, home, installed))
 
 
 def _told(tried: Tried) -> Iterator[str]:
