@@ -77,6 +77,7 @@ time.sleep(0.1)
 
 _CONFIGURATION: Final = """
 project = "ledger"
+base = "none"
 
 [fixer]
 command = ["python", "-I", "-S", "scripts/fix.py"]
