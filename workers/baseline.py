@@ -15,13 +15,13 @@ from fixloop.configuration.model import Check, Configuration, Policy
 from fixloop.errors import FixloopError
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.protocol.failures import Failure
-from fixloop.reports.limits import bound, one_line
+from fixloop.reports.limits import one_line
 from fixloop.reports.older import comparable, tell_apart
 from fixloop.repository.feature_base import bring_base
 from fixloop.repository.moves import Moves
 from fixloop.repository.snapshot import Snapshot
 from fixloop.repository.tree import tree_id
-from workers.check_run import Run, run_check
+from workers.check_run import Run, run_check, with_told_failures
 from workers.ground import Attempt, Ground, ground_at
 
 __all__ = ["Circumstances", "Comparing"]
@@ -76,7 +76,7 @@ class Comparing:
             A result with bounded failures (K41); None when nobody wants it any more.
         """
         told = self._told(specialist, check, result, ground)
-        return told and told.model_copy(update={"failures": bound(told.failures)})
+        return told and with_told_failures(told, check, ground)
 
     def _told(self, specialist: str, check: Check, result: CheckResult, ground: Ground) -> CheckResult | None:
         snapshot, policy = self._around.snapshot, self._around.configuration.policy(specialist, check)

@@ -4,6 +4,8 @@ A result names the tree it was computed on; the tree is hashed before and after 
 changes tracked files is an error.
 """
 
+import os
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,12 +14,14 @@ from typing import Final, NamedTuple, Protocol
 from fixloop.configuration.commands import is_foreign
 from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
+from fixloop.reports.examples import with_examples
 from fixloop.reports.judging import judge
+from fixloop.reports.reproducing import without_reports
 from workers.ground import Ground
 from workers.guard import GuardedResult
 from workers.lending import told_of
 
-__all__ = ["Ran", "Run", "run_check"]
+__all__ = ["Ran", "Run", "run_check", "with_told_failures"]
 
 COMMAND_NOT_FOUND: Final = 127
 OUTPUT_BYTES: Final = 1_000_000
@@ -62,6 +66,7 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
     evidence = Evidence(
         check=check.name,
         command=" ".join(check.command),
+        reproduce=shlex.join(_reproducible(check, ground)),
         interpreter="" if is_foreign(check.command) else ground.interpreter,
         tree=tree,
         duration_seconds=round(result.duration_seconds, 3),
@@ -84,6 +89,28 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         is_bounded=False,
     )
     return Ran(judged, output, tuple(reports.values()))
+
+
+def with_told_failures(result: CheckResult, check: Check, ground: Ground) -> CheckResult:
+    """The result with bounded failures, one of each group explained from what is on the ground."""
+    hide, folder = ground.redaction.text, ground.workspace.directory
+    told = with_examples(result.failures, _reproducible(check, ground), folder, hide)
+    return result.model_copy(update=told._asdict())
+
+
+def _reproducible(check: Check, ground: Ground) -> tuple[str, ...]:
+    """The command with the interpreter and the variables that it needs in the working directory of a fix."""
+    argv, folder = without_reports(check.command), ground.workspace.directory
+    if is_foreign(check.command) or not ground.interpreter or not argv:
+        return argv
+    own = Path(ground.interpreter).parent / argv[0]
+    if argv[0] in ("python", "python3"):
+        argv = (ground.interpreter, *argv[1:])
+    elif "/" not in argv[0] and own.is_file():
+        argv = (str(own), *argv[1:])
+    paths = filter(None, ground.environment(check.env).get("PYTHONPATH", "").split(os.pathsep))
+    roots = [os.path.relpath(path, folder) for path in paths]
+    return ("env", f"PYTHONPATH={os.pathsep.join(roots)}", *argv) if roots and roots != ["."] else argv
 
 
 def _end_of(printed: Path | None) -> str:

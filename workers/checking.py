@@ -13,6 +13,7 @@ from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import SpecialistState, State
 from fixloop.protocol.ticket import Ticket
+from fixloop.reports.limits import failures_json
 from workers.baseline import Circumstances, Comparing
 from workers.check_run import Ran, run_check
 from workers.crew import Work
@@ -109,6 +110,7 @@ def _finished(work: Work, ran: list[CheckResult], tree: str, artifacts: list[str
     failed = [result for result in results if result.outcome is RunOutcome.FAILED]
     wrong = [result for result in results if result.outcome is RunOutcome.ERROR]
     owed = {ref.name for ref in state.active.owed}
+    whole = tuple(failure for result in failed for failure in result.whole)
     # A test that fails as it does on the base is owed no more: nobody is asked for it (K7).
     settled = {failure.name for result in results for failure in result.old_failures}
     return RunFinished(
@@ -119,6 +121,7 @@ def _finished(work: Work, ran: list[CheckResult], tree: str, artifacts: list[str
         outcome=cast(Literal["passed", "failed", "error", "skipped"], outcome.value),
         tree=tree,
         failures=tuple(failure for result in failed for failure in result.failures),
+        failures_artifact=work.store.put_artifact(state.workflow, failures_json(whole)) if whole else "",
         passed=tuple(sorted(owed & {*settled, *(name for each in results for name in each.passed_names)})),
         lists_passes=tuple(result.check for result in results if result.passed_names or result.lists_tests),
         evidence=tuple(result.evidence for result in results if result.outcome is not RunOutcome.SKIPPED),

@@ -14,7 +14,7 @@ from typing import Final
 from fixloop.carrying import Diff, TooLarge, keep_bundle, keep_diff
 from fixloop.configuration.model import Configuration, Fixer
 from fixloop.errors import ProtocolError
-from fixloop.history import Said, open_report
+from fixloop.history import Said, all_failures, open_report
 from fixloop.protocol.answers import LIMIT_BYTES, Answer, InvalidAnswer, decode_answer, parse_answer
 from fixloop.protocol.claims import Differences, differences
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed
@@ -71,6 +71,8 @@ def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResul
     wanted = request_json(report.message)
     wanted |= {"workspace": str(ground.workspace.directory), "answer": str(answer)}
     request.write_text(json.dumps(wanted, indent=2))
+    failures = ground.workspace.scratch / "failures.json"
+    failures.write_bytes(all_failures(work.store, work.holding.state))
     return work.run(
         fixer.command,
         cwd=ground.workspace.directory,
@@ -78,6 +80,7 @@ def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResul
         | {
             "FIXLOOP_REQUEST": str(request),
             "FIXLOOP_ANSWER": str(answer),
+            "FIXLOOP_FAILURES": str(failures),
             "FIXLOOP_ROLE": worker_of(ticket),
             "FIXLOOP_ISSUE": str(work.holding.state.issue),
             "FIXLOOP_SPECIALIST": ticket.specialist,

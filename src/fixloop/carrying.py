@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from fixloop.errors import InfrastructureError, UsageError
+from fixloop.reports.limits import clean
 from fixloop.repository.change import diff_between
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import Snapshot, bring, mirror_of
@@ -91,7 +92,7 @@ def keep_diff(
     """
     if commit == state.tip:
         return Diff()
-    whole = hide(diff_between(mirror.git, state.tip, commit))
+    whole = hide(clean(diff_between(mirror.git, state.tip, commit)))
     return Diff(_beginning(whole, DIFF_CHARACTERS), store.put_artifact(state.workflow, whole.encode()))
 
 

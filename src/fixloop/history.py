@@ -1,16 +1,21 @@
 """Reading a history back: the messages as they were said, and the request that is open."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from fixloop.errors import RefusedError
+from pydantic import TypeAdapter
+
+from fixloop.errors import RefusedError, UsageError
+from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import Message
-from fixloop.protocol.rendering import join, render_delivery, render_whole
+from fixloop.protocol.rendering import join, render_delivery, render_failure, render_whole
+from fixloop.protocol.state import State
 from fixloop.store.contract import Store
 from fixloop.store.records import Entry
 
-__all__ = ["Said", "open_report", "recorded", "said", "what_is_asked"]
+__all__ = ["Said", "all_failures", "open_report", "recorded", "said", "shown_failure", "what_is_asked"]
 
+_FAILURES: Final = TypeAdapter(list[Failure])
 RECENT = 12
 """How many entries the open report usually lies behind the end, at most."""
 
@@ -75,6 +80,40 @@ def what_is_asked(store: Store, workflow: str, version: int) -> str:
         if not escalations:
             raise
         return escalations[-1].rendered
+
+
+def all_failures(store: Store, state: State) -> bytes:
+    """
+    Every failure of the last failed run in full, as a JSON list; the first is `F1`, as failure reports call it.
+
+    What the run's report does not list, such as a test that vanished, is as short as history keeps it.
+    """
+    kept = store.get_artifact(state.workflow, state.failures_artifact) if state.failures_artifact else None
+    found = _FAILURES.validate_json(kept or b"[]")
+    last = state.active.last_run
+    for ref in last.failures[len(found) :] if last is not None else ():
+        facts = ref.model_dump(exclude={"headline"})
+        found.append(Failure(**facts, message=ref.headline))
+    return _FAILURES.dump_json(found, exclude_defaults=True)
+
+
+def shown_failure(store: Store, state: State, number: str) -> str:
+    """
+    One failure of the last failed run with all that is known of it.
+
+    Args:
+        number: `F12`, or `12`.
+
+    Raises:
+        UsageError: there is no such failure.
+    """
+    found = _FAILURES.validate_json(all_failures(store, state))
+    digits = number.upper().removeprefix("F")
+    if not digits.isdecimal() or not 1 <= int(digits) <= len(found):
+        raise UsageError(
+            f"{number[:40]!r} is no failure of issue {state.issue}; there are F1 to F{len(found)}"
+        )
+    return render_failure(found[int(digits) - 1], f"F{int(digits)}")
 
 
 def _with_request(report: Said, after: Sequence[Said]) -> Said:

@@ -235,9 +235,12 @@ def test_what_is_asked_for_has_places_errors_suggestions_and_an_expected_outcome
     asked = render_whole(loop.message("VFR-101-test-runner-1"))
     trigger = text(loop, "REVAL-101-test-runner-2")
 
-    for told in ("tests/test_total.py", "12", "AssertionError", "round half up"):
-        assert told in asked.partition("## Fix Request")[2]
-    assert "All tests pass, coverage ≥80%" in section(asked, "Expected Outcome")
+    report, _, request = asked.partition("## Fix Request")
+    for told in ("AssertionError", "round half up"):
+        assert told in report
+        assert told not in request
+    assert "tests/test_total.py" in request
+    assert "All tests pass" in section(asked, "Expected Outcome")
     assert "test_total (tests/test_total.py:12) - AssertionError" in section(trigger, "Previous Failures")
     assert "PASS" in section(trigger, "Expected Outcome")
 

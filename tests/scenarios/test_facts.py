@@ -29,13 +29,15 @@ def request(stage: Stage, run: int = 1) -> FixRequest:
 
 
 @pytest.mark.proves("A28", "B10", "B59")
-def test_a_request_numbers_each_failure_with_its_place_error_suggestion_and_priority() -> None:
+def test_a_request_numbers_each_failure_with_its_place_and_priority_and_leaves_the_rest_to_the_report() -> (
+    None
+):
     grave = failure("a", severity=Severity.CRITICAL, suggestion="call it once")
     stage = Stage([fails(grave, "b")], answers=None).run()
 
     first, second = request(stage).items
     assert (first.name, first.file, first.line) == ("a", "tests/test_a.py", 1)
-    assert (first.error, first.suggestion) == ("AssertionError: a broke", "call it once")
+    assert (first.error, first.suggestion) == ("", "")
     assert (first.priority, second.priority) == (Severity.CRITICAL, Severity.HIGH)
     assert request(stage).remaining_iterations == 4
 
@@ -46,8 +48,8 @@ def test_failures_beyond_those_kept_are_counted_in_report_and_request() -> None:
     report = stage.message("VFR-101-test-runner-1").body
 
     assert isinstance(report, FailureReport)
-    assert (len(report.failures), report.further) == (250, 50)
-    assert (len(request(stage).items), request(stage).further) == (250, 50)
+    assert (len(report.failures), report.further) == (50, 250)
+    assert (len(request(stage).items), request(stage).further) == (50, 250)
     assert "**Total Failures**: 300\n" in render(stage.message("VFR-101-test-runner-1"))
 
 
@@ -76,8 +78,8 @@ def measured(gate: float | None, coverage: str) -> Stage:
     [
         (80.0, "73.2% (target: ≥80%)", "All tests pass, coverage ≥80%"),
         (92.5, "73.2% (target: ≥92.5%)", "All tests pass, coverage ≥92.5%"),
-        (None, "73.2%", "All tests pass, coverage ≥80%"),
-        (None, "", "All tests pass, coverage ≥80% where it is measured"),
+        (None, "73.2%", "All tests pass"),
+        (None, "", "All tests pass"),
     ],
 )
 def test_the_expected_outcome_states_the_coverage_that_is_really_asked_for(

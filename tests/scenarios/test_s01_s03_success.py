@@ -173,7 +173,8 @@ def test_s3_the_first_report_carries_what_failed_and_the_coverage(feature_47: St
     )
     assert detected.coverage == "73.2% (target: ≥80%)"
     assert isinstance(report, FailureReport)
-    assert report.failures == FAILURES
+    told = [failure.model_copy(update={"id": f"F{place}"}) for place, failure in enumerate(FAILURES, 1)]
+    assert list(report.failures) == told
     assert report.coverage == "73.2% (target: ≥80%)"
     assert (report.phase, report.next_phase) == ("Test Execution", "Code Quality")
 

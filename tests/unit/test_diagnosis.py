@@ -227,18 +227,7 @@ def test_a_request_says_where_to_begin() -> None:
     light = [failure(name, file="src/a.py", message="no module x") for name in ("b", "c")]
     requests = Requests(Stage([fails(grave, *light, "d")], answers=None).run())
 
-    assert requests.approach(1) == (
-        "Begin with what is critical: grave",
-        "3 of 4 failures show the same error (no module x): look for one cause first",
-    )
-
-
-@pytest.mark.proves("A28", "B59")
-def test_failures_of_one_file_are_looked_at_together() -> None:
-    found = [failure(name, file="src/a.py", message=name) for name in "ab"]
-    requests = Requests(Stage([fails(*found)], answers=None).run())
-
-    assert requests.approach(1) == ("2 of 2 failures are in one file (src/a.py): look for one cause first",)
+    assert requests.approach(1) == ("Begin with what is critical: grave",)
 
 
 @pytest.mark.proves("A28", "A93", "B59")

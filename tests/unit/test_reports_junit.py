@@ -55,7 +55,7 @@ def test_a_real_report_gives_the_counts_one_sees_in_it(name: str) -> None:
 
     assert seen(report) == REAL[name]
     assert len(report.failures) == report.counts.failed + report.counts.errors
-    assert all(failure.message and failure.error_type and failure.suggestion for failure in report.failures)
+    assert all(failure.message and failure.error_type for failure in report.failures)
 
 
 @pytest.mark.proves("B21")
@@ -270,20 +270,22 @@ def test_what_a_failing_test_printed_is_its_context(tmp_path: Path) -> None:
 
 @pytest.mark.proves("B22")
 @pytest.mark.parametrize(
-    ("message", "word"),
-    [
-        ("AssertionError: assert 1 == 2", "make `test_x` pass"),
-        ("KeyError: 'x'", "key"),
-        ("ModuleNotFoundError: No module named 'y'", "import"),
-        ("OddError: hm", "find why `test_x` ends in `OddError`"),
-    ],
+    "message", ["TypeError: Unknown key derivation method", "AssertionError: assert 1 == 2"]
 )
-def test_each_failure_has_a_recommendation_of_its_kind(tmp_path: Path, message: str, word: str) -> None:
+def test_nothing_is_guessed_from_the_kind_of_an_error(tmp_path: Path, message: str) -> None:
     failing = f'<testcase classname="a" name="test_x"><failure message="{message}"/></testcase>'
 
     (failure,) = read(tmp_path, "junit", junit(failing)).failures
 
-    assert word in failure.suggestion
+    assert failure.suggestion == ""
+
+
+def test_a_test_that_is_expected_to_fail_and_passes_is_not_to_be_made_to_pass(tmp_path: Path) -> None:
+    failing = '<testcase classname="a" name="test_x"><failure message="[XPASS(strict)] "/></testcase>'
+
+    (failure,) = read(tmp_path, "junit", junit(failing)).failures
+
+    assert "expected to fail, and passes" in failure.suggestion
 
 
 def test_the_json_document_has_the_promised_fields() -> None:

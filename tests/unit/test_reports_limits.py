@@ -26,7 +26,7 @@ def test_fifty_failures_are_kept_in_full_and_the_others_as_one_line_each() -> No
     text = "first line\n" + "x" * 5000
     failures = [Failure(name=f"t{n}", message=text, context="c", suggestion="s") for n in range(120)]
 
-    kept = bound(failures)
+    kept = bound(failures, range(50))
 
     assert [failure.name for failure in kept] == [failure.name for failure in failures]
     assert [failure.message for failure in kept[:FULL_FAILURES]] == [text] * 50
@@ -36,7 +36,7 @@ def test_fifty_failures_are_kept_in_full_and_the_others_as_one_line_each() -> No
 
 @pytest.mark.proves("K41")
 def test_a_failure_is_cut_to_eight_kilobytes_with_both_ends_kept() -> None:
-    (kept,) = bound([Failure(name="t", message="start" + "ü" * 100_000 + "end", context="y" * 100_000)])
+    (kept,) = bound([Failure(name="t", message="start" + "ü" * 100_000 + "end", context="y" * 100_000)], {0})
 
     assert size(kept) <= FAILURE_BYTES
     assert kept.message.startswith("start")
@@ -67,7 +67,7 @@ def test_a_cut_never_breaks_a_character_and_says_what_is_gone(text: str, limit_b
 def test_bounding_keeps_every_failure_and_every_key(messages: list[str]) -> None:
     failures = [Failure(name=f"t{n}", message=clean(text) * 100) for n, text in enumerate(messages)]
 
-    kept = bound(failures)
+    kept = bound(failures, range(50))
 
     assert [failure.key for failure in kept] == [failure.key for failure in failures]
     assert all(size(failure) <= FAILURE_BYTES for failure in kept)

@@ -7,6 +7,7 @@ import typer
 
 from fixloop.commands.doors.door import Answer, Work
 from fixloop.commands.doors.table import door_of
+from fixloop.commands.screen import print_lines
 from fixloop.commands.session import Issue, ProjectOption, open_session
 from fixloop.errors import UsageError
 
@@ -39,11 +40,18 @@ def ack(
             "--handoff", metavar="ID", help="Of handoffs: take this one, if nobody has taken it before."
         ),
     ] = "",
+    show: Annotated[
+        str,
+        typer.Option("--show", metavar="ID", help="Print one failure in full, F1 or another; take nothing."),
+    ] = "",
     project: ProjectOption = None,
 ) -> None:
     """Take the open request: prints it, and the directory to work in."""
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
+        if show:
+            print_lines(door_of(session, workflow).failure(session, workflow, show))
+            return
         door_of(session, workflow).ack(session, workflow, agent, handoff)
 
 

@@ -5,7 +5,7 @@ Outcomes belong to a run, the nine statuses to a (workflow, specialist); the two
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from fixloop.protocol.failures import Failure
 
@@ -56,6 +56,8 @@ class Evidence(BaseModel):
 
     check: str
     command: str
+    reproduce: str = ""
+    """The command line to run again, without report files; empty in older records."""
     interpreter: str = ""
     exit_code: int | None = None
     tree: str = ""
@@ -105,6 +107,8 @@ class CheckResult(BaseModel):
     reason: str = ""
     """One sentence; required for error and skipped."""
     failures: tuple[Failure, ...] = ()
+    whole: tuple[Failure, ...] = Field(default=(), exclude=True)
+    """All of them in full; what results are kept holds the others as one line each."""
     passed_names: tuple[str, ...] = ()
     """Ids of the tests that passed, where the report lists them (K7: a vanished test is not resolved)."""
     lists_tests: bool = False

@@ -3,7 +3,6 @@
 Sentences made from the runs alone (A94, B49, B50, B62). Comparing runs is `analysis`; refuses to decide anything.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -123,14 +122,6 @@ def _where_to_begin(failures: Sequence[Failure]) -> Iterator[str]:
     critical = [failure.name for failure in failures if failure.priority is Severity.CRITICAL]
     if 0 < len(critical) < len(failures):
         yield f"Begin with what is critical: {_few(critical)}"
-    for what, found in (
-        ("show the same error", Counter(FailureRef.of(failure).headline for failure in failures)),
-        ("are in one file", Counter(failure.file for failure in failures)),
-    ):
-        shared, count = found.most_common(1)[0]
-        if shared and count > 1:
-            yield f"{count} of {len(failures)} failures {what} ({shared}): look for one cause first"
-            return
 
 
 def _after_the_last_fix(runs: tuple[Run, ...]) -> Iterator[str]:

@@ -85,6 +85,8 @@ class RunFinished(_Event):
     outcome: Literal["passed", "failed", "error", "skipped"]
     tree: str
     failures: tuple[Failure, ...] = ()
+    failures_artifact: str = ""
+    """Digest of all of them in full, as a JSON list."""
     passed: tuple[str, ...] = ()
     """Of the tests still owed, the names seen passing (K7)."""
     lists_passes: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = ["Comparison", "Failure", "FailureKey", "Severity", "compare", "keys", "same_failures"]
 
@@ -50,6 +50,18 @@ class Failure(BaseModel):
     severity: Severity | None = None
     context: str = ""
     suggestion: str = ""
+    frame: str = ""
+    """`file:line` of the deepest frame in the project's own code, or of its test where there is none."""
+    source: str = ""
+    """The lines around `frame` or the location, with their numbers."""
+    rerun: str = ""
+    """The command line that runs this alone, where the tool is known."""
+    id: str = ""
+    """In a failure report: its number in the run, such as `F1`, which `fixloop ack --show` knows."""
+    alike: int = Field(default=1, ge=0)
+    """In a failure report: how many failures show the same error at the same place, this one included."""
+    others: tuple[str, ...] = ()
+    """In a failure report: `F2 name` for each of the others, as many as there is room for."""
     measure: str = ""
     """Only for a failure that stands for a whole measurement: a percentage, an output's digest."""
 

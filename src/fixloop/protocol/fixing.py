@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from fixloop.protocol import deciding, delivering, diagnosis, ids
+from fixloop.protocol import deciding, delivering, ids
+from fixloop.protocol.asking import report_of, request_of
 from fixloop.protocol.events import (
     AnswerRejected,
     BlockerSignalled,
@@ -11,15 +12,11 @@ from fixloop.protocol.events import (
     FixFailed,
     ReportDelivered,
 )
-from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import (
     MAIN_AGENT,
     ORCHESTRATOR,
     ErrorType,
-    FailureReport,
     FixCompletion,
-    FixItem,
-    FixRequest,
     Message,
     Priority,
     ProtocolViolation,
@@ -27,21 +24,17 @@ from fixloop.protocol.messages import (
     RevalidationTrigger,
     priority_of,
 )
-from fixloop.protocol.notices import count_of, next_phase, say_recovered, say_unrecovered
+from fixloop.protocol.notices import count_of, say_recovered, say_unrecovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.rendering import render_answer_format
-from fixloop.protocol.specialists import Specialist
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import (
     Completion,
-    FailureRef,
     OpenEscalation,
     OperationName,
     PendingError,
     Run,
-    SpecialistState,
-    State,
     changed,
 )
 from fixloop.protocol.statuses import Role, Status
@@ -296,12 +289,12 @@ def _ask_again(draft: Draft, delay_seconds: float) -> None:
 def _say_report(draft: Draft, before: Status) -> Message:
     """VFR with FIXREQ attached: one delivery, one line; or each by itself, where the setting says so (K9)."""
     state, active, who = draft.state, draft.state.active, slot(draft.state.current)
-    request, named = _request(state, who), ids.request_id(state.issue, active.iteration)
+    request, named = request_of(state, who), ids.request_id(state.issue, active.iteration)
     asks = f"Fix {count_of(state.failure_count)} of {who.phase}"
     bundled = state.bundle_fix_request
     attached = draft.attachment(request, named, summary=asks, recipient=MAIN_AGENT) if bundled else None
     report = draft.say(
-        _report(state, who),
+        report_of(state, who),
         ids.report_id(state.issue, active.name, active.iteration),
         summary=f"{count_of(state.failure_count)} in run {active.iteration}/{active.max_iterations}",
         recipient=MAIN_AGENT,
@@ -312,55 +305,6 @@ def _say_report(draft: Draft, before: Status) -> Message:
     if not bundled:
         draft.say(request, named, summary=asks, recipient=MAIN_AGENT)
     return report
-
-
-def _request(state: State, who: Specialist) -> FixRequest:
-    active = state.active
-    return FixRequest(
-        items=tuple(map(_item, state.failures)),
-        further=state.failure_count - len(state.failures),
-        approach=diagnosis.approach(active, state.failures),
-        expected=_expected(active, who),
-        remaining_iterations=max(0, active.max_iterations - active.iteration),
-    )
-
-
-def _report(state: State, who: Specialist) -> FailureReport:
-    last = state.active.last_run
-    return FailureReport(
-        feature=state.name,
-        phase=who.phase,
-        specialist_handle=who.handle,
-        failure_type=who.failure_type,
-        severity=state.severity,
-        next_phase=next_phase(state),
-        failures=state.failures,
-        further=state.failure_count - len(state.failures),
-        coverage=last.coverage if last is not None else "",
-        fix_limit_seconds=state.limits.fix_seconds,
-        reminder_window_seconds=state.limits.reminder_window_seconds,
-        marks=state.marks,
-    )
-
-
-def _item(failure: Failure) -> FixItem:
-    return FixItem(
-        name=failure.name or "unnamed",
-        file=failure.file,
-        line=failure.line,
-        error=FailureRef.of(failure).error,
-        suggestion=failure.suggestion,
-        priority=failure.priority,
-    )
-
-
-def _expected(active: SpecialistState, who: Specialist) -> str:
-    """The gate of the phase (A29, U3), with the coverage that is really asked for."""
-    tests, coverage, _ = who.expected.partition(", coverage")
-    if active.coverage_gate is not None:
-        return f"{tests}, coverage ≥{active.coverage_gate:g}%"
-    measured = active.last_run is not None and active.last_run.coverage
-    return f"{who.expected} where it is measured" if coverage and not measured else who.expected
 
 
 def _say_completion(draft: Draft, completion: Completion) -> None:

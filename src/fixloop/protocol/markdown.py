@@ -14,6 +14,7 @@ __all__ = [
     "Verbatim",
     "bullets",
     "cell",
+    "code",
     "fence",
     "line",
     "lines",
@@ -119,6 +120,14 @@ def text(value: str, indent: int = 0) -> Verbatim:
     if "\n" in value:
         return Verbatim("\n" + fence(value, indent))
     return Verbatim(" " + line(value))
+
+
+def code(value: str) -> Verbatim:
+    """`value` on one line as a code span, which is copied as it stands."""
+    shown = _CONTROL.sub(_visible, " ".join(value.split("\n")))
+    ticks = "`" * (1 + max(map(len, _TICKS.findall(shown)), default=0))
+    pad = " " if shown.startswith("`") or shown.endswith("`") else ""
+    return Verbatim(f"{ticks}{pad}{shown}{pad}{ticks}")
 
 
 def numbered(items: Iterable[str]) -> Verbatim:

@@ -27,6 +27,7 @@ __all__ = [
     "MAIN_AGENT",
     "ORCHESTRATOR",
     "USER",
+    "Attempt",
     "Body",
     "Decision",
     "ErrorNotification",
@@ -192,14 +193,20 @@ class FailureReport(_Body):
     severity: Severity
     next_phase: Text
     failures: tuple[Failure, ...] = Field(min_length=1)
+    """One for each group of failures with the same error at the same place, the largest group first."""
     further: int = 0
-    """Failures beyond those listed (K41); counts stay exact."""
+    """Failures of groups that are not listed (K41); counts stay exact."""
     coverage: str = ""
     fix_limit_seconds: Seconds | None = None
     """The time there is for the fix (A56), from which the expected timeline is made; None is no limit."""
     reminder_window_seconds: Annotated[Seconds | None, Field(validate_default=True)] = 300.0
     """From the reminder to the escalation (A62); None: none follows by itself, or there is no limit."""
     marks: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """How many failures there are."""
+        return sum(failure.alike for failure in self.failures) + self.further
 
     @field_validator("reminder_window_seconds")
     @classmethod
@@ -224,14 +231,39 @@ def _item(value: Any) -> Any:
     return FixItem(name=value) if isinstance(value, str) else value
 
 
+class Attempt(_Body):
+    """An earlier fix, and what came of it."""
+
+    iteration: int
+    """The run it answered."""
+    fixes: tuple[str, ...] = ()
+    said: str = ""
+    """The agent's summary and the end of what it printed."""
+    diff: str = ""
+    """Its beginning."""
+    resolved: int = Field(default=0, ge=0)
+    left: int = Field(default=0, ge=0)
+    new: tuple[str, ...] = ()
+    """What failed after it and not before; the first of them."""
+    new_count: int = Field(default=0, ge=0)
+
+
 class FixRequest(_Body):
     """FIXREQ: what to do (A27-A30); sent attached to its failure report (K9)."""
 
     kind: Literal["fix-request"] = "fix-request"
+    goal: str = ""
+    """What is to be reached, in one sentence; empty in older messages."""
     items: tuple[Annotated[FixItem, BeforeValidator(_item)], ...] = Field(min_length=1)
     """One for each failure that the report lists (A7)."""
     further: int = 0
     """Failures beyond those listed (K41)."""
+    commands: tuple[str, ...] = ()
+    """The command lines of the checks that failed, to run in the working directory."""
+    tried: tuple[Attempt, ...] = ()
+    """Earlier fixes, oldest first."""
+    older: int = Field(default=0, ge=0)
+    """Findings that are older than the feature, and nobody is asked to fix."""
     approach: tuple[str, ...] = ()
     expected: Text
     remaining_iterations: int

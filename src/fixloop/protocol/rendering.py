@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING, Final
 from fixloop.protocol import durations, markdown
 from fixloop.protocol.envelope import envelope_line
 from fixloop.protocol.failures import Failure, Severity
+from fixloop.protocol.grouping import common_prefix
 from fixloop.protocol.markdown import Verbatim
-from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, Message, RevalidationResult
+from fixloop.protocol.messages import (
+    MAIN_AGENT,
+    ORCHESTRATOR,
+    FailureReport,
+    Message,
+    RevalidationResult,
+)
 from fixloop.protocol.specialists import SPECIALISTS
 
 if TYPE_CHECKING:
@@ -27,12 +34,15 @@ __all__ = [
     "render",
     "render_answer_format",
     "render_delivery",
+    "render_failure",
     "render_sent",
     "render_whole",
     "signature",
     "template_names",
 ]
 
+DELIVERY_CHARACTERS: Final = 40_000
+"""10,000 tokens of an agent's context."""
 _ENDING: Final = ".md.j2"
 _RULE: Final = "\n---\n\n"
 _SIGNATURES: Final = MappingProxyType(
@@ -65,10 +75,32 @@ def join(texts: Iterable[str]) -> str:
 
 
 def render_delivery(report: Message) -> str:
-    """What the main agent reads: the report as it is sent, its request, and the rules for whoever fixes (B27)."""
-    answer_format = render_answer_format(report.issue, report.iteration, report.specialist)
-    sent = render_sent(report, render_whole(report))
-    return fill("delivery", message=Verbatim(sent), answer_format=answer_format)
+    """
+    What the main agent reads: the facts of a failure report and its request, each once, and the rules for a fix.
+
+    Args:
+        report: The failure report with its request attached.
+
+    Returns:
+        At most DELIVERY_CHARACTERS; groups of failures that do not fit are counted.
+    """
+    body, request = report.body, report.attached.body if report.attached is not None else None
+    assert isinstance(body, FailureReport), "only failure reports are delivered"
+    names = ([other.partition(" ")[2] for other in failure.others] for failure in body.failures)
+    facts = {"m": report, "report": body, "body": request, "prefixes": list(map(common_prefix, names))}
+    for listed in range(len(body.failures), 0, -1):
+        shown = body.failures[:listed]
+        further = body.total - sum(failure.alike for failure in shown)
+        elsewhere = further or any(failure.alike > 1 for failure in shown)
+        text = fill("delivery", failures=shown, further=further, elsewhere=elsewhere, **facts)
+        if len(text) <= DELIVERY_CHARACTERS:
+            break
+    return text
+
+
+def render_failure(failure: Failure, number: str) -> str:
+    """One failure as a delivery shows it."""
+    return fill("failure", failure=failure, number=number)
 
 
 def render_sent(report: Message, text: str) -> str:
@@ -115,6 +147,18 @@ def _period(seconds: float) -> str:
     return f"{shown} {unit}{'' if number == 1 else 's'}"
 
 
+def _listing(names: Sequence[str]) -> Verbatim:
+    """Names in a row; a line each would be mostly space."""
+    return Verbatim(", ".join(map(markdown.line, names)))
+
+
+def _without(names: Sequence[str], prefix: str) -> list[str]:
+    """`F2 name` each without the beginning that all names share."""
+    return [
+        f"{number} {name.removeprefix(prefix)}" for number, _, name in (each.partition(" ") for each in names)
+    ]
+
+
 def _critical(failures: Sequence[Failure]) -> int:
     return sum(failure.priority is Severity.CRITICAL for failure in failures)
 
@@ -152,11 +196,13 @@ def _environment() -> "Environment":
     environment.filters |= {
         "bullets": markdown.bullets,
         "cell": markdown.cell,
+        "code": markdown.code,
         "critical": _critical,
         "fence": markdown.fence,
         "history": _history,
         "hours_minutes_seconds": durations.hours_minutes_seconds,
         "label": _label,
+        "listing": _listing,
         "lines": markdown.lines,
         "minutes_seconds": durations.minutes_seconds,
         "numbered": markdown.numbered,
@@ -164,5 +210,6 @@ def _environment() -> "Environment":
         "signature": signature,
         "stamp": durations.stamp,
         "text": markdown.text,
+        "without": _without,
     }
     return environment

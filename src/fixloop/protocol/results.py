@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from fixloop.protocol import analysis, deciding, diagnosis, ids, pushing
+from fixloop.protocol.asking import examples
 from fixloop.protocol.checks import Evidence
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.failures import Failure
@@ -35,7 +36,7 @@ from fixloop.protocol.statuses import Role, Status
 __all__ = ["baseline_begun", "go_on", "run_finished"]
 
 KEPT_FAILURES = 250
-"""Failures kept in full or as one line for the next report (K41); the count is always exact."""
+"""Failures that a message names in a line each (K41); the count is always exact."""
 
 
 def run_finished(draft: Draft, event: RunFinished) -> None:
@@ -53,6 +54,8 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
     if event.outcome == "skipped":
         _not_applicable(draft, event)
         return
+    failing = {failure.check for failure in event.failures}
+    commands = tuple(each.reproduce for each in event.evidence if each.check in failing and each.reproduce)
     gates = [each.coverage_gate for each in event.evidence if each.coverage_gate is not None]
     draft.update_specialist(
         active.name,
@@ -60,6 +63,7 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
         coverage_gate=max(gates, default=None),
         old={each.check: each.old for each in event.evidence if each.old},
         uncompared={each.check: each.no_baseline for each in event.evidence if each.no_baseline},
+        commands=commands,
     )
     _settle(draft, event, analysis.with_vanished(active, event))
 
@@ -172,7 +176,8 @@ def _failed(
         _say_result(draft, event, previous, run, before, ended.reason if ended else None)
     draft.stop_iteration()
     draft.update(
-        failures=failures[:KEPT_FAILURES],
+        failures=examples(failures),
+        failures_artifact=event.failures_artifact,
         failure_count=run.count,
         attempts=0,
         answers=0,
@@ -215,7 +220,7 @@ def _reopen(draft: Draft, failures: tuple[Failure, ...]) -> bool:
         draft.move(Status.RE_CHECKING, Role.SPECIALIST, "it fails on the final tree")
     if active.iteration >= active.max_iterations:
         draft.move(Status.FAIL, Role.SPECIALIST, "it fails on the final tree and no run is left")
-        draft.update(failures=failures[:KEPT_FAILURES], failure_count=len(failures))
+        draft.update(failures=examples(failures), failure_count=len(failures))
         deciding.escalate(draft, Reason.MAX_ITERATIONS, "a later fix broke it and no run is left")
         return False
     number = active.iteration + 1

@@ -134,6 +134,8 @@ class FailureRef(_Value):
     measure: str = ""
     headline: str = ""
     """The message's first line, at most 160 characters."""
+    frame: str = ""
+    """The failure's deepest own frame."""
 
     @property
     def key(self) -> FailureKey:
@@ -163,6 +165,7 @@ class FailureRef(_Value):
             error_type=failure.error_type,
             measure=failure.measure,
             headline=first.strip()[:160],
+            frame=failure.frame,
         )
 
 
@@ -245,6 +248,8 @@ class SpecialistState(_Value):
     """The tree of its last PASS (K37)."""
     evidence: tuple[Evidence, ...] = ()
     skipped_checks: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    """The command lines of the checks that failed in its last run, as somebody would run them again."""
     coverage_gate: float | None = None
     """The percentage its last run had to reach; None where no check measures coverage."""
     error: PendingError | None = None
@@ -416,7 +421,9 @@ class State(_Value):
     reported_clock: float | None = None
     """When the open failure report was sent: what a fix's duration is measured from (B33)."""
     failures: tuple[Failure, ...] = ()
-    """The last failed run's failures in full, within the limits of K41."""
+    """One of each group of the last failed run's failures, in full within the limits of K41."""
+    failures_artifact: str = ""
+    """Digest of all of them in full."""
     failure_count: int = 0
     lines: int = 0
     """Log lines so far; the next line's number is one more (A78)."""

@@ -9,7 +9,6 @@ from typing import Final
 from urllib.parse import unquote
 
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.reports import suggestions
 from fixloop.reports.limits import short_name
 from fixloop.reports.tree import SourceTree
 
@@ -56,7 +55,7 @@ def _findings(text: str, tree: SourceTree) -> Iterator[Failure]:
 
 
 def _finding(path: str, line: str | None, rule: str, message: str, level: str) -> Failure:
-    failure = Failure(
+    return Failure(
         name=short_name(rule),
         file=path,
         line=int(line) if line and line.isdigit() else None,
@@ -64,4 +63,3 @@ def _finding(path: str, line: str | None, rule: str, message: str, level: str) -
         message=message.strip(),
         severity=Severity.LOW if level == "warning" else Severity.MEDIUM,
     )
-    return failure.model_copy(update={"suggestion": suggestions.for_line(failure)})

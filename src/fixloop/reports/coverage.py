@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from fixloop.protocol.checks import Counts, RunOutcome
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.reports import suggestions
 from fixloop.reports.document import json_object
 from fixloop.reports.report import Report, Unusable
 from fixloop.reports.tree import SourceTree
@@ -74,7 +73,6 @@ def _failure(percent: float, gate: float, worst: list[tuple[str, list[int]]]) ->
         error_type="CoverageBelowTarget",
         message="\n".join([f"coverage is {_floored(percent, 2)}%, the gate is {gate:g}%", *lines]),
         severity=Severity.MEDIUM,
-        suggestion=suggestions.for_coverage(worst[0][0] if worst else ""),
         measure=_floored(percent, 1),
     )
 

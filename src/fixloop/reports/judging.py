@@ -13,10 +13,12 @@ from fixloop.configuration.layout import has_python
 from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
-from fixloop.reports.limits import bound, clean, one_line
+from fixloop.reports.examples import Told, with_examples, with_subtests
+from fixloop.reports.limits import clean, one_line
 from fixloop.reports.output import failures_in, whole_failure
 from fixloop.reports.reading import read_report
 from fixloop.reports.report import Report
+from fixloop.reports.reproducing import without_reports
 from fixloop.reports.symptoms import cannot_run, checked_nothing, died, is_wrong_call
 from fixloop.reports.thresholds import missed_thresholds
 from fixloop.reports.tree import SourceTree
@@ -81,12 +83,19 @@ def judge(
     read = {kind: _read(run, kind, reports.get(kind)) for kind in check.report_kinds()}
     verdict = _verdict(run, read)
     # Secrets first: half of one could survive at the edge of a cut.
-    failures = tuple(_without_secrets(failure, check, hide) for failure in verdict.failures)
+    named = with_subtests(verdict.failures, run.output)
+    failures = tuple(_without_secrets(failure, check, hide) for failure in named)
+    told = (
+        with_examples(failures, without_reports(check.command), workspace, hide)
+        if is_bounded
+        else Told(failures)
+    )
     return CheckResult(
         check=check.name,
         outcome=verdict.outcome,
         reason=hide(verdict.reason),
-        failures=bound(failures) if is_bounded else failures,
+        failures=told.failures,
+        whole=told.whole,
         passed_names=tuple(hide(name) for report in read.values() for name in report.passed_names),
         lists_tests=not _LIST_TESTS.isdisjoint(read),
         evidence=_filled(evidence, run, read, verdict),

@@ -7,8 +7,10 @@ Secrets have to be cut before a text is bounded, or half of one could survive at
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
+
+from pydantic import TypeAdapter
 
 from fixloop.protocol.failures import Failure
 
@@ -21,7 +23,10 @@ __all__ = [
     "bound",
     "clean",
     "cut",
+    "failures_json",
+    "in_full",
     "one_line",
+    "plain",
     "short_name",
 ]
 
@@ -29,6 +34,7 @@ FULL_FAILURES: Final = 50
 FAILURE_BYTES: Final = 8 * 1024
 CONTEXT_BYTES: Final = 2 * 1024
 SUGGESTION_BYTES: Final = 500
+LIST_BYTES: Final = 4 * 1024 * 1024
 LINE_BYTES: Final = 200
 NAME_BYTES: Final = 512
 
@@ -37,6 +43,10 @@ MAX_FAILURES: Final = 100_000
 
 _MARKER_BYTES: Final = 40
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
+# pytest writes ESC as `#x1B`, others leave the rest of the sequence. `[5m]` may be the parameter of a test.
+_COLOURS: Final = re.compile(
+    r"(?:#x1[bB]|&#(?:27|x1[bB]);)\[[0-9;]*[A-Za-z]|\[(?:\d|[1-9]\d|10[0-7])(?:;\d{1,3})*m(?![\]-])"
+)
 _SURROGATES: Final = re.compile(r"[\ud800-\udfff]")
 _CONTROLS: Final = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
 
@@ -45,6 +55,11 @@ def clean(text: str) -> str:
     """`text` without terminal escapes, control characters and lone surrogates; line ends become `\\n`."""
     text = _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     return _SURROGATES.sub("\ufffd", text.translate(_CONTROLS))
+
+
+def plain(text: str) -> str:
+    """`text`, of a message, as `clean` gives it, and without what is left of colours where writers of XML drop ESC."""
+    return _COLOURS.sub("", clean(text))
 
 
 def cut(text: str, limit_bytes: int) -> str:
@@ -82,21 +97,33 @@ def short_name(text: str) -> str:
     return f"{cut(name, NAME_BYTES - 11)} #{hashlib.sha256(data).hexdigest()[:8]}"
 
 
-def bound(failures: Iterable[Failure]) -> tuple[Failure, ...]:
-    """As many failures as came in: the first ones in full up to a size, the others one line each (K41)."""
+def bound(failures: Iterable[Failure], examples: Container[int]) -> tuple[Failure, ...]:
+    """As many failures as came in: those at the positions `examples` in full up to a size, others one line (K41)."""
     return tuple(
-        _in_full(failure) if place < FULL_FAILURES else _in_a_line(failure)
+        in_full(failure) if place in examples else _in_a_line(failure)
         for place, failure in enumerate(failures)
     )
 
 
-def _in_full(failure: Failure) -> Failure:
+def in_full(failure: Failure) -> Failure:
+    """A failure with as much of its text as is ever kept."""
     context = cut(failure.context, CONTEXT_BYTES)
     message = cut(failure.message, FAILURE_BYTES - len(context.encode("utf-8", "replace")))
     suggestion = cut(failure.suggestion, SUGGESTION_BYTES)
     return failure.model_copy(update={"message": message, "context": context, "suggestion": suggestion})
 
 
+def failures_json(failures: Sequence[Failure]) -> bytes:
+    """A JSON list for whoever looks one of them up; where they are very many, each is shorter."""
+    room = LIST_BYTES // max(len(failures), 1)
+    kept = [
+        failure.model_copy(update={"message": cut(failure.message, max(room, LINE_BYTES))})
+        for failure in failures
+    ]
+    return TypeAdapter(list[Failure]).dump_json(kept, exclude_defaults=True)
+
+
 def _in_a_line(failure: Failure) -> Failure:
     line, suggestion = one_line(failure.message), one_line(failure.suggestion)
-    return failure.model_copy(update={"message": line, "context": "", "suggestion": suggestion})
+    short = {"message": line, "context": "", "suggestion": suggestion, "source": "", "rerun": ""}
+    return failure.model_copy(update=short)

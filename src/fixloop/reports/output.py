@@ -8,7 +8,6 @@ import re
 from typing import Final
 
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.reports import suggestions
 from fixloop.reports.annotations import annotations_in
 from fixloop.reports.limits import MAX_FAILURES, cut, short_name
 from fixloop.reports.tree import SourceTree
@@ -66,7 +65,6 @@ def whole_failure(output: str, check: str, command: str, exit_code: int) -> Fail
         error_type=f"exit code {exit_code}",
         message=output.strip() or f"`{command}` ended with exit code {exit_code} and no output",
         severity=Severity.MEDIUM,
-        suggestion=suggestions.for_output(check, command),
         measure=measure_of(output),
     )
 
@@ -93,7 +91,7 @@ def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
         return None
     kind = _kind(match["message"])
     code = kind if kind not in {"", "error", "warning", "note"} else ""
-    failure = Failure(
+    return Failure(
         name=short_name(code or check),
         file=file,
         line=None if kind in _OF_THE_FILE else int(match["line"]),
@@ -101,7 +99,6 @@ def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
         message=match["message"].strip(),
         severity=_severity(match["message"]),
     )
-    return failure.model_copy(update={"suggestion": suggestions.for_line(failure)})
 
 
 def _severity(message: str) -> Severity:

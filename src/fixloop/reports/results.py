@@ -84,15 +84,13 @@ def findings_report(errors: Sequence[Failure], warnings: Sequence[Failure], look
     """The report of a tool that lists what it finds: errors fail, warnings where its exit code says so."""
     if len(errors) + len(warnings) > MAX_FAILURES:
         raise Unusable(f"lists more than {MAX_FAILURES} findings; check a smaller part")
-    shown = [failure.model_copy(update={"suggestion": suggestions.for_line(failure)}) for failure in errors]
-    mild = [failure.model_copy(update={"suggestion": suggestions.for_line(failure)}) for failure in warnings]
     also = f", {len(warnings)} warnings" if warnings else ""
     return Report(
         outcome=RunOutcome.FAILED if errors else RunOutcome.PASSED,
         reason=f"{len(errors)} errors{also} in {looked_at}",
         counts=Counts(total=len(errors), failed=len(errors)),
-        failures=tuple(shown),
-        warnings=tuple(mild),
+        failures=tuple(errors),
+        warnings=tuple(warnings),
         findings=len(errors) + len(warnings),
     )
 

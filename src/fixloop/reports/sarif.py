@@ -158,7 +158,7 @@ def _failure(result: Finding, rule: Rule | None, level: str, locations: Location
     name = result.rule_id or (rule and rule.id) or (result.rule and result.rule.id) or "result"
     line = _line(physical.region) if physical and physical.region else None
     message = filled(result.message, rule) or (rule.help_text if rule else "") or name
-    failure = Failure(
+    return Failure(
         name=short_name(name),
         file=locations.path(target),
         line=line if line and line > 0 else None,
@@ -166,8 +166,8 @@ def _failure(result: Finding, rule: Rule | None, level: str, locations: Location
         message=clean(message),
         severity=_severity(result, rule),
         context=clean(_context(place)),
+        suggestion=_suggestion(result, rule),
     )
-    return failure.model_copy(update={"suggestion": _suggestion(failure, result, rule)})
 
 
 def _line(region: Any) -> int | None:
@@ -176,9 +176,9 @@ def _line(region: Any) -> int | None:
     return None if whole else region.start_line
 
 
-def _suggestion(failure: Failure, result: Finding, rule: Rule | None) -> str:
+def _suggestion(result: Finding, rule: Rule | None) -> str:
     help_text, help_uri = (rule.help_text, rule.help_uri or "") if rule else ("", "")
-    return suggestions.for_rule(failure, clean(result.fix), clean(help_text), clean(help_uri))
+    return suggestions.for_rule(clean(result.fix), clean(help_text), clean(help_uri))
 
 
 def _severity(result: Finding, rule: Rule | None) -> Severity:

@@ -5,6 +5,7 @@ attributes and on which files exist, never on the text of a failure.
 """
 
 import os
+import re
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 from xml.etree.ElementTree import Element
@@ -13,7 +14,8 @@ from junitparser import xunit2
 
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.reports import suggestions
-from fixloop.reports.limits import CONTEXT_BYTES, clean, cut, short_name
+from fixloop.reports.frames import deepest
+from fixloop.reports.limits import CONTEXT_BYTES, cut, plain, short_name
 from fixloop.reports.report import Unusable
 from fixloop.reports.results import place_in
 from fixloop.reports.tracebacks import error_type, line_in
@@ -24,6 +26,10 @@ __all__ = ["Case", "Suite", "Verdict", "read_case", "suite_failure"]
 # Words GoogleTest and CTest put in an attribute where others write an element.
 _NOT_RUN: Final = frozenset({"notrun", "disabled", "skipped", "suppressed", "ignored"})
 _DID_FAIL: Final = frozenset({"fail", "failed", "failure", "error"})
+
+
+# pytest heads each stream, also an empty one, with a line such as `--- Captured Out ---`.
+_BANNER: Final = re.compile(r"^-{3,} ?Captured (?:Log|Out|Err) ?-{3,}$\n?", re.MULTILINE)
 
 
 class Verdict(StrEnum):
@@ -123,7 +129,7 @@ def _fault(result: Any) -> _Fault:
 
 def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
     first = faults[0]
-    kind = error_type(first.type, clean(first.message), clean(first.text), first.tag)
+    kind = error_type(first.type, plain(first.message), plain(first.text), first.tag)
     return Failure(
         name=name,
         file=file,
@@ -139,7 +145,7 @@ def _full_text(fault: _Fault) -> str:
 
     The first line is what lists show of a failure: pytest's text begins with the test's own source instead.
     """
-    message, text = clean(fault.message).strip(), clean(fault.text).strip("\n").rstrip()
+    message, text = plain(fault.message).strip(), plain(fault.text).strip("\n").rstrip()
     if not message or text.lstrip().startswith(message):
         return text or message or fault.tag
     return f"{message}\n{text}" if text else message
@@ -149,7 +155,9 @@ def _with_place(failure: Failure, element: Element, context: str, tree: SourceTr
     file = failure.file or _file_in_text(element.get("classname", ""), failure.message)
     file = file or place_in(failure.message, tree)[0]
     line = line_in(failure.message, file) or _positive(element.get("line"))
-    placed = failure.model_copy(update={"file": file, "line": line, "context": context})
+    frame = deepest(failure.message, tree)
+    update = {"file": file, "line": line, "context": context, "frame": str(frame or "")}
+    placed = failure.model_copy(update=update)
     return placed.model_copy(update={"suggestion": suggestions.for_test(placed)})
 
 
@@ -165,7 +173,7 @@ def _positive(text: str | None) -> int | None:
 
 def _context(case: Any) -> str:
     """The end of what the test printed."""
-    printed = [clean(text).strip() for text in (case.system_out, case.system_err) if text]
+    printed = [_BANNER.sub("", plain(text)).strip() for text in (case.system_out, case.system_err) if text]
     return cut("\n".join(printed), CONTEXT_BYTES)
 
 

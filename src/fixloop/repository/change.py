@@ -7,11 +7,10 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from fixloop.reports.limits import clean
 from fixloop.repository.git import Git, shown
 from fixloop.repository.tree import Delta, deltas, tree_id
 
-__all__ = ["Change", "change_between", "diff_between", "is_mark"]
+__all__ = ["Change", "change_between", "diff_between", "is_mark", "is_test"]
 
 DIFF_BYTES: Final = 1024 * 1024
 """Nobody reads more; the commit itself is whole."""
@@ -55,18 +54,22 @@ def change_between(git: Git, old: str, new: str) -> Change:
 
 
 def diff_between(git: Git, old: str, new: str) -> str:
-    """What turns one commit into another, as a unified diff; at most a megabyte of it, without control characters."""
+    """What turns one commit into another, as a unified diff; at most a megabyte of it."""
     printed = git.output(
         "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", old, new, "--"
     )
-    return clean(printed[:DIFF_BYTES].decode("utf-8", "replace"))
+    return printed[:DIFF_BYTES].decode("utf-8", "replace")
 
 
 def is_mark(path: str) -> bool:
     """True for a test, fixloop.toml or a tool's configuration; pyproject.toml depends on its content."""
+    return is_test(path) or GATE_FILE.fullmatch(path.rpartition("/")[2]) is not None
+
+
+def is_test(path: str) -> bool:
+    """True for a file of tests, by its name or by a folder it lies in."""
     *folders, name = path.split("/")
-    in_tests = not TEST_FOLDERS.isdisjoint(folders)
-    return in_tests or TEST_FILE.fullmatch(name) is not None or GATE_FILE.fullmatch(name) is not None
+    return not TEST_FOLDERS.isdisjoint(folders) or TEST_FILE.fullmatch(name) is not None
 
 
 def _marks(git: Git, found: Iterable[Delta]) -> Iterable[str]:

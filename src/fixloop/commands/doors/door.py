@@ -67,6 +67,10 @@ def _nothing_to_reject(session: Session, workflow: str, agent: str, handoff: str
     )
 
 
+def _nothing_to_show(session: Session, workflow: str, number: str) -> str:
+    raise UsageError("--show goes with validation workflows; only these have failures")
+
+
 class Door(NamedTuple):
     """One profile's side of the commands that bring something; each raises UsageError for what cannot be."""
 
@@ -84,5 +88,7 @@ class Door(NamedTuple):
     show: Callable[[Session, str], None]
     """Tells a person on a terminal where somebody outside is to work."""
     send: Callable[[Session, str, Said], None] = _nothing_to_send
+    failure: Callable[[Session, str, str], str] = _nothing_to_show
+    """The text of one failure, given its number."""
     reject: Callable[[Session, str, str, str, str], None] = _nothing_to_reject
     """Takes a workflow's id, an agent, a handoff, both of which may be left open, and the reason."""

@@ -12,6 +12,7 @@ from fixloop.commands.doors.door import Door, Work
 from fixloop.commands.screen import called
 from fixloop.commands.session import Session, caller
 from fixloop.errors import RefusedError, UsageError
+from fixloop.history import shown_failure
 from fixloop.offering import offer, offered_at
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.checks import Unverified
@@ -359,4 +360,7 @@ DOOR: Final = Door(
     ack=_ack,
     fixed=_fixed,
     show=_show,
+    failure=lambda session, workflow, number: shown_failure(
+        session.store, session.engine.state(workflow), number
+    ),
 )

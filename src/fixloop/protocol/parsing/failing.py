@@ -4,7 +4,13 @@ import re
 
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.protocol.markdown import unescape
-from fixloop.protocol.messages import FailureDetected, FailureReport, FixItem, FixRequest
+from fixloop.protocol.messages import (
+    Attempt,
+    FailureDetected,
+    FailureReport,
+    FixItem,
+    FixRequest,
+)
 from fixloop.protocol.parsing.document import Document, Part
 from fixloop.protocol.parsing.unreadable import UnreadableMessage
 from fixloop.protocol.parsing.values import enumerated, number, seconds
@@ -52,6 +58,10 @@ def fix_request(document: Document) -> FixRequest:
     expected = document.part("Expected Outcome").search(r"After fixes: (.*)", "the words `After fixes:`")
     remaining = summary.field("Remaining Iterations")
     return FixRequest(
+        goal=summary.optional("Goal"),
+        commands=summary.listed("Commands"),
+        older=_counted(summary, "Older Findings"),
+        tried=_tried(document),
         items=tuple(map(_item, failures.points())),
         further=_further(failures),
         # The last one is the protocol's own, in every request.
@@ -78,6 +88,12 @@ def _failure(block: Part, fix: Part) -> Failure:
         severity=enumerated(severity, Severity, block, "Severity") if severity else None,
         context=block.field("Context"),
         suggestion=fix.field("Recommendation"),
+        frame=block.optional("Frame"),
+        source=block.optional("Source"),
+        rerun=block.optional("Run Alone"),
+        id=block.optional("ID"),
+        alike=_counted(block, "Failures Alike") if block.has("Failures Alike") else 1,
+        others=block.listed("Others"),
         measure=block.optional("Measure"),
     )
 
@@ -108,5 +124,29 @@ def _timeline(actions: Part) -> tuple[float | None, float | None]:
 
 
 def _further(failures: Part) -> int:
-    words = failures.optional("Further Failures")
-    return number(words.partition(" ")[0], failures, "Further Failures") if words else 0
+    return _counted(failures, "Further Failures")
+
+
+def _counted(part: Part, label: str) -> int:
+    """The number that a field begins with; 0 where there is no such field."""
+    words = part.optional(label)
+    return number(re.split(r"[ ,]", words)[0], part, label) if words else 0
+
+
+def _tried(document: Document) -> tuple[Attempt, ...]:
+    found = [part for part in document.parts if part.title == "Tried Before"]
+    return tuple(_attempt(block) for part in found for block in part.parts(4))
+
+
+def _attempt(block: Part) -> Attempt:
+    result = block.search(r"\*\*Result\*\*: ([0-9]+) resolved, ([0-9]+) left, ([0-9]+) new", "the result")
+    return Attempt(
+        iteration=number(block.title.rpartition(" ")[2], block, "the run"),
+        fixes=block.listed("Fixes"),
+        said=block.optional("Said"),
+        diff=block.optional("Diff"),
+        resolved=int(result[1]),
+        left=int(result[2]),
+        new=block.listed("New"),
+        new_count=int(result[3]),
+    )

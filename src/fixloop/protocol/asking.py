@@ -1,0 +1,163 @@
+"""What the main agent is asked: the failure report and the fix request of a run that failed (A23-A30, B10, K41).
+
+Owns how much of it there is room for. Groups failures by cause, the largest group first; counts stay exact.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from fixloop.protocol import analysis, diagnosis
+from fixloop.protocol.failures import Failure
+from fixloop.protocol.grouping import Group, groups
+from fixloop.protocol.messages import Attempt, FailureReport, FixItem, FixRequest
+from fixloop.protocol.notices import next_phase
+from fixloop.protocol.specialists import Specialist
+from fixloop.protocol.state import FailureRef, SpecialistState, State
+
+__all__ = ["examples", "report_of", "request_of"]
+
+LISTED_CHARACTERS: Final = 27_000
+"""Of examples in full; what else a request holds fits with them into 10,000 tokens."""
+NAMED_CHARACTERS: Final = 5_000
+"""Of the names of failures that an example stands for."""
+DIFF_CHARACTERS: Final = (3000, 1000)
+"""Of the last fix and of each before it."""
+MOST_TRIED: Final = 3
+MOST_NEW: Final = 3
+EXAMPLES: Final = 50
+
+
+def examples(failures: Sequence[Failure]) -> tuple[Failure, ...]:
+    """One failure of each group, the largest group's first, at most EXAMPLES."""
+    found = groups(map(FailureRef.of, failures))
+    return tuple(failures[group.positions[0]] for group in found[:EXAMPLES])
+
+
+def report_of(state: State, who: Specialist) -> FailureReport:
+    """The failure report of the active specialist's last run."""
+    last = state.active.last_run
+    listed = _listed(state)
+    return FailureReport(
+        feature=state.name,
+        phase=who.phase,
+        specialist_handle=who.handle,
+        failure_type=who.failure_type,
+        severity=state.severity,
+        next_phase=next_phase(state),
+        failures=listed,
+        further=state.failure_count - sum(failure.alike for failure in listed),
+        coverage=last.coverage if last is not None else "",
+        fix_limit_seconds=state.limits.fix_seconds,
+        reminder_window_seconds=state.limits.reminder_window_seconds,
+        marks=state.marks,
+    )
+
+
+def request_of(state: State, who: Specialist) -> FixRequest:
+    """The fix request that goes with it."""
+    active = state.active
+    listed = _listed(state)
+    return FixRequest(
+        goal=_goal(state, who),
+        items=tuple(map(_item, listed)),
+        further=state.failure_count - sum(failure.alike for failure in listed),
+        commands=active.commands,
+        approach=diagnosis.approach(active, listed),
+        tried=_tried(active),
+        older=sum(active.old.values()),
+        expected=_expected(active, who),
+        remaining_iterations=max(0, active.max_iterations - active.iteration),
+    )
+
+
+def _listed(state: State) -> tuple[Failure, ...]:
+    """The examples there is room for, each with what it stands for."""
+    last = state.active.last_run
+    refs = last.failures if last is not None else tuple(map(FailureRef.of, state.failures))
+    room, names_room = LISTED_CHARACTERS, NAMED_CHARACTERS
+    listed: list[Failure] = []
+    known = {FailureRef.of(failure).key: failure for failure in reversed(state.failures)}
+    for group in groups(refs):
+        failure = known.get(refs[group.positions[0]].key)
+        if failure is None:
+            break
+        room -= _size(failure)
+        if listed and room < 0:
+            break
+        others = _others(group, refs, names_room // 2)
+        names_room -= sum(map(len, others))
+        facts = {"id": f"F{group.positions[0] + 1}", "alike": group.size, "others": others}
+        listed.append(failure.model_copy(update=facts))
+    return tuple(listed)
+
+
+def _size(failure: Failure) -> int:
+    texts = (
+        failure.name,
+        failure.message,
+        failure.source,
+        failure.context,
+        failure.rerun,
+        failure.suggestion,
+    )
+    return 100 + sum(map(len, texts))
+
+
+def _others(group: Group, refs: Sequence[FailureRef], room: int) -> tuple[str, ...]:
+    found: list[str] = []
+    for position in group.positions[1:]:
+        name = f"F{position + 1} {_called(refs[position])}"
+        room -= len(name)
+        if room < 0:
+            break
+        found.append(name)
+    return tuple(found)
+
+
+def _called(ref: FailureRef) -> str:
+    """A test's id says where it is; a rule's findings are told by their places."""
+    is_placed = ref.line is not None and "::" not in ref.name
+    return f"{ref.file}:{ref.line}" if is_placed and ref.file else ref.name
+
+
+def _item(failure: Failure) -> FixItem:
+    return FixItem(
+        name=failure.name or "unnamed", file=failure.file, line=failure.line, priority=failure.priority
+    )
+
+
+def _goal(state: State, who: Specialist) -> str:
+    count = state.failure_count
+    what = "failing test" if who.failure_type == "Test Failures" else "finding"
+    many = f"{count} {what}" if count == 1 else f"{count} {what}s"
+    if any(failure.measure and failure.name == "coverage" for failure in state.failures):
+        return f"Bring {_expected(state.active, who).partition(', ')[2]} in {who.phase}"
+    return f"Make {many} of {who.phase} pass" if what != "finding" else f"Resolve {many} of {who.phase}"
+
+
+def _tried(active: SpecialistState) -> tuple[Attempt, ...]:
+    """What the fixes of this specialist's failures came to."""
+    pairs = [(run, following) for run, following in pairwise(active.runs) if run.fixes and not run.passed]
+    found = []
+    for place, (run, following) in enumerate(reversed(pairs[-MOST_TRIED:])):
+        changes = analysis.comparison(run, following)
+        found.append(
+            Attempt(
+                iteration=run.number,
+                fixes=run.fixes[:MOST_NEW],
+                said=run.said if place == 0 else run.said[-300:],
+                diff=run.diff[: DIFF_CHARACTERS[min(place, 1)]],
+                resolved=len(changes.resolved),
+                left=len(changes.persisting),
+                new=changes.new[:MOST_NEW],
+                new_count=len(changes.new),
+            )
+        )
+    return tuple(reversed(found))
+
+
+def _expected(active: SpecialistState, who: Specialist) -> str:
+    """The gate of the phase (A29, U3), with the coverage that is really asked for."""
+    tests, _, _ = who.expected.partition(", coverage")
+    return f"{tests}, coverage ≥{active.coverage_gate:g}%" if active.coverage_gate is not None else tests

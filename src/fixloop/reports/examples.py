@@ -1,0 +1,81 @@
+"""The one failure of a group that is told in full: its error, the code around it, and how to run it alone.
+
+Owns what is added to a report's own words. Reads the workspace, which is gone when the report is read.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from shlex import join
+from typing import Final, NamedTuple
+
+from fixloop.protocol.failures import Failure
+from fixloop.protocol.grouping import groups
+from fixloop.protocol.state import FailureRef
+from fixloop.reports.digest import digest
+from fixloop.reports.frames import Frame, source_around
+from fixloop.reports.limits import FULL_FAILURES, bound, in_full
+from fixloop.reports.reproducing import narrower
+from fixloop.reports.tree import SourceTree
+
+__all__ = ["Told", "explained", "with_examples", "with_subtests"]
+
+# pytest 9 and pytest-subtests name subtests in the last lines of their output, and nowhere in the report.
+_SUBTEST: Final = re.compile(
+    r"^(?:SUBFAIL(?:ED)?(?P<after>[^\n]{0,300}?)|(?P<before>[\[(][^\n]{0,300}) SUBFAIL)"
+    r" (?P<test>[^\s\[\]()]{1,300}\.py::\S{1,300})",
+    re.MULTILINE,
+)
+_MOST_SUBTESTS: Final = 20
+
+
+def explained(failure: Failure, argv: Sequence[str], workspace: Path, hide: Callable[[str], str]) -> Failure:
+    """
+    `failure` with its text shortened to what the code does not say, and with the code.
+
+    Args:
+        argv: The command of its check, as somebody would run it again.
+        hide: Cuts secrets out of what is read here.
+    """
+    file, _, line = (failure.frame or failure.location).rpartition(":")
+    source = source_around(workspace, Frame(file, int(line))) if line.isdigit() else ""
+    rerun = join(narrower(argv, failure))
+    message = digest(failure.message, SourceTree(workspace)) or failure.message
+    return failure.model_copy(update={"message": message, "source": hide(source), "rerun": rerun})
+
+
+class Told(NamedTuple):
+    """Failures as a result has them."""
+
+    failures: tuple[Failure, ...]
+    """One of each group in full, others in a line (K41)."""
+    whole: tuple[Failure, ...] = ()
+    """All of them in full, for whoever looks one up."""
+
+
+def with_examples(
+    failures: Sequence[Failure], argv: Sequence[str], workspace: Path, hide: Callable[[str], str]
+) -> Told:
+    """The failures of a check with one of each group explained; arguments as `explained` has them."""
+    told = list(failures)
+    examples = {group.positions[0] for group in groups(map(FailureRef.of, told))[:FULL_FAILURES]}
+    for place in examples:
+        told[place] = explained(told[place], argv, workspace, hide)
+    return Told(bound(told, examples), tuple(map(in_full, told)))
+
+
+def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
+    """The failures of a test runner, those of tests with failing subtests with their names."""
+    found: dict[str, list[str]] = {}
+    for match in _SUBTEST.finditer(output):
+        found.setdefault(match["test"], []).append((match["after"] or match["before"]).strip())
+    return [_named(failure, found.get(failure.name, ())) for failure in failures]
+
+
+def _named(failure: Failure, subtests: Sequence[str]) -> Failure:
+    names = [name for name in subtests if name]
+    if not names:
+        return failure
+    more = f" and {len(names) - _MOST_SUBTESTS} more" if len(names) > _MOST_SUBTESTS else ""
+    told = f"{failure.message}\nfailing subtests: {', '.join(names[:_MOST_SUBTESTS])}{more}"
+    return failure.model_copy(update={"message": told})

@@ -1,0 +1,223 @@
+"""What a request says of a failing test: where to begin, what the code around is, and how to run it alone."""
+
+from pathlib import Path
+
+import pytest
+
+from fixloop.protocol.failures import Failure
+from fixloop.reports.digest import digest
+from fixloop.reports.examples import explained, with_subtests
+from fixloop.reports.frames import deepest, source_around
+from fixloop.reports.limits import plain
+from fixloop.reports.reproducing import narrower, without_reports
+from fixloop.reports.tree import SourceTree
+
+LONG = """TypeError: Unknown kind
+def test_kind():
+>       total([{"kind": "x"}])
+
+tests/test_cart.py:11:
+_ _ _ _ _ _ _ _ _ _
+src/shop/cart.py:13: in total
+    result += key(item)
+              ^^^^^^^^^
+_ _ _ _ _ _ _ _ _ _
+
+kind = 'x'
+
+    def key(kind):
+>       raise TypeError("Unknown kind")
+E       TypeError: Unknown kind
+
+src/shop/cart.py:7: TypeError"""
+CHAINED = """ValueError: no price
+    def test_price():
+>       total([{}])
+E       KeyError: 'price'
+
+src/shop/cart.py:13: KeyError
+
+The above exception was the direct cause of the following exception:
+
+>       raise ValueError("no price") from error
+E       ValueError: no price
+
+src/shop/errors.py:3: ValueError"""
+NATIVE = """KeyError: 'price'
+Traceback (most recent call last):
+  File "/usr/lib/python3.11/site-packages/_pytest/runner.py", line 361, in from_call
+    result = func()
+             ^^^^^^
+  File "{root}/tests/test_cart.py", line 11, in test_kind
+    total([{{}}])
+  File "{root}/src/shop/cart.py", line 13, in total
+    item["price"]
+    ~~~~^^^^^^^^^
+KeyError: 'price'"""
+VITEST = """AssertionError: expected 1 to be 2
+ at add (/w/node_modules/vitest/dist/index.js:3:4)
+ at total (src/cart.ts:5:11)
+ at tests/cart.test.ts:9:3"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in (
+        "src/shop/cart.py",
+        "src/shop/errors.py",
+        "tests/test_cart.py",
+        "src/cart.ts",
+        "tests/cart.test.ts",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("".join(f"line {number}\n" for number in range(1, 21)))
+    (tmp_path / "src/lib.rs").write_text("fn main() {}\n" * 20)
+    (tmp_path / "cart.go").write_text("package cart\n" * 20)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (LONG, "src/shop/cart.py:7"),
+        (CHAINED, "src/shop/errors.py:3"),
+        (NATIVE, "src/shop/cart.py:13"),
+        (VITEST, "src/cart.ts:5"),
+        ("thread 'x' panicked at src/lib.rs:12:5:\nboom", "src/lib.rs:12"),
+        ("panic: boom\n\t{root}/cart.go:8 +0x1d", "cart.go:8"),
+        (
+            ">   assert 1 == 2\nE   assert 1 == 2\n\ntests/test_cart.py:4: AssertionError",
+            "tests/test_cart.py:4",
+        ),
+        ("no place at all", "None"),
+    ],
+)
+def test_the_place_to_begin_at_is_the_deepest_frame_of_the_project(root: Path, text: str, place: str) -> None:
+    assert str(deepest(text.replace("{root}", str(root)), SourceTree(root))) == place
+
+
+def test_no_place_outside_of_the_workspace_is_a_place_to_begin_at(root: Path, tmp_path: Path) -> None:
+    (root / "link.py").symlink_to("/etc/passwd")
+
+    assert (
+        deepest('File "/etc/passwd", line 1\nlink.py:1: in x\n../../etc/hosts.py:1', SourceTree(root)) is None
+    )
+
+
+def test_of_a_traceback_the_values_and_one_line_for_each_frame_are_left(root: Path) -> None:
+    assert digest(LONG, SourceTree(root)).split("\n") == [
+        "TypeError: Unknown kind",
+        'tests/test_cart.py:11: total([{"kind": "x"}])',
+        "src/shop/cart.py:13: result += key(item)",
+        "kind = 'x'",
+        'src/shop/cart.py:7: raise TypeError("Unknown kind")',
+    ]
+
+
+def test_of_a_native_traceback_the_frames_of_the_runner_are_left_out(root: Path) -> None:
+    assert digest(NATIVE.format(root=root), SourceTree(root)).split("\n") == [
+        "KeyError: 'price'",
+        "tests/test_cart.py:11: total([{}])",
+        'src/shop/cart.py:13: item["price"]',
+    ]
+
+
+def test_equal_lines_of_a_comparison_all_stay(root: Path) -> None:
+    values = "E     - x\nE     + y\nE     - x\n"
+    text = f"assert a == b\n>   assert a == b\nE   assert a == b\n{values}\ntests/test_cart.py:4: A"
+
+    assert digest(text, SourceTree(root)).split("\n").count("  - x") == 2
+
+
+def test_an_example_has_the_lines_around_its_frame_without_secrets(root: Path) -> None:
+    failure = Failure(
+        name="tests/test_cart.py::test_kind",
+        file="tests/test_cart.py",
+        message=LONG,
+        frame="src/shop/cart.py:7",
+    )
+
+    told = explained(
+        failure, ("python", "-m", "pytest", "--cov"), root, lambda text: text.replace("line 8", "***")
+    )
+
+    assert told.source.split("\n")[2:5] == ["   6 line 6", ">  7 line 7", "   8 ***"]
+    assert told.rerun == "python -m pytest --no-cov tests/test_cart.py::test_kind"
+
+
+def test_a_frame_behind_the_end_of_its_file_has_no_source(root: Path) -> None:
+    from fixloop.reports.frames import Frame
+
+    assert source_around(root, Frame("src/shop/cart.py", 99)) == ""
+    assert source_around(root, Frame("src/shop/none.py", 1)) == ""
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "SUBFAILED[quoted-unicode] tests/t.py::T::test_valid - x\nSUBFAILED[b] (i=2) tests/t.py::T::test_valid - y\n",
+        "[quoted-unicode] SUBFAIL tests/t.py::T::test_valid - x\n[b] (i=2) SUBFAIL tests/t.py::T::test_valid - y\n",
+    ],
+)
+def test_subtests_are_told_by_their_names(output: str) -> None:
+    failures = (
+        Failure(name="tests/t.py::T::test_valid", message="ValueError: x"),
+        Failure(name="tests/t.py::other"),
+    )
+
+    first, second = with_subtests(failures, output)
+
+    assert first.message == "ValueError: x\nfailing subtests: [quoted-unicode], [b] (i=2)"
+    assert second == failures[1]
+
+
+@pytest.mark.parametrize(
+    ("argv", "left"),
+    [
+        (
+            ("python", "-m", "pytest", "--junitxml={junit}", "-o", "junit_logging=all", "-q"),
+            "python -m pytest -q",
+        ),
+        (
+            ("python", "-m", "pytest", "--cov=src", "--cov-report=json:{coverage}", "--cov-fail-under=0"),
+            "python -m pytest --cov=src",
+        ),
+        (("ruff", "check", "--output-format", "sarif", "--output-file", "{sarif}", "."), "ruff check ."),
+        (("npx", "vitest", "run", "--reporter=junit", "--outputFile={junit}"), "npx vitest run"),
+    ],
+)
+def test_the_reproducing_command_writes_no_report(argv: tuple[str, ...], left: str) -> None:
+    assert " ".join(without_reports(argv)) == left
+
+
+@pytest.mark.parametrize(
+    ("command", "failure", "alone"),
+    [
+        ("ruff check .", Failure(name="F401", file="a.py"), "ruff check --select F401 a.py"),
+        ("python -m mypy --no-pretty src", Failure(name="x", file="a.py"), "python -m mypy --no-pretty a.py"),
+        (
+            "npx vitest run",
+            Failure(name="a.test.ts::math > adds", file="a.test.ts"),
+            "npx vitest run a.test.ts -t math adds",
+        ),
+        (
+            "go test ./...",
+            Failure(name="shop/cart::TestTotal/empty", file="cart/c_test.go"),
+            "go test -run ^TestTotal$ ./cart",
+        ),
+        ("make smoke", Failure(name="smoke"), ""),
+    ],
+)
+def test_a_runner_that_is_known_has_a_narrower_command(command: str, failure: Failure, alone: str) -> None:
+    assert " ".join(narrower(command.split(), failure)) == alone
+
+
+@pytest.mark.parametrize("escape", ["\x1b[31m", "#x1B[31m", "&#27;[31m", "[31m"])
+def test_of_colours_nothing_is_left(escape: str) -> None:
+    reset = escape.replace("31", "0")
+
+    assert plain(f"{escape}[PARSE_ERROR] {reset}bad") == "[PARSE_ERROR] bad"
+
+
+def test_the_parameter_of_a_test_is_no_colour() -> None:
+    assert plain("tests/t.py::test_wait[5m] and x[31m-y]") == "tests/t.py::test_wait[5m] and x[31m-y]"
