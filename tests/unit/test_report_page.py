@@ -155,8 +155,10 @@ def test_a_fix_that_nobody_is_configured_for_is_waited_for_and_not_at_work() -> 
     summary = handed_in(stage)
 
     assert summary.waiting is not None
-    assert summary.waiting.because == "no fixer is configured: `--fixer` or [fixer] names one"
-    assert "At work" not in Page(as_html(summary)).text
+    assert summary.waiting.because == "no fixer is configured; --fixer COMMAND or [fixer] names one"
+    page = Page(as_html(summary))
+    assert "At work" not in page.text
+    assert f"{summary.workflow}, running" not in page.text
     assert "It waits for a fix since" in as_markdown(summary)
 
 

@@ -147,7 +147,9 @@ def _waiting(
     if state.fixer != "outside" or not state.awaits_fix:
         return None
     who = (
-        f"{state.agent} is asked" if state.agent else "no fixer is configured: `--fixer` or [fixer] names one"
+        f"{state.agent} is asked"
+        if state.agent
+        else "no fixer is configured; --fixer COMMAND or [fixer] names one"
     )
     return Waiting(what="a fix", since=since, because=who, answers=answers)
 
