@@ -415,7 +415,8 @@ def test_what_is_not_verified_says_what_is_missing_in_every_command(agents: Agen
         "#47 scripted 0: not verified (what ran has passed: 1 specialist, 1 run, tree tree-0)",
         "  pytest of test-runner does not run here: not installed in .venv",
         "    .venv/bin/pip install pytest",
-        "    or leave it out: optional = true in [specialist.test-runner] of fixloop.toml",
+        "    or leave it out: name in fixloop.toml what is to run (`fixloop init` does), "
+        "with optional = true in its [specialist.test-runner]",
     ]
     assert "pytest of test-runner: not installed in .venv; .venv/bin/pip install pytest" in one.out
     assert (document["verdict"], document["outcome"]) == ("not_verified", "unverified")

@@ -27,7 +27,8 @@ def missing_lines(found: Iterable[Unverified]) -> Iterator[str]:
         yield f"  {each.name} of {each.specialist} does not run here: {short(each.reason, 300)}"
         if each.remedy:
             yield f"    {short(each.remedy, 300)}"
-        yield f"    or leave it out: optional = true in [specialist.{each.specialist}] of fixloop.toml"
+        optional = f"optional = true in its [specialist.{each.specialist}]"
+        yield f"    or leave it out: name in fixloop.toml what is to run (`fixloop init` does), with {optional}"
 
 
 def documents(found: Iterable[Unverified]) -> list[dict[str, Any]]:
