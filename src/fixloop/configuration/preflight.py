@@ -64,7 +64,7 @@ def preflight_of(configuration: Configuration, directory: Path, installed: Insta
             for check in entry.checks
         ),
         unverified=configuration.unverified,
-        hints=tuple(_hints(configuration, directory, asked)),
+        hints=tuple(_hints(configuration, directory, asked)) if installed is not None else (),
     )
 
 
