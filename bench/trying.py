@@ -174,6 +174,6 @@ class _Bench:
 
 
 def _verdict(output: str) -> str:
-    """Of a workflow's line without its number, name and counts; else the last line."""
+    """Of a workflow's line without its number, name and what stands in brackets; else the last line."""
     lines = _VERDICT.findall(output) or output.strip().splitlines()[-1:] or [""]
-    return re.sub(r" \(\d+ specialists?[^)]*\)", "", lines[-1].strip())
+    return re.sub(r" \([^)]*\)", "", lines[-1].strip())
