@@ -89,8 +89,8 @@ def test_the_text_comes_from_the_state_even_when_the_mailbox_was_emptied(host: H
     told = project.fixloop("mailbox", "coder")
 
     assert told.code == 0, told.err
-    assert "## Validation Failure Report" in told.out
-    assert "## Fix Request" in told.out
+    assert told.out.startswith("Make 1 failing test of Test Execution pass")
+    assert "## Rules" in told.out
     assert "work in " in told.err
     assert "`fixloop fixed 1`" in told.err
     status = project.fixloop("status", "1")
