@@ -53,6 +53,8 @@ ALLOWED: Final = frozenset(
     ]
 )
 ALLOWED_PREFIXES: Final = ("LC_", "XDG_")
+CAPTURED: Final = "-o junit_logging=all -o junit_log_passing_tests=false"
+"""Has pytest's report hold what a failing test printed, whatever starts pytest; the project's own addopts stay."""
 
 
 def environment_for(
@@ -73,8 +75,10 @@ def environment_for(
     """
     given = os.environ if variables is None else variables
     caches = Path(tempfile.mkdtemp(prefix="run-", dir=workspace.scratch))
+    allowed = allowed_variables(given, names)
     return (
-        allowed_variables(given, names)
+        allowed
+        | {"PYTEST_ADDOPTS": f"{allowed.get('PYTEST_ADDOPTS', '')} {CAPTURED}".strip()}
         | _caches(caches)
         | _cargo(workspace)
         | _python(workspace, interpreter, given, names, caches)

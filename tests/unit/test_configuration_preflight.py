@@ -91,6 +91,20 @@ def test_tests_of_unittest_run_where_pytest_is_neither_used_nor_there(tmp_path: 
     assert commands_of(configuration) == {"test-runner": {"unittest": "python -m unittest discover -s tests"}}
 
 
+def test_tests_of_unittest_are_found_by_the_names_they_have(tmp_path: Path) -> None:
+    package = {
+        "shop/__init__.py": "",
+        "shop/tests/__init__.py": "",
+        "shop/tests/shop_test.py": "import unittest\n",
+    }
+    written(tmp_path, package)
+
+    configuration = loaded(tmp_path, installed(tmp_path))
+
+    command = "python -m unittest discover -s . -p *_test.py"
+    assert commands_of(configuration) == {"test-runner": {"unittest": command}}
+
+
 def test_a_deployment_can_ask_for_all(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "ruff.toml": "", "fixloop.toml": "strict = true\n"})
 

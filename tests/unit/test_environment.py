@@ -67,8 +67,19 @@ def test_caches_are_fresh_for_each_run_and_outside_the_tree(workspace: Workspace
     for name in names:
         assert one[name] != two[name]
         assert one[name].startswith(str(workspace.scratch))
-    assert "PYTEST_ADDOPTS" not in one
     assert one["XDG_CACHE_HOME"] == "/home/u/.cache"
+
+
+def test_pytest_is_asked_for_what_failing_tests_print_and_for_nothing_of_the_worker_s(
+    workspace: Workspace,
+) -> None:
+    nobody = Interpreter("", "", "none")
+
+    own = environment_for(workspace, nobody, variables=GIVEN)
+    named = environment_for(workspace, nobody, names=["PYTEST_ADDOPTS"], variables=GIVEN)
+
+    assert own["PYTEST_ADDOPTS"] == "-o junit_logging=all -o junit_log_passing_tests=false"
+    assert named["PYTEST_ADDOPTS"] == f"-k nothing {own['PYTEST_ADDOPTS']}"
 
 
 def test_cargo_builds_outside_the_checkout_and_apart_from_other_workspaces(workspace: Workspace) -> None:

@@ -115,7 +115,8 @@ def _unittest(project: PythonProject, tests: Tests) -> Proposal:
     )
     is_package = (project.directory / start / "__init__.py").is_file()
     words = ("-s", start, "-t", ".") if is_package else ("-s", start)
-    check = Check(name="unittest", command=("python", "-m", "unittest", "discover", *words))
+    pattern = ("-p", tests.pattern) if tests.pattern else ()
+    check = Check(name="unittest", command=("python", "-m", "unittest", "discover", *words, *pattern))
     return _run_by_python(project, check, tests.why)
 
 

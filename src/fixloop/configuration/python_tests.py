@@ -42,6 +42,8 @@ class Tests(NamedTuple):
     runner: str
     """`pytest` or `unittest`."""
     why: str
+    pattern: str = ""
+    """Of the files' names, where it is not what `unittest discover` looks for by itself."""
 
 
 def pytest_settings(declared: Declarations) -> PytestSettings:
@@ -75,7 +77,10 @@ def tests_of(declared: Declarations, settings: PytestSettings, installed: Instal
     place = declared.place(PYTEST)
     if installed is None or not installed.has_module("pytest"):
         runner = "pytest" if installed is None or place or not _are_of_unittest(files) else "unittest"
-        return Tests(runner, said or place) if said or (place and layout.has_python(directory)) else None
+        if not said and not (place and layout.has_python(directory)):
+            return None
+        usual = any(fnmatch(path.name, "test*.py") for path in files)
+        return Tests(runner, said or place, "" if usual or not files else "*_test.py")
     if not said and (files or place) and layout.has_python(directory):
         collected = installed.collects()
         said = "pytest --collect-only" if collected or (collected is None and (files or place)) else ""
