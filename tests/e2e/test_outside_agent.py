@@ -141,7 +141,7 @@ def test_a_mailbox_whose_broker_is_away_says_what_the_state_says(host: Host) -> 
     told = project.fixloop("mailbox", "coder", FIXLOOP_BROKER_URL=nobody)
 
     assert told.code == 0, told.err
-    assert "VFR-1-test-runner-1" in told.out
+    assert "FIXREQ-1-1" in told.out
     assert "this is what the state says" in told.err
 
 
@@ -211,7 +211,7 @@ def test_an_agent_may_wait_before_anything_was_run(tmp_path: Path) -> None:
 
     out, err = completed(reader)
     assert reader.returncode == 0, err
-    assert "VFR-1-test-runner-1" in out
+    assert "FIXREQ-1-1" in out
 
 
 def before(project: Project) -> Told:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fixloop.protocol.checks import Unverified
 from fixloop.protocol.messages import Decision, Reason
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from tests.scenarios.happenings import SPECIALISTS
@@ -30,6 +31,7 @@ from tests.unit.test_validation_properties import Loop
 
 ACTIONS = 40
 WALKS = 200
+ABSENT = Unverified(name="pytest", specialist="test-runner", reason="not installed in .venv", blocks=True)
 Answer = Fix | Breaks | BadAnswer | Silent
 MOODS: tuple[Answer, ...] = (Breaks(), Breaks(undelivered=True), Breaks(fatal=True), BadAnswer(), SILENT)
 """How the fixer of a walk fails, whenever it does not mend."""
@@ -88,6 +90,7 @@ def _workflow(random: Random) -> dict[str, Any]:
         "max_iterations": random.choice([5, 5, 4, 3]),
         "limits": random.choice(limits),
         "notify": random.random() < 0.2,
+        "unverified": (ABSENT,) if random.random() < 0.2 else (),
     }
 
 
