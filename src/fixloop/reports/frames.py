@@ -15,9 +15,10 @@ from fixloop.repository.change import is_test
 __all__ = ["Frame", "deepest", "frames_in", "last_exception", "source_around"]
 
 _EXCERPT: Final = 64 * 1024
+# A path begins where a word does: tried at each letter of a long word, it would take the square of its length.
 _FRAME: Final = re.compile(
     r'File "(?P<python>[^"\n]{1,500})", line (?P<number>\d{1,7})'
-    r"|(?:file://)?(?P<path>[\w./@+~\\-]{1,500}\.\w{1,5}):(?P<line>\d{1,7})\b"
+    r"|(?<![\w./@+~\\-])(?:file://)?(?P<path>[\w./@+~\\-]{1,500}\.\w{1,5}):(?P<line>\d{1,7})\b"
 )
 _CHAINED: Final = re.compile(
     r"^(?:The above exception was the direct cause of the following exception"

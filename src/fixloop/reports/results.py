@@ -18,7 +18,10 @@ from fixloop.reports.tree import SourceTree
 __all__ = ["Tests", "conclusion", "findings_report", "is_own", "place_in"]
 
 # `path:12:5`, `path:12` and `(path:12:5)`, absolute or relative, also as a file: URL.
-_PLACE: Final = re.compile(r"(?:file://)?(?P<path>[\w./@+~-]{1,400}\.\w{1,6}):(?P<line>\d{1,7})(?!\d)")
+# A path begins where a word does: tried at each letter of a long word, it would take the square of its length.
+_PLACE: Final = re.compile(
+    r"(?<![\w./@+~-])(?:file://)?(?P<path>[\w./@+~-]{1,400}\.\w{1,6}):(?P<line>\d{1,7})(?!\d)"
+)
 _NOT_OWN: Final = re.compile(r"(?:^|/)(?:node_modules|vendor|\.cargo)/")
 _EXCERPT: Final = 64 * 1024
 
