@@ -36,7 +36,7 @@ from fixloop.commands.session import (
     look,
     open_session,
 )
-from fixloop.commands.trying import planned, say_what_goes_along, try_feature
+from fixloop.commands.trying import preflight_lines, say_what_goes_along, try_feature
 from fixloop.commands.views.view import PASSED, UNVERIFIED, Standing
 from fixloop.enqueueing import Enqueued, enqueue
 from fixloop.errors import InfrastructureError, UsageError
@@ -141,7 +141,7 @@ def run(
         state = handed_in.state
         typer.echo(f"issue {state.issue}: {state.name}, workflow {handed_in.workflow}", err=True)
         if handed_in.created and profile is ProfileName.VALIDATION:
-            typer.echo("\n".join(planned(handed_in.configuration)), err=True)
+            typer.echo("\n".join(preflight_lines(handed_in.configuration, snapshot_in(state))), err=True)
         with _interruptible(state):
             _carry_on(session, handed_in.workflow, since=0)
         _close(session, handed_in.workflow, path, apply=apply)

@@ -14,7 +14,7 @@ from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of
 from fixloop.feature import Feature
 from fixloop.frozen import interpreter_at
-from fixloop.preparing import Prepared, prepare
+from fixloop.preparing import prepare
 from fixloop.protocol.checks import CheckResult, RunOutcome, Unverified
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
@@ -23,7 +23,7 @@ from fixloop.repository.snapshot import Snapshot
 from fixloop.settings import load_settings
 from fixloop.trying import Tried, try_checks
 
-__all__ = ["planned", "say_what_goes_along", "try_feature"]
+__all__ = ["preflight_lines", "say_what_goes_along", "try_feature"]
 
 
 def try_feature(feature: Feature) -> ExitCode:
@@ -36,7 +36,7 @@ def try_feature(feature: Feature) -> ExitCode:
     cache = load_settings().cache_dir
     prepared = prepare(None, feature, cache)
     say_what_goes_along(prepared.snapshot)
-    print_lines("\n".join(_preflight(prepared)))
+    print_lines("\n".join(preflight_lines(prepared.configuration, prepared.snapshot)))
     found = []
     for each in try_checks(prepared.snapshot, prepared.configuration, cache):
         found.append(each)
@@ -52,23 +52,12 @@ def say_what_goes_along(snapshot: Snapshot) -> None:
         typer.echo(note, err=True)
 
 
-def planned(configuration: Configuration) -> Iterator[str]:
-    """What will run and what will not, a line for each."""
-    for entry in configuration.specialists:
-        for check in entry.checks:
-            yield f"  {entry.name}: {check.name}: {short(' '.join(check.command), 120)}"
-    for missing in configuration.unverified:
-        yield f"  {missing.specialist}: {missing.name} does not run here: {short(missing.reason)}"
-
-
-def _preflight(prepared: Prepared) -> Sequence[str]:
-    """The same at length, with the interpreter, the reasons and what is to be done."""
-    snapshot = prepared.snapshot
-    if snapshot.is_url:
-        return ["what runs here:", *planned(prepared.configuration)]
+def preflight_lines(configuration: Configuration, snapshot: Snapshot) -> list[str]:
+    """What will run, where, why and with what, and what will not; of a URL as far as this machine can tell."""
     home = Path(snapshot.source) / snapshot.subdirectory
-    installed = installed_with(interpreter_at(home), home, home)
-    return lines(preflight_of(prepared.configuration, home, installed))
+    if snapshot.is_url:
+        return lines(preflight_of(configuration, home, None)._replace(directory=snapshot.source))
+    return lines(preflight_of(configuration, home, installed_with(interpreter_at(home), home, home)))
 
 
 def _told(tried: Tried) -> Iterator[str]:
