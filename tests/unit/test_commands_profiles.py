@@ -15,11 +15,12 @@ from fixloop.commands.views.cycle import VIEW
 from fixloop.commands.views.table import view_in
 from fixloop.errors import NewerVersion
 from fixloop.protocol.cycle import events as cyc
+from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.handoff import events as hnd
 from fixloop.protocol.handoff.returns import Returned
 from tests.contract.profile_runs import FLOW
 from tests.scenarios.cycle_stage import reported
-from tests.unit.command_stage import Agents, Said, said
+from tests.unit.command_stage import PROJECT, Agents, Said, said
 from tests.unit.profile_stage import CYCLE_ID, Profiles, on_redis
 
 pytestmark = pytest.mark.slow
@@ -154,6 +155,8 @@ def test_the_inbox_has_what_agents_elsewhere_are_asked_for(profiles: Profiles, c
     items = {item["issue"]: item for item in said(capsys, "inbox", "--json").document["items"]}
 
     assert (items[7]["waits_for"], items[7]["target"]) == ("work", "ra")
+    asked = [profiles.bring(f"{PROJECT}-{issue}-1").agents[0].asked_at for issue in (7, 9)]
+    assert [items[7]["since"], items[9]["since"]] == [iso_stamp(at) for at in asked]
     assert (items[9]["waits_for"], items[9]["target"]) == ("work", "planner")
     assert items[9]["commands"] == [
         "fixloop ack 9 --agent planner",

@@ -208,7 +208,7 @@ def _items(found: Snapshot, state: Cycle, cache: Path) -> Iterator[dict[str, Any
     if state.escalation is not None:
         yield work.item(state) | _decision(state)
     for agent in work.outside(state.agents):
-        since = work.asked_at(found, state, agent.key, agent.started_at)
+        since = agent.asked_at or agent.started_at or state.last_at
         reason = f"{agent.key} ({worker(agent.key).role}), run {agent.runs}"
         yield work.asked_item(state, agent.key, since, reason=reason, detail=short(agent.message))
 

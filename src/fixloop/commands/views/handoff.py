@@ -252,7 +252,7 @@ def _items(found: Snapshot, state: Handoffs, cache: Path) -> Iterator[dict[str, 
             "commands": list(_commands(state, question)),
         }
     for agent in work.outside(state.agents):
-        since = work.asked_at(found, state, agent.name, agent.last_active)
+        since = agent.asked_at or agent.last_active or state.last_at
         yield work.asked_item(state, agent.name, since, reason=_asked_for(state, agent), detail=agent.answer)
 
 

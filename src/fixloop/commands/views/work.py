@@ -4,7 +4,7 @@ It is asked of any profile whose steps are runs of agents; a state of each is it
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from fixloop.commands.screen import called, few, short
@@ -17,7 +17,6 @@ __all__ = [
     "DECISIONS",
     "AtWork",
     "answers",
-    "asked_at",
     "asked_item",
     "away_line",
     "clocks",
@@ -95,15 +94,6 @@ def away_line(state: Any) -> tuple[str, str]:
     """That no worker is there to go on."""
     again = f" or `fixloop resume {called(state)}`" if state.queue else ""
     return "engine", f"away: no worker is running; `fixloop worker`{again} goes on"
-
-
-def asked_at(found: Snapshot, state: Any, agent: str, otherwise: datetime | None) -> datetime:
-    """When the clock of an agent's run began; where it has none, `otherwise` or the last change."""
-    due, limit = found.deadlines.get(f"run/{agent}"), state.limits.seconds_of(agent)
-    if due is None or limit is None:
-        last: datetime = state.last_at
-        return otherwise if otherwise is not None else last
-    return found.moment.at - timedelta(seconds=found.moment.clock - (due - limit))
 
 
 def ending(state: Any) -> str:

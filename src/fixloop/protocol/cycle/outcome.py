@@ -143,7 +143,7 @@ class Draft:
 
     def ask(self, key: str, *, delay_seconds: float = 0.0) -> None:
         """Ask an agent for one run: a ticket for its command, the run's clock for somebody outside."""
-        agent = self.agent(key, asked=True)
+        agent = self.agent(key, asked=True, asked_at=self.at)
         limit = self.state.limits.seconds_of(key)
         if not agent.command:
             self._asked.append(key)

@@ -78,6 +78,8 @@ class Agent(_Value):
     attempt: int = 1
     invalid: int = 0
     """Answers of this run that were no PHASE_RESULT."""
+    asked_at: datetime | None = None
+    """When work was last asked of it."""
     asked: bool = False
     """Work was asked of it and not reported yet (C23)."""
     converging: bool = False

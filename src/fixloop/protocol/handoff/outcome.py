@@ -154,7 +154,7 @@ class Draft:
 
     def ask(self, name: str, *, delay_seconds: float = 0.0) -> None:
         """Ask an agent for one run: a ticket for its command, the task's clock for somebody outside (G15)."""
-        agent = self.agent(name, asked=True)
+        agent = self.agent(name, asked=True, asked_at=self.at)
         limit = self.state.limits.seconds_of(name)
         if not agent.command:
             self._asked.append(name)

@@ -58,6 +58,8 @@ class Agent(_Value):
     last_active: datetime | None = None
     handoff: str = ""
     """The handoff it has accepted and not completed (D36)."""
+    asked_at: datetime | None = None
+    """When work was last asked of it."""
     asked: bool = False
     activations: int = 0
     attempt: int = 1
