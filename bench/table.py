@@ -35,7 +35,7 @@ _CHANGES = """
 ## What was changed to make a checkout of a release
 
 Files that a release carries and the repository does not (`PKG-INFO`, a generated `_version.py`) are removed or ignored.
-Besides:
+Further changes:
 
 """
 _MISSING = """
