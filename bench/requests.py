@@ -196,19 +196,25 @@ def _two_causes() -> dict[str, str]:
     return _shop() | {"tests/test_signer.py": test}
 
 
-def _many_causes(functions: int = 100, cases: int = 20) -> dict[str, str]:
-    """Each function fails by itself, for each of its cases."""
-    code = "\n\n".join(
-        f"def step_{n}(value):\n    total = value * {n}\n    if total >= 0:\n"
-        f"        raise ValueError(f'step {n} of {{value}}')\n"
-        for n in range(functions)
-    )
-    test = "import pytest\n\nfrom shop import steps\n\n\n" + "\n\n".join(
-        f"@pytest.mark.parametrize('value', range({cases}))\n"
-        f"def test_step_{n}(value):\n    assert steps.step_{n}(value) == value\n"
-        for n in range(functions)
-    )
-    return {"src/shop/__init__.py": "", "src/shop/steps.py": code, "tests/test_steps.py": test}
+def _many_causes(modules: int = 20, functions: int = 5, cases: int = 20) -> dict[str, str]:
+    """Each function fails by itself, for each of its cases. Small files: pytest parses one for each failure in it."""
+    files = {"src/shop/__init__.py": ""}
+    for module in range(modules):
+        numbers = range(module * functions, (module + 1) * functions)
+        files[f"src/shop/steps_{module}.py"] = "\n\n".join(
+            f"def step_{n}(value):\n    total = value * {n}\n    if total >= 0:\n"
+            f"        raise ValueError(f'step {n} of {{value}}')\n"
+            for n in numbers
+        )
+        files[f"tests/test_steps_{module}.py"] = (
+            f"import pytest\n\nfrom shop import steps_{module}\n\n\n"
+            + "\n\n".join(
+                f"@pytest.mark.parametrize('value', range({cases}))\n"
+                f"def test_step_{n}(value):\n    assert steps_{module}.step_{n}(value) == value\n"
+                for n in numbers
+            )
+        )
+    return files
 
 
 SIZES: Final = (
