@@ -66,7 +66,11 @@ def fixed(
         ),
     ] = None,
     here: Annotated[
-        bool, typer.Option("--here", help="Take the current checkout instead, exactly as it stands.")
+        bool,
+        typer.Option(
+            "--here",
+            help="Take the current checkout instead, exactly as it stands; of cycles and handoffs, merged.",
+        ),
     ] = False,
     merge: Annotated[
         bool,
