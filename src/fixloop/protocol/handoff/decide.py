@@ -24,7 +24,7 @@ from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
 
 __all__ = ["DECIDE_VERSION", "decide"]
 
-DECIDE_VERSION: Final = 1
+DECIDE_VERSION: Final = 2
 """Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
 
 
