@@ -37,7 +37,8 @@ def test_ctrl_c_ends_everything_in_order_and_one_line_tells_how_to_go_on(tmp_pat
     interrupted = scene.ended(process)
 
     assert interrupted.code == 130, scene.said()
-    said = [line for line in interrupted.err.splitlines()[1:] if not line.startswith("  ")]
+    plan, *said = [line for line in interrupted.err.splitlines()[1:] if not line.startswith("  ")]
+    assert plan.startswith("checks in ")
     assert said == [f"interrupted; go on with `fixloop resume {ISSUE}`"]
     assert interrupted.seconds < 10
     wait_for(lambda: not scene.survivors(), scene.survivors)
