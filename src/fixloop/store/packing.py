@@ -17,8 +17,8 @@ from fixloop.errors import ProtocolError
 
 __all__ = ["NOTHING", "Context", "context_of", "inflate", "leans_of", "pack", "pack_alone", "unpack"]
 
-DICTIONARY: Final = 1
-"""The one that is written with: `dictionary-1.txt`."""
+DICTIONARY: Final = 2
+"""The one that is written with: `dictionary-2.txt`."""
 _LAST_DICTIONARY: Final = 9
 _LEVEL: Final = 6
 _MEMORY_LEVEL: Final = 7
