@@ -85,6 +85,14 @@ class Sentinels:
         told = self.client(self.sentinels[0]).sentinel_get_master_addr_by_name(SERVICE)
         return int(told[1])
 
+    def without_replica(self) -> int:
+        """The port of the server that is not the master, which is ended if it runs; returns when the master knows."""
+        (other,) = [port for port in self.servers if port != self.master()]
+        if other in self._processes:
+            self.kill(other)
+        self.until(lambda: self.client(self.master()).info("replication")["connected_slaves"] == 0)
+        return other
+
     def hand_over(self) -> bool:
         """Have the master and the replica change places; returns once that has begun."""
         return bool(self.client(self.sentinels[0]).execute_command("SENTINEL FAILOVER", SERVICE))

@@ -102,6 +102,7 @@ def test_doctor_says_that_no_replica_is_left_and_counts_the_sentinels(
     url: str, sentinels: Sentinels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FIXLOOP_CACHE_DIR", str(tmp_path / "cache"))
+    sentinels.without_replica()
 
     found = {finding.name: finding for finding in examine(load_settings(), tmp_path)}
 
@@ -119,7 +120,7 @@ def test_a_master_that_hands_over_alive_is_left_as_soon_as_it_refuses_to_write(
 ) -> None:
     store = RedisStore(url, patience_seconds=20)
     created(store, ticket("a", OTHER))
-    (gone,) = [port for port in sentinels.servers if port != sentinels.master()]
+    gone = sentinels.without_replica()
     sentinels.start_server(gone, "--replicaof", "127.0.0.1", str(sentinels.master()))
     sentinels.until(lambda: sentinels.client(gone).info("replication").get("master_link_status") == "up")
     sentinels.until(sentinels.hand_over)
