@@ -134,10 +134,10 @@ def test_coverage_below_its_gate_is_never_old() -> None:
 
 
 def test_the_workspace_s_own_path_does_not_count() -> None:
-    before = comparable([finding(1, "/cache/work/1/tree/p/a.py is broken")], "/cache/work/1/tree/p")
-    after = [finding(1, "/cache/work/2/tree/p/a.py is broken")]
+    before = comparable([finding(1, "/cache/attempt-1/tree/p/a.py is broken")], "/cache/attempt-1/tree/p")
+    after = [finding(1, "/cache/attempt-2/tree/p/a.py is broken")]
 
-    assert tell_apart(before, after, Edited([], []), workspace="/cache/work/2/tree/p").new == ()
+    assert tell_apart(before, after, Edited([], []), workspace="/cache/attempt-2/tree/p").new == ()
 
 
 LINES = st.lists(st.sampled_from(["a1", "a2", "a3", "b1", "b2", "b3", "b4"]), max_size=12)
