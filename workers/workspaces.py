@@ -189,7 +189,7 @@ def open_workspace(
     copied: str = "",
 ) -> Workspace:
     """
-    Make a checkout of `commit` for one attempt, in a folder `{ticket}.{fence}` below the cache, with what is copied along.
+    Make a checkout of `commit` for one attempt, in a folder `{ticket}.{fence}` of the cache, with what goes along.
 
     Raises:
         InfrastructureError: the mirror lacks the commit, or the cache cannot be written.
