@@ -85,7 +85,11 @@ class Project:
             "FIXLOOP_ANSWER": str(answer),
         }
         command = self.configuration()["fixer"]["command"]
-        return self._run(command, text="## Fix Request\n", variables=variables).returncode
+        return self._run(
+            command,
+            text=f"Feature #47 ledger, run {iteration} of 5, FIXREQ-47-{iteration}.\n",
+            variables=variables,
+        ).returncode
 
     def sources(self) -> dict[str, str]:
         """Every text file by its path, caches and reports left out."""

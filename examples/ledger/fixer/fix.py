@@ -18,7 +18,7 @@ def main() -> int:
     """Exit code 0 when there was an answer for this request, 1 otherwise."""
     specialist, iteration = os.environ["FIXLOOP_SPECIALIST"], os.environ["FIXLOOP_ITERATION"]
     request = sys.stdin.read()
-    if "Fix Request" not in request:
+    if f"FIXREQ-{os.environ['FIXLOOP_ISSUE']}-{iteration}" not in request:
         print("there is no fix request on stdin", file=sys.stderr)
         return 1
     patch = PATCHES / f"{specialist}-{iteration}.patch"
