@@ -1,6 +1,6 @@
 # Targets that need an environment make it first; the second time that costs nothing.
 # `--dist worksteal` keeps the tests of a file together, because they often share a running deployment.
-.PHONY: setup demo test quick again chaos recovery mutants lint types bench lock clean
+.PHONY: setup demo test quick again attacks chaos recovery mutants lint types bench lock clean
 .DEFAULT_GOAL := test
 
 # Where it is set, every process that a test starts would compile the whole of fixloop anew.
@@ -44,6 +44,9 @@ chaos: setup
 	for profile in cycle handoff; do for seed in 1 2 3; do .venv/bin/fixloop chaos --profile $$profile --workflows 200 --kills 100 --concurrency 4 --seed $$seed || exit; done; done
 	for profile in cycle handoff; do .venv/bin/fixloop chaos --profile $$profile --workflows 60 --kills 30 --concurrency 4 --seed 4 --twice || exit; done
 	for seed in 1 2 3; do .venv/bin/fixloop chaos --profile chat --workflows 60 --kills 100 --seed $$seed || exit; done
+
+attacks: setup
+	ATTACKS=1 .venv/bin/python -m pytest -q -n $(TESTERS) --maxprocesses 8 --dist worksteal --durations=15 tests/attacks
 
 recovery: setup
 	.venv/bin/python -m tests.crash.recovery --kills 50
