@@ -6,6 +6,7 @@ Each content is an artifact before an event names it. Files that were laid there
 import json
 import re
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,7 +25,7 @@ from fixloop.store.contract import Store
 __all__ = ["Writings", "written_by"]
 
 _PLAN: Final = "plan.json"
-_TIME: Final = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d", re.ASCII)
 _TASKS: Final = TypeAdapter(tuple[PlanTask, ...])
 
 
@@ -83,15 +84,25 @@ def _grown(store: Store, state: Cycle, key: str, name: str, content: bytes) -> l
         return []
     if intact:
         _check_times(name, before, grown)
+    # What follows, an agent's line or the orchestrator's, begins one.
+    grown = grown if grown.endswith(b"\n") else grown + b"\n"
     return [Written(name=name, digest=store.put_artifact(state.workflow, grown), intact=intact)]
 
 
 def _check_times(name: str, before: bytes, grown: bytes) -> None:
     for number, line in enumerate(grown.splitlines(), before.count(b"\n") + 1):
-        if line.strip() and not _TIME.search(line):
+        if line.strip() and not any(map(_is_time, _TIME.findall(line.decode(errors="replace")))):
             raise InvalidResult(
                 f"line {number} of {name} has no time; write one into each line, as 2026-01-22T10:30:00+08:00"
             )
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _part(store: Store, state: Cycle, digest: str, text: str) -> bytes:

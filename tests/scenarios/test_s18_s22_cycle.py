@@ -104,6 +104,67 @@ def test_an_answer_that_changes_no_document_resolves_nothing_and_a_person_decide
     assert stage.state.conflicts[0].steps[-1] == "cd resumed"
 
 
+@pytest.mark.proves("C54", "C52", "C55")
+def test_a_record_names_the_documents_that_an_answer_changed_and_no_other() -> None:
+    stage = CycleStage()
+    stage.work("ra", "success", "requirements.md=r1", "edge-cases.md=e1")
+    stage.work("ep", "success", "exploration.md=x1", "plan.json=p1", tasks=PLAN)
+    stage.start("cd")
+
+    stage.report("cd", "partial", issues='["FR-003: offline?", "plan: TASK-008 is missing"]')
+    stage.work("ra", "success", "edge-cases.md=e2")
+    stage.work("ep", "success", "plan.json=p2", tasks=(*PLAN, PlanTask(id="TASK-008")))
+
+    unclear, mismatch = stage.state.conflicts
+    assert "ra issued ra/edge-cases.md v1.1.0" in unclear.steps
+    assert "ep updated ep/plan.json v1.1.0" in mismatch.steps
+    sent = [body for body in stage.inputs("cd") if body.input is InputKind.CLARIFICATION]
+    assert [body.file for body in sent] == ["ra/edge-cases.md", "ep/plan.json"]
+
+
+@pytest.mark.proves("C53", "C55")
+def test_a_validation_that_wrote_nothing_issued_nothing() -> None:
+    stage = validating()
+
+    stage.report("vas", "failed", "validation.md=v1", "test-results.json=t1", issues="[login fails]")
+    stage.work("cd", "success", "implementation.md=i2")
+    stage.work("vas", "failed", issues="[logout fails]")
+
+    first, second = stage.state.conflicts
+    assert first.steps[1] == "vas issued vas/validation.md v1.0.0, vas/test-results.json v1.0.0"
+    assert second.steps[:2] == ("vas reported the failures", "the orchestrator extracted them")
+
+
+@pytest.mark.proves("C55", "C57")
+def test_a_blocker_that_only_a_person_can_clear_is_a_recorded_conflict() -> None:
+    stage = developing()
+
+    stage.report("cd", "partial", issues='["user: is OAuth to be optional?"]')
+    stage.decide("manual-fix", "yes")
+    stage.start("cd")
+
+    (conflict,) = stage.state.conflicts
+    assert (conflict.kind, conflict.reporter, conflict.resolution) == ("other", "cd", "yes")
+    assert conflict.steps == (
+        "cd reported it",
+        "the orchestrator extracted it",
+        "the orchestrator sent the user's guidance to cd",
+        "cd resumed",
+    )
+
+
+@pytest.mark.proves("C55")
+@pytest.mark.parametrize("decision", ["skip", "abort"])
+def test_no_conflict_is_left_without_what_became_of_it(decision: str) -> None:
+    stage = validating(max_iterations=1)
+
+    stage.report("vas", "failed", "validation.md=v1", issues="[login fails]")
+    stage.decide(decision)
+
+    (conflict,) = stage.state.conflicts
+    assert conflict.resolution == f"open when the cycle ended: {stage.state.outcome}"
+
+
 @pytest.mark.proves("C53", "C55")
 def test_a_test_failure_is_closed_with_all_its_steps_when_the_validation_passes() -> None:
     stage = validating()
@@ -119,7 +180,7 @@ def test_a_test_failure_is_closed_with_all_its_steps_when_the_validation_passes(
         "the orchestrator extracted them",
         "the orchestrator categorised them",
         "the orchestrator sent them to cd",
-        "cd fixed them and reported",
+        "cd reported them fixed",
         "the orchestrator asked for another validation",
         "vas validated again",
     )
@@ -237,6 +298,23 @@ def test_a_search_for_a_task_finds_when_it_was_completed() -> None:
     log = "".join(part.text for part in stage.state.logs if (part.agent, part.name) == ("cd", "changes.log"))
     (line,) = [json.loads(line) for line in log.splitlines() if "TASK-001" in line]
     assert (line["action"], line["task"], line["timestamp"][:10]) == ("complete", "TASK-001", "2026-01-22")
+
+
+@pytest.mark.proves("C26", "C35")
+def test_a_refused_answer_leaves_nothing_in_the_timeline() -> None:
+    stage = CycleStage(commands={})
+    refused = AnswerInvalid(agent="ra", problem="no PHASE_RESULT")
+
+    stage.bring(refused)
+    stage.work("ra", "success", "requirements.md=r1")
+    stage.work("ep", "success", "plan.json=p1", tasks=PLAN)
+    stage.work("cd", "partial", issues='["FR-003: OAuth optional?"]')
+    stage.start("ra")
+    stage.bring(refused)
+    stage.start("ra")
+
+    said = [entry.text for entry in stage.state.timeline if entry.actor == "RA"]
+    assert said == ["Requirements started", "done, v1.0.0", "Requirements continues"]
 
 
 def _refused(stage: CycleStage, event: Event) -> str:

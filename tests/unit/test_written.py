@@ -107,6 +107,24 @@ def test_a_line_that_an_agent_adds_to_a_log_without_its_time_is_refused(workspac
         workspace.written("ra")
 
 
+@pytest.mark.proves("C17")
+def test_a_time_that_is_none_is_refused(workspace: Workspace) -> None:
+    workspace.path("ra", "changes.log").write_text(f"{ONE}2026-99-99T99:99:99 wrote the requirements\n")
+
+    with pytest.raises(InvalidResult, match=r"line 2 of changes\.log has no time"):
+        workspace.written("ra")
+
+
+@pytest.mark.proves("C67", "C13")
+def test_what_follows_a_line_without_its_end_begins_a_line(workspace: Workspace) -> None:
+    log = workspace.path("ra", "changes.log")
+    log.write_text(ONE.rstrip("\n"))
+
+    workspace.report("ra")
+
+    assert log.read_text() == ONE
+
+
 @pytest.mark.proves("C18", "C5")
 @pytest.mark.parametrize(
     ("path", "named"),

@@ -3,13 +3,25 @@
 A step is written when what it says happens, and not before.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from fixloop.protocol.cycle.outcome import Draft
-from fixloop.protocol.cycle.records import Conflict, ConflictKind
+from fixloop.protocol.cycle.records import Conflict, ConflictKind, Document
 from fixloop.protocol.cycle.state import Cycle
 
-__all__ = ["closed", "content_of", "fixed", "opened", "resumed", "retried", "took", "validated_again"]
+__all__ = [
+    "closed",
+    "content_of",
+    "fixed",
+    "left_open",
+    "listed",
+    "opened",
+    "resumed",
+    "retried",
+    "took",
+    "validated_again",
+]
 
 # The flows of the requirements, in their order. A step that did not happen is left out.
 _STEPS: Final = {
@@ -18,7 +30,7 @@ _STEPS: Final = {
         "extracted": "the orchestrator extracted it",
         "sent": "the orchestrator sent it to {resolver}",
         "updated": "{resolver} updated the requirements",
-        "issued": "{resolver} issued {document} v{version}",
+        "issued": "{resolver} issued {documents}",
         "clarified": "the orchestrator sent the clarification to {reporter}",
         "resumed": "{reporter} resumed",
     },
@@ -26,24 +38,26 @@ _STEPS: Final = {
         "reported": "{reporter} reported that the plan is incomplete",
         "extracted": "the orchestrator extracted it",
         "sent": "the orchestrator sent it to {resolver}",
-        "updated": "{resolver} updated {document} v{version}",
+        "updated": "{resolver} updated {documents}",
         "added": "{resolver} added tasks or dependencies",
         "clarified": "the orchestrator sent the updated plan to {reporter}",
         "resumed": "{reporter} went on with the remaining tasks",
     },
     ConflictKind.TEST_FAILURE: {
         "reported": "{reporter} reported the failures",
-        "issued": "{reporter} issued {document} v{version}",
+        "issued": "{reporter} issued {documents}",
         "extracted": "the orchestrator extracted them",
         "categorised": "the orchestrator categorised them",
         "sent": "the orchestrator sent them to {resolver}",
-        "fixed": "{resolver} fixed them and reported",
+        "fixed": "{resolver} reported them fixed",
         "retried": "the orchestrator asked for another validation",
         "validated": "{reporter} validated again",
     },
     ConflictKind.OTHER: {
         "reported": "{reporter} reported it",
         "extracted": "the orchestrator extracted it",
+        "clarified": "the orchestrator sent the user's guidance to {reporter}",
+        "resumed": "{reporter} resumed",
     },
 }
 
@@ -68,6 +82,13 @@ def took(draft: Draft, identity: str, *steps: str, resolution: str = "", **facts
 def closed(draft: Draft, identity: str, resolution: str) -> None:
     """Say how a conflict ended."""
     took(draft, identity, resolution=resolution)
+
+
+def left_open(draft: Draft, outcome: str) -> None:
+    """Say of the conflicts that nothing has ended yet how the cycle ended (C55)."""
+    for conflict in draft.state.conflicts:
+        if not conflict.resolution:
+            closed(draft, conflict.id, f"open when the cycle ended: {outcome}")
 
 
 def resumed(draft: Draft, key: str) -> None:
@@ -108,6 +129,11 @@ def content_of(state: Cycle, key: str) -> tuple[str, ...]:
         *(task.id for task in tasks),
         *(f"{task.id} after {needed}" for task in tasks for needed in task.depends_on),
     )
+
+
+def listed(documents: Iterable[Document]) -> str:
+    """Documents as a step names them: `ra/requirements.md v1.1.0, ra/edge-cases.md v1.0.0`."""
+    return ", ".join(f"{each.agent}/{each.name} v{each.version}" for each in documents)
 
 
 def _of(state: Cycle, identity: str) -> tuple[Conflict, ...]:

@@ -37,7 +37,7 @@ from fixloop.protocol.tips import advanced
 
 __all__ = ["DECIDE_VERSION", "decide"]
 
-DECIDE_VERSION: Final = 2
+DECIDE_VERSION: Final = 3
 """Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
 
 
@@ -111,15 +111,16 @@ def _started(draft: Draft, event: ev.AgentStarted) -> None:
 
 
 def _begin(draft: Draft, agent: Agent) -> None:
-    draft.agent(agent.key, status=AgentStatus.RUNNING, started_at=draft.at, completed_at=None)
+    draft.agent(agent.key, status=AgentStatus.RUNNING, started_at=draft.at, completed_at=None, begun=True)
     rests_on = [
         f"{worker(key).name} v{primary(draft.state, key)[1]}"
         for key in agent.depends_on
         if draft.state.completed(key)
     ]
     after = f" (depends on {', '.join(rests_on)})" if rests_on else ""
-    what = "started" if agent.runs == 1 else "continues"
-    draft.tell(worker(agent.key).name, f"{worker(agent.key).role} {what}{after}")
+    if not agent.begun:
+        what = "started" if agent.runs - agent.invalid == 1 else "continues"
+        draft.tell(worker(agent.key).name, f"{worker(agent.key).role} {what}{after}")
     conflicts.resumed(draft, agent.key)
 
 

@@ -1,5 +1,6 @@
 """What the orchestrator cannot settle: it asks a person, for some agents only; the end (C57, C58, G2, K5, K8)."""
 
+from fixloop.protocol.cycle import conflicts
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.messages import Ended, Escalation, Violation
 from fixloop.protocol.cycle.outcome import Draft
@@ -118,6 +119,7 @@ def _stop(draft: Draft) -> None:
 def end(draft: Draft, status: CycleStatus, outcome: str) -> None:
     """The cycle is over: nothing is left to do or to wait for."""
     _stop(draft)
+    conflicts.left_open(draft, outcome)
     draft.update(status=status, outcome=outcome, ended_at=draft.at, closing="")
     body = Ended(
         outcome=outcome,

@@ -70,11 +70,11 @@ def _block(draft: Draft, key: str, issue: str) -> None:
         blocker = blocker.model_copy(update={"before": conflicts.content_of(draft.state, resolver)})
     draft.append(blockers=blocker)
     draft.tell(worker(key).name, f"found blocker {blocker.id}: {issue}")
+    conflict = Conflict(id=blocker.id, kind=kind, reporter=key, description=issue)
+    conflicts.opened(draft, conflict, "reported", "extracted")
     if resolver is None:
         escalating.escalate(draft, "blocker", f"{key}: {issue}", (key,), blockers=(blocker.id,))
         return
-    conflict = Conflict(id=blocker.id, kind=kind, reporter=key, description=issue)
-    conflicts.opened(draft, conflict, "reported", "extracted")
     waits = (*draft.state.agent(key).waits_for, resolver)
     draft.agent(key, waits_for=tuple(dict.fromkeys(waits)))
     _ask_resolver(draft, blocker, resolver)
@@ -140,10 +140,11 @@ def _answer(draft: Draft, blocker: Blocker, key: str, result: PhaseResult) -> No
     )
     impact = result.field("impact") or f"Affects what {worker(blocker.reported_by).name} does"
     record_decision(draft, key, blocker.description, decision, reason, impact)
-    file, version = primary(draft.state, key)
+    changed = [each for each in draft.state.documents_of(key) if each.digest not in (before or ())]
+    file, version = (f"{key}/{changed[0].name}", changed[0].version) if changed else primary(draft.state, key)
     more_tasks = any(entry.startswith("TASK-") for entry in set(content) - set(before or content))
     steps = ("updated", "issued", "added") if more_tasks else ("updated", "issued")
-    conflicts.took(draft, blocker.id, *steps, resolver=key, document=file, version=version)
+    conflicts.took(draft, blocker.id, *steps, resolver=key, documents=conflicts.listed(changed))
     _clarify(
         draft, blocker.reported_by, blocker, file, version, (f"Go on with {blocker.id} resolved: {decision}",)
     )

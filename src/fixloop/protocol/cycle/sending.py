@@ -159,7 +159,7 @@ def ask_anew(draft: Draft, key: str) -> None:
     """Ask an agent for a further run."""
     agent = draft.state.agent(key)
     status = agent.status if agent.status is AgentStatus.IDLE else AgentStatus.WAITING
-    draft.agent(key, runs=agent.runs + 1, attempt=1, invalid=0, waits_for=(), status=status)
+    draft.agent(key, runs=agent.runs + 1, attempt=1, invalid=0, begun=False, waits_for=(), status=status)
     draft.ask(key)
     if key == "vas":
         conflicts.retried(draft)

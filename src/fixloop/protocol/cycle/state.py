@@ -78,6 +78,8 @@ class Agent(_Value):
     attempt: int = 1
     invalid: int = 0
     """Answers of this run that were no PHASE_RESULT."""
+    begun: bool = False
+    """It has begun what was last asked of it; an answer that is refused asks for the same once more."""
     asked_at: datetime | None = None
     """When work was last asked of it."""
     asked: bool = False

@@ -9,7 +9,7 @@ from fixloop.protocol.cycle.outcome import Draft
 from fixloop.protocol.cycle.phase_result import PhaseResult
 from fixloop.protocol.cycle.records import Conflict, ConflictKind, FeedbackEntry, Severity
 from fixloop.protocol.cycle.resolving import complete
-from fixloop.protocol.cycle.sending import primary, send_feedback, start_ready
+from fixloop.protocol.cycle.sending import send_feedback, start_ready
 from fixloop.protocol.cycle.state import Cycle, Limits
 from fixloop.protocol.cycle.statuses import AgentStatus, ResultStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, worker
@@ -132,11 +132,11 @@ def _record(draft: Draft, key: str, found: list[tuple[Severity, str]], blocking:
         reporter=key,
         description=content,
     )
-    file, version = primary(draft.state, key)
-    issued = ("issued",) if file else ()
-    conflicts.opened(
-        draft, conflict, "reported", *issued, "extracted", "categorised", document=file, version=version
+    issued = conflicts.listed(
+        each for each in draft.state.documents_of(key) if each.at == draft.at and not each.restamped
     )
+    steps = ("reported", "issued", "extracted") if issued else ("reported", "extracted")
+    conflicts.opened(draft, conflict, *steps, "categorised", documents=issued)
     if not blocking:
         conflicts.closed(draft, conflict.id, "recorded; it blocks nothing")
 
