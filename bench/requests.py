@@ -3,8 +3,8 @@
     python -m bench.requests            the table
     python -m bench.requests --show 10  one request, as an agent reads it
 
-Facts are what the tools, the code and the project say: everything inside fences, and outside of them names, places
-and command lines. The frame is every other character.
+Facts are what would be otherwise in another request: everything inside fences, and outside of them names, places,
+command lines and the numbers of the request. The frame is every other character.
 """
 
 import argparse
@@ -108,7 +108,9 @@ def _inline(report: Message) -> set[str]:
     body, request = report.body, report.attached.body if report.attached is not None else None
     assert isinstance(body, FailureReport)
     assert isinstance(request, FixRequest)
-    found = {body.feature, *request.commands}
+    found = {body.feature, body.phase, *request.commands}
+    found |= {f"#{report.issue}", f"{report.iteration} of {report.max_iterations}"}
+    found |= {f"FIXREQ-{report.issue}-{report.iteration}", f"fixloop fixed {report.issue} --blocked WHY"}
     for failure in body.failures:
         found |= {failure.name, failure.frame, failure.location, failure.rerun}
         for other in failure.others:

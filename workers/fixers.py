@@ -86,7 +86,7 @@ def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResul
             "FIXLOOP_SPECIALIST": ticket.specialist,
             "FIXLOOP_ITERATION": str(ticket.iteration),
         },
-        stdin=render_delivery(report.message).encode(),
+        stdin=render_delivery(report.message, to_command=True).encode(),
         unheard_seconds=(patience if patience is not None else 24 * 3600.0) + GRACE_SECONDS,
     )
 

@@ -297,6 +297,16 @@ def test_json_may_use_the_titles_of_the_sections() -> None:
     assert parse(json.dumps(titled)) == parse(json.dumps(AS_JSON))
 
 
+@pytest.mark.proves("A33")
+def test_one_line_is_enough_to_decline() -> None:
+    found = parse("\nBLOCKED: the service it calls\nhas no test account\n")
+
+    assert not found.ready
+    assert found.blocker == "not ready: the service it calls\nhas no test account"
+    with pytest.raises(InvalidAnswer, match="missing section"):
+        parse("BLOCKED:\n")
+
+
 @pytest.mark.proves("A33", "G8")
 def test_json_that_is_not_ready_says_why() -> None:
     for change in ({"ready": False, "reason": "no key"}, {"ready": "No - no key"}):

@@ -6,7 +6,7 @@ import pytest
 
 from fixloop.protocol.failures import Failure
 from fixloop.reports.digest import digest
-from fixloop.reports.examples import explained, with_subtests
+from fixloop.reports.examples import explained, with_examples, with_subtests
 from fixloop.reports.frames import deepest, source_around
 from fixloop.reports.limits import plain
 from fixloop.reports.reproducing import narrower, without_reports
@@ -221,3 +221,18 @@ def test_of_colours_nothing_is_left(escape: str) -> None:
 
 def test_the_parameter_of_a_test_is_no_colour() -> None:
     assert plain("tests/t.py::test_wait[5m] and x[31m-y]") == "tests/t.py::test_wait[5m] and x[31m-y]"
+
+
+def test_one_failure_alone_is_told_with_more_of_its_code_and_with_its_test(root: Path) -> None:
+    failure = Failure(name="tests/test_cart.py::test_kind", message=LONG)
+
+    def told(count: int) -> str:
+        frames = [{"frame": f"src/shop/cart.py:{line}"} for line in range(7, 7 + count)]
+        others = [failure.model_copy(update=frame) for frame in frames]
+        return with_examples(others, ("pytest",), root, str).failures[0].source
+
+    alone, of_twelve = told(1), told(12)
+    assert "tests/test_cart.py\n" in alone
+    assert "> 11 line 11" in alone
+    assert "tests/test_cart.py" not in of_twelve
+    assert len(of_twelve.split("\n")) < len(alone.split("\n")) - 8

@@ -57,6 +57,7 @@ _NO: Final = re.compile(
     r"[*_]{0,2}\s*[-–—.,;:!]?\s*",
     re.IGNORECASE,
 )
+_DECLINED: Final = re.compile(r"\s{0,99}BLOCKED:\s{0,99}(\S(?:.{0,9999}\S)?)\s{0,99}", re.DOTALL)
 _OPEN_BOX: Final = re.compile(r"[\s*_+-]{0,8}\[\s*\]")
 _NAMED: Final = re.compile(rf"(?<![\w-])({'|'.join(NAMES)})(?:-specialist)?(?![\w-])")
 _WORD: Final = re.compile(r"[\w.-]{1,80}", re.ASCII)
@@ -131,7 +132,8 @@ def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> A
     Read `text`, the answer to `FIXREQ-{issue}-{iteration}` of `specialist`.
 
     Args:
-        text: Markdown or JSON, at most LIMIT_BYTES and LIMIT_LINES; either may stand in one fence.
+        text: Markdown or JSON, at most LIMIT_BYTES and LIMIT_LINES, either may stand in one fence;
+            or `BLOCKED:` and why it cannot be done, which needs no other field (A33).
         issue: The issue of the open request.
         iteration: The number of the failed run that the open request answers.
         specialist: The short name of the specialist to run again.
@@ -149,6 +151,8 @@ def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> A
         raise InvalidAnswer(f"it has {rows} lines, the limit is {LIMIT_LINES}; shorten it")
     first, text = _unwrapped(text)
     expected = _Expected(issue, iteration, specialist)
+    if declined := _DECLINED.fullmatch(text):
+        return Answer(declined[1], (), (), ready=False, reason=declined[1])
     if text.lstrip().startswith("{"):
         return _from_json(text, expected)
     return _from_markdown(text, first, expected)

@@ -74,12 +74,13 @@ def join(texts: Iterable[str]) -> str:
     return _RULE.join(texts)
 
 
-def render_delivery(report: Message) -> str:
+def render_delivery(report: Message, *, to_command: bool = False) -> str:
     """
     What the main agent reads: the facts of a failure report and its request, each once, and the rules for a fix.
 
     Args:
         report: The failure report with its request attached.
+        to_command: It is read by a command that fixloop starts, and that has files of its own for its answer.
 
     Returns:
         At most DELIVERY_CHARACTERS; groups of failures that do not fit are counted.
@@ -87,7 +88,13 @@ def render_delivery(report: Message) -> str:
     body, request = report.body, report.attached.body if report.attached is not None else None
     assert isinstance(body, FailureReport), "only failure reports are delivered"
     names = ([other.partition(" ")[2] for other in failure.others] for failure in body.failures)
-    facts = {"m": report, "report": body, "body": request, "prefixes": list(map(common_prefix, names))}
+    facts = {
+        "m": report,
+        "report": body,
+        "body": request,
+        "prefixes": list(map(common_prefix, names)),
+        "to_command": to_command,
+    }
     for listed in range(len(body.failures), 0, -1):
         shown = body.failures[:listed]
         further = body.total - sum(failure.alike for failure in shown)

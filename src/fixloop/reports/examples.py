@@ -13,7 +13,7 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.grouping import groups
 from fixloop.protocol.state import FailureRef
 from fixloop.reports.digest import digest
-from fixloop.reports.frames import Frame, source_around
+from fixloop.reports.frames import Frame, deepest_of_test, source_around
 from fixloop.reports.limits import FULL_FAILURES, bound, in_full
 from fixloop.reports.reproducing import narrower
 from fixloop.reports.tree import SourceTree
@@ -27,21 +27,35 @@ _SUBTEST: Final = re.compile(
     re.MULTILINE,
 )
 _MOST_SUBTESTS: Final = 20
+_CODE_CHARACTERS: Final = 800
+"""Around all examples, beyond the lines next to each."""
 
 
-def explained(failure: Failure, argv: Sequence[str], workspace: Path, hide: Callable[[str], str]) -> Failure:
+def explained(
+    failure: Failure, argv: Sequence[str], workspace: Path, hide: Callable[[str], str], *, room: int = 0
+) -> Failure:
     """
     `failure` with its text shortened to what the code does not say, and with the code.
 
     Args:
         argv: The command of its check, as somebody would run it again.
         hide: Cuts secrets out of what is read here.
+        room: Characters of code beyond the lines next to the failing one.
     """
     file, _, line = (failure.frame or failure.location).rpartition(":")
-    source = source_around(workspace, Frame(file, int(line))) if line.isdigit() else ""
+    source = _code(failure.message, Frame(file, int(line)), workspace, room) if line.isdigit() else ""
     rerun = join(narrower(argv, failure))
     message = digest(failure.message, SourceTree(workspace)) or failure.message
     return failure.model_copy(update={"message": message, "source": hide(source), "rerun": rerun})
+
+
+def _code(message: str, frame: Frame, workspace: Path, room: int) -> str:
+    """The lines around `frame`, and where there is room those of the test that came there."""
+    code = source_around(workspace, frame, room)
+    test = deepest_of_test(message, SourceTree(workspace))
+    if test is None or test.file == frame.file or len(code) >= room:
+        return code
+    return f"{code}\n\n{test.file}\n{source_around(workspace, test, room - len(code))}"
 
 
 class Told(NamedTuple):
@@ -59,8 +73,9 @@ def with_examples(
     """The failures of a check with one of each group explained; arguments as `explained` has them."""
     told = list(failures)
     examples = {group.positions[0] for group in groups(map(FailureRef.of, told))[:FULL_FAILURES]}
+    room = _CODE_CHARACTERS // max(1, len(examples))
     for place in examples:
-        told[place] = explained(told[place], argv, workspace, hide)
+        told[place] = explained(told[place], argv, workspace, hide, room=room)
     return Told(bound(told, examples), tuple(map(in_full, told)))
 
 

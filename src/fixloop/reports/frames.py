@@ -4,7 +4,7 @@ Owns the reading of Python, JavaScript, Go and Rust locations. Believes no path 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -12,7 +12,7 @@ from fixloop.reports.limits import cut
 from fixloop.reports.tree import SourceTree
 from fixloop.repository.change import is_test
 
-__all__ = ["Frame", "deepest", "frames_in", "last_exception", "source_around"]
+__all__ = ["Frame", "deepest", "deepest_of_test", "frames_in", "last_exception", "source_around"]
 
 _EXCERPT: Final = 64 * 1024
 # A path begins where a word does: tried at each letter of a long word, it would take the square of its length.
@@ -40,7 +40,8 @@ _FOREIGN: Final = frozenset(
     }
 )
 _OUTERMOST_FIRST: Final = (".py", ".pyi", ".pyx")
-_AROUND: Final = 3
+_AROUND: Final = (3, 12)
+"""The fewest and the most lines that are shown on each side of a frame."""
 _LINE_BYTES: Final = 160
 _FILE_BYTES: Final = 2 * 1024 * 1024
 
@@ -64,16 +65,21 @@ def frames_in(text: str, tree: SourceTree) -> Iterator[Frame]:
 
 
 def deepest(text: str, tree: SourceTree) -> Frame | None:
-    """
-    The place to begin at: the deepest frame of the last exception that is no test's, else the deepest of a test.
-
-    Python writes the deepest frame last, others write it first.
-    """
+    """The place to begin at: the deepest frame of the last exception that is no test's, else the deepest of a test."""
     found = list(frames_in(last_exception(text), tree))
-    own = [frame for frame in found if not is_test(frame.file)] or found
-    if not own:
+    return _innermost([frame for frame in found if not is_test(frame.file)] or found)
+
+
+def deepest_of_test(text: str, tree: SourceTree) -> Frame | None:
+    """Where in the tests the last exception came up."""
+    return _innermost([frame for frame in frames_in(last_exception(text), tree) if is_test(frame.file)])
+
+
+def _innermost(frames: Sequence[Frame]) -> Frame | None:
+    """Python writes the deepest frame last, others write it first."""
+    if not frames:
         return None
-    return own[-1] if own[-1].file.endswith(_OUTERMOST_FIRST) else own[0]
+    return frames[-1] if frames[-1].file.endswith(_OUTERMOST_FIRST) else frames[0]
 
 
 def last_exception(text: str) -> str:
@@ -82,20 +88,36 @@ def last_exception(text: str) -> str:
     return text[last:]
 
 
-def source_around(root: Path, frame: Frame) -> str:
-    """The lines around a frame with their numbers, its own marked; empty where the file has none."""
+def source_around(root: Path, frame: Frame, room: int = 0) -> str:
+    """
+    The lines around a frame with their numbers, its own marked; empty where the file has none.
+
+    Args:
+        room: Characters that the lines may take if the fewest take less.
+    """
     path = root / frame.file
     if not SourceTree(root).has_file(frame.file) or path.stat().st_size > _FILE_BYTES:
         return ""
     rows = path.read_bytes().decode("utf-8", "replace").split("\n")
-    first, last = max(1, frame.line - _AROUND), min(len(rows), frame.line + _AROUND)
-    if not first <= frame.line <= last:
+    if not 1 <= frame.line <= len(rows):
         return ""
-    width = len(str(last))
-    while not rows[first - 1].strip() and first < frame.line:
+    fewest, most = _AROUND
+    shown = _numbered(rows, frame.line, fewest)
+    for around in range(fewest + 1, most + 1):
+        more = _numbered(rows, frame.line, around)
+        if len(more) > room:
+            break
+        shown = more
+    return shown
+
+
+def _numbered(rows: Sequence[str], line: int, around: int) -> str:
+    first, last = max(1, line - around), min(len(rows), line + around)
+    while not rows[first - 1].strip() and first < line:
         first += 1
-    while not rows[last - 1].strip() and last > frame.line:
+    while not rows[last - 1].strip() and last > line:
         last -= 1
+    width = len(str(last))
     shown = ((number, cut(rows[number - 1].rstrip(), _LINE_BYTES)) for number in range(first, last + 1))
-    marked = (f"{'>' if number == frame.line else ' '} {number:{width}} {row}" for number, row in shown)
+    marked = (f"{'>' if number == line else ' '} {number:{width}} {row}" for number, row in shown)
     return "\n".join(row.rstrip() for row in marked)
