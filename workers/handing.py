@@ -20,6 +20,7 @@ from fixloop.protocol.handoff.events import (
     PersonNotified,
     StateWritten,
 )
+from fixloop.protocol.handoff.making import changed
 from fixloop.protocol.handoff.returns import InvalidReturn, Returned, fitting, read_questions, read_return
 from fixloop.protocol.handoff.routes import HandoffStatus
 from fixloop.protocol.handoff.working import escalation, rejection
@@ -53,7 +54,7 @@ def _returned(step: Step, played: Played) -> AnyEvent:
     A question that has to be answered first, else the result.
 
     Raises:
-        InvalidReturn: there is neither.
+        InvalidReturn: there is neither, or it names a specification that is not there.
     """
     name = step.holding.ticket.specialist
     questions = [
@@ -62,7 +63,7 @@ def _returned(step: Step, played: Played) -> AnyEvent:
     blocking = next((question for question in questions if question.blocking), None)
     _ask(step, (question for question in questions if not question.blocking))
     if blocking is not None:
-        return blocking.model_copy(update=played.brought._asdict())
+        return blocking.model_copy(update=_left(played))
     said = read_return(played.answer)
     if said["status"] == HandoffStatus.REJECTED:
         return rejection(step.holding.state, name, said)
@@ -70,8 +71,15 @@ def _returned(step: Step, played: Played) -> AnyEvent:
         return _failed(
             step, played, str(said.get("reason") or "it cannot go on"), fatal=said.get("fatal") is True
         )
+    if played.wrong:
+        raise InvalidReturn(played.wrong)
     event = AgentReturned(sender=name, result=_result(step, played, said), artifacts=played.artifacts)
-    return event.model_copy(update=played.brought._asdict())
+    return event.model_copy(update=_left(played))
+
+
+def _left(played: Played) -> dict[str, Any]:
+    """What it left in the repository, as the events of its end carry it."""
+    return played.brought._asdict() | changed(played.files)
 
 
 def _write(step: Step, played: Played) -> None:

@@ -23,8 +23,10 @@ from fixloop.prompting import request_for
 from fixloop.protocol.cycle.documents import progress_path
 from fixloop.protocol.cycle.phase_result import InvalidResult
 from fixloop.protocol.handoff.files import STATE_FILE
-from fixloop.repository.change import change_between
+from fixloop.protocol.handoff.returns import InvalidReturn, read_return
+from fixloop.repository.change import Change, change_between
 from fixloop.repository.merge import brought_onto
+from fixloop.specification import missing_specification
 from fixloop.written import Writings, written_by
 from workers import bridging
 from workers.crew import Work
@@ -99,21 +101,34 @@ def _limit_seconds(state: Any, agent: str) -> float:
 
 
 def _played(work: Work, ground: Ground, result: GuardedResult, snapshot: bytes) -> Played:
-    workflow = work.holding.state.workflow
+    state, workspace = work.holding.state, ground.workspace
     answer, talk = ground.redaction.text(result.output), ground.redaction.text(result.talk)
     kept = tuple(
-        work.store.put_artifact(workflow, text.encode(errors="replace")) for text in (answer, talk) if text
+        work.store.put_artifact(state.workflow, text.encode(errors="replace"))
+        for text in (answer, talk)
+        if text
     )
     if result.exit_code != 0:
         return Played(error=_why(work, result, talk or answer), artifacts=kept)
     fields = _fields(ground, snapshot)
     try:
-        writings, brought = _writings(work, ground, snapshot), _difference(work, ground)
+        writings, change = _writings(work, ground, snapshot), workspace.capture(state.tip, _message(work))
+        brought = Brought(
+            state.tip, change.commit, keep_bundle(work.store, state, workspace.mirror, change.commit)
+        )
     except InvalidResult as invalid:
         return Played(wrong=str(invalid), artifacts=kept)
     except TooLarge as error:
         return Played(error=str(error), artifacts=kept)
-    return Played(answer=answer, writings=writings, artifacts=kept, brought=brought, fields=fields)
+    return Played(
+        answer=answer,
+        wrong=_without_spec(work, ground, change, answer) if profile_of(snapshot) == HANDOFF.name else "",
+        writings=writings,
+        artifacts=kept,
+        brought=brought,
+        files=tuple(map(ground.redaction.text, change.files)),
+        fields=fields,
+    )
 
 
 def _writings(work: Work, ground: Ground, snapshot: bytes) -> Writings:
@@ -138,11 +153,13 @@ def _fields(ground: Ground, snapshot: bytes) -> Mapping[str, Any]:
     return fields_written(snapshot, ground.redaction.data(content))
 
 
-def _difference(work: Work, ground: Ground) -> Brought:
-    state, workspace = work.holding.state, ground.workspace
-    change = workspace.capture(state.tip, _message(work))
-    bundle = keep_bundle(work.store, state, workspace.mirror, change.commit)
-    return Brought(state.tip, change.commit, bundle)
+def _without_spec(work: Work, ground: Ground, change: Change, answer: str) -> str:
+    """What is wrong with the specification that its result names; empty: nothing, or there is no result."""
+    try:
+        said = read_return(answer)
+    except InvalidReturn:
+        return ""
+    return missing_specification(work.holding.state, ground.workspace.mirror.git, change.commit, said)
 
 
 def _message(work: Work) -> str:

@@ -31,7 +31,7 @@ _MODULES: Final = {
     **dict.fromkeys(("ack", "fixed", "decide", "cancel"), "answering"),
     **dict.fromkeys(("send", "reject"), "sending"),
     **dict.fromkeys(("pause", "continue"), "pausing"),
-    **dict.fromkeys(("lock", "unlock", "write"), "locking"),
+    **dict.fromkeys(("lock", "unlock", "write", "heartbeat"), "locking"),
     "mailbox": "mailbox",
     "files": "files",
     "chat": "chatting",

@@ -29,9 +29,11 @@ class Played(NamedTuple):
     writings: Writings = Writings()
     """Of a cycle's agent: what it left in its progress directory."""
     wrong: str = ""
-    """What it left that it may not, in one sentence."""
+    """What it left that it may not, or named and did not leave, in one sentence."""
     artifacts: tuple[str, ...] = ()
     """The digests of what it printed."""
     brought: Brought = Brought()
+    files: tuple[str, ...] = ()
+    """The paths that it changed."""
     fields: Mapping[str, Any] = MappingProxyType({})
     """Of handoffs: what it wrote into the shared state that it was given, by field."""

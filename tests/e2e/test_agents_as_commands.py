@@ -20,6 +20,12 @@ from tests.unit.repositories import git, make_repository
 pytestmark = pytest.mark.slow
 
 PROGRAMS = ROOT / "tests" / "e2e"
+WITHOUT_SPEC = """
+[handoff]
+attempts = 1
+[handoff.agent.planner]
+command = ["echo", '{"status": "completed", "spec": "specs/20260122-user-auth.md"}']
+"""
 
 
 def project(folder: Path, profile: str, agents: Iterable[str] = (), scene: str = "") -> Path:
@@ -49,11 +55,12 @@ def played(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         "S23": project(folder / "s23", "handoff"),
         "S19": project(folder / "s19", "cycle", ("ep", "cd"), "S19"),
         "S20": project(folder / "s20", "cycle", ("cd",), "S20"),
+        "S60": make_repository(folder / "s60", {"fixloop.toml": WITHOUT_SPEC}),
     }
     with deployed(redis_url, folder, FIXLOOP_CREW="workers.commands:commands") as deployment:
         cycles, handoffs = Crews(deployment, "cycle"), Crews(deployment, "handoff")
         workflows = {
-            scene: (handoffs if scene == "S23" else cycles).begin_in(where, int(scene[1:]))
+            scene: (handoffs if scene in ("S23", "S60") else cycles).begin_in(where, int(scene[1:]))
             for scene, where in projects.items()
         }
         for scene, key in (("S19", "ra"), ("S20", "ra"), ("S20", "ep")):
@@ -74,7 +81,18 @@ def test_s17_is_played_by_commands_that_see_each_others_work(played: Played) -> 
     _check_files_of_cycle(repository)
 
 
-@pytest.mark.proves("S23", "D14")
+@pytest.mark.proves("D22", "D56")
+def test_a_command_that_names_a_specification_and_writes_none_has_failed(played: Played) -> None:
+    handoffs, workflow = played.handoffs, played.workflows["S60"]
+
+    state = handoffs.ended(workflow)
+
+    (question,) = state.questions
+    assert (question.reason, state.spec, state.messages) == ("retries_exhausted", "", ())
+    assert question.details.startswith("spec 'specs/20260122-user-auth.md' is no file of the work")
+
+
+@pytest.mark.proves("S23", "D14", "D34")
 def test_s23_is_played_by_commands_that_see_each_others_work(played: Played) -> None:
     handoffs, workflow, repository = played.handoffs, played.workflows["S23"], played.projects["S23"]
 
@@ -82,6 +100,11 @@ def test_s23_is_played_by_commands_that_see_each_others_work(played: Played) -> 
 
     assert (state.outcome, state.commit) == ("success", "abc123")
     assert _done(handoffs, workflow) == HANDOFF_TICKETS
+    assert [(made.agent, made.kind, made.files) for made in state.made] == [
+        ("planner", "spec", ("specs/20260122-user-auth.md",)),
+        ("builder", "code", ("auth.py",)),
+        ("fixer", "code", ("auth.py",)),
+    ]
     handoffs.deployment.until(lambda: _is_published(repository, 23), about=workflow)
     _check_files_of_handoffs(repository)
 

@@ -14,7 +14,6 @@ from fixloop.protocol.cycle.graph import DEFAULT_GRAPH
 from fixloop.protocol.cycle.messages import Input, Message
 from fixloop.protocol.cycle.records import InputKind
 from fixloop.protocol.handoff import events as hnd
-from fixloop.protocol.handoff.metrics import escalation_rate
 from fixloop.protocol.handoff.state import Limits
 from tests.contract.test_profiles import CYCLE_TICKETS, HANDOFF_TICKETS
 from tests.e2e.crews import Crews, refused
@@ -156,7 +155,7 @@ def test_s24_what_retries_cannot_settle_fetches_a_person_once(
     assert (told["error_occurred"], told["escalation_triggered"]) == (attempts, 1)
 
 
-@pytest.mark.proves("S26", "D42", "D43", "D52")
+@pytest.mark.proves("S26", "D42", "D43")
 def test_s26_a_question_that_blocks_waits_for_one_of_its_options(begun: Scenes) -> None:
     handoffs, workflow = begun["asking"]
     paused = handoffs.ended(workflow)
@@ -173,7 +172,6 @@ def test_s26_a_question_that_blocks_waits_for_one_of_its_options(begun: Scenes) 
     assert handoffs.tickets(workflow) == ["planner.1.1", "builder.1.1", "builder.2.1", "reviewer.1.1"]
     went_on = [told.state.agent("builder").answer for _, told in _outcomes(handoffs, workflow) if told.steps]
     assert went_on == ["", "", "session", ""]
-    assert escalation_rate({workflow: state.events}) == 1.0
 
 
 @pytest.mark.proves("S26", "D41", "D42")

@@ -191,6 +191,56 @@ def test_an_outside_planner_leaves_its_specification_and_hands_on(
     assert json.loads(handoff.read_text())["type"] == "task_handoff"
 
 
+@pytest.mark.proves("D22", "D56")
+@pytest.mark.parametrize("written", ["specs/other.md", "ignored/20260122-auth.md"])
+def test_a_specification_that_is_no_file_of_the_work_is_not_handed_on(
+    profiles: Profiles, capsys: Capsys, tmp_path: Path, written: str
+) -> None:
+    Path("fixloop.toml").write_text("[handoff]\n")
+    Path(".gitignore").write_text("ignored/\n")
+    workflow = enqueued(capsys, "--profile", "handoff", "--issue", "7", "--task", "Log in.")
+    folder = directory(capsys, "7", "planner")
+    leave(folder, written, "Log in.\n")
+    named = written if "ignored" in written else "specs/20260122-auth.md"
+    answer = json.dumps({"status": "completed", "spec": named})
+
+    told = hand_in(capsys, tmp_path, answer)
+
+    assert told.code == ExitCode.USAGE
+    assert f"spec '{named}' is no file of the work that was handed in; write it there" in told.err
+    assert profiles.handoffs.state(workflow).agent("planner").asked
+    leave(folder, "specs/20260122-auth.md", "Log in.\n")
+    assert hand_in(capsys, tmp_path, answer.replace(named, "specs/20260122-auth.md")).code == ExitCode.DONE
+
+
+@pytest.mark.proves("D34")
+def test_what_each_run_left_is_taken_up_and_named_to_the_next_agent(
+    profiles: Profiles, capsys: Capsys, tmp_path: Path
+) -> None:
+    Path("fixloop.toml").write_text("[handoff]\n")
+    enqueued(capsys, "--profile", "handoff", "--issue", "7", "--task", "Log in.")
+    leave(directory(capsys, "7", "planner"), "specs/20260122-auth.md", "Log in.\n")
+    hand_in(capsys, tmp_path, json.dumps({"status": "completed", "spec": "specs/20260122-auth.md"}))
+    folder = directory(capsys, "7", "builder")
+    for path in ("app.py", "tests/test_app.py"):
+        leave(folder, path, "print(1)\n")
+    hand_in(capsys, tmp_path, json.dumps({"status": "completed", "commit": "login"}))
+
+    request = said(capsys, "ack", "7", "--agent", "reviewer").out
+    leave(directory(capsys, "7", "reviewer"), "reviews/1.md", "One issue.\n")
+    hand_in(capsys, tmp_path, json.dumps({"status": "needs_fixes", "issues": 1}))
+
+    code = ["app.py", "tests/test_app.py"]
+    assert said(capsys, "status", "7", "--json").document["artifacts"] == [
+        {"agent": "planner", "run": 1, "kind": "spec", "files": ["specs/20260122-auth.md"], "count": 1},
+        {"agent": "builder", "run": 1, "kind": "code", "files": code, "count": 2},
+        {"agent": "reviewer", "run": 1, "kind": "report", "files": ["reviews/1.md"], "count": 1},
+    ]
+    assert "- made by builder in run 1: code: 2 files (app.py, tests/test_app.py)" in request
+    assert "report: 1 file (reviews/1.md)" in said(capsys, "status", "7").out
+    assert "| reviewer | 1 | report: 1 file (reviews/1.md) |" in said(capsys, "report", "7").out
+
+
 @pytest.mark.proves("K17", "C43", "C62")
 def test_work_that_others_did_meanwhile_is_kept_unless_it_contradicts(
     profiles: Profiles, capsys: Capsys, tmp_path: Path

@@ -1,4 +1,4 @@
-"""`lock`, `unlock` and `write`: one has it, others wait or skip, and whoever comes too late changes nothing."""
+"""`lock`, `unlock`, `write`, `heartbeat`: one has it, others wait or skip, and who comes too late changes nothing."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.locking import taken
 from fixloop.commands.session import open_session
 from fixloop.errors import RefusedError
-from fixloop.protocol.handoff.events import Cancelled, LockReleased
+from fixloop.protocol.handoff.events import AgentActivated, Cancelled, LockReleased
 from fixloop.protocol.handoff.state import Limits
 from tests.unit.command_stage import said
 from tests.unit.profile_stage import Profiles, on_redis
@@ -106,6 +106,34 @@ def test_nobody_waits_for_a_lock_who_could_never_have_it(profiles: Profiles, cap
     assert "'ann' is no agent of a handoff workflow" in stranger.err
 
 
+@pytest.mark.proves("D34", "G18")
+def test_an_agent_outside_says_that_it_is_at_it_and_no_lock_lasts_longer_for_it(
+    profiles: Profiles, capsys: Capsys
+) -> None:
+    workflow = profiles.handoff()
+    early = said(capsys, "heartbeat", "9", "--agent", "planner")
+    profiles.bring(workflow, AgentActivated(agent="planner"))
+    said(capsys, "lock", "9", AUTH, "--agent", "planner")
+    before = profiles.handoffs.state(workflow)
+
+    told = said(capsys, "heartbeat", "9", "--agent", "Planner")
+
+    state = profiles.handoffs.state(workflow)
+    began, heard = before.agent("planner").last_active, state.agent("planner").last_active
+    assert (told.code, told.out, told.err) == (ExitCode.DONE, "", "")
+    assert began is not None
+    assert heard is not None
+    assert heard > began
+    assert state.locks == before.locks
+    assert "planner, run 1: asked of somebody outside, who began, heard of 00:00 ago" in (
+        said(capsys, "status", "9").out
+    )
+    profiles.bring(workflow, Cancelled(reason="enough"))
+    late = said(capsys, "heartbeat", "9", "--agent", "planner")
+    assert (early.code, late.code) == (ExitCode.USAGE, ExitCode.USAGE)
+    assert "planner is idle; only who is active has a heartbeat" in early.err
+
+
 @pytest.mark.proves("D27", "K10")
 @pytest.mark.parametrize(
     ("words", "sentence"),
@@ -117,7 +145,7 @@ def test_nobody_waits_for_a_lock_who_could_never_have_it(profiles: Profiles, cap
         (("lock", "9", AUTH, "--agent", "ann"), "'ann' is no agent of a handoff workflow"),
         (
             ("lock", "7", AUTH, "--agent", "fixer"),
-            "is a cycle workflow; only agents of handoffs share what they write",
+            "is a cycle workflow; this command is for agents of handoffs",
         ),
         (("lock", "9", AUTH, "--agent", "fixer", "--skip", "--extend"), "exclude each other"),
         (

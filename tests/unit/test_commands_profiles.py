@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import redis
 from rich.console import Console
 
 from fixloop.bridging import child_of
@@ -18,6 +19,7 @@ from fixloop.protocol.cycle import events as cyc
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.handoff import events as hnd
 from fixloop.protocol.handoff.returns import Returned
+from fixloop.store.keys import workflow_key
 from tests.contract.profile_runs import FLOW
 from tests.scenarios.cycle_stage import reported
 from tests.unit.command_stage import PROJECT, Agents, Said, said
@@ -106,6 +108,49 @@ def test_the_status_of_handoffs_names_agents_handoffs_and_metrics(profiles: Prof
     text = said(capsys, "status", "9").out
     assert "task_handoff accepted" in text
     assert "fixloop fixed 9 --agent builder --file ANSWER" in text
+
+
+def asked(profiles: Profiles, workflow: str, times: int = 1) -> None:
+    """Have the planner of these handoffs ask a person so often."""
+    question = hnd.AgentEscalated(sender="planner", reason="spec", details="which?", blocking=False)
+    profiles.bring(workflow, hnd.AgentActivated(agent="planner"), *[question] * times)
+
+
+@pytest.mark.proves("D50", "D52")
+def test_the_escalation_rate_is_that_of_all_workflows_of_a_project(
+    profiles: Profiles, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIXLOOP_ARCHIVE_DIR", str(tmp_path / "archive"))
+    first, *_, last = [profiles.handoff(issue) for issue in (1, 2, 3)]
+    profiles.cycle(4)
+    asked(profiles, first, times=2)
+    asked(profiles, profiles.handoff(5, workflow="ffffffff-5-1"))
+    profiles.bring(last, hnd.Cancelled())
+    said(capsys, "archive", "--older-than", "0")
+
+    of_all = said(capsys, "status", "--json").document["metrics"]["handoff"]
+    of_one = said(capsys, "status", "2", "--json").document["project_metrics"]
+    reported = said(capsys, "report", "2", "--format", "json").document["status"]["project_metrics"]
+
+    assert of_all == {"workflows": 4, "escalated": 2, "escalation_rate": 0.5}
+    assert of_one == reported == {"workflows": 3, "escalated": 1, "escalation_rate": 0.3333}
+    assert "handoff: 2 of 4 workflows escalated (50%)" in said(capsys, "status").out
+    assert "1 of 3 workflows escalated (33%)" in said(capsys, "status", "2").out
+    assert "1 of 3 workflows escalated (33%)" in said(capsys, "report", "2").out
+
+
+@pytest.mark.proves("D52")
+def test_workflows_of_before_count_in_the_escalation_rate_by_their_events(
+    profiles: Profiles, capsys: Capsys, redis_url: str
+) -> None:
+    known = [profiles.handoff(issue) for issue in (1, 2, 3)]
+    asked(profiles, known[0])
+    with redis.Redis.from_url(redis_url) as client:
+        assert [client.hdel(workflow_key(workflow), "escalated") for workflow in known] == [1, 1, 1]
+
+    counted = said(capsys, "status", "--json").document["metrics"]["handoff"]
+
+    assert counted == {"workflows": 3, "escalated": 1, "escalation_rate": 0.3333}
 
 
 def test_workflows_of_all_profiles_are_in_one_list(profiles: Profiles, capsys: Capsys) -> None:

@@ -106,6 +106,21 @@ def test_an_agent_of_handoffs_is_told_its_handoff_and_how_to_return_and_printing
         check_return(name, Returned(**read_return(text)))
 
 
+@pytest.mark.proves("D22")
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("Add user auth!", "specs/20260122-add-user-auth.md"),
+        ("登录", "specs/20260122-issue-9.md"),
+        ("x " * 50, f"specs/20260122-{'x-' * 29}x.md"),
+    ],
+)
+def test_a_planner_is_told_where_its_specification_belongs(name: str, path: str) -> None:
+    stage = HandoffStage(name=name)
+
+    assert f"as the file `{path}`." in handoff_prompt(stage.state, "planner")
+
+
 @pytest.mark.proves("D37", "D43")
 def test_an_answer_and_the_last_failure_stand_in_the_next_request() -> None:
     stage = HandoffStage()

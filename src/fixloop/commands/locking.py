@@ -1,4 +1,4 @@
-"""`lock`, `unlock` and `write`: for agents of handoffs that share what they change (D19, D24-D31, D45, G17, K10)."""
+"""`lock`, `unlock`, `write` and `heartbeat`: for agents of handoffs outside (D19, D24-D31, D34, D45, G17, G18, K10)."""
 
 import json
 import time
@@ -31,6 +31,7 @@ def register(app: typer.Typer) -> None:
     app.command()(lock)
     app.command()(unlock)
     app.command()(write)
+    app.command()(heartbeat)
 
 
 def lock(
@@ -107,6 +108,23 @@ def write(
             typer.echo(f"{field} is held until a person has looked at it: fixloop inbox", err=True)
             raise typer.Exit(ExitCode.WAITS)
         typer.echo(_state(session, workflow).written.get(field, 0))
+
+
+def heartbeat(
+    issue: Issue,
+    agent: Annotated[str, typer.Option("--agent", metavar="NAME", help="Who is at work.")],
+    project: ProjectOption = None,
+) -> None:
+    """
+    Say that an agent of handoffs is still at it: `status` shows when it was heard of last.
+
+    Every two minutes is often enough. It gives no more time, and no lock lasts longer for it. Exit code 2 says that
+    its run is over, so that a loop in the background can end.
+    """
+    from fixloop.protocol.handoff.events import Heartbeat
+
+    with open_session() as session:
+        _answer(session, session.workflow_of(issue, project), Heartbeat(sender=agent.lower()))
 
 
 def _field(text: str) -> str:
@@ -190,7 +208,7 @@ def _state(session: Session, workflow: str) -> "Handoffs":
     engine: Any = session.engine_of(workflow)
     if engine.profile.name != "handoff":
         raise UsageError(
-            f"{workflow} is a {engine.profile.name} workflow; only agents of handoffs share what they write"
+            f"{workflow} is a {engine.profile.name} workflow; this command is for agents of handoffs"
         )
     found: Handoffs = engine.state(workflow)
     return found

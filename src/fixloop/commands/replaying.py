@@ -7,7 +7,7 @@ the first of another version on, the chain alone vouches.
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fixloop.errors import FixloopError, NewerVersion
 from fixloop.profiles.profile import AnyOutcome, Profile
@@ -19,6 +19,9 @@ from fixloop.store.entries import digest_of
 from fixloop.store.records import Entry, Snapshot
 
 __all__ = ["Audit", "audit", "replay"]
+
+ADDED: Final = frozenset({"escalated"})
+"""Plain fields that workflows of older versions do not have."""
 
 
 class Audit(NamedTuple):
@@ -54,7 +57,7 @@ def _changed_fields(profile: Profile[Any], found: Snapshot) -> Iterator[str]:
     """The plain fields beside the snapshot are what lists show, and no digest covers them."""
     for name, value in profile.fields(profile.load(found.snapshot)).items():
         shown = found.fields.get(name, "")
-        if shown != value:
+        if shown != value and (name in found.fields or name not in ADDED):
             yield f"field {name} was changed: it says {shown!r}, the snapshot {value!r}"
 
 

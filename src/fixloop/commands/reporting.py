@@ -12,7 +12,7 @@ import typer
 
 from fixloop.commands.diffs import diff_of_all, diffs_of
 from fixloop.commands.screen import print_lines, say
-from fixloop.commands.session import Issue, ProjectOption, Seen, Session, look, open_session
+from fixloop.commands.session import Issue, ProjectOption, Seen, Session, look, open_session, project_of
 from fixloop.commands.views.view import Logged
 from fixloop.errors import UsageError
 from fixloop.redis_place import own_folder
@@ -77,7 +77,8 @@ def report(
         target = _target(session, seen, wanted, output)
         artifact = partial(session.store.get_artifact, seen.found.workflow)
         whole = diff_of_all(session, seen.state, diffs_of(entries, artifact))
-        logged = Logged(seen.state, seen.found.moment, entries, artifact=artifact, diff=whole)
+        across = seen.view.across(session.store, project_of(seen.found.workflow))
+        logged = Logged(seen.state, seen.found.moment, entries, artifact=artifact, diff=whole, across=across)
         text = whole if diff else seen.view.report(seen.found, logged, wanted.value)
     if diff:
         typer.echo(text, nl=False) if text else say("no fix changed anything")

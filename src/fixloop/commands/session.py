@@ -54,6 +54,7 @@ __all__ = [
     "look",
     "open_session",
     "prefix_of",
+    "project_of",
 ]
 
 _WORKFLOW: Final = re.compile(r"[0-9a-f]{8}-\d{1,15}-\d{1,9}")
@@ -348,6 +349,11 @@ def here() -> Path:
 def prefix_of(project: str | None) -> str:
     """What the ids of a project's workflows begin with; empty for all projects."""
     return f"{_hash_of(project)}-" if project is not None else ""
+
+
+def project_of(workflow: str) -> str:
+    """What the ids of all workflows of this one's project begin with."""
+    return f"{workflow.partition('-')[0]}-"
 
 
 def _number(issue: int | str | None) -> int | None:

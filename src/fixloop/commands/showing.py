@@ -4,7 +4,7 @@ What only one of them needs is loaded by it, because `status` is asked for in pr
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import typer
@@ -22,9 +22,11 @@ from fixloop.commands.session import (
     look,
     open_session,
     prefix_of,
+    project_of,
 )
 from fixloop.commands.status import LOUD, WAITS, is_away, listed, listing_table
-from fixloop.commands.views.view import Standing
+from fixloop.commands.views.table import across_all
+from fixloop.commands.views.view import Across, Standing, documented
 
 __all__ = ["register"]
 
@@ -49,18 +51,21 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
         with open_session() as session:
             seen = look(session, session.workflow_of(issue, project))
             away = is_away(seen.found.moment, session.store.now(seen.found.workflow))
-        _show_status(seen, json=json, away=away)
+            across = seen.view.across(session.store, project_of(seen.found.workflow))
+        _show_status(seen, across, json=json, away=away)
         return
+    counted: Mapping[str, Across] = {}
     try:
         with open_session() as session:
             prefix = prefix_of(project)
             rows = listed(each for each in session.store.workflows() if each[0].startswith(prefix))
+            counted = across_all({each["profile"] for each in rows}, session.store, prefix)
             if not rows:
                 say(session.nothing_here())
     except NothingYet as nothing:
         say(str(nothing))
         rows = []
-    _show_list(rows, json=json)
+    _show_list(rows, counted, json=json)
 
 
 def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
@@ -112,10 +117,10 @@ def watch(issue: Issue, project: ProjectOption = None) -> None:
         raise typer.Exit(print_result(child if child is not None else seen))
 
 
-def _show_status(seen: Seen, *, json: bool, away: bool) -> None:
+def _show_status(seen: Seen, across: Across | None, *, json: bool, away: bool) -> None:
     found, view, state = seen
     if json:
-        print_json(view.document(found, state))
+        print_json(documented(view.document(found, state), across))
         return
     from rich.console import Group
 
@@ -124,15 +129,20 @@ def _show_status(seen: Seen, *, json: bool, away: bool) -> None:
     facts.show_header = False
     for label, text in view.details(found, state, away):
         row(facts, label, text, style=LOUD if label == WAITS else "", most=700)
+    if across is not None:
+        row(facts, across.label, across.text)
     show(Group(facts, "", view.table(state)))
 
 
-def _show_list(rows: Sequence[dict[str, Any]], *, json: bool) -> None:
+def _show_list(rows: Sequence[dict[str, Any]], counted: Mapping[str, Across], *, json: bool) -> None:
     if json:
-        print_json({"workflows": rows})
+        metrics = {name: dict(across.document) for name, across in counted.items()}
+        print_json({"workflows": rows, "metrics": metrics})
         return
     if rows:
         show(listing_table(rows[:SHOWN_WORKFLOWS]))
+    for name, across in counted.items():
+        print_lines(f"{name}: {across.text}")
     if len(rows) > SHOWN_WORKFLOWS:
         say(f"{len(rows) - SHOWN_WORKFLOWS} more are not shown; --json lists all")
 

@@ -14,6 +14,7 @@ from fixloop.protocol.handoff.events import (
     EventRefused,
     event_from_json,
 )
+from fixloop.protocol.handoff.metrics import measured
 from fixloop.protocol.handoff.outcome import Said
 from fixloop.protocol.handoff.returns import InvalidReturn
 from fixloop.protocol.handoff.state import SCHEMA_VERSION, Handoffs
@@ -35,6 +36,7 @@ def _fields(state: Handoffs) -> dict[str, str]:
         "owner": "person" if state.questions else "agent",
         "specialist": state.current_agent,
         "iteration": f"{state.iteration}/{state.max_iterations}",
+        "escalated": "yes" if measured(state.events).escalated else "no",
         "queue": state.queue,
         "parent": state.parent,
         "updated_at": iso(state.last_at),

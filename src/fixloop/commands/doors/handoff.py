@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import typer
 
+from fixloop.carrying import bring_work
 from fixloop.commands.doors.door import Answer, Said
 from fixloop.commands.doors.outside import (
     Facts,
@@ -23,6 +24,7 @@ from fixloop.errors import RefusedError, UsageError
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff.asking import ENGINE_REASONS
+from fixloop.protocol.handoff.making import changed
 from fixloop.protocol.handoff.outcome import work_id
 from fixloop.protocol.handoff.records import Question
 from fixloop.protocol.handoff.returns import (
@@ -36,6 +38,7 @@ from fixloop.protocol.handoff.returns import (
 from fixloop.protocol.handoff.routes import USER, HandoffStatus, check_agent, sent_by
 from fixloop.protocol.handoff.state import Agent, Handoffs
 from fixloop.protocol.handoff.working import escalation, rejection
+from fixloop.specification import missing_specification
 
 __all__ = ["DOOR", "OUTSIDE"]
 
@@ -123,7 +126,7 @@ def _events(handed: Handed) -> Iterator[AnyEvent]:
     yield from (question for question in questions if not question.blocking)
     if blocking:
         # The first is what everything waits for; the agent asks on when it is asked again.
-        yield blocking[0].model_copy(update=dict(handed.work))
+        yield blocking[0].model_copy(update=_left(handed))
         return
     said = read_return(handed.text)
     if said["status"] == HandoffStatus.REJECTED:
@@ -131,8 +134,30 @@ def _events(handed: Handed) -> Iterator[AnyEvent]:
         return
     result = fitting("result", Returned, said)
     check_return(handed.agent, result)
+    _check_specification(handed, said)
     facts: dict[str, Any] = {"sender": handed.agent, "result": result, "artifacts": handed.artifacts}
-    yield ev.AgentReturned(**facts | dict(handed.work))
+    yield ev.AgentReturned(**facts | _left(handed))
+
+
+def _left(handed: Handed) -> dict[str, Any]:
+    """What it left in the repository, as the events of its end carry it."""
+    return dict(handed.work) | changed(handed.files)
+
+
+def _check_specification(handed: Handed, said: Mapping[str, Any]) -> None:
+    """
+    Without a repository nobody can look for it.
+
+    Raises:
+        InvalidReturn: it is no file of what was handed in.
+    """
+    if not handed.work:
+        return
+    state, settings = handed.seen.state, handed.session.settings
+    mirror = bring_work(handed.session.store, state, settings.cache_dir)
+    missing = missing_specification(state, mirror.git, handed.work["tip"], said)
+    if missing:
+        raise InvalidReturn(missing)
 
 
 def _accepted(agent: str, handoff: str) -> ev.HandoffAccepted:

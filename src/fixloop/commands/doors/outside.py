@@ -72,7 +72,9 @@ class Handed(NamedTuple):
     laid: bytes
     """The state that those files were drawn from."""
     work: Mapping[str, str]
-    """`base`, `tip` and `bundle` of what it changed."""
+    """`base`, `tip` and `bundle` of what it changed; empty without a repository."""
+    files: tuple[str, ...] = ()
+    """The paths that it changed."""
 
 
 class Outside(NamedTuple):
@@ -224,7 +226,8 @@ def _hand_in(outside: Outside, session: Session, workflow: str, work: Work) -> N
         mirror = bring_work(session.store, seen.state, session.settings.cache_dir)
         bundle = keep_bundle(session.store, seen.state, mirror, change.commit)
         carried = {"base": base, "tip": change.commit, "bundle": bundle}
-    outside.brought(Handed(session, seen, agent, text, kept, work.blocked, folder, laid, carried))
+    files = change.files if change is not None else ()
+    outside.brought(Handed(session, seen, agent, text, kept, work.blocked, folder, laid, carried, files))
     _tell(session, workflow, change)
 
 

@@ -1,22 +1,23 @@
 """A workflow of handoffs as commands show it: its agents, handoffs, locks and questions, and its log."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands.screen import called, row, short, table
 from fixloop.commands.views import spoken, work
 from fixloop.commands.views.handoff_log import line, statistics
-from fixloop.commands.views.handoff_report import parts
+from fixloop.commands.views.handoff_report import metrics_line, parts
 from fixloop.commands.views.reporting import reported
-from fixloop.commands.views.view import Standing, View
+from fixloop.commands.views.view import Across, Standing, View
 from fixloop.profiles.reading import loader
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.protocol.handoff.asking import ENGINE_REASONS
-from fixloop.protocol.handoff.metrics import measured
+from fixloop.protocol.handoff.metrics import Escalations, measured, started_at
 from fixloop.protocol.handoff.records import Message, Question
 from fixloop.protocol.handoff.state import SCHEMA_VERSION, Agent, Handoffs
+from fixloop.store.contract import Store
 from fixloop.store.records import Snapshot
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def _document(found: Snapshot, state: Handoffs) -> dict[str, Any]:
         "locks": {resource: lock.model_dump(mode="json") for resource, lock in state.locks.items()},
         "escalations": [_question(question) for question in state.questions],
         "metrics": measured(state.events).model_dump(mode="json"),
+        "artifacts": [made.model_dump(mode="json") for made in state.made],
         "remaining_issues": list(state.remaining_issues),
     }
 
@@ -130,6 +132,8 @@ def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str
             "handoff",
             f"{last.type} from {last.sender} to {last.recipient}, {last.status} ({last.message_id})",
         )
+    yield "metrics", metrics_line(state)
+    yield from ((f"{made.agent} made", made.line) for made in state.made)
     for issue in state.remaining_issues:
         yield "note", f"known issue: {short(issue)}"
     yield "files", ".claude/state.json"
@@ -190,8 +194,9 @@ def _held(state: Handoffs, agent: Agent) -> str:
 def _at_work(state: Handoffs) -> Iterator[work.AtWork]:
     for agent in state.agents:
         if agent.asked:
-            began = agent.last_active if agent.started and agent.status == "active" else None
-            yield work.AtWork(agent.name, agent.activations, agent.command, began)
+            is_at_it = agent.started and agent.status == "active"
+            began = started_at(state.events, agent.name) if is_at_it else None
+            yield work.AtWork(agent.name, agent.activations, agent.command, began, agent.last_active)
 
 
 def _clocks(found: Snapshot, state: Handoffs) -> str:
@@ -262,6 +267,30 @@ def _asked_for(state: Handoffs, agent: Agent) -> str:
     return f"{agent.name}, run {agent.activations}{what}"
 
 
+def _across(store: Store, prefix: str) -> Across:
+    """The escalation rate (D52); a workflow of an older version is asked for its events."""
+    found = [
+        _escalated(store, workflow, fields)
+        for workflow, fields in store.workflows()
+        if workflow.startswith(prefix) and fields.get("profile") == "handoff"
+    ]
+    counted = Escalations(len(found), sum(found))
+    document = {
+        "workflows": counted.workflows,
+        "escalated": counted.escalated,
+        "escalation_rate": round(counted.rate, 4),
+    }
+    text = f"{counted.escalated} of {counted.workflows} workflows escalated ({counted.rate:.0%})"
+    return Across(document, "escalations", text)
+
+
+def _escalated(store: Store, workflow: str, fields: Mapping[str, str]) -> bool:
+    if "escalated" in fields:
+        return fields["escalated"] == "yes"
+    found = store.read(workflow)
+    return found is not None and measured(VIEW.load(found.snapshot).events).escalated
+
+
 _SPEECH: Final = spoken.Speech(line, statistics)
 
 VIEW: Final[View[Handoffs]] = View(
@@ -278,4 +307,5 @@ VIEW: Final[View[Handoffs]] = View(
     log_markdown=spoken.log_markdown(_SPEECH),
     log_document=spoken.log_document(_SPEECH),
     report=reported(parts, lambda: VIEW),
+    across=_across,
 )

@@ -8,7 +8,15 @@ from fixloop.protocol.durations import hours_minutes_seconds, stamp
 from fixloop.protocol.handoff.metrics import measured
 from fixloop.protocol.handoff.state import Handoffs
 
-__all__ = ["parts"]
+__all__ = ["metrics_line", "parts"]
+
+
+def metrics_line(state: Handoffs) -> str:
+    """The metrics of one workflow on one line."""
+    figures = measured(state.events)
+    times = (f"{name} {hours_minutes_seconds(spent)}" for name, spent in figures.seconds_by_agent.items())
+    counts = (f"{figures.handoffs} handoffs", f"{figures.fix_iterations} fix iterations")
+    return ", ".join((*counts, "escalated" if figures.escalated else "no escalation", *times))
 
 
 def parts(details: Iterable[Row], state: Handoffs) -> Parts:
@@ -44,6 +52,11 @@ def parts(details: Iterable[Row], state: Handoffs) -> Parts:
                 )
                 for each in state.messages
             ),
+        )
+        .table(
+            "Made",
+            ("agent", "run", "what"),
+            ((made.agent, str(made.run), made.line) for made in state.made),
         )
         .table(
             "Metrics",

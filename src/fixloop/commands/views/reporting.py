@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fixloop.commands.views.view import Logged, View
+from fixloop.commands.views.view import Logged, View, documented
 from fixloop.protocol import markdown
 from fixloop.store.records import Snapshot
 
@@ -92,8 +92,12 @@ def reported(
     def report(found: Snapshot, logged: Logged[Any], form: str) -> str:
         shown = view()
         if form == "json":
-            return as_json(shown.document(found, logged.state), shown.log_document(logged))
-        made = parts(shown.details(found, logged.state, False), logged.state)
+            document = documented(shown.document(found, logged.state), logged.across)
+            return as_json(document, shown.log_document(logged))
+        details = list(shown.details(found, logged.state, False))
+        if logged.across is not None:
+            details.append((logged.across.label, logged.across.text))
+        made = parts(details, logged.state)
         return as_html(made) if form == "html" else as_markdown(made)
 
     return report

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.protocol.moment import Moment
+from fixloop.store.contract import Store
 from fixloop.store.records import Entry, Snapshot
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["PASSED", "UNVERIFIED", "Logged", "S", "Standing", "View", "has_work"]
+__all__ = ["PASSED", "UNVERIFIED", "Across", "Logged", "S", "Standing", "View", "documented", "has_work"]
 
 S = TypeVar("S")
 PASSED = ("success", "skipped")
@@ -65,6 +66,14 @@ class Standing(NamedTuple):
         return ExitCode.WAITS if self.waits_for else ExitCode.INTERRUPTED
 
 
+class Across(NamedTuple):
+    """What is counted over all workflows of a profile, of one project or of all."""
+
+    document: Mapping[str, Any]
+    label: str
+    text: str
+
+
 class Logged(NamedTuple, Generic[S]):
     """One workflow's history, read to be shown."""
 
@@ -79,6 +88,11 @@ class Logged(NamedTuple, Generic[S]):
     """What the entries only name, by its digest; None where it is not to be had."""
     diff: str = ""
     """What all fixes together changed."""
+    across: Across | None = None
+
+
+def _nothing_across(store: Store, prefix: str) -> Across | None:
+    return None
 
 
 class View(NamedTuple, Generic[S]):
@@ -105,6 +119,13 @@ class View(NamedTuple, Generic[S]):
     log_document: Callable[[Logged[S]], dict[str, Any]]
     report: Callable[[Snapshot, Logged[S], str], str]
     """What came of it, as `markdown`, `html` or `json`."""
+    across: Callable[[Store, str], Across | None] = _nothing_across
+    """What is counted over all workflows of the profile whose ids begin with the second argument."""
+
+
+def documented(document: dict[str, Any], across: Across | None) -> dict[str, Any]:
+    """`status ISSUE --json` with what is counted over all workflows of its project."""
+    return document if across is None else document | {"project_metrics": dict(across.document)}
 
 
 def has_work(state: Any) -> bool:

@@ -56,18 +56,30 @@ class AtWork(NamedTuple):
     command: str
     began: datetime | None
     """When its present run began; None: it has not."""
+    heard: datetime | None = None
+    """When somebody outside was heard of last, if that is later."""
 
     def line(self, found: Snapshot) -> str:
         """How its run stands."""
         who = f"{self.name}, run {self.run}"
         if not self.command:
-            return f"{who}: asked of somebody outside{', who began' * (self.began is not None)}"
+            return f"{who}: asked of somebody outside{self._since(found)}"
         if self.began is None:
             claimed = any(
                 held.status == "claimed" and held.ticket.specialist == self.name for held in found.tickets
             )
             return f"{who}: {'running' if claimed else 'waiting for a worker'}"
         return f"{who}: for {minutes_seconds((found.moment.at - self.began).total_seconds())}"
+
+    def _since(self, found: Snapshot) -> str:
+        if self.began is None:
+            return ""
+        last = (
+            f", heard of {minutes_seconds((found.moment.at - self.heard).total_seconds())} ago"
+            if self.heard is not None and self.heard > self.began
+            else ""
+        )
+        return f", who began{last}"
 
 
 def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str, *, is_paused: bool) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fixloop.protocol.handoff import events as ev
+from fixloop.protocol.handoff.making import keep_made
 from fixloop.protocol.handoff.outcome import Draft
 from fixloop.protocol.handoff.records import Question
 from fixloop.protocol.handoff.reviewed import applied
@@ -52,6 +53,7 @@ def escalated(draft: Draft, event: ev.AgentEscalated) -> None:
     if not agent.started or agent.status != "active":
         raise Unexpected(f"{event.sender} is not at work; only who works can escalate")
     draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
+    keep_made(draft, event)
     if event.blocking:
         draft.drop(agent.name)
     question = Question(

@@ -129,6 +129,10 @@ class AgentReturned(_Event):
     """The commit with what it changed; `base`, or empty, where that is nothing."""
     bundle: str = ""
     """Digest of what other machines need to have `tip`, an artifact."""
+    files: tuple[str, ...] = ()
+    """The first of the paths that it changed."""
+    file_count: int = 0
+    """How many it changed in all."""
 
 
 class AgentFailed(_Event):
@@ -157,6 +161,10 @@ class AgentEscalated(_Event):
     """The commit with what it changed; `base`, or empty, where that is nothing."""
     bundle: str = ""
     """Digest of what other machines need to have `tip`, an artifact."""
+    files: tuple[str, ...] = ()
+    """The first of the paths that it changed."""
+    file_count: int = 0
+    """How many it changed in all."""
 
 
 class Answered(_Event):

@@ -1,14 +1,15 @@
 """The four metrics, from the events alone: recomputed they are what they were (D50-D52)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from fixloop.protocol.handoff.records import EventRecord
 
-__all__ = ["Metrics", "escalation_rate", "measured"]
+__all__ = ["Escalations", "Metrics", "measured", "started_at"]
 
 
 class Metrics(BaseModel):
@@ -42,7 +43,21 @@ def measured(events: Sequence[EventRecord]) -> Metrics:
     )
 
 
-def escalation_rate(workflows: Mapping[str, Iterable[EventRecord]]) -> float:
-    """Workflows with at least one escalation, of all that were started (D52); 0 where none was."""
-    escalated = [any(e.event == "escalation_triggered" for e in events) for events in workflows.values()]
-    return sum(escalated) / len(escalated) if escalated else 0.0
+def started_at(events: Sequence[EventRecord], agent: str) -> datetime | None:
+    """When the agent's last run began."""
+    began = (e.timestamp for e in reversed(events) if (e.event, e.agent) == ("agent_started", agent))
+    return next(began, None)
+
+
+class Escalations(NamedTuple):
+    """Of all workflows of a project (D52)."""
+
+    workflows: int
+    """How many were started."""
+    escalated: int
+    """How many of them escalated at least once."""
+
+    @property
+    def rate(self) -> float:
+        """From 0 to 1; 0 where none was started."""
+        return self.escalated / self.workflows if self.workflows else 0.0

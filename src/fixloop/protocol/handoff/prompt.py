@@ -1,6 +1,7 @@
 """What an agent of a handoff workflow is asked for one run, as it reads it (D32, D41, D43, D54, U15)."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,8 +12,12 @@ from fixloop.protocol.handoff.state import Agent, Handoffs
 
 __all__ = ["prompt"]
 
+MOST_MADE: Final = 10
+"""Runs whose files a request names, the latest."""
+MOST_OF_A_SLUG: Final = 60
+
 _WORK: Final = {
-    "planner": "Write a specification for the request, as a file such as `specs/20260122-user-auth.md`.",
+    "planner": "Write a specification for the request, as the file `{spec}`.",
     "builder": "Build what the specification says, with its tests.",
     "reviewer": "Review the work so far against its specification. Never approve with critical issues.",
     "fixer": "Fix the issues, the critical ones first.",
@@ -34,7 +39,8 @@ def prompt(state: Handoffs, name: str) -> str:
     """
     agent = state.agent(name)
     wanted = [f"## The request\n\n{state.request}"] if state.request and name == "planner" else []
-    parts = [f"# {name}: {state.name}", _WORK[name], *wanted, *_asked(state, agent), _reading(state)]
+    work = _WORK[name].format(spec=state.spec or _spec_path(state))
+    parts = [f"# {name}: {state.name}", work, *wanted, *_asked(state, agent), _reading(state)]
     parts.append(_answering(name))
     return "\n\n".join(parts) + "\n"
 
@@ -61,11 +67,20 @@ def _handoff(message: Message) -> str:
 
 def _reading(state: Handoffs) -> str:
     spec = f"\n- `{state.spec}`: the specification" if state.spec else ""
+    made = "".join(
+        f"\n- made by {each.agent} in run {each.run}: {each.line}" for each in state.made[-MOST_MADE:]
+    )
     return (
         f"## What to read\n\nIteration {state.iteration} of {state.max_iterations}.\n\n"
         "- `.claude/state.json`: the shared state; a field of your own that you write there is kept\n"
-        f"- `.claude/handoffs/`: all handoffs{spec}"
+        f"- `.claude/handoffs/`: all handoffs{spec}{made}"
     )
+
+
+def _spec_path(state: Handoffs) -> str:
+    """`specs/{YYYYMMDD}-{slug}.md` (D22)."""
+    slug = "-".join(re.findall("[a-z0-9]+", state.name.lower()))[:MOST_OF_A_SLUG].strip("-")
+    return f"specs/{state.started_at:%Y%m%d}-{slug or f'issue-{state.issue}'}.md"
 
 
 def _answering(name: str) -> str:

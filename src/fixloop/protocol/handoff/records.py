@@ -15,6 +15,7 @@ __all__ = [
     "EventRecord",
     "HeldWrite",
     "Lock",
+    "Made",
     "Message",
     "Question",
     "Takeover",
@@ -82,6 +83,24 @@ class Lock(_Record):
     """A fencing token: a release or an extension needs it (K10)."""
     forced_from: str = ""
     """Whose expired lock this one replaced (D28)."""
+
+
+class Made(_Record):
+    """What one run of an agent left in the repository (D34)."""
+
+    agent: str
+    run: int
+    kind: Literal["spec", "code", "report"]
+    files: tuple[str, ...]
+    """The first of the paths that it changed."""
+    count: int
+    """How many there are in all."""
+
+    @property
+    def line(self) -> str:
+        """On one line: how many, and which."""
+        more = ", …" if self.count > len(self.files) else ""
+        return f"{self.kind}: {self.count} file{'s' * (self.count != 1)} ({', '.join(self.files)}{more})"
 
 
 class Takeover(_Record):

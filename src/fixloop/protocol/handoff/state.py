@@ -110,6 +110,8 @@ class Handoffs(_Value):
     posted: int = 0
     """How many letters there were."""
     commit: str = ""
+    made: tuple[rec.Made, ...] = ()
+    """What each run left, in their order; one that left nothing has none (D34)."""
     remaining_issues: tuple[str, ...] = ()
     paused_clock: float | None = None
     limits: Limits = Limits()

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff.asking import ask_person
+from fixloop.protocol.handoff.making import keep_made
 from fixloop.protocol.handoff.outcome import Draft
 from fixloop.protocol.handoff.returns import InvalidReturn, Returned, check_return, fitting
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, HandoffStatus, HandoffType, check_agent, receiver
@@ -151,6 +152,7 @@ def returned(draft: Draft, event: ev.AgentReturned) -> None:
     draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
     if not agent.started:
         activated(draft, ev.AgentActivated(agent=agent.name))
+    keep_made(draft, event)
     result = event.result
     draft.update(spec=result.spec or draft.state.spec, commit=result.commit or draft.state.commit)
     following = _FOLLOWS.get((agent.name, result.status))
