@@ -1,15 +1,40 @@
-"""The validator of chats as a Celery task, for callers that have only celery (E33)."""
+"""Posting to chats and checking them as Celery tasks, for callers that have only celery (E33, R2)."""
 
 import logging
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated, Any
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fixloop.chat.directory import apply
+from fixloop.chat.events import MessageWritten
 from fixloop.chat.examining import examine_all
-from fixloop.chat.findings import Level
+from fixloop.chat.findings import Level, shown
 from fixloop.chat.listing import summed_up
+from fixloop.chat.message import MAX_SEQ
+from fixloop.chat.roles import Role
 from fixloop.errors import FixloopError
+from fixloop.repository.git import branch_of
 from workers.app import app
 
-__all__ = ["examine", "validate"]
+__all__ = ["Draft", "examine", "post", "validate", "write"]
+
+
+class Draft(BaseModel):
+    """A message that a caller wants posted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: Path
+    """The chat's directory on the worker's machine."""
+    by: Role
+    to: Role
+    purpose: str
+    body: str
+    seq: Annotated[int, Field(strict=True, ge=1, le=MAX_SEQ)]
+    """The number it has to get: a task that comes twice posts it once."""
+
 
 log = logging.getLogger("fixloop.chat")
 
@@ -36,3 +61,33 @@ def examine(*, path: str, title: str | None = None) -> str:
     for finding in examined.findings:
         log.log(logging.ERROR if finding.level is Level.ERROR else logging.WARNING, "%s", finding)
     return summed_up(examined)
+
+
+@app.task(name="fixloop.chat.post")  # type: ignore[untyped-decorator]
+def post(**draft: Any) -> None:
+    """Take a message from any caller, as `Draft` says; a work process writes it."""
+    write.apply_async(kwargs=draft, queue="fixloop.prepare")
+
+
+@app.task(name="fixloop.chat.write")  # type: ignore[untyped-decorator]
+def write(**draft: Any) -> str:
+    """
+    Post a message to a chat on this machine, under the rules of `fixloop chat post`.
+
+    Returns:
+        Its file, or why there is none, which is in the log, too.
+    """
+    try:
+        given = Draft.model_validate(draft)
+        event = MessageWritten(
+            given.by, given.to, given.purpose, given.body, seq=given.seq, branch=branch_of(given.path)
+        )
+        return apply(given.path, event, datetime.now(UTC)).file
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        name = ".".join(map(str, wrong["loc"]))
+        refused = f"{name} is {shown(str(wrong['input']))}: {wrong['msg'].lower()}"
+    except FixloopError as error:
+        refused = str(error)
+    log.error("nothing was posted: %s", refused)
+    return refused

@@ -177,6 +177,25 @@ def test_old_messages_are_warnings_and_a_new_bad_one_is_an_error(tmp_path: Path)
     assert [one.file for one in errors_of(stage.findings())] == [f"{NAME}/003-to-engineer.md"]
 
 
+@pytest.mark.proves("E45", "E46", "U9")
+def test_a_chat_from_before_reads_as_old_without_anybody_saying_so(tmp_path: Path) -> None:
+    stage = Stage(tmp_path).put("meta.yaml", meta())
+    stage.put("001-to-engineer.md", "Hello.\n").put("002-to-architect.md", "Hello yourself.\n")
+
+    assert [(one.rule, one.level) for one in stage.findings()] == [("legacy", Level.WARNING)] * 2
+
+    stage.put("003-to-engineer.md", message(seq="003")).put("004-to-architect.md", "Still here.\n")
+
+    assert [one.file for one in errors_of(stage.findings())] == [f"{NAME}/004-to-architect.md"]
+
+
+@pytest.mark.proves("E46")
+def test_in_a_chat_that_fixloop_opened_no_message_is_old(tmp_path: Path) -> None:
+    stage = Stage(tmp_path).open().put("001-to-engineer.md", "Hello.\n")
+
+    assert [one.rule for one in errors_of(stage.findings())] == ["front-matter"]
+
+
 @pytest.mark.proves("S29", "E47", "K22")
 def test_closing_migrates_old_messages_around_their_own_bytes(tmp_path: Path) -> None:
     old = {

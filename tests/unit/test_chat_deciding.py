@@ -199,9 +199,50 @@ def test_results_of_acceptance_criteria_stand_under_gates_and_in_the_summary(sta
 
     files = stage.files()
     assert (
-        b"\n- [pass] python -m pytest\n- [fail] ruff check: E501\n\n## PLAN" in files["002-to-architect.md"]
+        b"\n- [pass] python -m pytest (declared by engineer)\n"
+        b"- [fail] ruff check: E501 (declared by engineer)\n\n## PLAN"
+    ) in files["002-to-architect.md"]
+    assert (
+        b"\n- [pass] python -m pytest (declared by engineer in 002-to-architect.md)\n"
+        b"- [fail] ruff check: E501 (declared by engineer in 002-to-architect.md)\n"
+    ) in files["SUMMARY.md"]
+
+
+@pytest.mark.proves("E24")
+def test_a_result_that_was_written_by_hand_is_declared_by_its_message_in_the_summary(stage: Stage) -> None:
+    stage.let(written())
+    results = ["[pass] python -m pytest", "[pass] ruff check"]
+    stage.post(ENGINEER, ARCHITECT, text=body(ENGINEER, results=results))
+
+    stage.close()
+
+    assert (
+        b"\n- [pass] ruff check (declared by engineer in 002-to-architect.md)\n"
+        in stage.files()["SUMMARY.md"]
     )
-    assert b"\n- [pass] python -m pytest\n- [fail] ruff check: E501\n" in files["SUMMARY.md"]
+
+
+@pytest.mark.proves("E24")
+def test_only_the_engineer_says_how_criteria_went(stage: Stage) -> None:
+    told = (Result(Verdict.PASS, "python -m pytest"),)
+
+    refuse(stage, written(results=told), "architect has no section GATES; results are the engineer's to give")
+
+
+@pytest.mark.proves("E29")
+@pytest.mark.parametrize("change", ["edited", "gone"])
+def test_a_chat_whose_message_was_edited_takes_no_post_until_it_is_put_back(
+    stage: Stage, change: str
+) -> None:
+    first = stage.path / stage.let(written()).file
+    before = first.read_bytes()
+    stage.let(ChatRead(ENGINEER))
+    first.write_bytes(before + b"More.\n") if change == "edited" else first.rename(stage.parent / "kept")
+
+    refuse(stage, written(ENGINEER, ARCHITECT, body=body(ENGINEER)), f"`fixloop chat validate {stage.path}`")
+
+    first.write_bytes(before)
+    assert stage.let(written(ENGINEER, ARCHITECT, body=body(ENGINEER))).seq == 2
 
 
 @pytest.mark.proves("E24")

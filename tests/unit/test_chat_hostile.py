@@ -9,9 +9,10 @@ import pytest
 from fixloop.chat.events import Adopted
 from fixloop.chat.examining import examine_all
 from fixloop.chat.findings import Level, errors_of
+from fixloop.chat.journal import JOURNAL, entry
 from fixloop.chat.sources import MAX_BYTES, read_source
 from fixloop.errors import UsageError
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, Stage, message, meta
+from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, START, Stage, message, meta
 
 SECOND: Final = "002-to-architect.md"
 ANSWER: Final = message("engineer", "architect", "002")
@@ -163,7 +164,7 @@ def test_an_adopted_message_that_was_edited_is_an_error(stage: Stage) -> None:
 
 @pytest.mark.proves("U9")
 def test_old_messages_may_be_known_by_their_numbers_instead(stage: Stage) -> None:
-    stage.put("001-to-engineer.md", "Hello.\n").put(SECOND, "Hello.\n")
+    stage.put(JOURNAL, entry("opened", START)).put("001-to-engineer.md", "Hello.\n").put(SECOND, "Hello.\n")
 
     assert [one.level for one in stage.findings(legacy_until=1)] == [Level.WARNING, Level.ERROR]
 

@@ -2,12 +2,14 @@
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.unit.chat_stage import NAME, Stage, message, meta
+from fixloop.chat.events import ChatRead
+from tests.unit.chat_stage import ARCHITECT, NAME, Stage, body, message, meta
 from workers.app import app
-from workers.chats import examine
+from workers.chats import examine, write
 
 
 @pytest.mark.proves("E33", "R2")
@@ -29,3 +31,46 @@ def test_the_task_looks_at_what_the_command_looks_at(
 
 def test_a_path_that_is_no_tree_of_chats_is_said_and_no_failure_of_the_task(tmp_path: Path) -> None:
     assert examine(path=str(tmp_path / "absent")).endswith("name a chat, or a directory with chats")
+
+
+@pytest.mark.proves("R2", "R8", "E32")
+def test_a_post_is_a_task_and_a_message_that_comes_twice_posts_once(tmp_path: Path) -> None:
+    stage = Stage(tmp_path).open()
+    stage.let(ChatRead(ARCHITECT))
+    said = {
+        "path": str(stage.path),
+        "by": "architect",
+        "to": "engineer",
+        "purpose": "Work",
+        "body": body(ARCHITECT),
+        "seq": 1,
+    }
+
+    answers = [write(**said) for _ in range(2)]
+
+    assert answers == ["001-to-engineer.md"] * 2
+    assert [name for name in stage.files() if name[0].isdigit()] == ["001-to-engineer.md"]
+    assert {"fixloop.chat.post", "fixloop.chat.write"} <= set(app.tasks)
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"by": "user"}, "by is 'user': input should be"),
+        ({"seq": 7}, "would skip 001"),
+        ({"path": "/absent"}, "/absent is not a directory"),
+        ({"seq": "1"}, "seq is '1': input should be a valid integer"),
+    ],
+)
+def test_a_post_that_cannot_be_is_said_and_no_failure_of_the_task(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, other: dict[str, Any], words: str
+) -> None:
+    stage = Stage(tmp_path).open()
+    stage.let(ChatRead(ARCHITECT))
+    said = {"path": str(stage.path), "by": "architect", "to": "engineer", "purpose": "Work", "seq": 1}
+
+    answer = write(**said | {"body": body(ARCHITECT)} | other)
+
+    assert words in answer
+    assert answer in caplog.text
+    assert not [name for name in stage.files() if name[0].isdigit()]

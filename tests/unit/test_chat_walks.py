@@ -34,7 +34,8 @@ def messages(draw: st.DrawFn) -> MessageWritten:
     text = body(by, without=draw(st.sampled_from(LACKING)))
     seq = draw(st.sampled_from([None] * 4 + [1, 2, 3]))
     branch = draw(st.sampled_from([None, None, "feat/dx-gh-sync-0005", "main"]))
-    return MessageWritten(by, to, draw(st.sampled_from(["Work", "More"])), text, seq, branch, draw(RESULTS))
+    told = draw(RESULTS) if by is ENGINEER else ()
+    return MessageWritten(by, to, draw(st.sampled_from(["Work", "More"])), text, seq, branch, told)
 
 
 CLOSINGS = st.builds(

@@ -76,7 +76,7 @@ def test_the_example_s_agents_work_through_ten_messages_and_end(
     assert stage.findings() == []
     verdicts = re.findall(rb"^- \[(pass|fail)\]", b"".join(stage.files().values()), re.MULTILINE)
     assert verdicts[0] == b"fail"
-    assert b"- [pass] python gh_sync.py chats --dry-run\n" in stage.files()["SUMMARY.md"]
+    assert b"- [pass] python gh_sync.py chats --dry-run (declared by" in stage.files()["SUMMARY.md"]
     assert log_findings(Path("log").read_text(), "log") == []
 
 
@@ -92,7 +92,9 @@ def test_a_role_without_a_command_is_waited_for(stage: Stage, run: Run) -> None:
     found = run(architect=ENDS)
 
     assert (found.code, len(stage.files())) == (3, 3)
-    assert found.err == f"fixloop: it is the turn of engineer: `fixloop chat read {NAME} --as engineer`\n"
+    assert (
+        found.err == f"fixloop: it is the turn of engineer: `fixloop chat read chats/{NAME} --as engineer`\n"
+    )
 
 
 @pytest.mark.proves("E20", "E43")

@@ -6,11 +6,17 @@ from fixloop.chat.conversation import Conversation
 from fixloop.chat.roles import Role
 from fixloop.chat.sections import Result, results
 
-__all__ = ["proofs", "unproven"]
+__all__ = ["declared", "proofs", "unproven"]
+
+
+def declared(text: str, by: Role, file: str = "") -> str:
+    """A result with who gave it: fixloop has not run the criterion itself."""
+    own = text.removesuffix(f" (declared by {by})")
+    return f"{own} (declared by {by}{f' in {file}' if file else ''})"
 
 
 def proofs(chat: Conversation) -> dict[str, Result]:
-    """By acceptance criterion: the last result that was given for it."""
+    """By acceptance criterion: the last result that was given for it, with who gave it and where."""
     criteria = chat.meta.acceptance if chat.meta is not None else ()
     # The longest first: `make test` is not what a line about `make test-all` is about.
     by_length = sorted(criteria, key=len, reverse=True)
@@ -33,7 +39,8 @@ def _told(chat: Conversation) -> Iterator[Result]:
     for posted in chat.messages:
         front = posted.message.front if posted.message is not None else None
         if posted.message is not None and front is not None and front.sender is Role.ENGINEER:
-            yield from results(posted.message.body)
+            for result in results(posted.message.body):
+                yield result._replace(text=declared(result.text, front.sender, posted.file))
 
 
 def _folded(text: str) -> str:

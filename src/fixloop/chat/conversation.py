@@ -1,10 +1,12 @@
 """A chat as its directory holds it: the contract, the messages in order, the closing documents, the journal."""
 
 import hashlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import takewhile
 from typing import NamedTuple
 
 from fixloop.chat.findings import Finding
@@ -88,6 +90,24 @@ class Conversation:
     @property
     def next_seq(self) -> int:
         return self.last.name.seq + 1 if self.last is not None else 1
+
+    @property
+    def called(self) -> str:
+        """What a command's CHAT may be for this one, in a shell, where findings show its path."""
+        return shlex.quote(self.path)
+
+    @cached_property
+    def old_until(self) -> int:
+        """
+        The number up to which messages are older than the protocol without anybody having said so (E45); 0 for none.
+
+        They stand before the first one with front matter, in a chat that fixloop has not opened.
+        """
+        if self.journal.is_opened or self.journal.is_adopted:
+            return 0
+        return max(
+            (posted.name.seq for posted in takewhile(lambda each: each.is_old, self.messages)), default=0
+        )
 
     def place(self, name: str) -> str:
         """The path of a file in the directory, as findings show it."""

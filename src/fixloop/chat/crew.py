@@ -14,6 +14,7 @@ from typing import IO, Final, NamedTuple
 from fixloop.chat.agents import AgentRun, run_agent
 from fixloop.chat.channels import Channel, log_findings, tagged
 from fixloop.chat.conversation import Conversation
+from fixloop.chat.deciding import check_unedited
 from fixloop.chat.directory import apply, read_chat
 from fixloop.chat.events import ChatClosed, ChatRead, MessageWritten, Outcome, UserAsked
 from fixloop.chat.findings import errors_of
@@ -74,7 +75,7 @@ def play(chat: Path, crew: Crew, most: int) -> Ended:
     Let the roles of `crew` answer in turn, at most `most` messages.
 
     Raises:
-        UsageError: the chat is not in order, or a command cannot be started.
+        UsageError: the chat is not in order (a message was edited), or a command cannot be started.
         InfrastructureError: as `apply`.
     """
     posted = 0
@@ -89,8 +90,9 @@ def play(chat: Path, crew: Crew, most: int) -> Ended:
             )
         if owner not in crew.commands:
             return Ended(
-                Stop.OUTSIDE, f"it is the turn of {owner}: `fixloop chat read {found.name} --as {owner}`"
+                Stop.OUTSIDE, f"it is the turn of {owner}: `fixloop chat read {found.called} --as {owner}`"
             )
+        check_unedited(found)
         ended = _answered(chat, crew, owner)
         if isinstance(ended, Ended):
             return ended
@@ -100,7 +102,7 @@ def play(chat: Path, crew: Crew, most: int) -> Ended:
 def _owner(chat: Conversation) -> Role:
     if chat.contract is None or chat.meta is None:
         raise UsageError(
-            f"{chat.path} has no meta.yaml that is right; see `fixloop chat validate {chat.path}`"
+            f"{chat.path} has no meta.yaml that is right; see `fixloop chat validate {chat.called}`"
         )
     front = chat.last.message.front if chat.last is not None and chat.last.message is not None else None
     return front.recipient if front is not None else chat.meta.owner

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import singledispatch
 from typing import Final
 
-from fixloop.chat.acceptance import unproven
+from fixloop.chat.acceptance import declared, unproven
 from fixloop.chat.closing import STATUSES, decision_text, migrated, summary_text, with_migrations
 from fixloop.chat.conversation import Conversation, Posted, digest
 from fixloop.chat.events import (
@@ -27,10 +27,11 @@ from fixloop.chat.journal import entry
 from fixloop.chat.message import MAX_SEQ, Front, file_name, header, lines_of, rendered, stamp
 from fixloop.chat.meta import META, Contract, Meta, with_values
 from fixloop.chat.roles import CLOSERS, TEMPLATES, ChatState, Role
+from fixloop.chat.rules import edits
 from fixloop.chat.sections import is_misplaced, missing, sections, with_results
 from fixloop.errors import RefusedError, UsageError
 
-__all__ = ["decide", "settle"]
+__all__ = ["check_unedited", "decide", "settle"]
 
 MAX_PURPOSE_CHARACTERS: Final = 200
 
@@ -59,6 +60,20 @@ def settle(chat: Conversation, outcome: Outcome, now: datetime) -> Outcome:
     )
     contract = outcome.contract if outcome.contract is not None else _handed_over(chat)
     return outcome._replace(journal=(*lines, *outcome.journal), contract=contract)
+
+
+def check_unedited(chat: Conversation) -> None:
+    """
+    Look at whether every message is what was posted (E29).
+
+    Raises:
+        RefusedError: naming the first that is not; nothing is posted after it.
+    """
+    for finding in edits(chat)[:1]:
+        raise RefusedError(
+            f"{finding.file}: {finding.message.partition(';')[0]}; put back what was posted, then post"
+            f" (`fixloop chat validate {chat.called}` names all that was edited)"
+        )
 
 
 @singledispatch
@@ -114,6 +129,7 @@ def _post(event: MessageWritten, chat: Conversation, now: datetime) -> Outcome:
     again = _repeated(event, chat, body)
     if again is not None:
         return Outcome(seq=again.name.seq, file=again.file)
+    check_unedited(chat)
     _check_turn(event, chat)
     _check_read(event, chat)
     _check_branch(event, meta)
@@ -196,12 +212,15 @@ def _body(event: MessageWritten) -> str:
     if pair := is_misplaced(found, event.by):
         told = f"section {pair[1].title} (line {pair[1].line + 1}) has to come before {pair[0].title}"
         raise UsageError(f"{told}; the order is {', '.join(TEMPLATES[event.by])}")
-    return "\n".join(with_results(lines, event.results)).strip("\n")
+    results = [result._replace(text=declared(result.text, event.by)) for result in event.results]
+    return "\n".join(with_results(lines, results)).strip("\n")
 
 
 def _check_words(event: MessageWritten) -> None:
     if event.by is event.to:
         raise UsageError(f"from and to are both {event.by}; a message goes to somebody else")
+    if event.results and "GATES" not in TEMPLATES[event.by]:
+        raise UsageError(f"{event.by} has no section GATES; results are the engineer's to give")
     purpose = event.purpose.strip()
     if not purpose or len(purpose) > MAX_PURPOSE_CHARACTERS or not purpose.isprintable():
         told = f"purpose is {shown(event.purpose)}; it has to be one line of 1 to {MAX_PURPOSE_CHARACTERS} characters"
@@ -229,7 +248,7 @@ def _check_turn(event: MessageWritten, chat: Conversation) -> None:
     if unmarked is not None:
         raise RefusedError(
             f"{chat.place(unmarked.file)} has no front matter;"
-            f" if it is older than the protocol, `fixloop chat adopt {chat.name}` says so"
+            f" if it is older than the protocol, `fixloop chat adopt {chat.called}` says so"
         )
     if not chat.messages and (event.by, event.to) != (Role.ARCHITECT, Role.ENGINEER):
         told = f"the first message of {chat.path} has to be {file_name(1, Role.ENGINEER)} from the architect"
@@ -243,7 +262,7 @@ def _is_unmarked(chat: Conversation, posted: Posted) -> bool:
 def _check_read(event: MessageWritten, chat: Conversation) -> None:
     """The architect has read the contract, the engineer that and the latest message to it (E17, E22)."""
     read = chat.journal.read.get(event.by)
-    command = f"`fixloop chat read {chat.name} --as {event.by}`"
+    command = f"`fixloop chat read {chat.called} --as {event.by}`"
     if event.by is not Role.TWIN and read is None:
         raise RefusedError(f"{event.by} has not read {chat.place(META)} yet; {command} shows and records it")
     own = [posted.name.seq for posted in chat.messages if posted.name.role is event.by]

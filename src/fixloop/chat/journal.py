@@ -49,6 +49,8 @@ class Journal(NamedTuple):
     is_closed: bool = False
     """Whether its end was written down, even if meta.yaml does not say so yet."""
     asked: Asked | None = None
+    is_opened: bool = False
+    """Whether the chat began with its contract, so that none of its messages is older than the protocol."""
 
 
 def read_journal(text: str) -> Journal:
@@ -73,7 +75,8 @@ def read_journal(text: str) -> Journal:
                 asked = None
     is_adopted = any(document.get("did") == "adopted" for document in found)
     is_closed = any(document.get("did") == "closed" for document in found)
-    return Journal(read, posted, adopted, is_adopted, is_closed, asked)
+    is_opened = any(document.get("did") == "opened" for document in found)
+    return Journal(read, posted, adopted, is_adopted, is_closed, asked, is_opened)
 
 
 def entry(did: str, at: datetime, **facts: Any) -> str:

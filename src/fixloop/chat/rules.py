@@ -11,7 +11,7 @@ from fixloop.chat.message import CHAT_NAME, MAX_SEQ, loose_number
 from fixloop.chat.meta import META
 from fixloop.chat.roles import Role
 
-__all__ = ["CLOSING_DOCUMENTS", "GRANDFATHER_NONE", "examine"]
+__all__ = ["CLOSING_DOCUMENTS", "GRANDFATHER_NONE", "edits", "examine"]
 
 CLOSING_DOCUMENTS: Final = ("SUMMARY.md", "DECISION.md")
 GRANDFATHER_NONE: Final = 0
@@ -24,10 +24,16 @@ def examine(chat: Conversation, legacy_until: int = GRANDFATHER_NONE) -> list[Fi
     `legacy_until`: messages up to this number may be without front matter, as if they had been adopted.
     """
     findings = [*chat.findings, *_directory(chat), *_contract(chat), *_sequence(chat)]
+    old_until = max(legacy_until, chat.old_until)
     for posted in chat.messages:
-        findings += _message(chat, posted, legacy_until)
+        findings += _message(chat, posted, old_until)
     findings += [*_first(chat), *_owner(chat), *_ending(chat), *_strangers(chat), *_vanished(chat)]
     return in_order(findings)
+
+
+def edits(chat: Conversation) -> list[Finding]:
+    """The messages that are not any more what was posted (E29)."""
+    return [finding for finding in examine(chat) if finding.rule == "edited"]
 
 
 def _is_from(posted: Posted, role: Role) -> bool:

@@ -1,6 +1,5 @@
-"""Which chat a command is about, and which branch is checked out around it."""
+"""Which chat a command is about."""
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +8,8 @@ import typer
 from fixloop.chat.sources import printable
 from fixloop.chat.tree import CHATS, default_chats, find_chat
 from fixloop.errors import UsageError
-from fixloop.repository.git import Git
 
-__all__ = ["Chat", "Chats", "branch_of", "directory_of"]
+__all__ = ["Chat", "Chats", "directory_of"]
 
 Chat = Annotated[str, typer.Argument(metavar="CHAT", help="Its directory, name or number.")]
 Chats = Annotated[
@@ -30,13 +28,3 @@ def directory_of(chat: str, chats: Path | None) -> Path:
     if not directory.is_dir():
         raise UsageError(f"{printable(str(directory))} is no directory; name a chat")
     return directory
-
-
-def branch_of(directory: Path) -> str | None:
-    """The branch that is checked out around `directory`; None where no git is."""
-    if shutil.which("git") is None:
-        return None
-    git = Git(directory)
-    if git.found("rev-parse", "--is-inside-work-tree") != "true":
-        return None
-    return git.found("symbolic-ref", "--short", "--quiet", "HEAD") or "(detached HEAD)"

@@ -13,10 +13,11 @@ import typer
 from fixloop.chat.crew import Crew, Stop, play
 from fixloop.chat.message import MAX_SEQ
 from fixloop.chat.roles import Role
-from fixloop.commands.chat_places import Chat, Chats, branch_of, directory_of
+from fixloop.commands.chat_places import Chat, Chats, directory_of
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_lines, say
 from fixloop.errors import UsageError
+from fixloop.repository.git import branch_of
 
 __all__ = ["run"]
 

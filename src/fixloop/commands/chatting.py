@@ -22,10 +22,11 @@ from fixloop.chat.sections import Result, Verdict
 from fixloop.chat.sources import printable, read_source
 from fixloop.chat.tree import default_chats
 from fixloop.commands.chat_examining import validate
-from fixloop.commands.chat_places import Chat, Chats, branch_of, directory_of
+from fixloop.commands.chat_places import Chat, Chats, directory_of
 from fixloop.commands.chat_playing import run
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.errors import RefusedError, UsageError
+from fixloop.repository.git import branch_of
 
 __all__ = ["register"]
 
@@ -128,7 +129,9 @@ def post(
     result: Annotated[
         list[str] | None,
         typer.Option(
-            "--result", metavar="N=pass|fail[: TEXT]", help="How acceptance criterion N went; repeat."
+            "--result",
+            metavar="N=pass|fail[: TEXT]",
+            help="How acceptance criterion N went, as you declare it; repeat.",
         ),
     ] = None,
     branch: Annotated[
@@ -184,8 +187,9 @@ def close(
     texts = [_given(name) if name else "" for name in (summary, decision)]
     apply(directory, ChatClosed(by, status, *texts), _now())
     print_lines(printable(str(directory)))
-    if wrong := errors_of(examine(read_chat(directory))):
-        say(f"it is closed with errors ({len(wrong)}); `fixloop chat validate {directory}` lists them")
+    found = read_chat(directory)
+    if wrong := errors_of(examine(found)):
+        say(f"it is closed with errors ({len(wrong)}); `fixloop chat validate {found.called}` lists them")
 
 
 def adopt(chat: Chat, chats: Chats = None) -> None:

@@ -8,6 +8,7 @@ import contextlib
 import functools
 import os
 import re
+import shutil
 import signal
 import subprocess
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ __all__ = [
     "Git",
     "GitFailure",
     "LockHeld",
+    "branch_of",
     "clean_environment",
     "explained",
     "one_line",
@@ -159,6 +161,16 @@ class Git:
     def _environment(self) -> dict[str, str]:
         places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}
         return clean_environment() | {name: str(place) for name, place in places.items() if place is not None}
+
+
+def branch_of(directory: Path) -> str | None:
+    """The branch that is checked out around `directory`; None where no git is."""
+    if shutil.which("git") is None:
+        return None
+    git = Git(directory)
+    if git.found("rev-parse", "--is-inside-work-tree") != "true":
+        return None
+    return git.found("symbolic-ref", "--short", "--quiet", "HEAD") or "(detached HEAD)"
 
 
 @functools.cache
