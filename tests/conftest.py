@@ -15,6 +15,9 @@ from tests.redis_server import RedisServer
 for _name in [name for name in os.environ if name.startswith("FIXLOOP_")]:
     del os.environ[_name]
 
+# A project that a test leaves waiting would have a process of its own; tests of that process say otherwise.
+os.environ["FIXLOOP_KEEP"] = "0"
+
 # Where it is set, every process that a test starts would compile the whole of fixloop anew, and pytest every test.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -1,4 +1,4 @@
-"""What a process of the application can be: `work`, `control`, `sweep`, `supervise` or `try`."""
+"""What a process of the application can be: `work`, `control`, `sweep`, `supervise`, `try`, `keep` or `remind`."""
 
 import gc
 import logging
@@ -163,10 +163,24 @@ def _try(_options: Mapping[str, Any]) -> int:
     return try_all()
 
 
+def _keep(options: Mapping[str, Any]) -> int:
+    from workers.timekeeper import keep
+
+    return keep(options)
+
+
+def _remind(options: Mapping[str, Any]) -> int:
+    from workers.reminding import remind
+
+    return remind(options)
+
+
 _ROLES: Final[dict[str, Callable[[Mapping[str, Any]], int]]] = {
     "work": _work,
     "control": _control,
     "sweep": _sweep,
     "supervise": _supervise,
     "try": _try,
+    "keep": _keep,
+    "remind": _remind,
 }

@@ -53,6 +53,14 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
+    @classmethod
+    def held(cls, descriptor: int) -> "Lock":
+        """The lock that whoever started this process took and passed on, by its open descriptor."""
+        lock = cls.__new__(cls)
+        lock.descriptor = descriptor
+        os.set_inheritable(descriptor, False)
+        return lock
+
     def take(self, *, shared: bool = False, patience_seconds: float = 0.0) -> bool:
         """Take the lock, trying for `patience_seconds`; False if somebody else kept it."""
         mode = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
@@ -68,8 +76,10 @@ class Lock:
                 return True
 
     def close(self) -> None:
-        """Let go. Never by LOCK_UN: a forked child shares the lock and would lose it too."""
-        os.close(self.descriptor)
+        """Let go; may be called twice. Never by LOCK_UN: a forked child shares the lock and would lose it too."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+        self.descriptor = -1
 
 
 class Answer(NamedTuple):

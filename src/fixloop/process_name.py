@@ -12,6 +12,8 @@ _NAMES: Final = {
     "control": "fixloop-control",
     "sweep": "fixloop-sweep",
     "try": "fixloop-try",
+    "keep": "fixloop-clock",
+    "remind": "fixloop-remind",
 }
 """By role; Linux keeps 15 bytes of a name."""
 _ROLES: Final = {name: role for role, name in _NAMES.items()}
@@ -24,7 +26,7 @@ def name_after(role: str) -> None:
 
 
 def role_of(pid: int) -> str:
-    """`supervise`, `work`, `control`, `sweep` or `try`; empty for a process that is none of these, or gone."""
+    """A role of the application, such as `control`; empty for a process that has none, or is gone."""
     try:
         return _ROLES.get(Path(f"/proc/{pid}/comm").read_text().rstrip("\n"), "")
     except OSError:

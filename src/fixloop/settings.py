@@ -59,6 +59,8 @@ class Settings(BaseSettings):
     """Variables a shared worker may pass on to checks and fixers, separated by commas."""
     embedded: Path | None = None
     """The project whose embedded Redis to join; set for the processes a command starts."""
+    keep: bool = True
+    """Whether clocks beside an embedded Redis run on without a worker, where somebody outside is waited for."""
     archive_dir: Path | None = None
     """Where ended workflows are moved to; None: they stay in Redis."""
     archive_after_days: float = Field(default=30.0, ge=0)
@@ -104,6 +106,11 @@ class Settings(BaseSettings):
     def is_embedded(self) -> bool:
         """Whether neither URL is given."""
         return self.broker_url is None and self.state_url is None
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether a command sees to it that clocks run on when no worker does."""
+        return self.keep and self.is_embedded
 
     def urls(self) -> "RedisUrls | None":
         """

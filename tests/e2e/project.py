@@ -258,6 +258,7 @@ def environment(home: Path, variables: Mapping[str, str] | None = None) -> dict[
         "HOME": str(home),
         "XDG_CACHE_HOME": str(home / "cache"),
         "LANG": "C.UTF-8",
+        "FIXLOOP_KEEP": os.environ.get("FIXLOOP_KEEP", "0"),
         **(variables or {}),
     }
 

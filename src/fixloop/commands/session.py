@@ -22,7 +22,7 @@ from fixloop.commands.telling import Hints, announce
 from fixloop.commands.views.table import view_in
 from fixloop.commands.views.view import Standing, View
 from fixloop.configuration.project import project_at
-from fixloop.errors import ProtocolError, RefusedError, UsageError
+from fixloop.errors import FixloopError, ProtocolError, RefusedError, UsageError
 from fixloop.profiles.reading import profile_of
 from fixloop.protocol.durations import stamp
 from fixloop.redis_place import Place
@@ -314,7 +314,37 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
         )
     with redis_urls(settings, top) as urls, closing(RedisStore(urls.state)) as redis:
         redis.ping()
-        yield Session(settings, urls, _with_archive(redis, settings), place, project_at(place))
+        with _keeping_time(settings, home):
+            yield Session(settings, urls, _with_archive(redis, settings), place, project_at(place))
+
+
+@contextmanager
+def _keeping_time(settings: Settings, home: Path) -> Iterator[None]:
+    """Have clocks run on beside an embedded Redis where something waits: now, and when the command has ended."""
+    # What a worker runs need not: whoever started the worker does.
+    if not settings.keeps_time or "FIXLOOP_ROLE" in os.environ:
+        yield
+        return
+    _keep_time(home)
+    try:
+        yield
+    finally:
+        _keep_time(home)
+
+
+def _keep_time(home: Path) -> None:
+    from fixloop.timekeeping import keep_time
+
+    try:
+        started = keep_time(Place(home.resolve()))
+    except (FixloopError, OSError) as error:
+        say(f"clocks stand still until a worker runs: {error}")
+        return
+    if started:
+        say(
+            f"process {started} keeps the clocks until nothing waits, so that reminders and escalations come "
+            "(FIXLOOP_KEEP=0 turns it off)"
+        )
 
 
 def _with_archive(redis: RedisStore, settings: Settings) -> Store:

@@ -51,6 +51,8 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
         with open_session() as session:
             seen = look(session, session.workflow_of(issue, project))
             away = is_away(seen.found.moment, session.store.now(seen.found.workflow))
+            # A timekeeper that was started just now has not swept yet.
+            away = away and not (session.settings.keeps_time and seen.standing.waits_for_agent)
             across = seen.view.across(session.store, project_of(seen.found.workflow))
         _show_status(seen, across, json=json, away=away)
         return
@@ -120,7 +122,9 @@ def watch(issue: Issue, project: ProjectOption = None) -> None:
 def _show_status(seen: Seen, across: Across | None, *, json: bool, away: bool) -> None:
     found, view, state = seen
     if json:
-        print_json(documented(view.document(found, state), across))
+        stands = {"deadline": None} if away else {}
+        document = documented(view.document(found, state), across)
+        print_json(document | stands | {"clocks_stand_still": away})
         return
     from rich.console import Group
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LOUD",
     "WAITS",
+    "deadline_line",
     "deadline_of",
     "details",
     "is_away",
@@ -246,12 +247,10 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
     for each in running(state, found.moment.clock, found.deadlines):
         label = "iteration" if each.name is OperationName.ITERATION else working
         yield label, f"{each.name} of {each.specialist}, {_running(each, found)}"
-    if away and not state.ended and not state.paused and state.held is None:
+    at_rest = state.ended or state.paused or state.held is not None
+    if away and not at_rest and not waits_for_agent(state):
         yield "engine", f"away: no worker is running; `fixloop worker`{_or_resume(state)} goes on"
-    due = deadline_of(found)
-    if due is not None:
-        left = (due - found.moment.at).total_seconds()
-        yield "deadline", f"{stamp(due)} UTC, {f'in {minutes_seconds(left)}' if left > 0 else 'due'}"
+    yield from deadline_line(found, away)
     yield "tree", state.tree
     for missing in blocking(state.unverified):
         where = f"{missing.name} of {missing.specialist}: {missing.reason}"
@@ -262,6 +261,18 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
         yield "branch", f"fixloop/{state.issue}"
     yield "updated", f"{stamp(state.last_at)} UTC"
     yield "next", next_command(state)
+
+
+def deadline_line(found: Snapshot, away: bool) -> Iterator[tuple[str, str]]:
+    """When the next deadline falls due, or how much of it is left while clocks stand still; nothing without one."""
+    due = deadline_of(found)
+    if due is None:
+        return
+    left = (due - found.moment.at).total_seconds()
+    if away:
+        yield "deadline", f"in {minutes_seconds(max(0.0, left))}, but clocks stand still until a worker runs"
+    else:
+        yield "deadline", f"{stamp(due)} UTC, {f'in {minutes_seconds(left)}' if left > 0 else 'due'}"
 
 
 def waits(found: Snapshot, state: State) -> Iterator[tuple[str, str]]:

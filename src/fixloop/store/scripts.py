@@ -9,7 +9,9 @@ from fixloop.store.limits import SCRIPT_LIMITS
 
 __all__ = ["SCRIPTS", "digest", "source"]
 
-_OF_A_SHARD: Final = ("commit", "claim", "renew", "release", "wake", "sweep", "read", "list", "now", "remove")
+_OF_A_SHARD: Final = (
+    *("commit", "claim", "renew", "release", "wake", "sweep", "read", "list", "now", "remove", "waiting"),
+)
 _ALONE: Final = ("number", "acquire", "keep")
 _FENCING: Final = ("claim", "acquire")
 SCRIPTS: Final = _OF_A_SHARD + _ALONE

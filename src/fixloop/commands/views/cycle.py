@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands.screen import called, row, short, table
+from fixloop.commands.status import deadline_line
 from fixloop.commands.views import spoken, work
 from fixloop.commands.views.cycle_report import parts
 from fixloop.commands.views.reporting import reported
@@ -116,7 +117,7 @@ def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, s
         yield "blocker", f"{blocker.id} of {blocker.reported_by}: {short(blocker.description)}"
     if away and _standing(state).goes_on:
         yield work.away_line(state)
-    yield from work.deadline_line(found)
+    yield from deadline_line(found, away)
     if state.plan:
         done = sum(task.status is TaskStatus.COMPLETED for task in state.plan)
         yield "tasks", f"{done} of {len(state.plan)} completed"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands.screen import called, row, short, table
+from fixloop.commands.status import deadline_line
 from fixloop.commands.views import spoken, work
 from fixloop.commands.views.handoff_log import line, statistics
 from fixloop.commands.views.handoff_report import metrics_line, parts
@@ -125,7 +126,7 @@ def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str
         yield "lock", f"{resource} of {lock.agent} until {stamp(lock.expires)} UTC"
     if away and _standing(state).goes_on:
         yield work.away_line(state)
-    yield from work.deadline_line(found)
+    yield from deadline_line(found, away)
     if state.messages:
         last = state.messages[-1]
         yield (

@@ -3,14 +3,14 @@
 It is asked of any profile whose steps are runs of agents; a state of each is its own (K30).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from fixloop.commands.screen import called, few, short
 from fixloop.commands.status import deadline_of
 from fixloop.commands.views.view import Standing, has_work
-from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds, stamp
+from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds
 from fixloop.store.records import Snapshot
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "asked_item",
     "away_line",
     "clocks",
-    "deadline_line",
     "ending",
     "item",
     "next_command",
@@ -92,14 +91,6 @@ def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str, *
         parts.append(f"deadline in {minutes_seconds((due - found.moment.at).total_seconds())}")
     turn = "paused" if is_paused else f"{owner}'s turn"
     return " · ".join(parts if state.ended else [*parts, turn])
-
-
-def deadline_line(found: Snapshot) -> Iterator[tuple[str, str]]:
-    """When the next deadline falls due, if there is one."""
-    due = deadline_of(found)
-    if due is not None:
-        left = (due - found.moment.at).total_seconds()
-        yield "deadline", f"{stamp(due)} UTC, {f'in {minutes_seconds(left)}' if left > 0 else 'due'}"
 
 
 def away_line(state: Any) -> tuple[str, str]:
