@@ -22,7 +22,7 @@ from workers.following import hint_again
 from workers.process import process
 from workers.redrawing import draw
 
-__all__ = ["announce", "attend", "deliver", "deliver_letter"]
+__all__ = ["announce", "attend", "deliver", "deliver_letter", "undelivered"]
 
 log = logging.getLogger("fixloop.delivering")
 
@@ -34,8 +34,15 @@ def deliver(work: Work) -> MessageStored | DeliveryFailed:
     try:
         work.post(state.agent, letter)
     except InfrastructureError as error:
-        return DeliveryFailed(message_id=letter.message_id, attempt=ticket.attempt, error=str(error))
+        return undelivered(work, str(error))
     return MessageStored(message_id=letter.message_id, attempt=ticket.attempt)
+
+
+def undelivered(work: Work, why: str) -> DeliveryFailed:
+    """The report or the escalation that a ticket delivers is in no mailbox."""
+    ticket = work.holding.ticket
+    letter = _letter(work.holding.state, ticket.step)
+    return DeliveryFailed(message_id=letter.message_id, attempt=ticket.attempt, error=why)
 
 
 def deliver_letter(

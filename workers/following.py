@@ -1,11 +1,12 @@
 """After a commit: how the next ticket is hinted. On the usual path the chain's own hop is the hint."""
 
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from celery import Task
 from celery.canvas import Signature
+from celery.exceptions import MaxRetriesExceededError, TaskError
 from kombu.exceptions import OperationalError
 
 from fixloop.errors import NewerVersion, ProtocolError
@@ -15,11 +16,23 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.store.limits import FIRST
 from workers.app import app
+from workers.workshop import Failure
 from workflows import CANVASES
 
-__all__ = ["follow", "hint", "hint_again", "stop_chain"]
+__all__ = ["FAILURES", "FatalError", "follow", "hint", "hint_again", "stop_chain"]
 
 log = logging.getLogger("fixloop.following")
+
+REASON_CHARACTERS: Final = 500
+"""Of what a failed task says in Flower; all of it is in the history."""
+
+
+class FatalError(TaskError):  # type: ignore[misc]
+    """A step failed, and trying again cannot help (K5)."""
+
+
+FAILURES: Final = (FatalError, MaxRetriesExceededError)
+"""How a step ends whose failure the state has recorded."""
 
 
 def stop_chain(task: Task) -> None:
@@ -27,21 +40,33 @@ def stop_chain(task: Task) -> None:
     task.request.chain = None
 
 
-def follow(task: Task, done: Ticket, state: Any, steps: Sequence[Ticket]) -> None:
+def follow(
+    task: Task, done: Ticket, state: Any, steps: Sequence[Ticket], failure: Failure | None = None
+) -> None:
     """
     Hint `steps`, the first through the chain of `task`.
 
+    Args:
+        failure: why what was done is a failed attempt, if it is one.
+
     Raises:
-        celery.exceptions.Retry: the next ticket is this step's next attempt (K5).
+        celery.exceptions.Retry: one of them is the next attempt (K5).
+        celery.exceptions.MaxRetriesExceededError: it was the last attempt; the state has recorded what follows (R9).
+        FatalError: so was this one, because trying again cannot help.
     """
+    again = next((ticket for ticket in steps if _is_of_same_run(done, ticket)), None)
+    if again is not None and again.attempt > done.attempt:
+        _hint_all(state, (ticket for ticket in steps if ticket is not again))
+        _retry(task, again, failure)
+    if failure is not None and again is None:
+        # The chain of a failed task ends with it.
+        _hint_all(state, steps)
+        _give_up(task, done, failure)
     if not steps:
         stop_chain(task)
         return
     first, *others = steps
-    for ticket in others:
-        hint(ticket, state)
-    if _is_of_same_run(done, first) and first.attempt > done.attempt:
-        _retry(task, first)
+    _hint_all(state, others)
     if not _is_next(task, first):
         task.request.chain = [dict(entry) for entry in reversed(_canvas(state, first))]
 
@@ -102,13 +127,32 @@ def _is_next(task: Task, ticket: Ticket) -> bool:
     return (options.get("task_id"), options.get("priority")) == (ticket.id, ticket.priority)
 
 
-def _retry(task: Task, ticket: Ticket) -> None:
+def _hint_all(state: Any, tickets: Iterable[Ticket]) -> None:
+    for ticket in tickets:
+        hint(ticket, state)
+
+
+def _retry(task: Task, ticket: Ticket, failure: Failure | None) -> None:
     # Attempts are counted in the ticket; Celery's counter is set to say the same.
     task.request.retries = ticket.attempt - 2
     raise task.retry(
+        exc=TaskError(_reason(failure)) if failure is not None else None,
         task_id=ticket.id,
         kwargs=arguments(ticket),
         countdown=ticket.delay_seconds,
         max_retries=max(task.max_retries or 0, ticket.attempt - 1),
         throw=False,
     )
+
+
+def _give_up(task: Task, done: Ticket, failure: Failure) -> None:
+    """End as Celery does when its counter, set from the ticket, has come to its end."""
+    if failure.is_final:
+        raise FatalError(_reason(failure))
+    task.request.retries = done.attempt - 1
+    exhausted = MaxRetriesExceededError(_reason(failure), task_kwargs=arguments(done))
+    task.retry(exc=exhausted, kwargs=arguments(done), max_retries=done.attempt - 1)
+
+
+def _reason(failure: Failure) -> str:
+    return " ".join(failure.error.split())[:REASON_CHARACTERS]

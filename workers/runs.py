@@ -108,7 +108,7 @@ def workshop(
     )
 
 
-def _failure(told: Told, step: Step, why: Failure) -> AnyEvent:
+def _failure(told: Told, step: Step, why: Failure) -> AnyEvent | None:
     ticket = step.holding.ticket
     if ticket.step == PUSH:
         return not_pushed(step, why, told.pushed)
@@ -116,6 +116,8 @@ def _failure(told: Told, step: Step, why: Failure) -> AnyEvent:
         return told.undelivered(number=number_of(ticket), error=why.error)
     if ticket.step == NOTIFY:
         return told.notified(detail=why.error)
+    if not ticket.specialist:
+        return None
     return told.failed(agent=ticket.specialist, reason=why.error, fatal=why.is_final)
 
 

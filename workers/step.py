@@ -99,6 +99,11 @@ class Step:
         moment = self.holding.moment.plus(time.monotonic() - self._since)
         return self._engine.finish(self.holding, event, moment)
 
+    def is_held(self) -> bool:
+        """Whether the ticket is still this step's: neither committed nor withdrawn, and nobody else's."""
+        ticket = self.holding.ticket
+        return self.store.renew(ticket.id, self.holding.owner, self.holding.fence) == "ok"
+
     def release(self, *, poison: bool, delay_seconds: float = 0.0) -> Ticket | None:
         """Give the ticket back: same attempt, next fence, no message (K40)."""
         return self.store.release(

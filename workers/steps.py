@@ -11,22 +11,23 @@ from functools import partial
 from typing import Any
 
 from celery import Task
+from celery.exceptions import Retry
 
 from fixloop.bridging import LOOK_AGAIN_SECONDS, has_word_of, is_given_up, wake
 from fixloop.engine import ROUNDS, ProfileApplied, ProfileEngine
 from fixloop.errors import FixloopError, InfrastructureError, NewerVersion
-from fixloop.profiles.profile import AnyEvent
+from fixloop.profiles.profile import AnyEvent, AnyOutcome
 from fixloop.repository.snapshot import Unseen
 from workers.crew import Injured, PutOff
 from workers.delivering import announce
-from workers.following import follow, hint_again, stop_chain
+from workers.following import FAILURES, FatalError, follow, hint, hint_again, stop_chain
 from workers.leaving import leave
 from workers.process import process
 from workers.step import Step
 from workers.workshop import POISONED, Failure, Workshop
 from workers.workshops import workshop_of
 
-__all__ = ["carry_out"]
+__all__ = ["carry_out", "on_failure", "told_of"]
 
 log = logging.getLogger("fixloop.steps")
 
@@ -38,10 +39,59 @@ def carry_out(task: Task, ticket_id: str) -> str:
     Returns:
         What became of it, for the log: `done`, `busy`, `gone`, `early`, `stale`, `cancelled`, `injured`,
         `put off` or `newer`.
+
+    Raises:
+        celery.exceptions.Retry: the attempt failed, and the next one was hinted (K5).
+        celery.exceptions.MaxRetriesExceededError: it was the last one.
+        FatalError: it failed, and trying again cannot help.
     """
-    status = _carry_out(task, ticket_id)
+    try:
+        status = _carry_out(task, ticket_id)
+    except (Retry, *FAILURES):
+        log.info("%s is done", ticket_id)
+        raise
     log.info("%s is %s", ticket_id, status)
     return status
+
+
+def on_failure(task: Task, exc: Exception, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
+    """
+    Celery's failure handler of every step (K5, R9): tell the state of an attempt that nobody has told it of.
+
+    The state counts it as any other, so that the last one leads to the same escalation. Where the step was faster,
+    which is usual, its ticket is gone and nothing happens. What is away is no fault of the step: its lease ends.
+    """
+    held: tuple[Workshop, Step] | None = getattr(task.request, "held", None)
+    if held is None or isinstance(exc, (InfrastructureError, NewerVersion)):
+        return
+    shop, step = held
+    try:
+        told = told_of(shop, step, _raised(exc, str(einfo.traceback)))
+    except Exception:
+        # A handler that raises would hide from Celery why the task failed.
+        log.exception("%s failed, and the state could not be told", task_id)
+        return
+    if told is not None:
+        announce(shop.profile, told)
+        for ticket in told.steps:
+            hint(ticket, told.state)
+
+
+def _raised(exc: Exception, stack_trace: str) -> Failure:
+    if isinstance(exc, FAILURES):
+        return Failure(str(exc), is_final=isinstance(exc, FatalError))
+    return Failure(f"{type(exc).__name__}: {exc}", stack_trace)
+
+
+def told_of(shop: Workshop, step: Step, failure: Failure) -> AnyOutcome[Any] | None:
+    """
+    Record a failed attempt whose ticket is still held.
+
+    Returns:
+        None where somebody was faster, or where the step is one that cannot fail.
+    """
+    event = shop.failure(step, failure) if step.is_held() else None
+    return _finished(shop, step, event).outcome if event is not None else None
 
 
 def _carry_out(task: Task, ticket_id: str) -> str:
@@ -53,7 +103,9 @@ def _carry_out(task: Task, ticket_id: str) -> str:
     try:
         shop = workshop_of(claim.snapshot)
         holding = ProfileEngine.held(shop.profile, claim.ticket, claim, here.owner)
-        return _done(task, shop, Step(here.engine_of(shop.profile), here.heart, holding))
+        step = Step(here.engine_of(shop.profile), here.heart, holding)
+        task.request.held = shop, step
+        return _done(task, shop, step)
     except NewerVersion as newer:
         stop_chain(task)
         return leave(here.store, claim, here.owner, str(newer))
@@ -113,7 +165,7 @@ def _commit(task: Task, shop: Workshop, step: Step, event: AnyEvent) -> str:
         # What cannot be written outside is written later (`resume`); the workflow goes on.
         log.warning("%s is committed, but not written outside: %s", step.holding.ticket.id, error)
     announce(shop.profile, applied.outcome)
-    follow(task, step.holding.ticket, state, applied.steps)
+    follow(task, step.holding.ticket, state, applied.steps, shop.failed(step.holding.state, event))
     return "done"
 
 
@@ -143,4 +195,4 @@ def _event(shop: Workshop, step: Step) -> AnyEvent | None:
     except FixloopError as error:
         return shop.failure(step, Failure(str(error)))
     except Exception as error:
-        return shop.failure(step, Failure(f"{type(error).__name__}: {error}", traceback.format_exc()))
+        return shop.failure(step, _raised(error, traceback.format_exc()))

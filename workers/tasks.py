@@ -16,9 +16,10 @@ from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.repository.git import without_userinfo
 from fixloop.settings import load_settings
 from workers.app import app
+from workers.following import FAILURES
 from workers.hop import StepTask
 from workers.process import process
-from workers.steps import carry_out
+from workers.steps import carry_out, on_failure
 from workers.workshops import WORKSHOPS
 
 __all__ = ["deadline", "prepare", "start"]
@@ -32,6 +33,8 @@ def _step_task(profile: str, step: str, max_retries: int) -> Task:
         bind=True,
         name=task_name(profile, step),
         max_retries=max_retries,
+        on_failure=on_failure,
+        throws=FAILURES,
         Request="workers.reoffering:StepRequest",
     )
     def run(self: Task, *, ticket: str, issue: int, specialist: str, iteration: int) -> str:

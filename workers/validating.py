@@ -14,13 +14,14 @@ from fixloop.protocol.events import (
     ReportDelivered,
     RunFinished,
 )
+from fixloop.protocol.results import no_result
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import State
 from workers.crew import crew
-from workers.delivering import attend, deliver
+from workers.delivering import attend, deliver, undelivered
 from workers.publishing import not_pushed, pushed
 from workers.step import Step
-from workers.workshop import Failure, Workshop
+from workers.workshop import Failure, Workshop, failure_in
 
 __all__ = ["SHOP"]
 
@@ -56,7 +57,7 @@ def _push(step: Step) -> AnyEvent:
     return pushed(step, BranchPushed)
 
 
-def _failure(step: Step, why: Failure) -> AnyEvent:
+def _failure(step: Step, why: Failure) -> AnyEvent | None:
     ticket = step.holding.ticket
     if ticket.step == "fix":
         return FixFailed(
@@ -72,6 +73,10 @@ def _failure(step: Step, why: Failure) -> AnyEvent:
         return PersonNotified(detail=why.error)
     if ticket.step == "push":
         return not_pushed(step, why, BranchPushed)
+    if ticket.step in ("deliver", "escalate"):
+        return undelivered(step, why.error)
+    if ticket.step not in ("validate", "recheck", "confirm"):
+        return None
     return RunFinished(
         step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
         specialist=ticket.specialist,
@@ -82,6 +87,13 @@ def _failure(step: Step, why: Failure) -> AnyEvent:
         error=why.error,
         stack_trace=why.stack_trace,
     )
+
+
+def _failed(state: State, event: AnyEvent) -> Failure | None:
+    if not isinstance(event, RunFinished):
+        return failure_in(state, event)
+    why = no_result(state, event)
+    return Failure(why, is_final=event.is_final) if why else None
 
 
 def _settle(step: Step, state: State) -> None:
@@ -121,4 +133,5 @@ SHOP: Final = Workshop(
     unfailing=_SPEAKING | {"notify"},
     failure=_failure,
     settle=_settle,
+    failed=_failed,
 )

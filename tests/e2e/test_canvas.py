@@ -32,8 +32,20 @@ class Watch:
 
     def of(self, kind: str, workflow: str) -> list[str]:
         """The ids of the tasks of a workflow with an event of this kind, in order."""
-        ids = [str(event["uuid"]) for event in list(self._seen) if event["type"] == kind]
-        return [found for found in ids if found.startswith(f"{workflow}.")]
+        return [str(event["uuid"]) for event in self._events(kind, workflow)]
+
+    def failed(self, workflow: str) -> list[Mapping[str, Any]]:
+        """The events of the tasks of a workflow that Celery calls a FAILURE, each once."""
+        return list({event["uuid"]: event for event in self._events("task-failed", workflow)}.values())
+
+    def settle(self, deployment: Deployment) -> None:
+        """Return when events arrive."""
+        first = deployment.begin("-")
+        deployment.until(lambda: _events_arrive(deployment, self, first.workflow))
+
+    def _events(self, kind: str, workflow: str) -> list[Mapping[str, Any]]:
+        seen = [event for event in list(self._seen) if event["type"] == kind]
+        return [event for event in seen if str(event["uuid"]).startswith(f"{workflow}.")]
 
     def stop(self) -> None:
         self._stopped.set()
@@ -61,8 +73,7 @@ def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="module")
 def watch(deployment: Deployment) -> Iterator[Watch]:
     watching = Watch(deployment.url)
-    first = deployment.begin("-")
-    deployment.until(lambda: _events_arrive(deployment, watching, first.workflow))
+    watching.settle(deployment)
     yield watching
     watching.stop()
 

@@ -1,12 +1,16 @@
 """What the workers know of each profile: every step its decisions ask for, and what a failed step comes to."""
 
-from typing import Any
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
 
 import pytest
 
 from fixloop.engine import ProfileEngine
 from fixloop.errors import NewerVersion
+from fixloop.profiles.profile import AnyEvent
 from fixloop.profiles.table import PROFILES
+from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.contract import Store
 from fixloop.store.memory_store import MemoryStore
 from tests.contract.profile_runs import FLOW, SCRIPTS
@@ -15,9 +19,18 @@ from tests.scenarios.stage import START
 from workers.lease import Heart
 from workers.runs import heard_of
 from workers.step import Step
+from workers.steps import told_of
 from workers.workshop import Failure
 from workers.workshops import WORKSHOPS, workshop_of
 from workflows import CANVASES
+
+LOOP: Final[dict[str, Any]] = {
+    "workflow": FLOW,
+    "issue": 7,
+    "name": "x",
+    "specialists": ("test-runner",),
+    "tree": "t",
+}
 
 
 def begun(profile: str) -> tuple[Step, Store]:
@@ -59,6 +72,7 @@ def test_a_run_that_kills_its_processes_ends_with_a_person_and_one_that_fails_is
 ) -> None:
     step, store = begun(profile)
     event = WORKSHOPS[profile].failure(step, Failure("5 processes died over this step", is_final=is_final))
+    assert event is not None
 
     applied = step.finish(event)
 
@@ -67,6 +81,74 @@ def test_a_run_that_kills_its_processes_ends_with_a_person_and_one_that_fails_is
     assert found is not None
     assert found.fields.get("paused", "") == ("1" if is_final else "")
     assert [ticket.attempt for ticket in applied.steps] == ([] if is_final else [2])
+
+
+def exhausted(profile: str) -> tuple[Step, Step, Store]:
+    """A step in its last attempt, as two hold it: who does it, and Celery's failure handler."""
+    now = [START]
+    store = MemoryStore(lambda: now[-1])
+    engine: ProfileEngine[Any] = ProfileEngine(store, PROFILES[profile])
+    (ticket,) = engine.start(
+        WorkflowStarted(**LOOP) if profile == "validation" else SCRIPTS[profile].begin
+    ).steps
+    while True:
+        claim = store.claim(ticket.id, "me", "token")
+        assert claim.ticket is not None
+        holding = engine.held(PROFILES[profile], claim.ticket, claim, "me")
+        step = Step(engine, Heart(store), holding)
+        if ticket.attempt > WORKSHOPS[profile].retries[ticket.step]:
+            return step, Step(engine, Heart(store), holding), store
+        (ticket,) = step.finish(failed(profile, step)).steps
+        now.append(now[-1] + timedelta(seconds=60))
+        store.stay_awake()
+
+
+def failed(profile: str, step: Step) -> AnyEvent:
+    event = WORKSHOPS[profile].failure(step, Failure("it cannot be run"))
+    assert event is not None
+    return event
+
+
+@pytest.mark.proves("R9", "K5", "R8")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_commit_and_the_failure_handler_escalate_alike_and_whichever_is_second_changes_nothing(
+    profile: str,
+) -> None:
+    shop, found = WORKSHOPS[profile], []
+    for handler_first in (True, False):
+        step, handler, store = exhausted(profile)
+        by_handler = partial(told_of, shop, handler, Failure("it cannot be run"))
+        by_step = partial(step.finish, failed(profile, step))
+        first, second = (by_handler, by_step) if handler_first else (by_step, by_handler)
+
+        assert first() is not None
+        *_, last = store.history(FLOW)
+        after = store.read(FLOW)
+        assert after is not None
+        found.append((last.seq, last.body["event"], {**after.fields, "updated_at": ""}))
+        second()
+
+        assert store.history(FLOW, last.seq) == []
+        assert after.fields["paused"] == "1"
+
+    assert found[0] == found[1]
+
+
+@pytest.mark.proves("K5", "R9")
+@pytest.mark.parametrize(
+    ("profile", "name"), [(shop, step) for shop in PROFILES for step in WORKSHOPS[shop].work]
+)
+def test_a_failure_of_every_step_is_an_event_or_the_step_cannot_fail(profile: str, name: str) -> None:
+    step = exhausted(profile)[0]
+    step.holding = step.holding._replace(ticket=step.holding.ticket.model_copy(update={"step": name}))
+
+    event = WORKSHOPS[profile].failure(step, Failure("it cannot be run"))
+
+    if event is None:
+        assert name in ("report", "attend", "finish")
+    else:
+        assert event.kind != "person-notified" or name == "notify"
+        assert WORKSHOPS[profile].failed(step.holding.state, event) is not None or name == "notify"
 
 
 @pytest.mark.proves("R8", "R9")

@@ -33,7 +33,7 @@ from fixloop.protocol.state import (
 )
 from fixloop.protocol.statuses import Role, Status
 
-__all__ = ["baseline_begun", "go_on", "run_finished"]
+__all__ = ["baseline_begun", "go_on", "no_result", "run_finished"]
 
 KEPT_FAILURES = 250
 """Failures that a message names in a line each (K41); the count is always exact."""
@@ -45,7 +45,7 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
     if not draft.state.tree and event.outcome != "error":
         draft.update(tree=event.tree)
     active = draft.state.active
-    error = _no_result(draft.state, event)
+    error = no_result(draft.state, event)
     if error:
         _could_not_run(draft, event, error)
         return
@@ -93,8 +93,8 @@ def _refuse_unexpected(draft: Draft, event: RunFinished) -> None:
         )
 
 
-def _no_result(state: State, event: RunFinished) -> str:
-    """Why this is no result at all, empty if it is one (K36, K37, K38)."""
+def no_result(state: State, event: RunFinished) -> str:
+    """Why what a run came to is no result at all, empty if it is one (K36, K37, K38)."""
     active = state.active
     if event.outcome == "error":
         return event.error or "the checks could not be run"
