@@ -13,6 +13,7 @@ from typing import Any
 from fixloop.bridging import attended, child_of
 from fixloop.carrying import bring_work, keep_bundle, keep_diff, snapshot_in
 from fixloop.configuration.model import Configuration
+from fixloop.hiding import redaction_of
 from fixloop.history import open_report
 from fixloop.played import Brought, Played
 from fixloop.profiles.beginning import handoffs_started, validation_started
@@ -98,7 +99,9 @@ def fixed(work: Work, configuration: Configuration, cache: Path) -> FixCompleted
         tip=change.commit,
         tree=change.tree,
         marks=change.marks,
-        **keep_diff(work.store, state, mirror, change.commit)._asdict(),
+        **keep_diff(
+            work.store, state, mirror, change.commit, hide=redaction_of(configuration).text
+        )._asdict(),
     )
     return FixCompleted(specialist=ticket.specialist, completion=completion, bundle=bundle)
 

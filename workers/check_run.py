@@ -77,7 +77,8 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
     said = output or ground.redaction.text(_end_of(reports.get(check.output)))
     written = ground.lent.written_into(began)
     if result.timed_out or changed or written:
-        return Ran(_unusable(check, evidence, said, _why(check, changed, written)), output)
+        why = ground.redaction.text(_why(check, changed, written))
+        return Ran(_unusable(check, evidence, said, why), output)
     judged = judge(
         check,
         exit_code=_exit_code(result),
@@ -117,8 +118,11 @@ def _end_of(printed: Path | None) -> str:
     if printed is None or not printed.is_file():
         return ""
     with printed.open("rb") as file:
-        file.seek(max(printed.stat().st_size - OUTPUT_BYTES, 0))
-        return file.read().decode("utf-8", "replace")
+        before = max(printed.stat().st_size - OUTPUT_BYTES, 0)
+        file.seek(before)
+        text = file.read().decode("utf-8", "replace")
+    # Of the line that is cut in two, half a secret may be left.
+    return text.partition("\n")[2] if before else text
 
 
 def _why(check: Check, changed: tuple[str, ...], written: tuple[str, ...]) -> str:

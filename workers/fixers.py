@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from fixloop.carrying import Diff, TooLarge, keep_bundle, keep_diff
+from fixloop.carrying import Diff, NotKept, keep_bundle, keep_diff
 from fixloop.configuration.model import Configuration, Fixer
 from fixloop.errors import ProtocolError
 from fixloop.history import Said, all_failures, open_report
@@ -61,7 +61,8 @@ def fix(work: Work, configuration: Configuration, cache: Path) -> Done | None:
             return None
         written = ground.lent.written_into(began)
         if written:
-            return _failed(work, f"the fixer {told_of(written)}", ground.redaction.text(result.output))
+            hide = ground.redaction.text
+            return _failed(work, hide(f"the fixer {told_of(written)}"), hide(result.output))
         return _answer(work, ground, result)
 
 
@@ -119,12 +120,12 @@ def _answer(work: Work, ground: Ground, result: GuardedResult) -> Done:
     change = ground.workspace.capture(state.tip, message)
     try:
         bundle = keep_bundle(work.store, state, ground.workspace.mirror, change.commit)
-    except TooLarge as error:
+    except NotKept as error:
         return _failed(work, str(error), output, fatal=True)
     hide = ground.redaction.text
     diff = keep_diff(work.store, state, ground.workspace.mirror, change.commit, hide=hide)
     completion = _completion(ticket.iteration, change, said, diff, clean(output).strip()[-SAID_CHARACTERS:])
-    left_out = _left_out(ground.workspace.left_out())
+    left_out = hide(_left_out(ground.workspace.left_out()))
     if left_out:
         told = f"{completion.said}\n{left_out}".strip()
         completion = completion.model_copy(

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from fixloop.carrying import bring_work, snapshot_in
 from fixloop.configuration.model import Configuration
 from fixloop.errors import FixloopError
+from fixloop.hiding import redaction_of
 from fixloop.interpreters import Interpreter, choose_interpreter
 from fixloop.repository.snapshot import Snapshot, mirror_of
+from fixloop.secrets.redaction import Redaction
 from fixloop.settings import load_settings
 from workers.environment import allowed_names, allowed_variables, environment_for
 from workers.interpreter import probe_imports
 from workers.lending import Lent, lend_generated, lend_node_modules
 from workers.preparation import Setup, prepare
-from workers.redaction import Redaction
 from workers.workspaces import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -121,9 +122,9 @@ def _made_ready(
     workspace: Workspace, snapshot: Snapshot, configuration: Configuration, cache: Path, attempt: Attempt
 ) -> Ground:
     """Prepare, choose the interpreter, and look whether it imports the project from the workspace."""
-    hidden = Redaction.of(_asked_for(configuration), os.environ)
+    hidden = redaction_of(configuration)
     try:
-        made = _prepared(workspace, snapshot, configuration, cache, attempt.cancelled)
+        made = _prepared(workspace, snapshot, configuration, cache, attempt.cancelled, hidden.text)
     except FixloopError as error:
         nothing = Interpreter("", "", "none")
         return Ground(workspace, nothing, attempt.shared, hidden, problem=hidden.text(str(error)))
@@ -135,20 +136,9 @@ def _made_ready(
         made=made, source=source, subdirectory=snapshot.subdirectory, variables=os.environ
     )
     ground = Ground(workspace, chosen, attempt.shared, hidden, lent)
-    problem = probe_imports(chosen, workspace.directory, workspace.path, ground.environment(()))
+    environment = ground.environment(())
+    problem = probe_imports(chosen, workspace.directory, workspace.path, environment, hide=hidden.text)
     return replace(ground, problem=problem) if problem else ground
-
-
-def _asked_for(configuration: Configuration) -> Iterator[str]:
-    """The variables that some command may see: what one prints may reach the next one's output."""
-    if configuration.fixer is not None:
-        yield from configuration.fixer.env
-    for settings in (configuration.cycle, configuration.handoff):
-        for role in settings.agent.values() if settings is not None else ():
-            yield from role.env
-    for entry in configuration.specialists:
-        for check in entry.checks:
-            yield from check.env
 
 
 def _prepared(
@@ -157,11 +147,13 @@ def _prepared(
     configuration: Configuration,
     cache: Path,
     cancelled: Callable[[], bool],
+    hide: Callable[[str], str],
 ) -> Path | None:
     command = configuration.workspace.setup
     if not command:
         return None
-    setup = Setup(command, allowed_variables(os.environ), copied=snapshot.copied, cancelled=cancelled)
+    variables = allowed_variables(os.environ)
+    setup = Setup(command, variables, copied=snapshot.copied, cancelled=cancelled, hide=hide)
     made = prepare(cache, workspace.mirror, workspace.commit, subdirectory=snapshot.subdirectory, setup=setup)
     lend_generated(workspace.path, workspace.directory, made)
     return made

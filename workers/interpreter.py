@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -53,7 +53,14 @@ def source_roots(directory: Path) -> list[Path]:
     return [src, directory] if holds_modules else [directory]
 
 
-def probe_imports(interpreter: Interpreter, directory: Path, top: Path, env: Mapping[str, str]) -> str | None:
+def probe_imports(
+    interpreter: Interpreter,
+    directory: Path,
+    top: Path,
+    env: Mapping[str, str],
+    *,
+    hide: Callable[[str], str] = str,
+) -> str | None:
     """
     Look for each of the project's top-level packages as a check would, without importing it.
 
@@ -61,6 +68,7 @@ def probe_imports(interpreter: Interpreter, directory: Path, top: Path, env: Map
         directory: where commands run.
         top: the workspace's checkout; what is found outside it fools the check.
         env: the check's environment.
+        hide: cuts secrets out of what the interpreter prints.
 
     Returns:
         None, or one sentence that names both paths.
@@ -68,14 +76,14 @@ def probe_imports(interpreter: Interpreter, directory: Path, top: Path, env: Map
     expected = {name: place for root in source_roots(directory)[::-1] for name, place in _modules(root)}
     if not interpreter.path or not expected:
         return None
-    found = _located(interpreter, sorted(expected), directory, env)
+    found = _located(interpreter, sorted(expected), directory, env, hide)
     if isinstance(found, str):
         return found
     real_top = os.path.realpath(top)
     for name, (place, error) in found.items():
         if not place:
             return f"{interpreter.path} does not find the project's {name}, which is {expected[name]}" + (
-                f" ({error})" if error else ""
+                f" ({hide(error)})" if error else ""
             )
         if os.path.commonpath([real_top, os.path.realpath(place)]) != real_top:
             return (
@@ -86,7 +94,11 @@ def probe_imports(interpreter: Interpreter, directory: Path, top: Path, env: Map
 
 
 def _located(
-    interpreter: Interpreter, names: list[str], directory: Path, env: Mapping[str, str]
+    interpreter: Interpreter,
+    names: list[str],
+    directory: Path,
+    env: Mapping[str, str],
+    hide: Callable[[str], str],
 ) -> dict[str, list[str]] | str:
     try:
         done = subprocess.run(
@@ -102,7 +114,7 @@ def _located(
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{interpreter.path} does not run: {one_line(str(error))}"
     except ValueError:
-        said = one_line(done.stderr.decode("utf-8", "replace")[-400:])
+        said = one_line(hide(done.stderr.decode("utf-8", "replace"))[-400:])
         return (
             f"{interpreter.path} cannot say where it imports from: {said or f'exit code {done.returncode}'}"
         )

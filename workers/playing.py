@@ -9,18 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from fixloop.carrying import TooLarge, bring_work, keep_bundle
+from fixloop.carrying import NotKept, bring_work, keep_bundle
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.roles import Role
 from fixloop.errors import ProtocolError
-from fixloop.placing import File, listed, place, read
+from fixloop.placing import read
 from fixloop.played import Brought, Played
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.profiles.reading import profile_of
 from fixloop.projecting import fields_written, lay, tell_of_edits
 from fixloop.prompting import request_for
-from fixloop.protocol.cycle.documents import progress_path
 from fixloop.protocol.cycle.phase_result import InvalidResult
 from fixloop.protocol.handoff.files import STATE_FILE
 from fixloop.protocol.handoff.returns import InvalidReturn, read_return
@@ -117,8 +116,8 @@ def _played(work: Work, ground: Ground, result: GuardedResult, snapshot: bytes) 
             state.tip, change.commit, keep_bundle(work.store, state, workspace.mirror, change.commit)
         )
     except InvalidResult as invalid:
-        return Played(wrong=str(invalid), artifacts=kept)
-    except TooLarge as error:
+        return Played(wrong=ground.redaction.text(str(invalid)), artifacts=kept)
+    except NotKept as error:
         return Played(error=str(error), artifacts=kept)
     return Played(
         answer=answer,
@@ -137,12 +136,7 @@ def _writings(work: Work, ground: Ground, snapshot: bytes) -> Writings:
         taken = (STATE_FILE,) if _fields(ground, snapshot) else ()
         tell_of_edits(work.store, snapshot, folder, key, taken)
         return Writings()
-    for path in listed(folder, progress_path(state.cycle_id, key, "").rstrip("/")):
-        content = read(folder, path) or b""
-        hidden = ground.redaction.data(content)
-        if hidden != content:
-            place(folder, [File.of(path, hidden)])
-    return written_by(work.store, state, snapshot, key, folder)
+    return written_by(work.store, state, snapshot, key, folder, hide=ground.redaction.data)
 
 
 def _fields(ground: Ground, snapshot: bytes) -> Mapping[str, Any]:

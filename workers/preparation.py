@@ -41,6 +41,8 @@ class Setup:
     """A commit with the files that are copied along."""
     timeout_seconds: float = 1800.0
     cancelled: Callable[[], bool] = lambda: False
+    hide: Callable[[str], str] = str
+    """Cuts secrets out of what the command prints."""
 
 
 def prepare(cache: Path, mirror: Mirror, commit: str, *, subdirectory: str, setup: Setup) -> Path:
@@ -109,4 +111,4 @@ def _raise(setup: Setup, result: GuardedResult) -> None:
     how = f"ended with exit code {result.exit_code}" if result.exit_code else "did not end well"
     if result.timed_out:
         how = f"took more than {setup.timeout_seconds:.0f} s"
-    raise UsageError(f"{command} {how}: {one_line(result.output[-500:]) or 'it printed nothing'}")
+    raise UsageError(f"{command} {how}: {one_line(setup.hide(result.output)[-500:]) or 'it printed nothing'}")

@@ -4,6 +4,7 @@ A fix's commit lives in the mirror of the machine that made it. Before the workf
 among the artifacts, so that neither a lost cache nor a lost machine loses it, and any other machine goes on.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -13,10 +14,11 @@ from fixloop.reports.limits import clean
 from fixloop.repository.change import diff_between
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import Snapshot, bring, mirror_of
+from fixloop.secrets.exposure import exposure
 from fixloop.store.contract import Store
 from fixloop.store.entries import ARTIFACT_LIMIT_BYTES
 
-__all__ = ["Carried", "Diff", "TooLarge", "bring_work", "keep_bundle", "keep_diff", "snapshot_in"]
+__all__ = ["Carried", "Diff", "NotKept", "TooLarge", "bring_work", "keep_bundle", "keep_diff", "snapshot_in"]
 
 DIFF_CHARACTERS: Final = 3000
 """What a state and the next request hold of a fix's diff; the whole is an artifact."""
@@ -39,7 +41,11 @@ class Carried(Protocol):
     def tip(self) -> str: ...
 
 
-class TooLarge(UsageError):
+class NotKept(UsageError):
+    """A fix that cannot be stored as it is."""
+
+
+class TooLarge(NotKept):
     """A fix that is larger than an artifact may be; its commit would be on one machine only."""
 
 
@@ -58,10 +64,13 @@ def keep_bundle(
         The artifact's digest; empty where `commit` is the work so far.
 
     Raises:
-        TooLarge: the bundle is larger than `limit_bytes`; nothing was stored.
+        NotKept: it holds a secret of this environment, or the bundle is larger than `limit_bytes`; nothing was stored.
     """
     if commit == state.tip:
         return ""
+    exposed = exposure(mirror.git, state.tip, commit, os.environ)
+    if exposed:
+        raise NotKept(exposed)
     with mirror.bundled(commit, since=state.tip) as file:
         size = file.stat().st_size
         if size > limit_bytes:

@@ -13,10 +13,17 @@ from fixloop.interpreters import Interpreter, choose_interpreter
 from fixloop.repository.identity import top_of
 from fixloop.store.contract import Store
 
-__all__ = ["configuration_in", "frozen_configuration", "installed_at", "interpreter_at", "preflight_at"]
+__all__ = [
+    "Configured",
+    "configuration_in",
+    "frozen_configuration",
+    "installed_at",
+    "interpreter_at",
+    "preflight_at",
+]
 
 
-class _Configured(Protocol):
+class Configured(Protocol):
     """A workflow of any profile, as far as its configuration is concerned."""
 
     @property
@@ -76,7 +83,7 @@ def interpreter_at(home: Path) -> Interpreter:
     return choose_interpreter(made=None, source=top, subdirectory=subdirectory, variables=os.environ)
 
 
-def frozen_configuration(store: Store, state: _Configured) -> Configuration:
+def frozen_configuration(store: Store, state: Configured) -> Configuration:
     """
     The configuration a workflow goes by.
 

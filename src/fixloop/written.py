@@ -5,7 +5,7 @@ Each content is an artifact before an event names it. Files that were laid there
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -37,12 +37,21 @@ class Writings(NamedTuple):
     plan: tuple[PlanTask, ...] | None = None
 
 
-def written_by(store: Store, state: Cycle, snapshot: bytes, key: str, folder: Path) -> Writings:
+def written_by(
+    store: Store,
+    state: Cycle,
+    snapshot: bytes,
+    key: str,
+    folder: Path,
+    *,
+    hide: Callable[[bytes], bytes] = bytes,
+) -> Writings:
     """
     What an agent wrote below `folder`, where its workflow's named files were laid.
 
     Args:
         snapshot: the state as it was stored when they were laid.
+        hide: cuts secrets out of a content.
 
     Raises:
         InvalidResult: it changed another's file, added a line without a time to a log (C17), or its plan is none;
@@ -60,11 +69,12 @@ def written_by(store: Store, state: Cycle, snapshot: bytes, key: str, folder: Pa
         content = read(folder, f"{place}{name}")
         if content is None or (name in laid and f"{place}{name}" not in changed):
             continue
+        content = hide(content)
         if name in own.logs:
             logs += _grown(store, state, key, name, content)
         elif not name.startswith("history/"):
             documents.append(Written(name=name, digest=store.put_artifact(state.workflow, content)))
-    return Writings(tuple(documents), tuple(logs), _plan(own, documents, folder, place))
+    return Writings(tuple(documents), tuple(logs), _plan(store, state, own, documents))
 
 
 def _names(folder: Path, place: str) -> Iterable[str]:
@@ -109,11 +119,14 @@ def _part(store: Store, state: Cycle, digest: str, text: str) -> bytes:
     return text.encode() or store.get_artifact(state.workflow, digest) or b""
 
 
-def _plan(own: Worker, documents: Iterable[Written], folder: Path, place: str) -> tuple[PlanTask, ...] | None:
+def _plan(
+    store: Store, state: Cycle, own: Worker, documents: Iterable[Written]
+) -> tuple[PlanTask, ...] | None:
     """The tasks of `plan.json`, a list or an object with `tasks`, where it was written by whose it is (C54, U11)."""
-    if _PLAN not in own.documents or _PLAN not in {document.name for document in documents}:
+    digest = next((document.digest for document in documents if document.name == _PLAN), "")
+    if _PLAN not in own.documents or not digest:
         return None
-    content = read(folder, f"{place}{_PLAN}") or b""
+    content = store.get_artifact(state.workflow, digest) or b""
     try:
         found = json.loads(content)
         tasks = found.get("tasks") if isinstance(found, dict) else found

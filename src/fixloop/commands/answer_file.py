@@ -11,6 +11,7 @@ from typing import Final
 
 from fixloop.commands.session import Session, caller
 from fixloop.errors import RefusedError, UsageError
+from fixloop.hiding import redaction_for
 from fixloop.protocol.answers import (
     LIMIT_BYTES,
     Answer,
@@ -74,7 +75,7 @@ def said(session: Session, state: State, raw: bytes, *, awaited: bool) -> Answer
                     specialist=active.name,
                     iteration=active.iteration,
                     violations=invalid.violations,
-                    offending=raw[: 4 * SHOWN_CHARACTERS].decode("utf-8", "replace")[:SHOWN_CHARACTERS],
+                    offending=_shown(session, state, raw),
                     artifacts=keep(session, state.workflow, raw),
                     sender=caller(MAIN_AGENT),
                 ),
@@ -82,6 +83,15 @@ def said(session: Session, state: State, raw: bytes, *, awaited: bool) -> Answer
         raise
 
 
+def _shown(session: Session, state: State, raw: bytes) -> str:
+    """Its beginning; secrets are cut out first, or half of one could stand at the end."""
+    hidden = redaction_for(session.store, state).data(raw)
+    return hidden[: 4 * SHOWN_CHARACTERS].decode("utf-8", "replace")[:SHOWN_CHARACTERS]
+
+
 def keep(session: Session, workflow: str, raw: bytes | None) -> tuple[str, ...]:
-    """The digest under which `raw` can be fetched again; none where there is nothing."""
-    return (session.store.put_artifact(workflow, raw),) if raw else ()
+    """The digest under which `raw` can be fetched again, without secrets; none where there is nothing."""
+    if not raw:
+        return ()
+    hidden = redaction_for(session.store, session.engine_of(workflow).state(workflow)).data(raw)
+    return (session.store.put_artifact(workflow, hidden),)

@@ -165,11 +165,13 @@ class Session:
 
     def bring(self, workflow: str, event: "AnyEvent") -> None:
         """
-        Apply what somebody outside says; a refusal is in the history, too. Named files are drawn anew.
+        Apply what somebody outside says, without secrets; a refusal is in the history, too. Named files are drawn anew.
 
         Raises:
             RefusedError: the workflow does not allow it, or ended.
         """
+        from fixloop.hiding import redaction_for, without_secrets
+
         engine = self.engine_of(workflow)
         state = engine.state(workflow)
         if state.ended:
@@ -179,7 +181,8 @@ class Session:
             kept = getattr(event, "artifacts", ())
             engine.refuse(workflow, event.kind, said, sender=event.sender, artifacts=kept)
             raise RefusedError(said)
-        engine.apply(workflow, event, operation=uuid.uuid4().hex)
+        told = without_secrets(event, redaction_for(self.store, state).text)
+        engine.apply(workflow, told, operation=uuid.uuid4().hex)
         self.draw(workflow)
 
     def draw(self, workflow: str) -> None:

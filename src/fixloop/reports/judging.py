@@ -26,6 +26,7 @@ from fixloop.reports.tree import SourceTree
 __all__ = ["judge"]
 
 _TAIL_BYTES: Final = 4 * 1024
+_TEXTS: Final = ("name", "file", "error_type", "message", "context", "suggestion", "frame", "source", "rerun")
 _LIST_TESTS: Final = frozenset({"junit", "jest", "go-test", "cargo-test"})
 
 
@@ -96,7 +97,9 @@ def judge(
         reason=hide(verdict.reason),
         failures=told.failures,
         whole=told.whole,
-        passed_names=tuple(hide(name) for report in read.values() for name in report.passed_names),
+        passed_names=_hidden_names(
+            tuple(name for report in read.values() for name in report.passed_names), hide
+        ),
         lists_tests=not _LIST_TESTS.isdisjoint(read),
         evidence=_filled(evidence, run, read, verdict),
         output_tail=_tail(run.output),
@@ -105,8 +108,16 @@ def judge(
 
 
 def _without_secrets(failure: Failure, check: Check, hide: Callable[[str], str]) -> Failure:
-    texts = {name: hide(getattr(failure, name)) for name in ("name", "message", "context", "suggestion")}
+    texts = {name: str(getattr(failure, name)) for name in _TEXTS}
+    whole = "\n".join(texts.values())
+    if hide(whole) != whole:
+        texts = {name: hide(text) for name, text in texts.items()}
     return failure.model_copy(update=texts | {"check": check.name})
+
+
+def _hidden_names(names: tuple[str, ...], hide: Callable[[str], str]) -> tuple[str, ...]:
+    whole = "\n".join(names)
+    return names if hide(whole) == whole else tuple(map(hide, names))
 
 
 def _read(run: _Run, kind: str, path: Path | None) -> Report:

@@ -54,11 +54,14 @@ def change_between(git: Git, old: str, new: str) -> Change:
 
 
 def diff_between(git: Git, old: str, new: str) -> str:
-    """What turns one commit into another, as a unified diff; at most a megabyte of it."""
+    """What turns one commit into another, as a unified diff; whole lines of it, at most a megabyte."""
     printed = git.output(
         "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", old, new, "--"
     )
-    return printed[:DIFF_BYTES].decode("utf-8", "replace")
+    if len(printed) > DIFF_BYTES:
+        # Of a line that is cut in two, half a secret may be left.
+        printed = printed[: printed.rfind(b"\n", 0, DIFF_BYTES) + 1]
+    return printed.decode("utf-8", "replace")
 
 
 def is_mark(path: str) -> bool:

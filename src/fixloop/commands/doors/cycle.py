@@ -18,6 +18,7 @@ from fixloop.commands.doors.outside import (
 from fixloop.commands.session import Session, look
 from fixloop.commands.views.work import DECISIONS
 from fixloop.errors import UsageError
+from fixloop.hiding import redaction_for
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.outcome import URGENCY, work_id
 from fixloop.protocol.cycle.phase_result import InvalidResult, PhaseResult, read_result
@@ -106,7 +107,9 @@ def _written(handed: Handed) -> Writings:
     if handed.folder is None:
         return Writings()
     state = handed.seen.state
-    return written_by(handed.session.store, state, handed.laid, handed.agent, handed.folder)
+    store = handed.session.store
+    hide = redaction_for(store, state).data
+    return written_by(store, state, handed.laid, handed.agent, handed.folder, hide=hide)
 
 
 _KINDS: Final = (InputKind.CLARIFICATION.value, InputKind.FEEDBACK.value)

@@ -20,6 +20,7 @@ from fixloop.commands.screen import called
 from fixloop.commands.session import Seen, Session, look
 from fixloop.commands.views.view import Standing
 from fixloop.errors import RefusedError, UsageError
+from fixloop.hiding import redaction_for
 from fixloop.offering import SNAPSHOT, Offer, offer_run, run_offered_at
 from fixloop.profiles.agents import ORCHESTRATOR
 from fixloop.profiles.profile import AnyEvent
@@ -217,7 +218,8 @@ def _hand_in(outside: Outside, session: Session, workflow: str, work: Work) -> N
         raise UsageError(f"{agent} says how it went: give its answer with --file FILE, - for stdin")
     if work.blocked is not None and not work.blocked.strip():
         raise UsageError("--blocked says why it cannot be done; give the reason")
-    raw = read_answer(work.file) if work.file is not None else b""
+    hidden = redaction_for(session.store, seen.state)
+    raw = hidden.data(read_answer(work.file)) if work.file is not None else b""
     text = text_of(raw)
     kept = (session.store.put_artifact(workflow, raw),) if raw else ()
     folder, laid, base, change = _taken(outside, session, seen, agent, work)

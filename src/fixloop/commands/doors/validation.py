@@ -12,6 +12,7 @@ from fixloop.commands.doors.door import Door, Work
 from fixloop.commands.screen import called
 from fixloop.commands.session import Session, caller
 from fixloop.errors import RefusedError, UsageError
+from fixloop.hiding import redaction_for
 from fixloop.history import shown_failure
 from fixloop.offering import offer, offered_at
 from fixloop.profiles.profile import AnyEvent
@@ -241,7 +242,8 @@ def _completion(
     from fixloop.protocol.claims import Differences, differences
 
     mirror = mirror_of(snapshot_in(state), session.settings.cache_dir)
-    diff = keep_diff(session.store, state, mirror, change.commit)._asdict()
+    hide = redaction_for(session.store, state).text
+    diff = keep_diff(session.store, state, mirror, change.commit, hide=hide)._asdict()
     opened = state.escalation
     if opened is not None and opened.decision is Decision.MANUAL_FIX:
         return ManualFixDone(

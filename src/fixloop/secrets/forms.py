@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-__all__ = ["HIDDEN", "without_known_forms"]
+from fixloop.secrets.disguises import HIDDEN
 
-HIDDEN: Final = "***"
+__all__ = ["without_known_forms"]
 
 
 class _Form(NamedTuple):
@@ -44,12 +44,16 @@ _NAMES: Final = (
     "TOKEN",
     "PASSWORD",
     "PASSWD",
+    "PASSPHRASE",
     "APIKEY",
     "API_KEY",
     "ACCESS_KEY",
     "PRIVATE_KEY",
     "CREDENTIAL",
 )
+_LAST_WORDS: Final = ("_PWD", "_PAT", "_AUTH", "SSH_KEY", "SIGNING_KEY", "ENCRYPTION_KEY")
+"""Names that end so; `_PATH` and `_AUTHOR` are others."""
+_IS: Final = r"(?:=\\*[\"']?|\\*[\"']\s?[:=]\s?\\*[\"'])"
 _VALUE: Final = r"(?=[^\s\"']{0,200}\d)[\w+/=.~!@#$%^&*-]{8,500}"
 _MIXED: Final = r"(?=[\w-]{0,200}\d)(?=[\w-]{0,200}[A-Za-z])[\w-]{20,}"
 _FORMS: Final = (
@@ -59,7 +63,8 @@ _FORMS: Final = (
     _named("uthorization", r"[\"']?\s?[:=]\s?[\"']?(?:Basic|Token|token) )[\w.~+/-]{8,}=*"),
     _named("_authToken", r"\s?=\s?)[^\s\"']{8,}"),
     # What `env` prints, and a dictionary of it; written in capitals it is no sentence.
-    *(_named(name, rf"[A-Z0-9_]{{0,40}}+(?:=[\"']?|[\"']\s?[:=]\s?[\"'])){_VALUE}") for name in _NAMES),
+    *(_named(name, rf"[A-Z0-9_]{{0,40}}+{_IS}){_VALUE}") for name in _NAMES),
+    *(_named(name, rf"{_IS})(?![~.]{{0,2}}/){_VALUE}") for name in _LAST_WORDS),
     _named("secret_access_key", r"[\"']?\s?[:=]\s?[\"']?)[A-Za-z0-9/+]{40}"),
     _named("AccountKey=", r")[A-Za-z0-9+/=]{40,}"),
     # Issuers' own.

@@ -1,0 +1,1 @@
+"""Secrets: what is one, in which disguises, and cutting them out of what others wrote."""

@@ -1,0 +1,261 @@
+"""Values in disguise: escaped for JSON, XML, a URL or a shell, several times over, encoded, coloured, in other case.
+
+A text is looked at as it is and with its escapes undone, layer by layer. What is found there is cut out of the text
+itself, at the place that it was written at, so that JSON stays JSON and XML stays XML. docs/decisions/0037 says why.
+"""
+
+import base64
+import html
+import json
+import re
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+__all__ = ["HIDDEN", "Disguises", "without_colours"]
+
+HIDDEN: Final = "***"
+LAYERS: Final = 6
+"""Of escapes around each other; more of them than any tool writes."""
+SHORTEST: Final = 6
+"""What is shorter without quotes and backslashes would be found everywhere."""
+SHORTEST_ENCODED: Final = 8
+"""Bytes of a value that is looked for in base64 and hex."""
+
+# Each alternative begins with a letter of its own, so that the search skips all other text at once.
+_COLOURS: Final = (
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|[()][0-9A-Za-z])?"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+    # pytest writes ESC as `#x1B`, others leave the rest of the sequence.
+    r"|#x1[bB]\[[0-9;]*[A-Za-z]"
+    r"|\\\\*(?:u001[bB]|x1[bB]|033|e)\[[0-?]*[ -/]*[@-~]"
+    r"|&#(?:27|x1[bB]);\[[0-?]*[ -/]*[@-~]"
+    r"|\[\d{1,3}(?:;\d{1,3})*m"
+)
+_WIDTHLESS: Final = "|".join("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
+_ESCAPE: Final = re.compile(
+    rf"(?P<nothing>{_COLOURS}|{_WIDTHLESS})"
+    r"|(?P<units>\\\\*u[0-9A-Fa-f]{4}(?:\\+u[0-9A-Fa-f]{4})*)"
+    r"|(?P<bytes>\\\\*x[0-9A-Fa-f]{2}(?:\\+x[0-9A-Fa-f]{2})*)"
+    r"|(?P<octal>\\\\*[0-3][0-7]{2}(?:\\+[0-3][0-7]{2})*)"
+    r"|(?P<point>\\\\*(?:U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\}))"
+    r"|(?P<percent>%[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*)"
+    r"|(?P<reference>&(?:#[xX][0-9A-Fa-f]{1,6}|#[0-9]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});)"
+)
+_ONLY_COLOURS: Final = re.compile(_COLOURS)
+_QUOTING: Final = re.compile(r"\\\\*[nrt]|\\|\"|'|\r")
+_WHITE: Final = {"n": "\n", "r": "", "t": "\t"}
+
+
+def without_colours(text: str) -> str:
+    """`text` without what only a terminal reads."""
+    return _ONLY_COLOURS.sub("", text) if "\x1b" in text or "\x9b" in text or "#x1" in text else text
+
+
+class _Needles(NamedTuple):
+    """What one value may look like in a text whose escapes are undone."""
+
+    exact: frozenset[str]
+    """As it is, escaped once, and in base64."""
+    bare: frozenset[str]
+    """Without quotes and backslashes, in lower case."""
+
+
+class Disguises:
+    """Finds values in whatever disguise."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        found = [_needles(value) for value in values]
+        self._exact = _longest_first(needle for each in found for needle in each.exact)
+        self._bare = _longest_first(needle for each in found for needle in each.bare)
+        self._shortest = min(map(len, (*self._exact, *self._bare)), default=sys.maxsize)
+
+    @property
+    def exact(self) -> Sequence[str]:
+        """The values as they are, escaped once, and in base64; the longest first."""
+        return self._exact
+
+    def cut(self, text: str) -> str:
+        """`text` with three stars for each value."""
+        spans = sorted(self._spans(text)) if len(text) >= self._shortest else []
+        done, pieces = 0, []
+        for start, end in spans:
+            if start >= done:
+                pieces += [text[done:start], HIDDEN]
+            done = max(done, end)
+        return "".join([*pieces, text[done:]]) if spans else text
+
+    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where in `text` there is one."""
+        for depth, stage in enumerate(_stages(text)):
+            bare = _bare(stage)
+            exact_here = [needle for needle in self._exact if needle in stage]
+            bare_here = [needle for needle in self._bare if needle in bare]
+            if exact_here or bare_here:
+                origin = _Origin(text, depth)
+                yield from origin.of(exact_here, stage)
+                yield from origin.of(bare_here, bare, is_bare=True)
+
+
+class _Origin:
+    """Where the characters of a text with `depth` layers undone were written in the text itself."""
+
+    def __init__(self, text: str, depth: int) -> None:
+        self._maps = []
+        for _ in range(depth):
+            text, pieces = _traced(_ESCAPE, _undone, text)
+            self._maps.append(pieces)
+        self._last = text
+
+    def of(self, needles: Iterable[str], text: str, *, is_bare: bool = False) -> Iterator[tuple[int, int]]:
+        """The places of all `needles`."""
+        found = [(at, at + len(needle)) for needle in needles for at in _places(text, needle)]
+        if not found:
+            return
+        maps = [*self._maps, _traced(_QUOTING, _unquoted, self._last)[1]] if is_bare else self._maps
+        for start, end in found:
+            for pieces in reversed(maps):
+                start, end = pieces.origin(start, end)
+            yield start, end
+
+
+class _Pieces(NamedTuple):
+    """What a text was put together from."""
+
+    starts: list[int]
+    """Of each piece in the new text."""
+    old: list[tuple[int, int]]
+    """Where it was in the old one."""
+    kept: list[bool]
+    """Whether it is as it was."""
+
+    def origin(self, start: int, end: int) -> tuple[int, int]:
+        """Where the characters from `start` to before `end` came from; of an escape the whole."""
+        first = bisect_right(self.starts, start) - 1
+        last = bisect_right(self.starts, end - 1) - 1
+        begun = self.old[first][0] + (start - self.starts[first] if self.kept[first] else 0)
+        ended = self.old[last][0] + end - self.starts[last] if self.kept[last] else self.old[last][1]
+        return begun, ended
+
+
+def _traced(
+    pattern: re.Pattern[str], replaced: Callable[[re.Match[str]], str], text: str
+) -> tuple[str, _Pieces]:
+    """As `pattern.sub`, and where each piece of the result came from."""
+    made, length, done = _Pieces([], [], []), 0, 0
+    parts: list[str] = []
+
+    def add(part: str, start: int, end: int, kept: bool) -> int:
+        parts.append(part)
+        made.starts.append(length)
+        made.old.append((start, end))
+        made.kept.append(kept)
+        return length + len(part)
+
+    for found in pattern.finditer(text):
+        length = add(text[done : found.start()], done, found.start(), True)
+        length = add(replaced(found), found.start(), found.end(), False)
+        done = found.end()
+    add(text[done:], done, len(text), True)
+    return "".join(parts), made
+
+
+def _stages(text: str) -> Iterator[str]:
+    """The text as it is, and with one more layer of escapes undone each time."""
+    yield text
+    for _ in range(LAYERS):
+        undone = _ESCAPE.sub(_undone, text)
+        if undone == text:
+            return
+        yield undone
+        text = undone
+
+
+def _undone(found: re.Match[str]) -> str:
+    kind, text = found.lastgroup, found[0]
+    if kind == "nothing":
+        return ""
+    if kind == "reference":
+        return html.unescape(text)
+    if kind == "percent":
+        return bytes.fromhex(text.replace("%", "")).decode("latin-1")
+    if kind == "octal":
+        return "".join(chr(int(part, 8)) for part in re.findall(r"\d+", text))
+    if kind == "bytes":
+        return bytes.fromhex("".join(re.findall(r"x(..)", text))).decode("latin-1")
+    numbers = [int(part, 16) for part in re.findall(r"[uU]\{?([0-9A-Fa-f]+)", text)]
+    if max(numbers) > 0x10FFFF:
+        return ""
+    # Two halves of a pair are one letter.
+    return "".join(map(chr, numbers)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _unquoted(found: re.Match[str]) -> str:
+    return _WHITE.get(found[0][-1], "")
+
+
+def _bare(text: str) -> str:
+    """As `_QUOTING` has it; without a call for each quote of a long report."""
+    for written, read in (
+        ("\\n", "\n"),
+        ("\\t", "\t"),
+        ("\\r", ""),
+        ("\\", ""),
+        ("\r", ""),
+        ('"', ""),
+        ("'", ""),
+    ):
+        text = text.replace(written, read)
+    return _folded(text)
+
+
+def _folded(text: str) -> str:
+    """In lower case, letter by letter, and with a form's `+` as the blank that it is."""
+    text = text.replace("+", " ")
+    return text.lower() if text.isascii() else text.replace("İ", "i").lower().replace("ς", "σ")
+
+
+def _needles(value: str) -> _Needles:
+    data = value.encode("utf-8", "surrogateescape")
+    # Escaped bytes are read one by one: nothing tells those of UTF-8 from letters.
+    cases = {value, value.upper(), value.lower(), value.casefold(), data.decode("latin-1")}
+    bare = {_bare(stage) for case in cases for stage in _stages(case)}
+    exact = {value, *_escaped(value)}
+    if len(_bare(value)) < SHORTEST:
+        exact |= {twice for once in exact for twice in _escaped(once)}
+    if len(data) >= SHORTEST_ENCODED:
+        exact |= set(_in_base64(data))
+        bare.add(data.hex())
+    return _Needles(frozenset(exact), frozenset(needle for needle in bare if len(needle) >= SHORTEST))
+
+
+def _escaped(value: str) -> Iterator[str]:
+    """As XML, JSON and URLs have it."""
+    yield from (html.escape(value), html.escape(value, quote=False))
+    yield from (
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+        quote(value, safe="", errors="surrogateescape"),
+    )
+
+
+def _in_base64(data: bytes) -> Iterator[str]:
+    """What does not depend on the neighbours, for each place that a value may begin at."""
+    for before in range(3):
+        whole = base64.b64encode(b"\0" * before + data).decode().rstrip("=")
+        # The first letters hold bits of what stands before, the last ones of what comes after.
+        inner = whole[(before * 4 + 2) // 3 : (before + len(data)) * 8 // 6]
+        yield from (inner, inner.replace("+", "-").replace("/", "_"))
+
+
+def _places(text: str, needle: str) -> Iterator[int]:
+    at = text.find(needle)
+    while at >= 0:
+        yield at
+        at = text.find(needle, at + len(needle))
+
+
+def _longest_first(needles: Iterable[str]) -> list[str]:
+    return sorted(set(needles), key=len, reverse=True)

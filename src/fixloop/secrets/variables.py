@@ -1,0 +1,95 @@
+"""Which variables of an environment hold secrets, and which parts of their values are."""
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+__all__ = ["is_called_secret", "secrets_in", "worker_secrets"]
+
+SHORTEST: Final = 8
+"""Shorter values are words like `true` and `staging`; cutting those out would eat the text around them."""
+SHORTEST_PASSWORD: Final = 4
+"""Of the password in a URL that a project asks for, or that is our own."""
+
+_CALLED_SECRET: Final = re.compile(
+    r"\w*(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIAL|AUTH_CONFIG)\w*"
+    r"|\w*PWD|SSHPASS|(?:\w*_)?(?:PASS|PAT|AUTH|KEY|CREDS?|DSN|COOKIE|JWT|PSK|SIGNATURE|WEBHOOK)",
+    re.IGNORECASE,
+)
+_CALLED_PLACE: Final = re.compile(
+    r"\w*(?:PATH|FILE|DIR|DIRECTORY|FOLDER|HOME|ROOT|SOCK|SOCKET)S?", re.IGNORECASE
+)
+_OURS: Final = ("FIXLOOP_STATE_URL", "FIXLOOP_BROKER_URL")
+_PASSWORD: Final = re.compile(r"://([^\s/:@\"'<>]{0,200}):([^\s/@\"'<>]{1,500})@")
+_PARAMETER: Final = re.compile(
+    r"[?&;\s](?:password|passwd|pwd|token|secret|sig|(?:api_?|access_?|account|sharedaccess)key)=([^&;\s\"']{8,})",
+    re.IGNORECASE,
+)
+
+
+def is_called_secret(name: str) -> bool:
+    """Whether what has this name is a secret, as far as names tell."""
+    return _CALLED_SECRET.fullmatch(name) is not None and _CALLED_PLACE.fullmatch(name) is None
+
+
+def worker_secrets(names: Collection[str], variables: Mapping[str, str]) -> Iterator[str]:
+    """
+    The secrets in `variables`: values of those called `names`, and of all that are called like a secret.
+
+    Of any other variable the password of a URL; one that is the user's name as well is a default, and none.
+    """
+    for name, value in variables.items():
+        if _is_place(name, value):
+            continue
+        if name in _OURS:
+            yield from _passwords(value, SHORTEST_PASSWORD)
+        elif name in names or is_called_secret(name):
+            yield from secrets_in(value)
+        else:
+            yield from _passwords(value, SHORTEST)
+
+
+def secrets_in(value: str) -> Iterator[str]:
+    """All of a value that is a secret by itself: the whole, each line, a password in a URL or behind a user's name."""
+    yield from _passwords(value, SHORTEST_PASSWORD)
+    login = "" if "://" in value else value.partition(":")[2].strip()
+    # Tools print keys line by line, and a value read from a file often ends with a line break.
+    parts = {value.strip(), login, *(line.strip() for line in value.splitlines()), *_members(value)}
+    yield from (part for part in parts if len(part) >= SHORTEST)
+
+
+def _passwords(value: str, shortest: int) -> Iterator[str]:
+    for user, password in _PASSWORD.findall(value):
+        if len(password) >= shortest and password != user:
+            yield from (password, unquote(password))
+    if "=" in value:
+        for word in _PARAMETER.findall(value):
+            yield from (word, unquote(word))
+
+
+def _members(value: str) -> Iterator[str]:
+    """Of a JSON document those members that are called like a secret."""
+    if value.lstrip().startswith("{"):
+        try:
+            yield from _named_in(json.loads(value))
+        except (ValueError, RecursionError):
+            return
+
+
+def _named_in(found: Any) -> Iterator[str]:
+    for name, inner in found.items() if isinstance(found, dict) else ():
+        if isinstance(inner, str) and is_called_secret(name):
+            yield from (inner.strip(), *(line.strip() for line in inner.splitlines()))
+        yield from _named_in(inner)
+
+
+def _is_place(name: str, value: str) -> bool:
+    """Whether a value is a path, or several: half of what begins so is none, but a secret in base64."""
+    if not value.startswith(("/", "~/", "./", "../")):
+        return False
+    if _CALLED_PLACE.fullmatch(name):
+        return True
+    return all(os.path.lexists(os.path.expanduser(part)) for part in value.split(os.pathsep))

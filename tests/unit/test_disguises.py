@@ -1,0 +1,221 @@
+"""Random secrets of every alphabet, in every disguise that a tool may print them in: nothing of them is left."""
+
+import base64
+import csv
+import html
+import io
+import json
+import shlex
+import string
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fixloop.secrets.redaction import HIDDEN, Redaction
+
+BASE64: Final = string.ascii_letters + string.digits + "+/"
+ALPHABETS: Final = (
+    BASE64,
+    string.ascii_letters + string.digits + "-_",
+    string.hexdigits,
+    string.digits,
+    string.ascii_lowercase,
+    string.ascii_uppercase,
+    string.punctuation,
+    string.printable[:-5],
+    "äöüßéèçñøåÆŒ" + string.ascii_letters,
+    "пароль" + "密碼" + "🔑🗝" + "ΑΣσς",
+    "\"'\\/&<>%+ ",
+)
+#: What is the same as nothing, stripped or in runs: no value of a secret is made of it.
+LETTERS: Final = frozenset(string.ascii_letters + string.digits)
+
+
+def _is_secret(text: str) -> bool:
+    return len(text.strip()) == len(text) >= 8 and len(LETTERS.intersection(text)) > 1
+
+
+SECRETS: Final = st.one_of(
+    *(st.text(alphabet, min_size=8, max_size=64) for alphabet in ALPHABETS),
+    st.text(
+        st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=8, max_size=40
+    ),
+    st.builds(
+        "{}{}".format,
+        st.sampled_from(["/", "~/", "./", "../", "-", "%4", "\\", "&#6"]),
+        st.text(BASE64, min_size=8),
+    ),
+).filter(_is_secret)
+
+
+def _as_csv(text: str) -> str:
+    file = io.StringIO()
+    csv.writer(file, quoting=csv.QUOTE_ALL).writerow([text])
+    return file.getvalue().rstrip()
+
+
+def _base64(text: str, before: int) -> str:
+    """As it stands in a longer text that was encoded, `before` bytes from its beginning."""
+    return base64.b64encode(b"x" * before + text.encode() + b"yz").decode()
+
+
+def _between(text: str, what: str, every: int = 3) -> str:
+    return what.join(text[place : place + every] for place in range(0, len(text), every))
+
+
+ENCODINGS: Final[dict[str, Callable[[str], str]]] = {
+    "as it is": str,
+    "json": json.dumps,
+    "json, not only ASCII": lambda text: json.dumps(text, ensure_ascii=False),
+    "json in json": lambda text: json.dumps(json.dumps(text)),
+    "json in json in json": lambda text: json.dumps({"a": json.dumps([json.dumps(text)])}),
+    "json with escaped slashes": lambda text: json.dumps(text).replace("/", "\\/"),
+    "xml": html.escape,
+    "json in xml": lambda text: html.escape(json.dumps(text)),
+    "xml in json": lambda text: json.dumps(html.escape(text)),
+    "references": lambda text: "".join(f"&#{ord(letter)};" for letter in text),
+    "references in hex": lambda text: "".join(f"&#x{ord(letter):X};" for letter in text),
+    "url": lambda text: quote(text, safe=""),
+    "url, lower case": lambda text: quote(text, safe="").lower(),
+    "url twice": lambda text: quote(quote(text, safe=""), safe=""),
+    "form": quote_plus,
+    "json in a url": lambda text: quote(json.dumps(text)),
+    "repr": repr,
+    "repr of bytes": lambda text: repr(text.encode()),
+    "ascii": ascii,
+    "repr in json": lambda text: json.dumps(repr(text.encode())),
+    "shell": shlex.quote,
+    "yaml": lambda text: "'" + text.replace("'", "''") + "'",
+    "csv": _as_csv,
+    "name of a file as git has it": lambda text: "".join(
+        chr(byte) if 32 < byte < 127 and byte not in b'"\\' else f"\\{byte:03o}" for byte in text.encode()
+    ),
+    "upper case": str.upper,
+    "lower case": str.lower,
+    "coloured": lambda text: _between(text, "\x1b[31m"),
+    "coloured and reset": lambda text: _between(text, "\x1b(B\x1b[m", 1),
+    "coloured in xml": lambda text: _between(html.escape(text), "#x1B[0m", 64),
+    "coloured in json": lambda text: json.dumps(_between(text, "\x1b[1;31m")),
+    "with a link": lambda text: _between(text, "\x1b]8;;http://x\x07"),
+    "without width": lambda text: _between(text, "\u200b"),
+    "base64": lambda text: _base64(text, 0),
+    "base64, second place": lambda text: _base64(text, 1),
+    "base64, third place": lambda text: _base64(text, 2),
+    "base64 of urls": lambda text: base64.urlsafe_b64encode(b"ab" + text.encode() + b"c").decode(),
+    "base64 in json in a url": lambda text: quote(json.dumps({"a": _base64(text, 2)}), safe=""),
+    "hex": lambda text: text.encode().hex(),
+    "hex, upper case": lambda text: text.encode().hex().upper(),
+}
+#: What may be left: quotes around it, and the edges of what was encoded with its neighbours.
+LEFT: Final = 12
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@given(secret=SECRETS)
+@example(secret="/aB3dEf6hIj9lMn2pQr5")
+@example(secret="~/b64+/secret==9")
+@example(secret="a\"b\\c'd&e<f>g%41")
+def test_a_value_is_cut_out_in_every_disguise(encoding: str, secret: str) -> None:
+    encoded = ENCODINGS[encoding](secret)
+
+    shown = Redaction.of((), {"DEPLOY_TOKEN": secret}).text(f"before {encoded} after")
+
+    assert shown.startswith("before ")
+    assert shown.endswith(" after")
+    left = shown.removeprefix("before ").removesuffix(" after")
+    assert HIDDEN in left, left
+    around = len(encoded) - len(secret) if encoding.startswith("base64") else 0
+    assert sum(map(str.isalnum, left)) <= LEFT + around, left
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
+@given(secret=SECRETS)
+def test_bytes_are_looked_at_in_every_width(encoding: str, secret: str) -> None:
+    data = f"before {secret} after".encode(encoding)
+
+    shown = Redaction.of((), {"DEPLOY_TOKEN": secret}).data(data)
+
+    assert shown == f"before {HIDDEN} after".encode(encoding)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "GH_PAT",
+        "SSH_KEY",
+        "MYSQL_PWD",
+        "REDISCLI_AUTH",
+        "DB_PASS",
+        "SENTRY_DSN",
+        "npm_config__auth",
+        "SSHPASS",
+    ],
+)
+def test_variables_of_the_worker_that_are_called_like_a_secret_are_one(name: str) -> None:
+    assert (
+        Redaction.of((), {name: "/orrect+horse/battery"}).text("is /orrect+horse/battery") == f"is {HIDDEN}"
+    )
+
+
+@given(password=st.text(BASE64, min_size=8, max_size=40))
+def test_the_password_of_any_url_in_the_environment_is_a_secret(password: str) -> None:
+    redaction = Redaction.of(
+        (), {"DATABASE_URL": f"postgres://shop:{quote(password, safe='')}@db.example/shop"}
+    )
+
+    assert (
+        redaction.text(f"FATAL: {password} is wrong at db.example")
+        == f"FATAL: {HIDDEN} is wrong at db.example"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DATABASE_URL", "postgres://postgres:postgres@localhost/test"),
+        ("DATABASE_URL", "postgres://shop:test@localhost/shop"),
+        ("TOKEN_FILE", "/run/secrets/token"),
+        ("SSH_AUTH_SOCK", "/tmp/ssh-XXXXab12/agent.4711"),
+        ("PROJECT_PWD", "/usr/lib"),
+        ("PWD", "/usr/bin"),
+        ("GOPATH", "/home/me/go:/srv/go"),
+        ("MONKEY", "see no evil"),
+        ("KEYBOARD_LAYOUT", "us-international"),
+        ("COMPASS_HEADING", "north-north-west"),
+    ],
+)
+def test_what_is_no_secret_of_the_environment_stays(name: str, value: str) -> None:
+    text = f"{name} is {value}: postgres and test pass in /usr/lib"
+
+    assert Redaction.of([name] if name == "GOPATH" else [], {name: value}).text(text) == text.replace(
+        ":test@", f":{HIDDEN}@"
+    ).replace(":postgres@", f":{HIDDEN}@")
+
+
+def test_each_line_of_a_key_is_a_secret_also_one_that_begins_with_a_slash() -> None:
+    lines = ["-----BEGIN KEY-----", "b3BlbnNzaC1rZXktdjEAAAAA", "/9j4AAQSkZJRgABAQ+AAAQ", "-----END KEY-----"]
+
+    shown = Redaction.of((), {"SSH_KEY": "\n".join(lines)}).text(f"1: {lines[1]}\n2: {lines[2]}\n")
+
+    assert shown == f"1: {HIDDEN}\n2: {HIDDEN}\n"
+
+
+def test_a_secret_of_a_known_form_is_cut_out_through_its_colours() -> None:
+    token = "ghp_" + "\x1b[1;31m" + "a1b2c3d4e5f6" * 3
+
+    assert Redaction().text(f"key {token} leaked") == f"key {HIDDEN} leaked"
+
+
+def test_json_stays_json_when_something_is_cut_out_of_it() -> None:
+    secret = 'p\\"ä/b\nc&d<e'
+    inner = json.dumps({"password": secret, "port": 1})
+
+    shown = Redaction.of((), {"APP_SECRET": secret}).text(json.dumps([inner, secret, "stays"]))
+
+    first, second, stays = json.loads(shown)
+    assert secret not in first
+    assert (second.strip('\\"'), stays) == (HIDDEN, "stays")
