@@ -59,7 +59,7 @@ recovery: setup
 	.venv/bin/python -m bench.backlog --steps 20000
 
 mutants: setup
-	.venv/bin/python -m tests.mutants
+	.venv/bin/python -m tests.mutants $(if $(SAMPLE),--sample $(SAMPLE) --seed $(or $(SEED),0))
 
 lint: setup
 	.venv/bin/ruff check .

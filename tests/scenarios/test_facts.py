@@ -50,7 +50,9 @@ def test_failures_beyond_those_kept_are_counted_in_report_and_request() -> None:
     assert isinstance(report, FailureReport)
     assert (len(report.failures), report.further) == (50, 250)
     assert (len(request(stage).items), request(stage).further) == (50, 250)
-    assert "**Total Failures**: 300\n" in render(stage.message("VFR-101-test-runner-1"))
+    text = render(stage.message("VFR-101-test-runner-1"))
+    assert "**Total Failures**: 300\n" in text
+    assert text.count("#### Fix for Failure ") == 50
 
 
 def measured(gate: float | None, coverage: str) -> Stage:

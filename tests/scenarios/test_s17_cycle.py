@@ -240,6 +240,16 @@ def test_an_agents_entry_looks_like_the_seeds_example() -> None:
     }
 
 
+@pytest.mark.proves("C30")
+def test_an_agents_entry_counts_the_iterations_that_it_completed() -> None:
+    counted = [
+        tuple(agent["iterations_completed"] for agent in state_document(stage.state)["agents"].values())
+        for _, stage in the_seeds_cycle()
+    ]
+
+    assert (counted[0], counted[-1]) == ((0, 0, 0, 0), (1, 1, 2, 1))
+
+
 @pytest.mark.proves("C13", "C17", "C67")
 def test_a_log_is_plain_lines_each_with_its_time() -> None:
     *_, (_, stage) = the_seeds_cycle()

@@ -495,7 +495,7 @@ def test_two_escalations_wait_for_a_person_one_after_the_other() -> None:
     assert stage.agent("ep").asked
 
 
-@pytest.mark.proves("G15", "K5")
+@pytest.mark.proves("G15", "K5", "C23")
 def test_a_silent_agent_is_asked_once_to_converge_and_then_a_person_decides() -> None:
     stage = developing()
 

@@ -75,7 +75,7 @@ def read_or_refused(text: str) -> bool:
         return bool(error.violations)
 
 
-@pytest.mark.proves("A31", "A32", "A33")
+@pytest.mark.proves("A32", "A33")
 def test_the_protocol_s_own_layout_is_read() -> None:
     answer = parse(ANSWER)
 

@@ -23,6 +23,11 @@ def ahead(outcome: CycleOutcome, place: int = 0) -> list[str]:
     return ids(list(cycle.following(outcome.state, outcome.steps[place])))
 
 
+@pytest.mark.proves("R3")
+def test_no_task_can_wait_inside_another_because_results_are_kept_nowhere() -> None:
+    assert (app.conf.result_backend, app.conf.task_ignore_result) == (None, True)
+
+
 @pytest.mark.proves("R3", "C38", "C50")
 def test_a_cycle_s_canvas_leads_from_its_first_agent_to_its_end() -> None:
     assert ahead(CycleStage().last) == ["ep.1.1", "cd.1.1", "vas.1.1", "finish.1"]

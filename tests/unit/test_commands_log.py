@@ -115,7 +115,7 @@ def test_the_whole_log_in_full_holds_the_records_that_no_line_is(agents: Agents,
     assert told.index("## Fix Completion") < told.index("### Main Agent Fix Completed")
 
 
-@pytest.mark.proves("B53", "B54", "B55", "B56")
+@pytest.mark.proves("B53")
 def test_one_specialists_loop_is_shown_as_its_flow(agents: Agents, capsys: Capsys) -> None:
     agents.run(agents.start(script="1 0"))
 

@@ -268,7 +268,6 @@ def test_what_a_failing_test_printed_is_its_context(tmp_path: Path) -> None:
     assert failure.context == "got here"
 
 
-@pytest.mark.proves("B22")
 @pytest.mark.parametrize(
     "message", ["TypeError: Unknown key derivation method", "AssertionError: assert 1 == 2"]
 )

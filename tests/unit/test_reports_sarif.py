@@ -197,7 +197,7 @@ def test_a_score_gives_the_severity(
     assert report.failures[0].severity is severity
 
 
-@pytest.mark.proves("B22")
+@pytest.mark.proves("A25")
 def test_the_suggestion_is_the_tools_fix_or_else_the_rules_help(tmp_path: Path) -> None:
     rules = [{"id": "R1", "name": "unused", "help": {"text": "Remove it.\nMore."}}]
     fix = {"fixes": [{"description": {"text": "Remove `os`"}, "artifactChanges": []}]}
