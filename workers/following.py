@@ -16,6 +16,7 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.store.limits import FIRST
 from workers.app import app
+from workers.saying import say_once
 from workers.workshop import Failure
 from workflows import CANVASES
 
@@ -106,7 +107,7 @@ def hint_again(store: Store, ticket: Ticket) -> bool:
         except NewerVersion:
             return send_hint(app, now, found.fields.get("profile") or "validation")
     except ProtocolError as error:
-        log.warning("%s is not hinted: %s", ticket.id, error)
+        say_once(log, f"{ticket.id} is not hinted: {error}")
         return False
 
 

@@ -1,5 +1,7 @@
 """Steps of a newer fixloop: this one leaves them to newer workers, and asks less and less often.
 
+What is damaged it leaves, too, until somebody has repaired it.
+
 A rolling upgrade has workers of both versions on the same queues for a while, and a hint reaches either. What this
 process leaves is offered again after 1, 2, 4 … 30 s; in between nothing is sent and nothing claimed. The pause is of
 this process' own making, so that a newer worker that is hinted never waits for longer.
@@ -9,9 +11,11 @@ import logging
 from collections import OrderedDict
 from typing import Any, Final
 
-from fixloop.errors import FixloopError
+from fixloop.errors import Damaged, FixloopError, NewerVersion
 from fixloop.store.contract import Store
+from fixloop.store.limits import DAMAGED_AGAIN
 from fixloop.store.records import Claim
+from workers.saying import say_once
 
 __all__ = ["leave", "leave_unknown", "pause_seconds"]
 
@@ -23,10 +27,19 @@ MOST_REMEMBERED: Final = 10_000
 _left: OrderedDict[str, int] = OrderedDict()
 
 
-def leave(store: Store, claim: Claim, owner: str, why: str) -> str:
+def leave(store: Store, claim: Claim | None, owner: str, why: Damaged | NewerVersion) -> str:
     """Give a claimed ticket back, not to be taken for a while; returns what became of it, for the log."""
-    if claim.ticket is None:
-        return claim.status
+    if isinstance(why, NewerVersion):
+        return _leave_to_newer(store, claim, owner, str(why))
+    say_once(log, str(why))
+    if claim is not None and claim.ticket is not None:
+        store.release(claim.ticket.id, owner, claim.fence, delay_seconds=DAMAGED_AGAIN)
+    return "damaged"
+
+
+def _leave_to_newer(store: Store, claim: Claim | None, owner: str, why: str) -> str:
+    if claim is None or claim.ticket is None:
+        return claim.status if claim is not None else "newer"
     pause = pause_seconds(claim.ticket.id)
     level = logging.WARNING if pause == 1.0 else logging.INFO
     log.log(level, "%s is left to newer workers for %.0f s: %s", claim.ticket.id, pause, why)
@@ -41,7 +54,7 @@ def leave_unknown(store: Store, owner: str, **message: Any) -> None:
         return
     try:
         claim = store.claim(ticket_id, owner, f"unknown/{ticket_id}")
-        leave(store, claim, owner, f"this version has no task {name}")
+        _leave_to_newer(store, claim, owner, f"this version has no task {name}")
     except FixloopError as error:
         log.warning("a message for %s, which this version has not: %s", name, error)
 

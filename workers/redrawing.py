@@ -8,14 +8,14 @@ import logging
 import os
 import time
 from bisect import bisect_right
-from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from fixloop.errors import FixloopError
+from fixloop.errors import Damaged, FixloopError
 from fixloop.projecting import Projected, project
 from fixloop.settings import load_settings
 from fixloop.store.contract import Store
+from workers.saying import say_once
 
 __all__ = ["LOOK_SECONDS", "Redrawing", "draw"]
 
@@ -41,13 +41,8 @@ def _drawn(store: Store, workflow: str) -> Projected:
     projected = project(store, workflow)
     for sentence in (projected.problem, *projected.edits):
         if sentence:
-            _say_once(sentence)
+            say_once(log, sentence)
     return projected
-
-
-@lru_cache(maxsize=1000)
-def _say_once(sentence: str) -> None:
-    log.warning("%s", sentence)
 
 
 class Redrawing:
@@ -66,7 +61,7 @@ class Redrawing:
         self._due = now + LOOK_SECONDS
         try:
             for name in self._next(sorted(os.listdir(_marks()))):
-                self._look_at(name)
+                self._try(name)
         except FileNotFoundError:
             return
         except (FixloopError, OSError) as error:
@@ -78,6 +73,12 @@ class Redrawing:
         chosen = (marked[begin:] + marked[:begin])[:MOST_PER_LOOK]
         self._last = chosen[-1] if chosen else ""
         return chosen
+
+    def _try(self, workflow: str) -> None:
+        try:
+            self._look_at(workflow)
+        except Damaged as damaged:
+            say_once(log, str(damaged))
 
     def _look_at(self, workflow: str) -> None:
         found = self._store.read(workflow)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from celery.worker import request, state
 
-from fixloop.errors import InfrastructureError
+from fixloop.errors import Damaged, InfrastructureError, UsageError
 from fixloop.owner import VARIABLE, age_seconds, identity, is_dead_here, pid_of, supervisor_of
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
@@ -20,6 +20,7 @@ from fixloop.store.redis_store import RedisStore
 from workers.child import SETTLED_SECONDS
 from workers.following import hint_again
 from workers.process import named_urls, process
+from workers.saying import say_once
 
 __all__ = ["StepRequest", "release_dead", "release_for_ever", "released"]
 
@@ -54,11 +55,12 @@ def released(store: Store, supervisor: str, *, poison: bool, pid: int | None = N
         if pid not in (None, pid_of(owner)) or not is_dead_here(owner):
             continue
         theirs = supervisor_of(owner)
-        if theirs == supervisor:
-            ticket = store.release(ticket_id, owner, fence, poison=poison)
-        elif pid is None and (not theirs or is_dead_here(theirs)):
-            ticket = store.release(ticket_id, owner, fence)
-        else:
+        if theirs != supervisor and (pid is not None or (theirs and not is_dead_here(theirs))):
+            continue
+        try:
+            ticket = store.release(ticket_id, owner, fence, poison=poison and theirs == supervisor)
+        except (Damaged, UsageError) as error:
+            say_once(log, f"{ticket_id} is not offered again: {error}")
             continue
         if ticket is not None:
             given_back.append(ticket)

@@ -15,7 +15,7 @@ from celery.exceptions import Retry
 
 from fixloop.bridging import LOOK_AGAIN_SECONDS, has_word_of, is_given_up, wake
 from fixloop.engine import ROUNDS, ProfileApplied, ProfileEngine
-from fixloop.errors import FixloopError, InfrastructureError, NewerVersion
+from fixloop.errors import Damaged, FixloopError, InfrastructureError, NewerVersion
 from fixloop.profiles.profile import AnyEvent, AnyOutcome
 from fixloop.repository.snapshot import Unseen
 from workers.crew import Injured, PutOff
@@ -38,7 +38,7 @@ def carry_out(task: Task, ticket_id: str) -> str:
 
     Returns:
         What became of it, for the log: `done`, `busy`, `gone`, `early`, `stale`, `cancelled`, `injured`,
-        `put off` or `newer`.
+        `put off`, `newer` or `damaged`.
 
     Raises:
         celery.exceptions.Retry: the attempt failed, and the next one was hinted (K5).
@@ -95,20 +95,20 @@ def told_of(shop: Workshop, step: Step, failure: Failure) -> AnyOutcome[Any] | N
 
 
 def _carry_out(task: Task, ticket_id: str) -> str:
-    here = process()
-    claim = here.store.claim(ticket_id, here.owner, uuid.uuid4().hex)
-    if claim.status != "ok" or claim.ticket is None:
-        stop_chain(task)
-        return claim.status
+    here, claim = process(), None
     try:
+        claim = here.store.claim(ticket_id, here.owner, uuid.uuid4().hex)
+        if claim.status != "ok" or claim.ticket is None:
+            stop_chain(task)
+            return claim.status
         shop = workshop_of(claim.snapshot)
         holding = ProfileEngine.held(shop.profile, claim.ticket, claim, here.owner)
         step = Step(here.engine_of(shop.profile), here.heart, holding)
         task.request.held = shop, step
         return _done(task, shop, step)
-    except NewerVersion as newer:
+    except (Damaged, NewerVersion) as error:
         stop_chain(task)
-        return leave(here.store, claim, here.owner, str(newer))
+        return leave(here.store, claim, here.owner, error)
 
 
 def _done(task: Task, shop: Workshop, step: Step) -> str:

@@ -5,13 +5,13 @@ It costs O(due). Of all sweepers one at a time has a shard; each sweep is one sc
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from typing import Final
 
 from kombu.exceptions import OperationalError
 
-from fixloop.errors import FixloopError
+from fixloop.errors import Damaged, FixloopError, ProtocolError
 from fixloop.hints import PRIORITY_STEPS
 from fixloop.owner import identity
 from fixloop.store.contract import Store
@@ -21,6 +21,7 @@ from fixloop.store.records import Due, Lane, Swept
 from workers.app import app
 from workers.broker import lengths
 from workers.following import hint_again
+from workers.saying import say_once
 
 __all__ = ["PERIOD_SECONDS", "Sweeper"]
 
@@ -62,19 +63,24 @@ class Sweeper:
         sizes = lengths({*control, *chain.from_iterable(self._lanes.values())})
         most = self._most_deadlines(sum(sizes[lane] for lane in control))
         empty = sorted(lane for lane, size in sizes.items() if size == 0)
-        swept = [
-            self._store.sweep(
+        swept = {shard: found for shard in range(SHARDS) if (found := self._swept(shard, most, empty))}
+        is_new = time.monotonic() < self._until
+        self._lanes.update((n, found.lanes) for n, found in swept.items() if found.mine or not is_new)
+        return self._pass_on(swept.values())
+
+    def _swept(self, shard: int, most: int, empty: Sequence[Lane]) -> Swept | None:
+        """None where what the shard's workflows share is damaged: the other shards' clocks go on."""
+        try:
+            return self._store.sweep(
                 shard,
                 owner=self._owner,
                 horizon_seconds=HORIZON_SECONDS,
                 most_deadlines=most,
                 empty_lanes=empty,
             )
-            for shard in range(SHARDS)
-        ]
-        is_new = time.monotonic() < self._until
-        self._lanes.update((n, found.lanes) for n, found in enumerate(swept) if found.mine or not is_new)
-        return self._pass_on(swept)
+        except ProtocolError as error:
+            say_once(log, f"shard {shard} is not swept: {error}")
+            return None
 
     def notice_loss(self) -> None:
         """Nobody else would say it: for an empty Redis there is simply nothing to do."""
@@ -95,6 +101,8 @@ class Sweeper:
         sent, gap = 0, 0.0
         for shard in swept:
             gap = max(gap, shard.gap_seconds)
+            for workflow in shard.damaged:
+                say_once(log, str(Damaged(workflow, "what waits of it cannot be handed out")))
             for due in shard.deadlines:
                 self._hand_out(due, max(0.0, due.clock - shard.moment.clock))
             # A ticket whose delay is over was hinted when it was made, with a countdown; if that hint was lost,

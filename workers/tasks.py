@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from fixloop.engine import ProfileEngine
 from fixloop.enqueueing import enqueue
-from fixloop.errors import FixloopError, NewerVersion
+from fixloop.errors import Damaged, FixloopError, NewerVersion
 from fixloop.feature import Feature
 from fixloop.hints import START_TASK, task_name
 from fixloop.profiles.table import profile_in
@@ -19,6 +19,7 @@ from workers.app import app
 from workers.following import FAILURES
 from workers.hop import StepTask
 from workers.process import process
+from workers.saying import say_once
 from workers.steps import carry_out, on_failure
 from workers.workshops import WORKSHOPS
 
@@ -57,6 +58,9 @@ def deadline(*, workflow: str, name: str, due: float, issue: int) -> str:
         return "early"
     except Unexpected:
         return "late"
+    except Damaged as damaged:
+        say_once(log, str(damaged))
+        return "damaged"
     except NewerVersion as newer:
         # It is handed out again every few seconds, until a newer control process takes it.
         log.info("%s: %s", name, newer)

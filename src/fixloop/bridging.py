@@ -12,7 +12,7 @@ from typing import Any
 from fixloop.attending import LOOK_AGAIN_SECONDS
 from fixloop.configuration.roles import VALIDATION_LOOP
 from fixloop.engine import ProfileEngine
-from fixloop.errors import NewerVersion
+from fixloop.errors import Damaged, NewerVersion
 from fixloop.profiles.profile import AnyEvent, AnyOutcome, AnyStart, Profile
 from fixloop.profiles.table import profile_in
 from fixloop.protocol import events as validation
@@ -91,7 +91,11 @@ def is_given_up(store: Store, engine_of: EngineOf, state: Any) -> bool:
     may have been lost.
     """
     parent = getattr(state, "parent", "")
-    if not parent or _is_awaited(store.read(workflow_of(parent)), parent):
+    try:
+        if not parent or _is_awaited(store.read(workflow_of(parent)), parent):
+            return False
+    except (Damaged, NewerVersion):
+        # Nobody can tell; once it is set aside, it is given up.
         return False
     _tell(store, engine_of, state.workflow, "cancelled")
     return True
@@ -171,10 +175,10 @@ def _tickets_of(state: Any) -> list[str]:
 
 
 def _tell(store: Store, engine_of: EngineOf, child: str, word: str) -> None:
-    found = store.read(child)
-    if found is None:
-        return
-    with suppress(NewerVersion, Unexpected):
+    with suppress(Damaged, NewerVersion, Unexpected):
+        found = store.read(child)
+        if found is None:
+            return
         profile = profile_in(found.snapshot)
         if not profile.load(found.snapshot).ended:
             operation = f"{word}/{found.version}"

@@ -40,6 +40,7 @@ _MODULES: Final = {
     **dict.fromkeys(("read", "doctor", "init"), "examining"),
     "chaos": "chaos",
     "audit": "examining",
+    "repair": "repairing",
 }
 """The module of `fixloop.commands` that has a command, in the order of the help page."""
 

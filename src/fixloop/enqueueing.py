@@ -23,6 +23,7 @@ from fixloop.projecting import project
 from fixloop.repository.git import Git
 from fixloop.repository.snapshot import Snapshot, write_ref
 from fixloop.store.contract import Store
+from fixloop.store.damage import reading
 from fixloop.store.keys import workflow_id
 
 __all__ = ["Enqueued", "enqueue"]
@@ -60,6 +61,11 @@ def enqueue(engine: ProfileEngine[Any], feature: Feature, *, cache: Path) -> Enq
 
 
 def _join(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Feature) -> Enqueued | None:
+    with reading(live):
+        return _joined(engine, live, prepared, feature)
+
+
+def _joined(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Feature) -> Enqueued | None:
     found = engine.store.read(live)
     if found is None:
         return None

@@ -6,7 +6,8 @@
     │   └── NotVerifiedError  the caller: install what the checks need           exit 3
     ├── InfrastructureError   the operator: Redis, git or a server is away       exit 4
     └── ProtocolError         the developers: two parts of fixloop disagree      exit 1
-        └── NewerVersion      the operator: upgrade this fixloop                 exit 2
+        ├── NewerVersion      the operator: upgrade this fixloop                 exit 2
+        └── Damaged           the operator: repair the workflow                  exit 1
 
 A message says what, with which value, and what to do, in one sentence and without a traceback.
 Arguments are positional and plain, so that an error survives pickling through Celery.
@@ -15,6 +16,7 @@ Arguments are positional and plain, so that an error survives pickling through C
 from typing import ClassVar
 
 __all__ = [
+    "Damaged",
     "FixloopError",
     "InfrastructureError",
     "NewerVersion",
@@ -61,3 +63,18 @@ class NewerVersion(ProtocolError):
     """A newer fixloop wrote it; it was left as it is."""
 
     exit_code: ClassVar[int] = 2
+
+
+class Damaged(ProtocolError):
+    """What is stored of one workflow is not what fixloop writes; all others are as they were."""
+
+    def __init__(self, workflow: str, detail: str) -> None:
+        """`detail` says what is wrong, as a clause; `workflow` is empty where not even the id can be read."""
+        super().__init__(workflow, detail)
+        self.workflow = workflow
+        self.detail = detail
+
+    def __str__(self) -> str:
+        if not self.workflow:
+            return f"a workflow is damaged: {self.detail}; `fixloop audit verify` names it"
+        return f"workflow {self.workflow} is damaged: {self.detail}; `fixloop repair {self.workflow}` sets it aside"

@@ -1,9 +1,10 @@
 """Pushing the branch of a workflow that went well to the URL its repository was given by."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from fixloop.carrying import Carried, bring_work, snapshot_in
-from fixloop.errors import RefusedError
+from fixloop.errors import ProtocolError, RefusedError
 from fixloop.profiles.table import profile_in
 from fixloop.repository.push import push
 from fixloop.store.contract import Store
@@ -38,6 +39,11 @@ def push_branch(store: Store, state: Carried, cache: Path) -> str:
 def _earlier(store: Store, workflow: str) -> set[str]:
     """What earlier workflows of the same issue may have pushed, as far as the store still knows them."""
     feature = workflow.rpartition("-")[0]
-    found = (store.read(f"{feature}-{number}") for number in range(1, number_of(workflow)))
-    states = [profile_in(each.snapshot).load(each.snapshot) for each in found if each is not None]
-    return {state.tip for state in states if state.pushed}
+    tips = set()
+    for number in range(1, number_of(workflow)):
+        with suppress(ProtocolError):
+            found = store.read(f"{feature}-{number}")
+            state = profile_in(found.snapshot).load(found.snapshot) if found is not None else None
+            if state is not None and state.pushed:
+                tips.add(state.tip)
+    return tips

@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from fixloop.errors import NewerVersion, ProtocolError
+from fixloop.errors import NewerVersion
+from fixloop.profiles.reading import unreadable
 from fixloop.protocol.state import SCHEMA_VERSION, State
 
 __all__ = ["load_state"]
@@ -15,13 +16,13 @@ def load_state(snapshot: bytes) -> State:
 
     Raises:
         NewerVersion: a newer fixloop wrote it; nothing was changed.
-        ProtocolError: it is no state.
+        Damaged: it is no state.
     """
     try:
         state = State.model_validate_json(snapshot)
     except ValueError as error:
         _refuse_newer(_parsed(snapshot))
-        raise ProtocolError(f"a snapshot cannot be read: {' '.join(str(error).split())[:300]}") from None
+        raise unreadable(snapshot, error) from None
     if state.schema_version > SCHEMA_VERSION:
         _refuse_newer(state.__dict__)
     return state
@@ -39,6 +40,6 @@ def _refuse_newer(found: dict[str, Any]) -> None:
 def _parsed(snapshot: bytes) -> dict[str, Any]:
     try:
         found = json.loads(snapshot)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

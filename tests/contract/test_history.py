@@ -86,7 +86,7 @@ def test_a_changed_snapshot_is_seen(written: Store, world: World) -> None:
 
     world.put_snapshot(FLOW, b"no zlib")
     assert written.verify(FLOW) == ["the snapshot cannot be read"]
-    with pytest.raises(ProtocolError, match="the snapshot of 0a1b2c3d-42-1 is damaged"):
+    with pytest.raises(ProtocolError, match="0a1b2c3d-42-1 is damaged: its snapshot cannot be read"):
         written.read(FLOW)
 
 
@@ -161,7 +161,7 @@ def test_what_leans_on_a_damaged_entry_is_not_blamed(store: Store, world: World)
     world.put_entries(FLOW, entries)
 
     assert store.verify(FLOW) == ["entry 2 was changed: its bytes are not those that were committed"]
-    with pytest.raises(ProtocolError, match="the snapshot of 0a1b2c3d-42-1 is damaged"):
+    with pytest.raises(ProtocolError, match="0a1b2c3d-42-1 is damaged: its snapshot cannot be read"):
         store.read(FLOW)
 
 

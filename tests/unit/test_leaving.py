@@ -58,7 +58,7 @@ def test_an_older_worker_leaves_its_step_for_longer_each_time(stage: Stage) -> N
         claim = stage.claim()
         with pytest.raises(NewerVersion):
             hold(claim.ticket, claim, ME)
-        assert leave(stage.store, claim, ME, "newer") == "newer"
+        assert leave(stage.store, claim, ME, NewerVersion("newer")) == "newer"
         pauses.append(0)
         while stage.claim().status == "early":
             stage.later(1)
@@ -70,7 +70,7 @@ def test_an_older_worker_leaves_its_step_for_longer_each_time(stage: Stage) -> N
 
 @pytest.mark.proves("R8")
 def test_what_a_newer_version_wrote_is_not_touched(stage: Stage) -> None:
-    leave(stage.store, stage.claim(), ME, "newer")
+    leave(stage.store, stage.claim(), ME, NewerVersion("newer"))
     engine = Engine(stage.store)
 
     with pytest.raises(NewerVersion):

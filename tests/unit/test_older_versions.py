@@ -167,7 +167,7 @@ def test_a_snapshot_of_a_newer_version_is_refused_in_one_sentence(more: dict[str
 
 @pytest.mark.parametrize("snapshot", [b"", b"[]", b"\xff", b'{"schema_version": "x"}', b'{"workflow": 1}'])
 def test_a_snapshot_that_is_none_is_no_newer_version(snapshot: bytes) -> None:
-    with pytest.raises(ProtocolError, match="a snapshot cannot be read") as refused:
+    with pytest.raises(ProtocolError, match="its snapshot cannot be read") as refused:
         load_state(snapshot)
 
     assert not isinstance(refused.value, NewerVersion)

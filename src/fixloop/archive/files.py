@@ -105,7 +105,7 @@ class Archive:
         try:
             with _opened(archived.path, os.O_RDONLY) as file:
                 return stored_of(read(file, archived.place))
-        except (ValueError, FileNotFoundError) as error:
+        except (ValueError, FileNotFoundError, RecursionError) as error:
             raise ProtocolError(f"{archived.workflow} cannot be read from {archived.path}: {error}") from None
 
     def newest(self, project: str, issue: int) -> str | None:
@@ -197,7 +197,7 @@ def _archived(path: Path, place: Member) -> Iterator[Archived]:
         feature_of(workflow)
         ended_at = datetime.fromisoformat(told["ended_at"])
         yield Archived(workflow, ended_at, int(told["version"]), dict(told["fields"]), path, place)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return
 
 

@@ -42,10 +42,21 @@ def archive_ended(
     for workflow, at in store.ended(before, most=most):
         if not workflow.startswith(project):
             continue
-        lease = store.locks.acquire(workflow, "archive", owner, lease_seconds=LEASE_SECONDS)
-        if lease.is_held:
-            yield from _archived(store, archive, workflow, at)
-            store.locks.release(workflow, "archive", lease.token)
+        try:
+            yield from _archived_alone(store, archive, workflow, at, owner)
+        except InfrastructureError:
+            raise
+        except FixloopError as error:
+            yield Moved(workflow, at, "kept", str(error))
+
+
+def _archived_alone(
+    store: Store, archive: Archive, workflow: str, at: datetime, owner: str
+) -> Iterator[Moved]:
+    lease = store.locks.acquire(workflow, "archive", owner, lease_seconds=LEASE_SECONDS)
+    if lease.is_held:
+        yield from _archived(store, archive, workflow, at)
+        store.locks.release(workflow, "archive", lease.token)
 
 
 def _archived(store: Store, archive: Archive, workflow: str, at: datetime) -> Iterator[Moved]:
@@ -55,13 +66,7 @@ def _archived(store: Store, archive: Archive, workflow: str, at: datetime) -> It
     if found.tickets:
         yield Moved(workflow, at, "kept", f"step {found.tickets[0].ticket.step} is still to be done")
         return
-    try:
-        path = _kept(archive, stored, at)
-    except InfrastructureError:
-        raise
-    except FixloopError as error:
-        yield Moved(workflow, at, "kept", str(error))
-        return
+    path = _kept(archive, stored, at)
     if store.remove(workflow, stored.head, "archived") in ("ok", "gone"):
         yield Moved(workflow, at, "archived", str(path))
 
@@ -105,9 +110,7 @@ def purge_ended(
     """
     for workflow, at in store.ended(before, most=ALL):
         if workflow.startswith(project):
-            found = store.read(workflow)
-            if found is not None and (dry or store.remove(workflow, found.head, "purged") == "ok"):
-                yield Moved(workflow, at, "purged", "Redis")
+            yield from _purged(store, workflow, at, dry=dry)
     if archive is None:
         return
     for each in list(archive.workflows(project.partition("-")[0])):
@@ -116,3 +119,12 @@ def purge_ended(
                 archive.erase(each)
                 store.remove(each.workflow, "", "purged")
             yield Moved(each.workflow, each.ended_at, "purged", str(each.path))
+
+
+def _purged(store: Store, workflow: str, at: datetime, *, dry: bool) -> Iterator[Moved]:
+    try:
+        found = store.read(workflow)
+        if found is not None and (dry or store.remove(workflow, found.head, "purged") == "ok"):
+            yield Moved(workflow, at, "purged", "Redis")
+    except ProtocolError as error:
+        yield Moved(workflow, at, "kept", str(error))

@@ -5,8 +5,10 @@ from itertools import chain
 from typing import Any, cast
 
 from fixloop.archive.files import Archive
+from fixloop.errors import ProtocolError
 from fixloop.store.chain import RawHistory, problems
 from fixloop.store.contract import Store
+from fixloop.store.damage import reading
 from fixloop.store.entries import Texts, opened
 from fixloop.store.keys import latest_of, number_of
 from fixloop.store.records import Entry, Snapshot, Stored
@@ -55,10 +57,14 @@ class _WithArchive:
         if stored is None:
             return found
         texts = Texts(stored.entries)
-        return [opened(entry, texts, stored.artifacts.get) for entry in stored.entries[start:]]
+        with reading(workflow):
+            return [opened(entry, texts, stored.artifacts.get) for entry in stored.entries[start:]]
 
     def verify(self, workflow: str) -> list[str]:
-        stored = self._archived(workflow) if self._store.read(workflow) is None else None
+        try:
+            stored = self._archived(workflow) if self._store.read(workflow) is None else None
+        except ProtocolError:
+            stored = None
         if stored is None:
             return self._store.verify(workflow)
         raw = RawHistory(stored.version, stored.head, stored.snapshot, stored.entries)

@@ -169,7 +169,7 @@ def verify(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
     the project. Exit code 1 when anything is not as it was committed.
     """
     with open_session() as session:
-        chosen = session.workflows_of(project) if issue is None else [session.workflow_of(issue, project)]
+        chosen = session.stored_of(project) if issue is None else [session.workflow_of(issue, project)]
         audits = [audit(session.store, workflow) for workflow in chosen]
         target = archive_at(session.settings.archive_dir)
         damaged = list(target.damaged()) if target is not None and issue is None else []

@@ -11,9 +11,11 @@ from fixloop.chat.tree import chats_below, default_chats
 from fixloop.commands.choices import Choice, choice_lines
 from fixloop.commands.screen import say
 from fixloop.commands.views.table import view_in
-from fixloop.errors import NewerVersion
+from fixloop.errors import Damaged, NewerVersion
 from fixloop.store.contract import Store
+from fixloop.store.damage import reading
 from fixloop.store.keys import project_hash
+from fixloop.store.records import DAMAGED, Snapshot
 
 __all__ = ["asked_in_chats", "item_text", "waiting"]
 
@@ -47,25 +49,30 @@ def _candidates(found: Iterable[tuple[str, Mapping[str, str]]], prefix: str) -> 
     """
     for workflow, fields in found:
         own = workflow.startswith(prefix) or prefix == f"{project_hash(fields.get('project', ''))}-"
-        if own and fields.get("owner") in ("person", "agent"):
+        if own and DAMAGED in fields:
+            say(str(Damaged(workflow, fields[DAMAGED])))
+        elif own and fields.get("owner") in ("person", "agent"):
             yield workflow
 
 
 def _items(store: Store, workflow: str, cache: Path) -> Iterator[dict[str, Any]]:
-    found = store.read(workflow)
+    try:
+        with reading(workflow):
+            yield from list(_items_in(store.read(workflow), cache))
+    except (Damaged, NewerVersion) as error:
+        # What others wait for is shown all the same.
+        say(str(error))
+
+
+def _items_in(found: Snapshot | None, cache: Path) -> Iterator[dict[str, Any]]:
     if found is None:
         return
-    try:
-        view = view_in(found.snapshot)
-        state = view.load(found.snapshot)
-    except NewerVersion as newer:
-        # What others wait for is shown all the same.
-        say(str(newer))
-        return
+    view = view_in(found.snapshot)
+    state = view.load(found.snapshot)
     common = {
         "issue": state.issue,
         "name": state.name,
-        "workflow_id": workflow,
+        "workflow_id": found.workflow,
         "project": state.project,
         "profile": state.profile,
     }

@@ -69,8 +69,8 @@ def _outside(session: Session, project: str) -> Iterator[tuple[Seen, Mapping[str
         # A validation workflow says whom it asks in its plain fields, and has no profile there.
         if not fields.get("profile") or not workflow.startswith(f"{project}-"):
             continue
-        found = session.store.read(workflow)
-        with suppress(ProtocolError):  # what a newer version wrote keeps nobody else's from being read
+        with suppress(ProtocolError):  # what is damaged or newer keeps nobody else's from being read
+            found = session.store.read(workflow)
             if found is not None:
                 seen = Seen.of(found)
                 agents = outside_in(found.snapshot).agents(seen.state)

@@ -9,18 +9,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from fixloop.errors import FixloopError, NewerVersion
+from fixloop.errors import Damaged, FixloopError, NewerVersion, ProtocolError
 from fixloop.profiles.profile import AnyOutcome, Profile
 from fixloop.profiles.table import profile_in
 from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.moment import Moment
 from fixloop.store.contract import Store
+from fixloop.store.damage import reading
 from fixloop.store.entries import digest_of
 from fixloop.store.records import Entry, Snapshot
 
 __all__ = ["Audit", "audit", "replay"]
 
-ADDED: Final = frozenset({"escalated"})
+ADDED: Final = frozenset({"escalated", "protocol"})
 """Plain fields that workflows of older versions do not have."""
 
 
@@ -34,7 +35,17 @@ class Audit(NamedTuple):
 
 
 def audit(store: Store, workflow: str) -> Audit:
-    """Check a workflow's chain; where that holds, replay it."""
+    """Check a workflow's chain; where that holds, replay it. What cannot be checked is a problem of its own."""
+    try:
+        with reading(workflow):
+            return _audited(store, workflow)
+    except Damaged as damaged:
+        return Audit(workflow, 0, 0, (damaged.detail,))
+    except ProtocolError as error:
+        return Audit(workflow, 0, 0, (str(error),))
+
+
+def _audited(store: Store, workflow: str) -> Audit:
     broken = store.verify(workflow)
     # What is damaged may not be readable at all.
     found = store.read(workflow) if not broken else None
@@ -43,7 +54,7 @@ def audit(store: Store, workflow: str) -> Audit:
     entries = store.history(workflow)
     try:
         profile = profile_in(found.snapshot)
-        changed = tuple(_changed_fields(profile, found))
+        changed = (*_changed_fields(profile, found), *_misplaced(store, profile, found))
     except NewerVersion:
         # Its chain holds; what else there is to check, its own version knows.
         return Audit(workflow, len(entries), 0, ())
@@ -57,8 +68,27 @@ def _changed_fields(profile: Profile[Any], found: Snapshot) -> Iterator[str]:
     """The plain fields beside the snapshot are what lists show, and no digest covers them."""
     for name, value in profile.fields(profile.load(found.snapshot)).items():
         shown = found.fields.get(name, "")
-        if shown != value and (name in found.fields or name not in ADDED):
+        if not _is_same(shown, value) and (name in found.fields or name not in ADDED):
             yield f"field {name} was changed: it says {shown!r}, the snapshot {value!r}"
+
+
+def _misplaced(store: Store, profile: Profile[Any], found: Snapshot) -> Iterator[str]:
+    """Who looks for what is live, or for a feature's workflow, asks lists beside the workflow."""
+    is_live, ended = store.live(*_feature(found)) == found.workflow, profile.load(found.snapshot).ended
+    if is_live and ended:
+        yield "it has ended, and the list of live workflows has it"
+    elif not is_live and not ended:
+        yield "it is live, and the list of live workflows does not have it"
+
+
+def _feature(found: Snapshot) -> tuple[str, int]:
+    project, issue, _ = found.workflow.split("-")
+    return project, int(issue)
+
+
+def _is_same(shown: str, value: str) -> bool:
+    """Older versions wrote times with `+00:00`, and what did not change since stays as it was written."""
+    return shown.replace("+00:00", "Z") == value
 
 
 def replay(entries: Iterable[Entry], profile: Profile[Any] = VALIDATION) -> tuple[int, list[str]]:

@@ -90,13 +90,14 @@ def purge(
     """
     Delete ended workflows for good, from Redis and from the archive.
 
-    Nothing else ever deletes one. A line for each on stdout. Live workflows are never deleted, whatever
-    their age; an ISSUE that is live is refused. Its number is not used again.
+    Nothing else ever deletes one. A line for each on stdout; exit code 1 when one has to stay, because it is
+    damaged. Live workflows are never deleted, whatever their age; an ISSUE that is live is refused. Its number
+    is not used again.
     """
     with open_session() as session:
         prefix = prefix_of(project) if issue is None else _ended_feature(session, issue, project)
         before = _now(session) - older_than
-        _tell(
+        kept = _tell(
             purge_ended(
                 session.store,
                 archive_at(session.settings.archive_dir),
@@ -106,6 +107,8 @@ def purge(
             ),
             json=json,
         )
+    if kept:
+        raise typer.Exit(ExitCode.WRONG)
 
 
 def _now(session: Session) -> datetime:

@@ -31,6 +31,7 @@ from fixloop.repository.identity import Project, top_of
 from fixloop.repository.traces import issues_handed_in
 from fixloop.settings import RedisUrls, Settings, load_settings, redis_urls
 from fixloop.store.contract import Store
+from fixloop.store.damage import reading
 from fixloop.store.keys import project_hash
 from fixloop.store.records import Snapshot
 from fixloop.store.redis_store import RedisStore
@@ -194,10 +195,15 @@ class Session:
             if sentence:
                 say(sentence)
 
-    def workflows_of(self, project: str | None = None) -> list[str]:
-        """All workflows of a project, this one if not given, in the order of their issues."""
+    def stored_of(self, project: str | None = None) -> list[str]:
+        """
+        All workflows of a project, this one if not given, in the order of their issues.
+
+        Those of which only parts are left, too.
+        """
         prefix = f"{self.project.hash8 if project is None else _hash_of(project)}-"
-        return sorted((name for name, _ in self.store.workflows() if name.startswith(prefix)), key=_order)
+        names = {name for name, _ in self.store.workflows()}.union(self.store.unlisted())
+        return sorted((name for name in names if name.startswith(prefix)), key=_order)
 
     def _refuse_retired(self, hash8: str, issue: int) -> None:
         """Of a workflow that was there once, say where it is."""
@@ -224,7 +230,12 @@ class Session:
         return lost_by(f"Redis at {shown_url(self.urls.state)}", unknown, self.directory)
 
     def _existing(self, workflow: str) -> str:
-        if self.store.read(workflow) is None:
+        try:
+            is_there = self.store.read(workflow) is not None
+        except ProtocolError:
+            # Whatever is asked of it says so itself; `repair` does not ask.
+            is_there = True
+        if not is_there:
             hash8, issue, _ = workflow.split("-")
             self._refuse_retired(hash8, int(issue))
             raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
@@ -283,8 +294,9 @@ class Seen(NamedTuple):
     @classmethod
     def of(cls, found: Snapshot) -> "Seen":
         """What a store has, read. Raises NewerVersion for what this version cannot read."""
-        view = view_in(found.snapshot)
-        return cls(found, view, view.load(found.snapshot))
+        with reading(found.workflow):
+            view = view_in(found.snapshot)
+            return cls(found, view, view.load(found.snapshot))
 
     @property
     def standing(self) -> Standing:

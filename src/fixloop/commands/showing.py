@@ -27,6 +27,8 @@ from fixloop.commands.session import (
 from fixloop.commands.status import LOUD, WAITS, is_away, listed, listing_table
 from fixloop.commands.views.table import across_all
 from fixloop.commands.views.view import Across, Standing, documented
+from fixloop.errors import Damaged, ProtocolError
+from fixloop.store.contract import Store
 
 __all__ = ["register"]
 
@@ -61,6 +63,7 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
         with open_session() as session:
             prefix = prefix_of(project)
             rows = listed(each for each in session.store.workflows() if each[0].startswith(prefix))
+            _name_damaged(session.store, rows)
             counted = across_all({each["profile"] for each in rows}, session.store, prefix)
             if not rows:
                 say(session.nothing_here())
@@ -68,6 +71,24 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
         say(str(nothing))
         rows = []
     _show_list(rows, counted, json=json)
+
+
+def _name_damaged(store: Store, rows: Sequence[dict[str, Any]]) -> None:
+    """What plain fields do not tell is looked up for what is live and shown: ended ones wait for nobody."""
+    for each in rows[:SHOWN_WORKFLOWS]:
+        if not each["damaged"] and not each["outcome"]:
+            each["damaged"] = _damage(store, each["workflow_id"])
+    for each in rows:
+        if each["damaged"]:
+            say(str(Damaged(each["workflow_id"], each["damaged"])))
+
+
+def _damage(store: Store, workflow: str) -> str | None:
+    try:
+        store.read(workflow)
+    except ProtocolError as error:
+        return error.detail if isinstance(error, Damaged) else str(error)
+    return None
 
 
 def inbox(json: AsJson = False, project: OnlyProject = None) -> None:

@@ -23,7 +23,7 @@ from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, Hold, OperationName, Run, SpecialistState, State
 from fixloop.protocol.statuses import Status
-from fixloop.store.records import Snapshot
+from fixloop.store.records import DAMAGED, Snapshot
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -156,6 +156,13 @@ def deadline_of(found: Snapshot) -> datetime | None:
 
 def summary(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
     """One workflow in the list of all, from its plain fields."""
+    try:
+        return _summary(workflow, fields)
+    except ValueError as error:
+        return _summary(workflow, {DAMAGED: f"a plain field of it cannot be read ({error})"})
+
+
+def _summary(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
     iteration, _, most = fields.get("iteration", "0/0").partition("/")
     chosen = {name: fields.get(name) or None for name in _SUMMARY}
     return {
@@ -168,6 +175,7 @@ def summary(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
         "max_iterations": int(most or 0),
         "tree": fields.get("tree", ""),
         "updated_at": _second(fields.get("updated_at", "")),
+        "damaged": fields.get(DAMAGED),
     }
 
 
@@ -188,7 +196,7 @@ def listing_table(summaries: Iterable[Mapping[str, Any]]) -> "Table":
         row(
             made,
             f"#{each['issue']}",
-            each["outcome"] or (f"{each['status']} (paused)" if each["paused"] else each["status"]),
+            _shown_status(each),
             "" if each["outcome"] else each["owner"],
             each["specialist"] or "",
             f"{each['iteration']}/{each['max_iterations']}",
@@ -198,6 +206,12 @@ def listing_table(summaries: Iterable[Mapping[str, Any]]) -> "Table":
             style="dim" if each["outcome"] else LOUD if each["owner"] == "person" else "",
         )
     return made
+
+
+def _shown_status(each: Mapping[str, Any]) -> str:
+    if each["damaged"]:
+        return DAMAGED
+    return each["outcome"] or (f"{each['status']} (paused)" if each["paused"] else str(each["status"]))
 
 
 def phases_table(state: State) -> "Table":

@@ -1,12 +1,15 @@
 """Snapshots of the profiles whose states say which profile they are of, read back."""
 
 import json
+import re
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-from fixloop.errors import NewerVersion, ProtocolError
+from fixloop.errors import Damaged, NewerVersion
 
-__all__ = ["loader", "profile_of"]
+__all__ = ["loader", "profile_of", "unreadable"]
+
+_WORKFLOW: Final = re.compile(rb'"workflow":"([0-9a-f]{8}-\d{1,15}-\d{1,9})"')
 
 
 class _Model(Protocol):
@@ -31,7 +34,7 @@ def loader(model: type[M], newest: int) -> Callable[[bytes], M]:
     """
     What reads snapshots of `model`, up to schema version `newest`.
 
-    The reader raises NewerVersion for what a newer fixloop wrote, and ProtocolError for what is no state.
+    The reader raises NewerVersion for what a newer fixloop wrote, and Damaged for what is no state.
     """
 
     def load(snapshot: bytes) -> M:
@@ -44,16 +47,23 @@ def loader(model: type[M], newest: int) -> Callable[[bytes], M]:
         try:
             found: M = model.model_validate_json(snapshot)
         except ValueError as error:
-            raise ProtocolError(f"a snapshot cannot be read: {' '.join(str(error).split())[:300]}") from None
+            raise unreadable(snapshot, error) from None
         return found
 
     return load
 
 
+def unreadable(snapshot: bytes, error: ValueError) -> Damaged:
+    """What is said of a snapshot that is no state; of which workflow, it may say itself."""
+    named = _WORKFLOW.search(snapshot)
+    said = " ".join(str(error).split())[:300]
+    return Damaged(named[1].decode() if named is not None else "", f"its snapshot cannot be read: {said}")
+
+
 def _version(snapshot: bytes) -> int:
     try:
         found = json.loads(snapshot)
-    except ValueError:
+    except (ValueError, RecursionError):
         return 1
     version = found.get("schema_version", 1) if isinstance(found, dict) else 1
     return version if isinstance(version, int) else 1

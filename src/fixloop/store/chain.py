@@ -1,12 +1,15 @@
 """Whether a history is what was committed, byte for byte. Pure."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fixloop.store.entries import Fetch, Frame, Texts, content_of, digest_of, frame_of
 from fixloop.store.packing import leans_of, unpack
 
 __all__ = ["RawHistory", "named", "problems"]
+
+MOST_NAMED: Final = 100
+"""Missing entries, each by itself: a version may say that there are any number."""
 
 
 class RawHistory(NamedTuple):
@@ -50,7 +53,10 @@ def _chain_problems(raw: RawHistory, texts: Texts) -> Iterator[str]:
 
 
 def _missing(first: int, last: int) -> Iterator[str]:
-    return (f"entry {seq} is missing" for seq in range(last, first - 1, -1))
+    if last - first >= MOST_NAMED:
+        yield f"entries {first} to {last} are missing"
+        return
+    yield from (f"entry {seq} is missing" for seq in range(last, first - 1, -1))
 
 
 def _state_problems(raw: RawHistory, texts: Texts) -> Iterator[str]:

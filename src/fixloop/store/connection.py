@@ -35,7 +35,7 @@ from fixloop.redis_exchange import Exchange
 from fixloop.redis_url import RedisPlace, place_of, shown_place
 from fixloop.store.scripts import digest, source
 
-__all__ = ["Connection", "client_for"]
+__all__ = ["Connection", "Misunderstood", "client_for"]
 
 log = logging.getLogger("fixloop.store")
 
@@ -52,6 +52,23 @@ _ALONE_SECONDS: Final = 5.0
 # What Redis answers when it is there and cannot serve: full, replica, disk error. Waiting may help.
 # Redis 6 puts the word into the middle of a sentence about the script.
 _NOT_NOW: Final = re.compile(r"(^|-)(OOM|MISCONF|READONLY|MASTERDOWN|NOREPLICAS|LOADING|BUSY)\b")
+
+
+class Misunderstood(ProtocolError):
+    """Redis answered, and did not do what it was asked."""
+
+    def __init__(self, where: str, reply: str) -> None:
+        super().__init__(where, reply)
+        self.where = where
+        self.reply = reply
+
+    def __str__(self) -> str:
+        return f"Redis at {self.where} did not understand fixloop: {self.reply}"
+
+    @property
+    def in_script(self) -> bool:
+        """Whether a script had begun, and stumbled over what it found."""
+        return "script" in self.reply
 
 
 class Connection:
@@ -179,7 +196,7 @@ class Connection:
                 return InfrastructureError(
                     f"Redis at {self.where} cannot serve now: {one_line(error)}; see its log"
                 )
-            return ProtocolError(f"Redis at {self.where} did not understand fixloop: {one_line(error)}")
+            return Misunderstood(self.where, one_line(error))
         return self._away(reason_of(error, self._url))
 
     def _away(self, reason: Reason) -> InfrastructureError:

@@ -1,7 +1,8 @@
 """What fixloop asks of a store: RedisStore is the real one, MemoryStore its twin for tests.
 
-The same tests hold both to this. Every method raises InfrastructureError when the store cannot be reached, and
-UsageError for an id that is none. Repeating any call is harmless.
+The same tests hold both to this. Every method raises InfrastructureError when the store cannot be reached, UsageError
+for an id that is none, and Damaged where what is stored of the workflow is not what fixloop writes. Repeating any call
+is harmless.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -168,7 +169,15 @@ class Store(Protocol):
         ...
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """All workflows with their plain fields, in no order; new ones may be missing."""
+        """
+        All workflows with their plain fields, in no order; new ones may be missing.
+
+        One that cannot be used has the field `damaged`, which says why, and perhaps no other.
+        """
+        ...
+
+    def unlisted(self) -> list[str]:
+        """Workflows of which something is stored, and which `workflows` does not know; looks at every key."""
         ...
 
     def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
@@ -188,6 +197,15 @@ class Store(Protocol):
 
         Returns:
             ok: it is gone. gone: it was not there (any more). live: it has not ended. changed: its head is another.
+        """
+        ...
+
+    def set_aside(self, workflow: str, keep: Callable[[Mapping[str, bytes]], None]) -> None:
+        """
+        Take out a workflow that cannot be used, live or ended, whatever is stored of it. Its feature keeps its number.
+
+        Args:
+            keep: gets every key's name and content before that, again where something was changed meanwhile.
         """
         ...
 

@@ -36,6 +36,8 @@ NEWS_BYTES: Final = 240
 """An entry that takes more than this, leaning on those before it, is one that those after it lean on."""
 _DIGEST_BYTES: Final = 16
 """Of the digests in a frame: 128 bits that nobody makes another text for."""
+_MOST_DIGITS: Final = 15
+"""Of an entry's number."""
 _PLACE: Final = frozenset({"seq", "prev", "state"})
 
 Fetch = Callable[[str], bytes | None]
@@ -150,7 +152,7 @@ def frame_of(stored: bytes) -> Frame | None:
         content = _parsed(inflate(stored))
         return None if content is None else _older(content, stored)
     number, _, rest = stored[1:].partition(b"\n")
-    if not number.isdigit() or len(rest) < 2 * _DIGEST_BYTES:
+    if not number.isdigit() or len(number) > _MOST_DIGITS or len(rest) < 2 * _DIGEST_BYTES:
         return None
     prev, state = rest[:_DIGEST_BYTES], rest[_DIGEST_BYTES : 2 * _DIGEST_BYTES]
     return Frame(int(number), prev.hex() if any(prev) else "", state.hex(), rest[2 * _DIGEST_BYTES :])
@@ -174,7 +176,7 @@ def opened(stored: bytes, texts: Texts, fetch: Fetch) -> Entry:
     The entry in `stored`; `fetch` gets the artifact of one that was too large for the list.
 
     Raises:
-        ProtocolError: the bytes are damaged.
+        ValueError: the bytes are damaged.
     """
     frame = frame_of(stored)
     content = content_of(frame, texts) if frame is not None else None
@@ -182,14 +184,14 @@ def opened(stored: bytes, texts: Texts, fetch: Fetch) -> Entry:
         whole = _parsed(fetch(content.pop("whole")))
         content = None if whole is None else {**content, **whole}
     if frame is None or content is None:
-        raise ProtocolError("a history entry is damaged; `fixloop audit verify` names it")
+        raise ValueError("an entry of its history is damaged")
     return Entry(seq=frame.seq, body=content, prev=frame.prev, state=frame.state, digest=digest_of(stored))
 
 
 def _parsed(data: bytes | None) -> dict[str, Any] | None:
     try:
         content = json.loads(data or b"")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 

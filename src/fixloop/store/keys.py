@@ -20,6 +20,8 @@ __all__ = [
     "ended_key",
     "feature_of",
     "history_key",
+    "history_key_prefix",
+    "is_workflow",
     "issue_of",
     "latest_of",
     "lock_key",
@@ -79,6 +81,11 @@ def workflow_id(project: str, issue: int, number: int) -> str:
     workflow = f"{project}-{issue}-{number}"
     _parts(workflow)
     return workflow
+
+
+def is_workflow(text: str) -> bool:
+    """Whether this is the id of a workflow."""
+    return _WORKFLOW.fullmatch(text) is not None
 
 
 def workflow_of(ticket: str) -> str:
@@ -154,7 +161,12 @@ def workflow_key_prefix(shard: int) -> str:
 
 def history_key(workflow: str) -> str:
     """The list of a workflow's entries."""
-    return f"{_prefix(shard_of(workflow))}history:{workflow}"
+    return f"{history_key_prefix(shard_of(workflow))}{workflow}"
+
+
+def history_key_prefix(shard: int) -> str:
+    """What stands before the workflow id in `history_key`."""
+    return f"{_prefix(shard)}history:"
 
 
 def artifacts_key(workflow: str) -> str:

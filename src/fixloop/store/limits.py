@@ -4,6 +4,7 @@ from typing import Final
 
 __all__ = [
     "AWAY_AFTER",
+    "DAMAGED_AGAIN",
     "DONE_KEPT",
     "FIRST",
     "HORIZON_SECONDS",
@@ -28,6 +29,8 @@ AWAY_AFTER: Final = 5
 """Seconds without a sweep after which the engine counts as away (K34)."""
 SEND_AGAIN: Final = 5
 """Seconds after which a due deadline nobody acted on is handed out again."""
+DAMAGED_AGAIN: Final = 60
+"""Seconds after which something of a damaged workflow is looked at again."""
 OVERTAKEN_BY: Final = 10
 """So many younger tickets of its queue were claimed: this one's hint was lost."""
 UNHEARD_AFTER: Final = 1
@@ -40,6 +43,7 @@ DONE_KEPT: Final = 16
 SCRIPT_LIMITS: Final = {
     "AWAY_AFTER": AWAY_AFTER,
     "SEND_AGAIN": SEND_AGAIN,
+    "DAMAGED_AGAIN": DAMAGED_AGAIN,
     "OVERTAKEN_BY": OVERTAKEN_BY,
     "UNHEARD_AFTER": UNHEARD_AFTER,
     "FIRST": FIRST,

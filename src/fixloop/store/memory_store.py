@@ -12,6 +12,7 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store import keys
 from fixloop.store.chain import RawHistory, named, problems
+from fixloop.store.damage import reading
 from fixloop.store.entries import Texts, Written, digest_of, excerpt, opened, written
 from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SECONDS
 from fixloop.store.memory_commits import clear_deadlines, refusal, take_tickets_away
@@ -217,7 +218,8 @@ class MemoryStore:
         keys.shard_of(workflow)
         kept = self._workflows.get(workflow, KeptWorkflow())
         texts = Texts(kept.entries)
-        return [opened(entry, texts, self._fetch(workflow)) for entry in kept.entries[start:]]
+        with reading(workflow):
+            return [opened(entry, texts, self._fetch(workflow)) for entry in kept.entries[start:]]
 
     def verify(self, workflow: str) -> list[str]:
         """See `Store`."""
@@ -269,6 +271,10 @@ class MemoryStore:
             if not live_only or workflow in live:
                 yield workflow, dict(kept.fields)
 
+    def unlisted(self) -> list[str]:
+        """See `Store`."""
+        return []
+
     def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
         """See `Store`."""
         found = sorted((at, workflow) for workflow, at in self._ended.items() if at < before)
@@ -312,6 +318,20 @@ class MemoryStore:
             if newest is None or keys.number_of(newest.workflow) <= number:
                 self._retired[feature] = Retired(workflow, how, self._now())
             return "gone" if kept is None else "ok"
+
+    def set_aside(self, workflow: str, keep: Callable[[Mapping[str, bytes]], None]) -> None:
+        """See `Store`."""
+        with self._guard:
+            kept = self._workflows[workflow]
+            keep(
+                {
+                    keys.history_key(workflow): b"".join(kept.entries),
+                    keys.workflow_key(workflow): kept.snapshot,
+                }
+            )
+            self._ended.setdefault(workflow, self._now())
+            self._live.pop(keys.feature_of(workflow), None)
+            self.remove(workflow, kept.head, "set-aside")
 
     def retired(self, project: str, issue: int) -> Retired | None:
         """See `Store`."""

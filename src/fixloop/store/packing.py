@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from fixloop.errors import ProtocolError
+from fixloop.errors import NewerVersion
 
 __all__ = ["NOTHING", "Context", "context_of", "inflate", "leans_of", "pack", "pack_alone", "unpack"]
 
@@ -30,6 +30,8 @@ _WINDOW_BYTES: Final = 32 * 1024
 _RAW: Final = -15
 """The window's bits; below 0: without zlib's own frame."""
 _CHECK_BYTES: Final = 4
+_MOST_DIGITS: Final = 15
+"""Of an entry's number."""
 
 
 class Context(NamedTuple):
@@ -78,7 +80,8 @@ def leans_of(stored: bytes) -> tuple[int, ...]:
     """The numbers of the entries that a stored text leans on."""
     if not stored or not 1 <= stored[0] <= _LAST_DICTIONARY:
         return ()
-    return tuple(int(number) for number in stored[1 : stored.find(b"\n")].split(b",") if number.isdigit())
+    numbers = stored[1 : stored.find(b"\n")].split(b",")
+    return tuple(int(number) for number in numbers if number.isdigit() and len(number) <= _MOST_DIGITS)
 
 
 def unpack(stored: bytes, text_of: Callable[[int], bytes | None]) -> bytes | None:
@@ -86,7 +89,7 @@ def unpack(stored: bytes, text_of: Callable[[int], bytes | None]) -> bytes | Non
     A text from its stored form, or None when it is damaged, or something that it leans on.
 
     Raises:
-        ProtocolError: a newer version packed it.
+        NewerVersion: a newer one packed it.
     """
     if not stored or not 1 <= stored[0] <= _LAST_DICTIONARY:
         return inflate(stored)
@@ -127,6 +130,6 @@ def _dictionary(number: int) -> bytes:
     try:
         return files("fixloop.store").joinpath(f"dictionary-{number}.txt").read_bytes()
     except FileNotFoundError:
-        raise ProtocolError(
+        raise NewerVersion(
             f"a newer fixloop packed this, with dictionary {number}; upgrade this one"
         ) from None

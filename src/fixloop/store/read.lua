@@ -8,11 +8,16 @@ local tickets, deadlines = {}, {}
 for name, value in pairs(hash) do
   local kind, rest = string.sub(name, 1, 2), string.sub(name, 3)
   if kind == 't:' then
-    tickets[#tickets + 1] = {value, hash['s:' .. rest], hash['n:' .. rest] or '0'}
+    tickets[#tickets + 1] = {rest, value, hash['s:' .. rest] or '', hash['n:' .. rest] or '0'}
+  elseif kind == 's:' and not hash['t:' .. rest] then
+    tickets[#tickets + 1] = {rest, '', value, '0'}
   elseif kind == 'd:' then
     deadlines[#deadlines + 1] = {rest, value}
   end
 end
+-- Of one that was taken out nothing is left; of one that lost its state the lists or the history still tell.
+local is_known = hash.version or redis.call('ZSCORE', WORKFLOWS, string.match(WORKFLOW, '[^:]*$'))
+if not is_known then is_known = redis.call('EXISTS', HISTORY) == 1 end
 return {seconds(wall), seconds(clock), seconds(away), hash.version or '', head_of(hash.head), hash.snapshot or '',
   hash.stale or '0', plain_fields(hash), tickets, deadlines,
-  leant_on(hash.snapshot, HISTORY)}
+  leant_on(hash.snapshot, HISTORY), is_known and 1 or 0}

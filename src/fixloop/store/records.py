@@ -15,6 +15,7 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.store.packing import NOTHING, Context
 
 __all__ = [
+    "DAMAGED",
     "Claim",
     "ClaimStatus",
     "Commit",
@@ -39,11 +40,13 @@ __all__ = [
 CommitStatus = Literal["ok", "dup", "stale", "gone", "conflict", "exists"]
 ClaimStatus = Literal["ok", "busy", "gone", "early"]
 Renewal = Literal["ok", "lost", "cancelled"]
-Retirement = Literal["archived", "purged"]
+Retirement = Literal["archived", "purged", "set-aside"]
 Removal = Literal["ok", "gone", "live", "changed"]
 
+DAMAGED: Final = "damaged"
+"""The plain field of a workflow that cannot be used: what is wrong with it. Never stored."""
 #: Fields of a workflow's hash that are the store's own; all others with a colon are, too.
-OWN_FIELDS: Final = frozenset({"version", "head", "snapshot", "done", "stale", "parked"})
+OWN_FIELDS: Final = frozenset({"version", "head", "snapshot", "done", "stale", "parked", DAMAGED})
 _OWN_ENTRY_KEYS: Final = frozenset({"seq", "prev", "state", "whole"})
 
 
@@ -264,6 +267,8 @@ class Swept:
     """Their hint was probably lost."""
     lanes: tuple[Lane, ...] = ()
     """Where tickets were waiting when it began: whether these are empty is worth knowing next time."""
+    damaged: tuple[str, ...] = ()
+    """Workflows of which something could not be handed out; they are looked at again in a minute."""
 
     @property
     def hints(self) -> tuple[Ticket, ...]:

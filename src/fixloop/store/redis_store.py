@@ -6,19 +6,29 @@ Owns what is written; knows nothing of what a snapshot, an entry or a step means
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, Final
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import redis
 
-from fixloop.errors import ProtocolError
+from fixloop.errors import Damaged, ProtocolError
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store import keys, replies
 from fixloop.store.chain import RawHistory, named, problems
-from fixloop.store.connection import Connection
+from fixloop.store.connection import Connection, Misunderstood
+from fixloop.store.damage import BROKEN, blamed, reading, set_aside
 from fixloop.store.entries import Texts, digest_of, excerpt, opened, written
-from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SECONDS
+from fixloop.store.limits import (
+    DAMAGED_AGAIN,
+    HORIZON_SECONDS,
+    LEASE_SECONDS,
+    MOST_PER_SWEEP,
+    SHARD_LEASE_SECONDS,
+)
+from fixloop.store.listing import Listing, names_in
 from fixloop.store.locks import RedisLocks
 from fixloop.store.packing import NOTHING, Context, context_of, inflate, leans_of, pack_alone
 from fixloop.store.records import (
@@ -41,7 +51,18 @@ from fixloop.store.records import (
 
 __all__ = ["RedisStore"]
 
-_PAGE: Final = 200
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _of_one_workflow(method: F) -> F:
+    """For a method whose first argument is the id of a workflow or a ticket: what breaks over it is its damage."""
+
+    @wraps(method)
+    def call(self: "RedisStore", name: str, *more: Any, **further: Any) -> Any:
+        with self._naming(name.partition(".")[0]):
+            return method(self, name, *more, **further)
+
+    return cast(F, call)
 
 
 class RedisStore:
@@ -55,6 +76,7 @@ class RedisStore:
     def __init__(self, url: str, *, patience_seconds: float = 0.0) -> None:
         """Nothing is sent yet; each call goes on trying for `patience_seconds` while Redis is away."""
         self._connection = Connection(url, patience_seconds=patience_seconds)
+        self._listing = Listing(self._connection)
         self.locks = RedisLocks(self._connection)
 
     def create(self, commit: Commit) -> Committed:
@@ -68,6 +90,10 @@ class RedisStore:
     def commit(self, commit: Commit) -> Committed:
         """See `Store`."""
         commit.check()
+        with self._naming(commit.workflow):
+            return self._commit(commit)
+
+    def _commit(self, commit: Commit) -> Committed:
         head, context = commit.head, commit.context
         if commit.expected_version > 0 and (not head or context is None):
             head, context = self._basis(commit.workflow, head)
@@ -88,10 +114,12 @@ class RedisStore:
             return Committed("ok", answer.version, new.head)
         return answer
 
+    @_of_one_workflow
     def read(self, workflow: str) -> Snapshot | None:
         """See `Store`."""
         return replies.snapshot(self._connection.run("read", _with_history(workflow), ()), workflow)
 
+    @_of_one_workflow
     def claim(self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS) -> Claim:
         """See `Store`."""
         workflow = keys.workflow_of(ticket_id)
@@ -100,8 +128,15 @@ class RedisStore:
         reply = self._connection.run_durably(
             "claim", _with_history(workflow), (ticket_id, owner, token, lease_seconds, workflow)
         )
-        return replies.claim(reply, workflow)
+        try:
+            return replies.claim(reply, workflow, ticket_id)
+        except (Damaged, *BROKEN):
+            # Whoever asks next would get no further.
+            with suppress(*BROKEN):
+                self.release(ticket_id, owner, int(reply[4]), delay_seconds=DAMAGED_AGAIN)
+            raise
 
+    @_of_one_workflow
     def renew(
         self, ticket_id: str, owner: str, fence: int, *, lease_seconds: float = LEASE_SECONDS
     ) -> Renewal:
@@ -115,6 +150,7 @@ class RedisStore:
         answer: Renewal = reply.decode()
         return answer
 
+    @_of_one_workflow
     def release(
         self, ticket_id: str, owner: str, fence: int, *, poison: bool = False, delay_seconds: float = 0.0
     ) -> Ticket | None:
@@ -126,6 +162,7 @@ class RedisStore:
         )
         return replies.ticket(reply) if reply else None
 
+    @_of_one_workflow
     def wake(self, ticket_id: str) -> Ticket | None:
         """See `Store`."""
         reply = self._connection.run("wake", _keys(keys.workflow_of(ticket_id)), (ticket_id,))
@@ -145,10 +182,11 @@ class RedisStore:
     def owners(self) -> dict[str, tuple[str, int]]:
         """See `Store`."""
         found: dict[str, tuple[str, int]] = {}
-        for shard in self._of_all_shards(lambda pipe, names: pipe.hgetall(names.owners)):
+        for shard in self._listing.of_all_shards(lambda pipe, n: pipe.hgetall(keys.shard_keys(n).owners)):
             for ticket_id, value in shard.items():
-                fence, _, owner = value.decode().partition(" ")
-                found[ticket_id.decode()] = (owner, int(fence))
+                with suppress(ValueError):
+                    fence, _, owner = value.decode().partition(" ")
+                    found[ticket_id.decode()] = (owner, int(fence))
         return found
 
     def sweep(
@@ -174,6 +212,7 @@ class RedisStore:
         )
         return replies.swept(reply)
 
+    @_of_one_workflow
     def history(self, workflow: str, start: int = 0) -> list[Entry]:
         """See `Store`."""
         name = keys.history_key(workflow)
@@ -182,11 +221,19 @@ class RedisStore:
         texts.add(self._entries(workflow, texts.wanting))
         return [opened(entry, texts, self._fetch(workflow)) for entry in stored]
 
+    @_of_one_workflow
     def verify(self, workflow: str) -> list[str]:
         """See `Store`."""
         raw = self._raw_history(workflow)
-        return [] if raw is None else problems(raw, self._fetch(workflow))
+        if raw is None:
+            return []
+        found = problems(raw, self._fetch(workflow))
+        listed = keys.shard_keys(keys.shard_of(workflow)).workflows
+        if self._connection.call(lambda client: client.zscore(listed, workflow)) is None:
+            found.append("the list of workflows does not have it")
+        return found
 
+    @_of_one_workflow
     def put_artifact(self, workflow: str, data: bytes, *, shared: bool = False) -> str:
         """See `Store`."""
         kept = excerpt(data)
@@ -197,6 +244,7 @@ class RedisStore:
         )
         return digest
 
+    @_of_one_workflow
     def get_artifact(self, workflow: str, digest: str) -> bytes | None:
         """See `Store`."""
         own, shared = keys.artifacts_key(workflow), keys.artifact_key(workflow, digest)
@@ -213,19 +261,27 @@ class RedisStore:
         feature = keys.feature_of(keys.workflow_id(project, issue, 1))
         name = keys.shard_keys(keys.shard_of_feature(feature)).live
         found: bytes | None = self._connection.call(lambda client: _any(client).hget(name, feature))
-        return replies.live(feature, found) if found else None
+        if not found:
+            return None
+        named = names_in([replies.live_id(feature.encode(), found)])
+        if not named or keys.feature_of(named[0]) != feature:
+            latest = self.latest(project, issue) or f"{feature}-1"
+            raise Damaged(latest, f"the list of live workflows has {found!r} for its issue")
+        return named[0]
 
     def latest(self, project: str, issue: int) -> str | None:
         """See `Store`."""
         first = keys.workflow_id(project, issue, 1)
         name = keys.shard_keys(keys.shard_of(first)).workflows
         found = self._connection.call(lambda client: _any(client).zrangebyscore(name, issue, issue))
-        return keys.latest_of(found_id.decode() for found_id in found).get(keys.feature_of(first))
+        return keys.latest_of(names_in(found)).get(keys.feature_of(first))
 
     def search(self, issue: int) -> list[str]:
         """See `Store`."""
-        shards = self._of_all_shards(lambda pipe, names: pipe.zrangebyscore(names.workflows, issue, issue))
-        return sorted(keys.latest_of(found.decode() for shard in shards for found in shard).values())
+        shards = self._listing.of_all_shards(
+            lambda pipe, shard: pipe.zrangebyscore(keys.shard_keys(shard).workflows, issue, issue)
+        )
+        return sorted(keys.latest_of(names_in(found for shard in shards for found in shard)).values())
 
     def next_number(self, project: str, issue: int) -> int:
         """See `Store`."""
@@ -235,24 +291,17 @@ class RedisStore:
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
         """See `Store`."""
-        for shard in range(keys.SHARDS):
-            found = self._live_in(shard) if live_only else self._all_in(shard)
-            for first in range(0, len(found), _PAGE):
-                yield from self._with_fields(shard, found[first : first + _PAGE])
+        return self._listing.workflows(live_only=live_only)
+
+    def unlisted(self) -> list[str]:
+        """See `Store`."""
+        return self._listing.unlisted()
 
     def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
         """See `Store`."""
+        return self._listing.ended(before, most=most)
 
-        def read(client: "redis.Redis") -> list[Any]:
-            with client.pipeline(transaction=False) as pipe:
-                for shard in range(keys.SHARDS):
-                    name, latest = keys.ended_key(shard), f"({before.timestamp():.6f}"
-                    pipe.zrangebyscore(name, "-inf", latest, start=0, num=most, withscores=True)
-                return pipe.execute()
-
-        found = (each for shard in self._connection.call(read) for each in shard)
-        return [(workflow.decode(), datetime.fromtimestamp(at, UTC)) for workflow, at in found]
-
+    @_of_one_workflow
     def stored(self, workflow: str) -> Stored | None:
         """See `Store`."""
         found, raw = self.read(workflow), self._raw_history(workflow)
@@ -269,6 +318,7 @@ class RedisStore:
         artifacts = {digest: data for digest, data in kept.items() if data is not None}
         return Stored(workflow, *raw[:3], tuple(raw.entries), artifacts, found.fields, found.stale)
 
+    @_of_one_workflow
     def remove(self, workflow: str, head: str, how: Retirement) -> Removal:
         """See `Store`."""
         shard = keys.shard_of(workflow)
@@ -279,12 +329,18 @@ class RedisStore:
         removal: Removal = self._connection.run("remove", names, told).decode()
         return removal
 
+    def set_aside(self, workflow: str, keep: Callable[[Mapping[str, bytes]], None]) -> None:
+        """See `Store`."""
+        set_aside(self._connection, workflow, replies.retired_text("set-aside", self.now(workflow).at), keep)
+
     def retired(self, project: str, issue: int) -> Retired | None:
         """See `Store`."""
         feature = keys.feature_of(keys.workflow_id(project, issue, 1))
         name = keys.retired_key(keys.shard_of_feature(feature))
         text: bytes | None = self._connection.call(lambda client: _any(client).hget(name, feature))
-        return None if text is None else replies.retired(text, project, issue)
+        with suppress(*BROKEN):
+            return None if text is None else replies.retired(text, project, issue)
+        return None
 
     def allocate_issue(self, project: str) -> int:
         """See `Store`."""
@@ -362,30 +418,19 @@ class RedisStore:
     def _fetch(self, workflow: str) -> Callable[[str], bytes | None]:
         return lambda digest: self.get_artifact(workflow, digest)
 
-    def _of_all_shards(self, ask: Callable[[Any, keys.ShardKeys], Any]) -> list[Any]:
-        def read(client: "redis.Redis") -> list[Any]:
-            with client.pipeline(transaction=False) as pipe:
-                for shard in range(keys.SHARDS):
-                    ask(pipe, keys.shard_keys(shard))
-                return pipe.execute()
+    @contextmanager
+    def _naming(self, workflow: str) -> Iterator[None]:
+        """
+        Work on one workflow.
 
-        return self._connection.call(read)
-
-    def _live_in(self, shard: int) -> list[str]:
-        name = keys.shard_keys(shard).live
-        found = self._connection.call(lambda client: _any(client).hgetall(name))
-        return [replies.live(feature.decode(), number) for feature, number in found.items()]
-
-    def _all_in(self, shard: int) -> list[str]:
-        name = keys.shard_keys(shard).workflows
-        found = self._connection.call(lambda client: _any(client).zrange(name, 0, -1))
-        return [workflow.decode() for workflow in found]
-
-    def _with_fields(self, shard: int, found: Sequence[str]) -> Iterator[tuple[str, Mapping[str, str]]]:
-        names = (*keys.shard_keys(shard), *map(keys.workflow_key, found))
-        for workflow, text in zip(found, self._connection.run("list", names, ()), strict=True):
-            if text:
-                yield workflow, replies.fields(text)
+        Raises:
+            Damaged: what is stored of it stands in the way.
+        """
+        try:
+            with reading(workflow):
+                yield
+        except Misunderstood as error:
+            raise blamed(self._connection, workflow, error) from None
 
 
 def _keys(workflow: str) -> tuple[str, ...]:

@@ -13,6 +13,6 @@ end
 redis.call('DEL', WORKFLOW, HISTORY, ARTIFACTS)
 redis.call('ZREM', WORKFLOWS, workflow)
 redis.call('ZREM', ENDED, workflow)
-local newest = string.match(redis.call('HGET', RETIRED, feature) or '0', '^%d+')
+local newest = string.match(redis.call('HGET', RETIRED, feature) or '0', '^%d+') or '0'
 if tonumber(number) >= tonumber(newest) then redis.call('HSET', RETIRED, feature, number .. ' ' .. retired) end
 return found and 'ok' or 'gone'

@@ -1,12 +1,14 @@
 """From the arrays the scripts answer with to records, and from a commit to what its script is given."""
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
-from fixloop.errors import ProtocolError
+from fixloop.errors import Damaged
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.entries import Texts, digest_of
@@ -31,7 +33,7 @@ __all__ = [
     "committed",
     "fields",
     "head",
-    "live",
+    "live_id",
     "moment",
     "retired",
     "retired_text",
@@ -41,6 +43,7 @@ __all__ = [
     "ticket",
 ]
 
+T = TypeVar("T")
 _KINDS: Mapping[str, Literal["pending", "claimed", "delayed"]] = {
     "p": "pending",
     "c": "claimed",
@@ -74,10 +77,9 @@ def head(stored: bytes | None) -> str:
     return found.hex() if len(found) == sha256().digest_size else found.decode()
 
 
-def live(feature: str, stored: bytes) -> str:
+def live_id(feature: bytes, stored: bytes) -> bytes:
     """A feature's live workflow, of which its number is kept; older versions kept all of its id."""
-    found = stored.decode()
-    return found if "-" in found else f"{feature}-{found}"
+    return stored if b"-" in stored else feature + b"-" + stored
 
 
 def state_of(stored: bytes, leant_on: Sequence[bytes], workflow: str) -> tuple[bytes, Context]:
@@ -85,12 +87,12 @@ def state_of(stored: bytes, leant_on: Sequence[bytes], workflow: str) -> tuple[b
     A snapshot from its stored form and the entries it leans on, and what the next commit may lean on.
 
     Raises:
-        ProtocolError: it is damaged, or one of those.
+        Damaged: the snapshot, or one of those.
     """
     texts = Texts(leant_on)
     data = unpack(stored, texts)
     if data is None:
-        raise ProtocolError(f"the snapshot of {workflow} is damaged; see `fixloop audit verify`")
+        raise Damaged(workflow, "its snapshot cannot be read")
     return data, context_of(stored, texts)
 
 
@@ -131,7 +133,7 @@ def committed(reply: Sequence[Any], workflow: str) -> Committed:
     return Committed(kind, int(version), at_head.hex(), data, other.decode(), context)
 
 
-def claim(reply: Sequence[Any], workflow: str) -> Claim:
+def claim(reply: Sequence[Any], workflow: str, ticket_id: str) -> Claim:
     """The answer of claim.lua."""
     status, now, away = reply[0].decode(), moment(reply[1], reply[2]), float(reply[3])
     if status != "ok":
@@ -146,15 +148,22 @@ def claim(reply: Sequence[Any], workflow: str) -> Claim:
         version=int(version),
         snapshot=data,
         head=at_head.hex(),
-        ticket=ticket(text),
+        ticket=_named(ticket_id, text),
         deaths=int(deaths),
         context=context,
     )
 
 
 def snapshot(reply: Sequence[Any], workflow: str) -> Snapshot | None:
-    """The answer of read.lua."""
-    wall, clock, away, version, at_head, stored, stale, plain, tickets, deadlines, leant_on = reply
+    """
+    The answer of read.lua.
+
+    Raises:
+        Damaged: its state is gone, or cannot be read.
+    """
+    wall, clock, away, version, at_head, stored, stale, plain, tickets, deadlines, leant_on, is_known = reply
+    if not version and is_known:
+        raise Damaged(workflow, "its state is gone, or has no version")
     if not version:
         return None
     data, context = state_of(stored, leant_on, workflow)
@@ -167,26 +176,35 @@ def snapshot(reply: Sequence[Any], workflow: str) -> Snapshot | None:
         moment=moment(wall, clock),
         away_seconds=float(away),
         tickets=tuple(sorted((_held(*found) for found in tickets), key=lambda held: held.ticket.id)),
-        deadlines={name.decode(): float(due) for name, due in sorted(deadlines)},
+        deadlines={name.decode(): _finite(due) for name, due in sorted(deadlines)},
         stale=int(stale),
         context=context,
     )
 
 
 def swept(reply: Sequence[Any]) -> Swept:
-    """The answer of sweep.lua."""
-    mine, wall, clock, away, gap, due, lapsed, ready, unheard, lanes = reply
+    """The answer of sweep.lua; what cannot be read is left out of it, and nobody else's with it."""
+    mine, wall, clock, away, gap, due, lapsed, ready, unheard, lanes, damaged = reply
     return Swept(
         bool(mine),
         moment(wall, clock),
         float(away),
         float(gap),
-        tuple(Due(workflow.decode(), name.decode(), float(at)) for workflow, name, at in due),
-        tuple(map(ticket, lapsed)),
-        tuple(map(ticket, ready)),
-        tuple(map(ticket, unheard)),
-        tuple(sorted(Lane.parse(lane.decode()) for lane in lanes)),
+        _readable(lambda found: Due(found[0].decode(), found[1].decode(), _finite(found[2])), due),
+        _readable(ticket, lapsed),
+        _readable(ticket, ready),
+        _readable(ticket, unheard),
+        tuple(sorted(_readable(lambda lane: Lane.parse(lane.decode()), lanes))),
+        tuple(dict.fromkeys(name.decode("ascii", "replace") for name in damaged)),
     )
+
+
+def _readable(read: Callable[[Any], T], found: Iterable[Any]) -> tuple[T, ...]:
+    made = []
+    for each in found:
+        with suppress(ValueError):
+            made.append(read(each))
+    return tuple(made)
 
 
 def retired_text(how: Retirement, at: datetime) -> str:
@@ -195,13 +213,32 @@ def retired_text(how: Retirement, at: datetime) -> str:
 
 
 def retired(text: bytes, project: str, issue: int) -> Retired:
-    """What was stored of a feature's newest retired workflow."""
+    """
+    What was stored of a feature's newest retired workflow.
+
+    Raises:
+        ValueError: it is something else.
+    """
     number, how, at = text.decode().split(" ")
     return Retired(
         workflow_id(project, issue, int(number)), cast(Retirement, how), datetime.fromisoformat(at)
     )
 
 
-def _held(text: bytes, state: bytes, deaths: bytes) -> Held:
+def _held(name: bytes, text: bytes, state: bytes, deaths: bytes) -> Held:
     kind, fence, owner, _limit, _rest = state.decode().split("\n", 4)
-    return Held(ticket(text), _KINDS[kind], owner, int(fence), int(deaths))
+    return Held(_named(name.decode(), text), _KINDS[kind], owner, int(fence), int(deaths))
+
+
+def _named(name: str, text: bytes) -> Ticket:
+    found = ticket(text)
+    if found.id != name:
+        raise ValueError(f"ticket {name} is stored as {found.id}")
+    return found
+
+
+def _finite(due: bytes) -> float:
+    found = float(due)
+    if not math.isfinite(found):
+        raise ValueError(f"{found} is no time")
+    return found

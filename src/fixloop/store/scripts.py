@@ -11,6 +11,7 @@ __all__ = ["SCRIPTS", "digest", "source"]
 
 _OF_A_SHARD: Final = (
     *("commit", "claim", "renew", "release", "wake", "sweep", "read", "list", "now", "remove", "waiting"),
+    "set_aside",
 )
 _ALONE: Final = ("number", "acquire", "keep")
 _FENCING: Final = ("claim", "acquire")

@@ -9,7 +9,7 @@ local shard = as_table(redis.call('HGETALL', SHARD))
 -- A lease that ends later than any could is from another clock: this one was turned back, or a replica took over.
 local rest = tonumber(shard['until'] or 0) - wall
 if shard.sweeper and shard.sweeper ~= owner and rest > 0 and rest <= lease then
-  return {0, seconds(wall), seconds(clock), seconds(away), '0', {}, {}, {}, {}, {}}
+  return {0, seconds(wall), seconds(clock), seconds(away), '0', {}, {}, {}, {}, {}, {}}
 end
 
 -- The clock's own reading does not jump here: what the wall gained over AWAY_AFTER goes into `away`.
@@ -24,19 +24,32 @@ local function workflow_key(ticket)
   return prefix .. string.match(ticket, '^[^.]*')
 end
 
+-- What is stored of one workflow must keep nothing of another from being handed out: where it breaks the script, the
+-- workflow is named and looked at again in a while. What is in a list and nobody's is dropped from it.
+local damaged = {}
+
+local function try(id, act)
+  local is_done = pcall(act)
+  if not is_done then damaged[#damaged + 1] = string.match(id, '^[^.|]*') end
+  return is_done
+end
+
 -- Handed out again SEND_AGAIN seconds after it was due, unless a commit has removed it. The score is ahead by the horizon,
 -- because that is how far ahead the next sweep looks.
 local function due_deadlines()
   local due = {}
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', DEADLINES, '-inf', clock + horizon, 'LIMIT', 0, most_deadlines)) do
     local workflow, name = string.match(member, '^([^|]*)|(.*)$')
-    local at = redis.call('HGET', prefix .. workflow, 'd:' .. name)
-    if at then
-      redis.call('ZADD', DEADLINES, math.max(tonumber(at), clock) + SEND_AGAIN + horizon, member)
-      due[#due + 1] = {workflow, name, at}
-    else
-      redis.call('ZREM', DEADLINES, member)
-    end
+    local is_done = try(member, function()
+      local at = workflow and redis.call('HGET', prefix .. workflow, 'd:' .. name)
+      if at then
+        redis.call('ZADD', DEADLINES, math.max(tonumber(at), clock) + SEND_AGAIN + horizon, member)
+        due[#due + 1] = {workflow, name, at}
+      else
+        redis.call('ZREM', DEADLINES, member)
+      end
+    end)
+    if not is_done then redis.call('ZADD', DEADLINES, clock + DAMAGED_AGAIN + horizon, member) end
   end
   return due
 end
@@ -54,8 +67,16 @@ local function offer_again(id, state, found)
   found[#found + 1] = text
 end
 
-local function state_of(id)
-  return read_state(redis.call('HGET', workflow_key(id), 's:' .. id))
+-- Offered again if it is still there; `done` is called with its state.
+local function offer_if_there(id, found, done)
+  local is_done = try(id, function()
+    local state = read_state(redis.call('HGET', workflow_key(id), 's:' .. id))
+    if not state then return end
+    if not state.kind then error('a state is five lines') end
+    offer_again(id, state, found)
+    if done then done(state) end
+  end)
+  if not is_done then redis.call('ZADD', DELAYED, clock + DAMAGED_AGAIN, id) end
 end
 
 local function lapsed_leases()
@@ -63,14 +84,12 @@ local function lapsed_leases()
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '-inf', clock, 'LIMIT', 0, most)) do
     redis.call('ZREM', LEASES, id)
     redis.call('HDEL', OWNERS, id)
-    local state = state_of(id)
-    if state then
-      offer_again(id, state, found)
+    offer_if_there(id, found, function(state)
       -- Its limit does not run while nobody works on it; a late renewal starts it again where it was.
       if state.limit ~= '' then
         redis.call('ZREM', DEADLINES, string.match(id, '^[^.]*') .. '|' .. state.limit)
       end
-    end
+    end)
   end
   return found
 end
@@ -79,8 +98,7 @@ local function ended_delays()
   local found = {}
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', DELAYED, '-inf', clock, 'LIMIT', 0, most)) do
     redis.call('ZREM', DELAYED, id)
-    local state = state_of(id)
-    if state then offer_again(id, state, found) end
+    offer_if_there(id, found)
   end
   return found
 end
@@ -90,8 +108,7 @@ local function hint_again(lost)
   local found = {}
   for _, each in ipairs(lost) do
     redis.call('ZREM', PENDING, each.member)
-    local state = state_of(each.id)
-    if state then offer_again(each.id, state, found) end
+    if each.id then offer_if_there(each.id, found) end
   end
   return found
 end
@@ -109,9 +126,9 @@ local function overtaken(lane, made, lost)
   lanes[#lanes + 1] = lane
   for place, member in ipairs(redis.call('ZRANGEBYLEX', PENDING, first, last, 'LIMIT', 0, most - #lost)) do
     local number, id = string.match(member, '^(%d+)|%d+|(.*)$', #lane + 2)
-    if made - tonumber(number) - (count - place) < OVERTAKEN_BY then return end
+    if number and made - tonumber(number) - (count - place) < OVERTAKEN_BY then return end
     lost[#lost + 1] = {member = member, id = id}
-    lost[id] = true
+    if id then lost[id] = true end
   end
 end
 
@@ -119,7 +136,7 @@ local function alone_in_empty_lane(lane, lost)
   local first, last = '[' .. lane .. '|', '[' .. lane .. '|~'
   for _, member in ipairs(redis.call('ZRANGEBYLEX', PENDING, first, last, 'LIMIT', 0, most)) do
     local at, id = string.match(member, '^%d+|(%d+)|(.*)$', #lane + 2)
-    local is_old = tonumber(at) < (clock - UNHEARD_AFTER) * 1000
+    local is_old = at and tonumber(at) < (clock - UNHEARD_AFTER) * 1000
     if #lost < most and is_old and not lost[id] then lost[#lost + 1] = {member = member, id = id} end
   end
 end
@@ -128,7 +145,7 @@ local function unheard()
   local lost, names = {}, {}
   for name in pairs(shard) do names[#names + 1] = string.match(name, '^made:(.*)$') end
   table.sort(names)
-  for _, lane in ipairs(names) do overtaken(lane, tonumber(shard['made:' .. lane]), lost) end
+  for _, lane in ipairs(names) do overtaken(lane, tonumber(shard['made:' .. lane]) or 0, lost) end
   for _, lane in ipairs(empty_lanes) do alone_in_empty_lane(lane, lost) end
   return hint_again(lost)
 end
@@ -139,4 +156,4 @@ local lost = unheard()
 local lapsed = lapsed_leases()
 local ready = ended_delays()
 return {1, seconds(wall), seconds(clock), seconds(away), seconds(gap > AWAY_AFTER and gap or 0),
-  due_deadlines(), lapsed, ready, lost, lanes}
+  due_deadlines(), lapsed, ready, lost, lanes, damaged}

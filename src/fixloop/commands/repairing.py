@@ -1,0 +1,90 @@
+"""`repair`: a workflow that cannot be used is set aside, so that its issue can begin again."""
+
+import base64
+import json
+import os
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from fixloop.commands.replaying import Audit, audit
+from fixloop.commands.screen import print_lines, say
+from fixloop.commands.session import Issue, ProjectOption, open_session
+from fixloop.errors import RefusedError, UsageError
+from fixloop.protocol.durations import iso_stamp
+from fixloop.redis_place import own_folder
+from fixloop.repository.identity import top_of
+
+__all__ = ["register"]
+
+FORMAT: Final = 1
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command()(repair)
+
+
+def repair(issue: Issue, project: ProjectOption = None) -> None:
+    """
+    Set a damaged workflow aside, so that its issue can begin again.
+
+    What Redis has of it goes into a file below `.fixloop/damaged`, which is named on stdout, and only then out of
+    Redis. One that `audit verify` finds nothing wrong with is refused. Its number is not used again.
+    """
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        found = audit(session.store, workflow)
+        if not found.problems:
+            raise RefusedError(
+                f"workflow {workflow} is not damaged; `fixloop audit verify {workflow}` verifies it"
+            )
+        at = iso_stamp(session.store.now(workflow).at)
+        target = _target(session.directory, workflow)
+        session.store.set_aside(workflow, lambda dumped: _write(target, found, at, dumped))
+    print_lines(str(target))
+    number = workflow.split("-")[1]
+    say(f"workflow {workflow} is set aside: {found.problems[0]}; `fixloop run --issue {number}` begins again")
+
+
+def _target(directory: Path, workflow: str) -> Path:
+    """
+    A file that is not there yet.
+
+    Raises:
+        UsageError: the folder cannot be made.
+    """
+    top, _ = top_of(directory)
+    try:
+        folder = own_folder(top) / "damaged"
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write to {top}: {error.strerror}; call it where you may write") from None
+    names = (f"{workflow}.{number}.json" if number > 1 else f"{workflow}.json" for number in count(1))
+    return next(folder / name for name in names if not (folder / name).exists())
+
+
+def _write(target: Path, found: Audit, at: str, dumped: Mapping[str, bytes]) -> None:
+    """
+    Keep what Redis has, as `RESTORE` takes it.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    kept = {
+        "fixloop_damaged": FORMAT,
+        "workflow": found.workflow,
+        "at": at,
+        "problems": found.problems,
+        "keys": {name: base64.b64encode(data).decode() for name, data in dumped.items() if data},
+    }
+    try:
+        with target.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(kept, indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror}; nothing was changed") from None

@@ -1,0 +1,116 @@
+"""What is stored of one workflow and cannot be used is said of that workflow, and keeps nobody from the others.
+
+A script that stumbles says only where; whose key it was is asked afterwards, so that nothing costs more while all is
+well. What a shard's workflows share is nobody's damage: it is told as such, because to set a workflow aside would not
+mend it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha1
+from typing import Any, Final
+
+from fixloop.errors import Damaged, InfrastructureError, ProtocolError
+from fixloop.store import keys
+from fixloop.store.connection import Connection, Misunderstood
+
+__all__ = ["BROKEN", "blamed", "reading", "set_aside"]
+
+BROKEN: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading bytes that fixloop did not write may raise."""
+_SHARD_KINDS: Final = ("hash", "zset", "zset", "hash", "zset", "zset", "hash", "zset")
+"""Of `ShardKeys`, in order."""
+_SHOWN: Final = 120
+_ROUNDS: Final = 20
+
+
+@contextmanager
+def reading(workflow: str) -> Iterator[None]:
+    """
+    Read what is stored of a workflow.
+
+    Raises:
+        Damaged: it is not what fixloop writes.
+    """
+    try:
+        yield
+    except BROKEN as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise Damaged(workflow, f"what is stored of it cannot be read ({said[:_SHOWN]})") from None
+
+
+def blamed(connection: Connection, workflow: str, error: Misunderstood) -> ProtocolError:
+    """Whose fault it is that a script for `workflow` stumbled: a key's of its own, its shard's, or nobody's."""
+    shard = keys.shard_of(workflow)
+    own = {
+        keys.workflow_key(workflow): "hash",
+        keys.history_key(workflow): "list",
+        keys.artifacts_key(workflow): "hash",
+    }
+    shared = dict(zip(keys.shard_keys(shard), _SHARD_KINDS, strict=True))
+    shared |= {keys.ended_key(shard): "zset", keys.retired_key(shard): "hash"}
+    for name, found, kind in _wrong(connection, own):
+        return Damaged(workflow, f"{name} is a {found} and has to be a {kind}")
+    for name, found, kind in _wrong(connection, shared):
+        return ProtocolError(
+            f"{name} in Redis is a {found} and has to be a {kind}: what all workflows of shard {shard} share is "
+            "damaged; restore it from a backup"
+        )
+    return (
+        Damaged(workflow, f"Redis cannot work on it ({error.reply[:_SHOWN]})") if error.in_script else error
+    )
+
+
+def _wrong(connection: Connection, kinds: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Each key that is of another kind than it has to be: its name, what it is, what it should be."""
+
+    def ask(client: Any) -> list[bytes]:
+        with client.pipeline(transaction=False) as pipe:
+            for name in kinds:
+                pipe.type(name)
+            found: list[bytes] = pipe.execute()
+            return found
+
+    for (name, kind), found in zip(kinds.items(), connection.call(ask), strict=True):
+        if found.decode() not in (kind, "none"):
+            yield name, found.decode(), kind
+
+
+def set_aside(
+    connection: Connection, workflow: str, note: str, keep: Callable[[Mapping[str, bytes]], None]
+) -> None:
+    """
+    Take all keys of a workflow out, whatever is in them, after `keep` got them as Redis dumps them.
+
+    Args:
+        note: how and when, as it is stored behind the workflow's number.
+
+    Raises:
+        InfrastructureError: it was changed again and again meanwhile.
+    """
+    shard = keys.shard_of(workflow)
+    shared = (*keys.shard_keys(shard), keys.ended_key(shard), keys.retired_key(shard))
+    told = (workflow, keys.feature_of(workflow), keys.number_of(workflow), note)
+    for _ in range(_ROUNDS):
+        dumped = _dumped(connection, workflow)
+        keep(dumped)
+        digests = [sha1(data, usedforsecurity=False).hexdigest() for data in dumped.values()]
+        if connection.run("set_aside", (*shared, *dumped), (*told, *digests)) == b"ok":
+            return
+    raise InfrastructureError(
+        f"workflow {workflow} was changed {_ROUNDS} times in a row; stop its workers and try again"
+    )
+
+
+def _dumped(connection: Connection, workflow: str) -> dict[str, bytes]:
+    own = [keys.workflow_key(workflow), keys.history_key(workflow), keys.artifacts_key(workflow)]
+
+    def ask(client: Any) -> list[bytes | None]:
+        own.extend(name.decode() for name in client.scan_iter(keys.lock_key(workflow, "*"), count=1000))
+        with client.pipeline(transaction=True) as pipe:
+            for name in own:
+                pipe.dump(name)
+            found: list[bytes | None] = pipe.execute()
+            return found
+
+    return {name: data or b"" for name, data in zip(own, connection.call(ask), strict=True)}

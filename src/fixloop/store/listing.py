@@ -1,0 +1,123 @@
+"""Which workflows there are, whatever is the matter with one of them: lists go on, and say what is wrong with it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+from fixloop.store import keys, replies
+from fixloop.store.connection import Connection
+from fixloop.store.damage import BROKEN
+from fixloop.store.records import DAMAGED
+
+__all__ = ["Listing", "names_in"]
+
+_PAGE: Final = 200
+
+
+class Listing:
+    """The lists of one Redis."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """See `Store`."""
+        for shard in range(keys.SHARDS):
+            found = self._live_in(shard) if live_only else self._all_in(shard)
+            for first in range(0, len(found), _PAGE):
+                yield from self._with_fields(shard, found[first : first + _PAGE])
+
+    def unlisted(self) -> list[str]:
+        """See `Store`."""
+        prefixes = {
+            prefix: shard
+            for shard in range(keys.SHARDS)
+            for prefix in (keys.workflow_key_prefix(shard), keys.history_key_prefix(shard))
+        }
+        stored = self._connection.call(
+            lambda client: {
+                name.decode("ascii", "replace").rpartition(":")[::2]
+                for name in client.scan_iter("fixloop:{*}:*:*", count=1000)
+            }
+        )
+        found = {name for prefix, name in stored if f"{prefix}:" in prefixes and keys.is_workflow(name)}
+        return sorted(found.difference(*map(self._all_in, range(keys.SHARDS))))
+
+    def ended(self, before: datetime, *, most: int) -> list[tuple[str, datetime]]:
+        """See `Store`."""
+        self._note_older_ends()
+        latest = f"({before.timestamp():.6f}"
+        shards = self.of_all_shards(
+            lambda pipe, shard: pipe.zrangebyscore(
+                keys.ended_key(shard), "-inf", latest, start=0, num=most, withscores=True
+            )
+        )
+        found = (each for shard in shards for each in shard)
+        return [(name.decode(), datetime.fromtimestamp(at, UTC)) for name, at in found if names_in([name])]
+
+    def of_all_shards(self, ask: Callable[[Any, int], Any]) -> list[Any]:
+        """The reply of each shard to what `ask` puts into a pipeline."""
+
+        def read(client: Any) -> list[Any]:
+            with client.pipeline(transaction=False) as pipe:
+                for shard in range(keys.SHARDS):
+                    ask(pipe, shard)
+                found: list[Any] = pipe.execute()
+                return found
+
+        return self._connection.call(read)
+
+    def _note_older_ends(self) -> None:
+        """Older versions listed what is live, and not what had ended: where numbers differ, it is made up for."""
+        counts = self.of_all_shards(_count)
+        for shard in range(keys.SHARDS):
+            there, live, ended = counts[3 * shard : 3 * shard + 3]
+            if there > live + ended:
+                self._note_ends(shard)
+
+    def _note_ends(self, shard: int) -> None:
+        found = self._all_in(shard)
+        ends = {
+            workflow: datetime.fromisoformat(fields["updated_at"]).timestamp()
+            for first in range(0, len(found), _PAGE)
+            for workflow, fields in self._with_fields(shard, found[first : first + _PAGE])
+            if fields.get("outcome") and DAMAGED not in fields
+        }
+        if ends:
+            name = keys.ended_key(shard)
+            self._connection.call(lambda client: client.zadd(name, ends, nx=True))
+
+    def _live_in(self, shard: int) -> list[str]:
+        name = keys.shard_keys(shard).live
+        found: dict[bytes, bytes] = self._connection.call(lambda client: cast(Any, client).hgetall(name))
+        return names_in(replies.live_id(feature, number) for feature, number in found.items())
+
+    def _all_in(self, shard: int) -> list[str]:
+        name = keys.shard_keys(shard).workflows
+        return names_in(self._connection.call(lambda client: client.zrange(name, 0, -1)))
+
+    def _with_fields(self, shard: int, found: Sequence[str]) -> Iterator[tuple[str, Mapping[str, str]]]:
+        own = (name(workflow) for workflow in found for name in (keys.workflow_key, keys.history_key))
+        texts = self._connection.run("list", (*keys.shard_keys(shard), *own), ())
+        for workflow, text in zip(found, texts, strict=True):
+            if text:
+                yield workflow, _fields(text)
+
+
+def names_in(members: Any) -> list[str]:
+    """The ids of workflows among the members of a list; what is none is nobody's."""
+    names = (member.decode("ascii", "replace") for member in members)
+    return [name for name in names if keys.is_workflow(name)]
+
+
+def _fields(text: bytes) -> Mapping[str, str]:
+    try:
+        return replies.fields(text)
+    except BROKEN:
+        return {DAMAGED: "its plain fields are no text"}
+
+
+def _count(pipe: Any, shard: int) -> None:
+    pipe.zcard(keys.shard_keys(shard).workflows)
+    pipe.hlen(keys.shard_keys(shard).live)
+    pipe.zcard(keys.ended_key(shard))
