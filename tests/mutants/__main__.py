@@ -111,7 +111,7 @@ def _copy(folder: Path) -> Path:
 
 def _run(folder: Path, nodes: list[str]) -> tuple[int, str]:
     """pytest on `nodes` in `folder`, with its sources; the exit code and what was said."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-rf", "--tb=line", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "--tb=line", "-p", "no:cacheprovider"]
     environment = os.environ | {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
@@ -129,7 +129,7 @@ def _run(folder: Path, nodes: list[str]) -> tuple[int, str]:
 
 
 def _first_red(said: str) -> str:
-    found = re.search(r"^FAILED (?:\S+::)?(.*?)(?: - .*)?$", said, re.MULTILINE)
+    found = re.search(r"^(?:FAILED|ERROR) (?:\S+::)?(.*?)(?: - .*)?$", said, re.MULTILINE)
     return found[1] if found else said.strip().splitlines()[-1]
 
 

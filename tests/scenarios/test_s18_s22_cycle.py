@@ -557,6 +557,7 @@ def test_a_feedback_has_its_six_sections_and_reads_back() -> None:
         "## CONTEXT",
     ]
     assert "Version: 1.1.0" in text
+    assert "1 blocking issue found in v1.1.0" in text
     assert read_feedback(text) == feedback
 
 

@@ -31,6 +31,16 @@ def test_a_chat_by_hand_without_a_defect_has_no_finding(tmp_path: Path) -> None:
     assert stage.findings() == []
 
 
+@pytest.mark.proves("E9")
+def test_a_message_of_another_chat_is_one_error(tmp_path: Path) -> None:
+    (found,) = errors(
+        tmp_path, FIRST, ("002-to-architect.md", message("engineer", "architect", "002", chat="0006-ui-x"))
+    )
+
+    assert (found.rule, found.field) == ("front-matter", "chat")
+    assert f"chat is '0006-ui-x', but the directory is '{NAME}'" in found.message
+
+
 @pytest.mark.proves("S29", "E34", "E35", "E36")
 @pytest.mark.parametrize(
     ("second", "rule", "line", "words"),

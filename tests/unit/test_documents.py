@@ -126,6 +126,17 @@ def test_the_elapsed_time_stands_still_while_the_engine_is_away() -> None:
 
 
 @pytest.mark.proves("B28")
+def test_the_elapsed_time_is_that_since_the_last_report() -> None:
+    wait = Wait(Stage([fails("a"), fails("b"), passes()], answers=None).run())
+    wait.stage.advance(512).complete()
+    wait.stage.run().advance(60)
+
+    assert wait.record is not None
+    assert "**Iteration**: 2 / 5\n" in wait.record
+    assert "**Time Elapsed**: 01:00\n" in wait.record
+
+
+@pytest.mark.proves("B28")
 def test_there_is_no_waiting_state_once_the_fix_is_in_or_a_person_decides() -> None:
     answered, escalated = Wait.begun(), Wait.begun()
     answered.stage.complete()
