@@ -13,12 +13,12 @@ from typing import Final, NamedTuple, Protocol
 
 from fixloop.configuration.commands import is_foreign
 from fixloop.configuration.model import Check
+from fixloop.guard import GuardedResult
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.reports.examples import with_examples
 from fixloop.reports.judging import judge
 from fixloop.reports.reproducing import without_reports
 from workers.ground import Ground
-from workers.guard import GuardedResult
 from workers.lending import told_of
 
 __all__ = ["Ran", "Run", "run_check", "with_told_failures"]

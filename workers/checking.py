@@ -8,6 +8,7 @@ from typing import Final, Literal, cast
 
 from fixloop.carrying import snapshot_in
 from fixloop.configuration.model import Configuration
+from fixloop.guard import GuardedResult
 from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.roles import worker_of
@@ -18,7 +19,6 @@ from workers.baseline import Circumstances, Comparing
 from workers.check_run import Ran, run_check
 from workers.crew import Work
 from workers.ground import Ground, attempt_of, open_ground
-from workers.guard import GuardedResult
 
 __all__ = ["check"]
 

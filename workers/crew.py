@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from fixloop.engine import ProfileHolding
+from fixloop.guard import GuardedResult
 from fixloop.mailbox import Letter
 from fixloop.played import Brought, Played
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.state import State
 from fixloop.store.contract import Store
-from workers.guard import GuardedResult
 
 __all__ = ["Crew", "Injured", "PutOff", "Work", "crew"]
 

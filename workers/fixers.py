@@ -14,6 +14,7 @@ from typing import Final
 from fixloop.carrying import Diff, NotKept, keep_bundle, keep_diff
 from fixloop.configuration.model import Configuration, Fixer
 from fixloop.errors import ProtocolError
+from fixloop.guard import GuardedResult
 from fixloop.history import Said, all_failures, open_report
 from fixloop.protocol.answers import LIMIT_BYTES, Answer, InvalidAnswer, decode_answer, parse_answer
 from fixloop.protocol.claims import Differences, differences
@@ -27,7 +28,6 @@ from fixloop.repository.change import Change
 from workers import bridging
 from workers.crew import Work
 from workers.ground import Ground, open_ground
-from workers.guard import GuardedResult
 from workers.lending import told_of
 
 __all__ = ["fix"]

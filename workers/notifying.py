@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
+from fixloop.guard import run_guarded
 from fixloop.history import said
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.handoff import HANDOFF
@@ -16,7 +17,6 @@ from fixloop.protocol.handoff.files import message_text as handoff_text
 from fixloop.protocol.handoff.records import Message as HandoffMessage
 from fixloop.protocol.notifying import line_of
 from workers.crew import Work
-from workers.guard import run_guarded
 
 __all__ = ["notify"]
 

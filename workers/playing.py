@@ -13,6 +13,7 @@ from fixloop.carrying import NotKept, bring_work, keep_bundle
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.roles import Role
 from fixloop.errors import ProtocolError
+from fixloop.guard import GuardedResult
 from fixloop.placing import read
 from fixloop.played import Brought, Played
 from fixloop.profiles.cycle import CYCLE
@@ -30,7 +31,6 @@ from fixloop.written import Writings, written_by
 from workers import bridging
 from workers.crew import Work
 from workers.ground import Ground, open_ground
-from workers.guard import GuardedResult
 
 __all__ = ["bring_onto", "play"]
 

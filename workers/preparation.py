@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.errors import InfrastructureError, UsageError
+from fixloop.guard import GuardedResult, run_guarded
 from fixloop.repository.flock import held
 from fixloop.repository.git import one_line
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.tree import tracked_in_tree
-from workers.guard import GuardedResult, run_guarded
 from workers.workspaces import check_out, remove_folder
 
 __all__ = ["Setup", "prepare"]

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from fixloop.engine import ProfileApplied, ProfileEngine, ProfileHolding
+from fixloop.guard import GuardedResult, run_guarded
 from fixloop.mailbox import Letter
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from workers.crew import Injured
-from workers.guard import GuardedResult, run_guarded
 from workers.lease import Heart, Lease
 from workers.process import process
 

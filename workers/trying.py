@@ -15,6 +15,7 @@ from typing import Final
 
 from fixloop.configuration.model import Configuration, SpecialistChecks
 from fixloop.errors import FixloopError, UsageError
+from fixloop.guard import GuardedResult, run_guarded
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.repository.snapshot import mirror_of
@@ -23,7 +24,6 @@ from workers import lifeline
 from workers.baseline import Circumstances, Comparing
 from workers.check_run import run_check
 from workers.ground import Attempt, ground_at
-from workers.guard import GuardedResult, run_guarded
 from workers.workspaces import sweep_workspaces
 
 __all__ = ["main", "tried"]

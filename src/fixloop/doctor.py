@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple
 import redis
 
 from fixloop.broker_url import is_rabbitmq
-from fixloop.errors import FixloopError
+from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.guard import mode_in_use
 from fixloop.reaching import reason_of
 from fixloop.redis_binary import server_for
 from fixloop.redis_place import Place
@@ -62,7 +63,7 @@ def examine(settings: Settings, directory: Path) -> list[Finding]:
         settings: as the environment gives them.
         directory: the project somebody wants to validate.
     """
-    found = [_python(), _git(), _venv(), _project(directory), _cache(settings.cache_dir)]
+    found = [_python(), _git(), _venv(), _project(directory), _cache(settings.cache_dir), _guard()]
     if settings.archive_dir is not None:
         found.append(_archive(settings.archive_dir))
     if settings.is_embedded:
@@ -125,6 +126,20 @@ def _cache(cache: Path) -> Finding:
             "set FIXLOOP_CACHE_DIR to a place outside",
         )
     return _writable("cache", cache, "FIXLOOP_CACHE_DIR")
+
+
+def _guard() -> Finding:
+    """Both modes are well; a namespace cannot be left, a watched command can kill its worker."""
+    try:
+        mode = mode_in_use()
+    except InfrastructureError as error:
+        return Finding("guard", False, str(error))
+    detail = (
+        "each command in a PID namespace"
+        if mode.name == "namespace"
+        else "commands are watched by their worker"
+    )
+    return Finding("guard", True, f"{detail}{f' ({mode.reason})' if mode.reason else ''}")
 
 
 def _archive(archive: Path) -> Finding:

@@ -3,8 +3,8 @@
 The engine never resets that directory while it waits; `fixloop fixed` takes it as it stands.
 """
 
-import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,7 +87,7 @@ def offer_run(store: Store, found: Snapshot, state: Carried, run: str, request: 
 def _made(made: Offer, store: Store, state: Carried, cache: Path) -> Iterator[Path]:
     """The offer's place while it is made: beside the final one, which it takes when all is there."""
     place = made.top.parent
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    beside = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
     mirror = bring_work(store, state, cache)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -57,6 +57,8 @@ class Settings(BaseSettings):
     """Where mirrors and workspaces lie; outside any checkout."""
     allow_env: Annotated[tuple[str, ...], NoDecode] = ()
     """Variables a shared worker may pass on to checks and fixers, separated by commas."""
+    guard: Literal["auto", "namespace", "watched"] = "auto"
+    """How commands are kept from leaving processes: a PID namespace where the kernel grants one, always, or never."""
     embedded: Path | None = None
     """The project whose embedded Redis to join; set for the processes a command starts."""
     keep: bool = True

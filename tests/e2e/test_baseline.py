@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.project import RIGHT, Project, completed, until
+from tests.processes import running
 
 pytestmark = pytest.mark.slow
 
@@ -93,13 +94,12 @@ def test_a_death_while_a_check_runs_on_the_base_changes_nothing(tmp_path: Path) 
     lint = LINT.replace("! grep -Hn BAD *.txt", script.replace("{}", str(tmp_path / "pid")))
     shop = project(tmp_path / "shop", lint, b="BAD new\n")
     shop.write("new", "x")
-    running = shop.start("run", ".", "--issue", "1")
-    pid = until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
-    assert isinstance(pid, str)
+    looping = shop.start("run", ".", "--issue", "1")
+    until((tmp_path / "pid").exists)
 
-    os.kill(running.pid, signal.SIGKILL)
-    running.communicate()
-    until(lambda: not Path(f"/proc/{pid}").exists())
+    os.kill(looping.pid, signal.SIGKILL)
+    looping.communicate()
+    until(lambda: not running(tmp_path / "pid"))
     (tmp_path / "pid.go").touch()
     told = shop.fixloop("resume", "1")
 
@@ -112,13 +112,13 @@ def test_a_workflow_that_is_cancelled_ends_what_runs_on_the_base(tmp_path: Path)
     script = f"test -e new || {{ echo $$ > {tmp_path / 'pid'}; sleep 600; }}; ! grep -Hn BAD *.txt"
     shop = project(tmp_path / "shop", LINT.replace("! grep -Hn BAD *.txt", script), b="BAD new\n")
     shop.write("new", "x")
-    running = shop.start("run", ".", "--issue", "1")
-    pid = until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+    looping = shop.start("run", ".", "--issue", "1")
+    until((tmp_path / "pid").exists)
 
     assert shop.fixloop("cancel", "1").code == 0
 
-    until(lambda: not Path(f"/proc/{pid}").exists(), what="the end of the check")
-    completed(running)
+    until(lambda: not running(tmp_path / "pid"), what="the end of the check")
+    completed(looping)
     assert shop.status()["outcome"] == "cancelled"
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from fixloop.chat.channels import log_findings
 from fixloop.chat.directory import read_chat
+from tests.processes import running
 from tests.proofs import ROOT
 from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, Stage, body
 from tests.unit.command_stage import Said, said
@@ -197,15 +198,14 @@ def test_a_command_knows_chat_role_number_and_branch(stage: Stage, run: Run) -> 
 
 
 def test_a_command_that_takes_too_long_is_ended_with_all_it_started(stage: Stage, run: Run) -> None:
-    slow = "echo $$ >> pids; sleep 60 & echo $! >> pids; wait"
+    slow = f'echo x >> ran; sh -c "sleep 60; true" {Path.cwd()} & wait'
 
     found = run(architect=slow, further=("--timeout-minutes", "0.01"))
 
     assert found.code == 1
     assert "the command of architect timed out: it said nothing" in found.err
-    pids = Path("pids").read_text().split()
-    assert len(pids) == 6
-    assert [pid for pid in pids if Path("/proc", pid).exists()] == []
+    assert Path("ran").read_text() == "x\n" * 3
+    assert running(Path.cwd()) == []
 
 
 @pytest.mark.parametrize("command", ["/no/such/program", "'unended"])

@@ -48,7 +48,7 @@ def test_a_redis_that_is_away_is_wrong_and_says_how_to_start_one(away: Settings,
 def test_python_git_and_venv_of_a_developers_machine_are_fine(away: Settings, tmp_path: Path) -> None:
     found = by_name(examine(away, tmp_path))
 
-    assert [found[name].ok for name in ("python", "git", "venv", "project", "cache")] == [True] * 5
+    assert [found[name].ok for name in ("python", "git", "venv", "project", "cache", "guard")] == [True] * 6
 
 
 def test_a_machine_without_git_or_python_is_told_so(

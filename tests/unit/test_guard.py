@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from fixloop.errors import InfrastructureError
-from workers.guard import GuardedResult, run_guarded
+from fixloop.guard import GuardedResult, mode_in_use, run_guarded
+from tests.processes import running
 
 pytestmark = pytest.mark.slow
 
@@ -32,27 +33,29 @@ def wait_for(condition: Callable[[], object], seconds: float = 10.0) -> None:
         time.sleep(0.01)
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
+@pytest.fixture(autouse=True, params=["namespace", "watched"])
+def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each test in both modes, the first where the kernel grants it."""
+    name = str(request.param)
+    if name == "namespace" and mode_in_use().name != name:
+        pytest.skip(f"no PID namespace here: {mode_in_use().reason}")
+    monkeypatch.setenv("FIXLOOP_GUARD", name)
+    return name
 
 
-def pids_in(folder: Path, count: int) -> list[int]:
-    wait_for(lambda: len([file for file in folder.iterdir() if file.stat().st_size]) == count)
-    return [int(file.read_text()) for file in folder.iterdir()]
+def are_there(folder: Path) -> bool:
+    """Whether all of a family have begun."""
+    return len(list(folder.iterdir())) == 4
 
 
 def family(folder: Path) -> str:
-    """A shell program whose child, grandchild and double-forked orphan write their pids to `folder`."""
-    sleeper = "exec sleep 600"
+    """A shell program, its child, grandchild and double-forked orphan, each with `folder` in its command line."""
+    sleeper = "sleep 600; true"
     return (
-        f"echo $$ > {folder}/self; "
-        f"sh -c 'echo $$ > {folder}/child; {sleeper}' & "
-        f"sh -c 'sh -c \"echo \\$\\$ > {folder}/grandchild; {sleeper}\" & wait' & "
-        f"(setsid sh -c 'echo $$ > {folder}/orphan; {sleeper}' &) ; "
+        f"touch {folder}/self; "
+        f"sh -c 'touch {folder}/child; {sleeper}' & "
+        f"sh -c 'sh -c \"touch {folder}/grandchild; {sleeper}\" & wait' & "
+        f"(setsid sh -c 'touch {folder}/orphan; {sleeper}' &) ; "
     )
 
 
@@ -133,50 +136,52 @@ def test_time_is_limited(tmp_path: Path) -> None:
 
     assert (result.timed_out, result.output, result.injured) == (True, "before\n", False)
     assert 2.0 <= result.duration_seconds < 20.0
-    assert not any(is_alive(pid) for pid in pids_in(tmp_path, 4))
+    assert are_there(tmp_path)
+    assert running(tmp_path) == []
 
 
 def test_a_cancelled_command_is_killed_with_everything_it_started(tmp_path: Path) -> None:
-    result = guarded(
-        "sh", "-c", family(tmp_path) + "wait", cancelled=lambda: len(list(tmp_path.iterdir())) == 4
-    )
+    result = guarded("sh", "-c", family(tmp_path) + "wait", cancelled=lambda: are_there(tmp_path))
 
     assert result.cancelled
-    assert not any(is_alive(pid) for pid in pids_in(tmp_path, 4))
+    assert are_there(tmp_path)
+    assert running(tmp_path) == []
 
 
 def test_an_error_while_asking_about_cancellation_leaves_nothing_behind(tmp_path: Path) -> None:
     def asking() -> bool:
-        pids_in(tmp_path, 4)
+        wait_for(lambda: are_there(tmp_path))
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
         guarded("sh", "-c", family(tmp_path) + "wait", cancelled=asking)
 
-    assert not any(is_alive(pid) for pid in pids_in(tmp_path, 4))
+    assert are_there(tmp_path)
+    assert running(tmp_path) == []
 
 
 def test_what_a_command_leaves_behind_is_killed_when_it_ends(tmp_path: Path) -> None:
     result = guarded(
-        "sh", "-c", family(tmp_path) + f'while [ "$(cat {tmp_path}/* | wc -l)" -lt 4 ]; do sleep 0.05; done'
+        "sh", "-c", family(tmp_path) + f'while [ "$(ls {tmp_path} | wc -l)" -lt 4 ]; do sleep 0.05; done'
     )
 
     assert result.exit_code == 0
-    assert not any(is_alive(pid) for pid in pids_in(tmp_path, 4))
+    assert are_there(tmp_path)
+    assert running(tmp_path) == []
 
 
 @pytest.mark.proves("K40")
 def test_everything_dies_with_a_worker_that_is_killed(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    pids.mkdir()
-    worker = start_worker(pids)
-    family_pids = pids_in(pids, 4)
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    worker = start_worker(begun)
+    wait_for(lambda: are_there(begun))
 
     # With its whole group, as a supervisor or a terminal would.
     os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
 
-    wait_for(lambda: not any(is_alive(pid) for pid in family_pids))
+    wait_for(lambda: not running(begun))
 
 
 @pytest.mark.proves("A14", "K34")
@@ -190,16 +195,17 @@ def test_a_limit_runs_from_when_the_state_was_heard_last() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the parent death signal")
-def test_a_killed_guard_is_an_injury_and_leaves_no_survivor_in_the_group(tmp_path: Path) -> None:
-    program = (
-        f"sh -c 'echo $$ > {tmp_path}/child; exec sleep 600' & "
-        f"while [ ! -s {tmp_path}/child ]; do sleep 0.01; done; kill -9 $PPID; wait"
-    )
+def test_a_killed_guard_is_an_injury_and_leaves_no_survivor(tmp_path: Path) -> None:
+    def kill() -> bool:
+        guards = set(running("guard_program")) & set(running(tmp_path)) if are_there(tmp_path) else set()
+        for pid in guards:
+            os.kill(pid, signal.SIGKILL)
+        return False
 
-    result = guarded("sh", "-c", program)
+    result = guarded("sh", "-c", family(tmp_path) + "wait", cancelled=kill)
 
     assert result.injured
-    wait_for(lambda: not is_alive(int((tmp_path / "child").read_text())), seconds=2.0)
+    assert running(tmp_path) == []
 
 
 def test_signals_that_the_worker_ignores_reach_the_command() -> None:
@@ -218,11 +224,11 @@ def test_a_command_inherits_none_of_the_guards_pipes() -> None:
     assert result.output == "['0', '1', '2']\n"
 
 
-def start_worker(pids: Path) -> subprocess.Popen[bytes]:
+def start_worker(folder: Path) -> subprocess.Popen[bytes]:
     program = (
-        "import sys; from pathlib import Path; from workers.guard import run_guarded\n"
-        f"run_guarded(['sh', '-c', {family(pids) + 'wait'!r}], cwd=Path('/'), env={{'PATH': {os.environ['PATH']!r}}}, "
-        "timeout_seconds=600)\n"
+        "import sys; from pathlib import Path; from fixloop.guard import run_guarded\n"
+        f"run_guarded(['sh', '-c', {family(folder) + 'wait'!r}], cwd=Path('/'), "
+        f"env={{'PATH': {os.environ['PATH']!r}}}, timeout_seconds=600)\n"
     )
     root = Path(__file__).parents[2]
     return subprocess.Popen([PYTHON, "-c", program], cwd=root, start_new_session=True)

@@ -20,6 +20,7 @@ from fixloop.errors import InfrastructureError, UsageError
 from fixloop.protocol.checks import RunOutcome
 from fixloop.repository.snapshot import Snapshot, take_snapshot
 from fixloop.trying import Asked, Tried, try_checks
+from tests.processes import running
 from tests.unit.repositories import git, make_repository
 
 pytestmark = pytest.mark.slow
@@ -114,7 +115,7 @@ def test_a_snapshot_that_is_gone_is_refused_in_one_sentence(site: Site) -> None:
 
 def test_whoever_reads_no_further_ends_the_check_that_runs(site: Site, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    specialists = checks(security=(shell("true"), shell(f"echo $$ > {pid}; sleep 600")))
+    specialists = checks(security=(shell("true"), shell(f"echo $$ > {pid}; sleep 600; true")))
     results = try_checks(site.snapshot(), Configuration(specialists=specialists), site.cache)
 
     next(results)
@@ -122,7 +123,7 @@ def test_whoever_reads_no_further_ends_the_check_that_runs(site: Site, tmp_path:
         time.sleep(0.02)
     results.close()  # type: ignore[attr-defined]
 
-    assert not Path(f"/proc/{int(pid.read_text())}").exists()
+    assert running(pid) == []
     assert site.workspaces() == []
 
 
@@ -137,7 +138,7 @@ list(try_checks(asked.snapshot, asked.configuration, asked.cache))
 
 def test_a_killed_caller_leaves_no_process_and_the_next_one_its_workspace(site: Site, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    endless = Configuration(specialists=checks(security=(shell(f"echo $$ > {pid}; sleep 600"),)))
+    endless = Configuration(specialists=checks(security=(shell(f"echo $$ > {pid}; sleep 600; true"),)))
     asked = Asked(snapshot=site.snapshot(), configuration=endless, cache=site.cache)
     caller = subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE)
     assert caller.stdin is not None
@@ -150,9 +151,9 @@ def test_a_killed_caller_leaves_no_process_and_the_next_one_its_workspace(site: 
     os.kill(caller.pid, signal.SIGKILL)
     caller.wait()
     give_up = time.monotonic() + 30
-    while Path(f"/proc/{int(pid.read_text())}").exists() and time.monotonic() < give_up:
+    while running(pid) and time.monotonic() < give_up:
         time.sleep(0.02)
 
-    assert not Path(f"/proc/{int(pid.read_text())}").exists()
+    assert running(pid) == []
     site.tried(Configuration(specialists=checks(security=(shell("true"),))))
     assert site.workspaces() == []

@@ -1,26 +1,22 @@
 """
 Running one command that plays a role: its prompt on stdin, its answer on stdout, and nothing of it left behind.
 
-It runs under the application's guard, started by path: when this process dies, however it dies, the command and all
-it started die with it. An agent that lived on would edit files beside its successor.
+It runs under guard: when this process dies, however it dies, the command and all it started die with it. An agent
+that lived on would edit files beside its successor.
 """
 
-import os
-import subprocess
-import sys
-import tempfile
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from fixloop.app_folder import app_folder
-from fixloop.errors import InfrastructureError, UsageError
+from fixloop.errors import UsageError
+from fixloop.guard import GuardedResult, run_guarded
 
 __all__ = ["AgentRun", "run_agent"]
 
 MAX_BYTES: Final = 1024 * 1024
 """Of an answer; what is printed beyond is not read."""
-_END_SECONDS: Final = 10.0
 
 
 class AgentRun(NamedTuple):
@@ -52,59 +48,21 @@ def run_agent(
         UsageError: there is no such command.
         InfrastructureError: the guard cannot be started.
     """
-    life_read, life_write = os.pipe()
-    status_read, status_write = os.pipe()
-    with (
-        tempfile.TemporaryFile() as answer,
-        tempfile.TemporaryFile() as talk,
-        os.fdopen(status_read) as status,
-    ):
-        try:
-            program = app_folder() / "workers" / "guard_program.py"
-            guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", program, str(life_read), str(status_write), *argv],
-                cwd=cwd,
-                env=dict(env),
-                stdin=subprocess.PIPE,
-                stdout=answer,
-                stderr=talk,
-                pass_fds=(life_read, status_write),
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            os.close(life_write)
-            raise InfrastructureError(f"cannot start {argv[0]!r} in {cwd}: {error}") from error
-        finally:
-            os.close(life_read)
-            os.close(status_write)
-        late = _followed(guard, prompt, life_write, timeout_seconds)
-        return AgentRun("timed out" if late else _ending(status.read(), argv[0]), _read(answer), _read(talk))
+    result = run_guarded(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=prompt.encode(),
+        timeout_seconds=timeout_seconds if timeout_seconds is not None else math.inf,
+        output_limit_bytes=2 * MAX_BYTES,
+        apart=True,
+    )
+    if result.not_found:
+        raise UsageError(f"{argv[0]} cannot be started: there is no such program, or it may not be run")
+    return AgentRun(_ending(result), result.output[:MAX_BYTES], result.talk[:MAX_BYTES])
 
 
-def _followed(
-    guard: "subprocess.Popen[bytes]", prompt: str, life: int, timeout_seconds: float | None
-) -> bool:
-    """Wait for the command's end; True when its time was up. Whatever happens here, it is gone afterwards."""
-    late = False
-    try:
-        guard.communicate(prompt.encode(), timeout=timeout_seconds)
-    except subprocess.TimeoutExpired:
-        late = True
-    finally:
-        os.close(life)
-        guard.wait(_END_SECONDS)
-    return late
-
-
-def _ending(told: str, command: str) -> str:
-    last = told.splitlines()[-1] if told else "signalled 9"
-    if last.startswith("unstartable"):
-        number = int(last.split()[1])
-        raise UsageError(f"{command} cannot be started: {os.strerror(number).lower()}")
-    # A guard that was killed itself does not come to say how its command ended.
-    return "signalled 9" if last.startswith("started") else last
-
-
-def _read(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read(MAX_BYTES).decode("utf-8", "replace")
+def _ending(result: GuardedResult) -> str:
+    if result.timed_out:
+        return "timed out"
+    return f"exited {result.exit_code}" if result.signal is None else f"signalled {result.signal}"

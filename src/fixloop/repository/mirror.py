@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 import time
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -140,7 +141,7 @@ class Mirror:
                 os.utime(note)
                 return
         self._notes.mkdir(exist_ok=True)
-        new = note.with_name(f".{workflow}.{os.getpid()}")
+        new = note.with_name(f".{workflow}.{uuid.uuid4().hex}")
         new.write_text(text)
         new.rename(note)
 

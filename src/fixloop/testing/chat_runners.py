@@ -18,6 +18,8 @@ from fixloop.testing.processes import below, kill, with_clock
 
 __all__ = ["Chat", "Runner", "RunnerHost"]
 
+# Its process id is told to its agents, who may see none but their own.
+_TELLING: Final = 'FIXLOOP_RUNNER=$$ exec "$@"'
 LEVELS: Final = (1, 2)
 """Below a runner: the guard, and the agent."""
 
@@ -79,7 +81,7 @@ class RunnerHost:
         words = ["chat", "run", str(chat.directory), "--architect", agent, "--engineer", agent]
         with self._log.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "fixloop.cli", *words],
+                ["/bin/sh", "-c", _TELLING, "sh", sys.executable, "-m", "fixloop.cli", *words],
                 cwd=chat.work,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,

@@ -1,9 +1,12 @@
 """Running a command under guard: a time limit, an output limit, a way to cancel, and no survivors.
 
-Owns the worker's end of the guard (`guard_program.py` is the other one). Never judges what the command did.
+Owns the worker's end of the guard (`guard_program.py` is the other one) and which of its two modes is used: a PID
+namespace for each command where the kernel grants one, else a guard that this process watches. Never judges what the
+command did.
 """
 
 import contextlib
+import logging
 import os
 import selectors
 import signal
@@ -14,17 +17,39 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
+from fixloop import guard_program
 from fixloop.errors import InfrastructureError
+from fixloop.orphans import Ward, adopting
+from fixloop.settings import load_settings
 
-__all__ = ["GuardedResult", "run_guarded"]
+__all__ = ["GuardedResult", "Mode", "mode_in_use", "run_guarded"]
 
-PROGRAM: Final = Path(__file__).with_name("guard_program.py")
+log = logging.getLogger("fixloop.guard")
+
 POLL_SECONDS: Final = 0.25
 CHUNK_BYTES: Final = 65_536
+ANSWER_SECONDS: Final = 2.0
+"""A guard that says nothing for so long is killed, with all below it."""
 END_SECONDS: Final = 10.0
-"""How long the guard may take to end everything; it gives up by itself after five."""
+"""How long the guard may take to end everything once it has begun; it gives up by itself after five."""
+MOST_UNANSWERED: Final = round(ANSWER_SECONDS / POLL_SECONDS)
+PROBE_SECONDS: Final = 30.0
+
+
+class Mode(NamedTuple):
+    """How commands are kept from leaving something behind."""
+
+    name: str
+    """`namespace` or `watched`."""
+    reason: str = ""
+    """Why there is no namespace."""
+
+
+_PROGRAM: Final = (sys.executable, "-I", "-S", guard_program.__file__)
+_refusals: Final[list[str]] = []
+"""What the kernel said when it refused this process a namespace; it is not asked again."""
 
 
 @dataclass(frozen=True)
@@ -77,20 +102,63 @@ def run_guarded(
     Raises:
         InfrastructureError: the guard itself cannot be started.
     """
+    command = _Command(argv, cwd, env, apart)
     started = time.monotonic()
-    watched = _Watched(_start(argv, cwd, env, apart), stdin, output_limit_bytes)
-    try:
-        reason = watched.watch(lambda: max(started, since()) + timeout_seconds, cancelled)
-    finally:
-        status = watched.end()
-    return _result(status, reason, watched, time.monotonic() - started)
+    with contextlib.ExitStack() as held:
+        mode = _mode()
+        ward = held.enter_context(adopting()) if mode == "watched" else None
+        watched = _Watched(_started(command, mode), ward, stdin, output_limit_bytes)
+        try:
+            reason = watched.watch(lambda: max(started, since()) + timeout_seconds, cancelled)
+        finally:
+            watched.end()
+    if watched.word.startswith("unavailable"):
+        _note_refusal(watched.word.partition(" ")[2])
+        return run_guarded(
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=stdin,
+            timeout_seconds=timeout_seconds,
+            output_limit_bytes=output_limit_bytes,
+            cancelled=cancelled,
+            since=since,
+            apart=apart,
+        )
+    return _result(reason, watched, time.monotonic() - started)
 
 
-def _result(status: str, reason: str, watched: "_Watched", seconds: float) -> GuardedResult:
-    how, _, number = status.partition(" ")
+def mode_in_use() -> Mode:
+    """
+    What commands of this process run in, found out by running one.
+
+    Raises:
+        InfrastructureError: no command can be run, or not in the mode that FIXLOOP_GUARD asks for.
+    """
+    run_guarded(["true"], cwd=Path("/"), env={"PATH": os.defpath}, timeout_seconds=PROBE_SECONDS)
+    name = _mode()
+    return Mode(name, _refusals[0] if _refusals and name == "watched" else "")
+
+
+def _mode() -> str:
+    wanted = load_settings().guard
+    return "watched" if wanted == "watched" or (wanted == "auto" and _refusals) else "namespace"
+
+
+def _note_refusal(reason: str) -> None:
+    if load_settings().guard == "namespace":
+        raise InfrastructureError(
+            f"FIXLOOP_GUARD asks for a namespace and this machine refuses one ({reason}); set it to auto or watched"
+        )
+    log.info("commands are watched by this process, without a PID namespace: %s", reason)
+    _refusals.append(reason)
+
+
+def _result(reason: str, watched: "_Watched", seconds: float) -> GuardedResult:
+    how, _, number = watched.word.partition(" ")
     if reason:
         how = reason
-    elif how in ("", "started"):
+    elif how in ("", "starting", "started", "ending"):
         # The guard itself was killed, and the command with it.
         how, number = "signalled", str(int(signal.SIGKILL))
     return GuardedResult(
@@ -104,6 +172,13 @@ def _result(status: str, reason: str, watched: "_Watched", seconds: float) -> Gu
         not_found=how == "unstartable",
         duration_seconds=seconds,
     )
+
+
+class _Command(NamedTuple):
+    argv: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+    apart: bool
 
 
 @dataclass(frozen=True)
@@ -125,18 +200,18 @@ class _Started:
         return self.process.stdout
 
 
-def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], apart: bool) -> _Started:
-    # The worker keeps the writing end of `life` open and never writes: when it is gone, however it went, the pipe ends.
+def _started(command: _Command, mode: str) -> _Started:
+    # The worker keeps the writing end of `life` open: when it is gone, however it went, the pipe ends.
     life_read, life_write = os.pipe()
     status_read, status_write = os.pipe()
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", PROGRAM, str(life_read), str(status_write), *argv],
-            cwd=cwd,
-            env=env,
+            [*_PROGRAM, mode, str(life_read), str(status_write), *command.argv],
+            cwd=command.cwd,
+            env=command.env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE if apart else subprocess.STDOUT,
+            stderr=subprocess.PIPE if command.apart else subprocess.STDOUT,
             bufsize=0,
             pass_fds=(life_read, status_write),
             # Not in the worker's group: who kills that group must not kill the guard with it.
@@ -145,7 +220,7 @@ def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], apart: bool) 
     except (OSError, ValueError) as error:
         os.close(life_write)
         os.close(status_read)
-        raise InfrastructureError(f"cannot start {argv[0]!r} in {cwd}: {error}") from error
+        raise InfrastructureError(f"cannot start {command.argv[0]!r} in {command.cwd}: {error}") from error
     finally:
         os.close(life_read)
         os.close(status_write)
@@ -191,11 +266,19 @@ def _decoded(data: bytes | bytearray) -> str:
 class _Watched:
     """One running command: feeds it, reads it, and decides when it has had enough."""
 
-    def __init__(self, started: _Started, stdin: bytes, limit_bytes: int) -> None:
+    def __init__(self, started: _Started, ward: Ward | None, stdin: bytes, limit_bytes: int) -> None:
         self.started = started
+        self.ward = ward
+        if ward is not None:
+            ward.guard = started.process.pid
         self.excerpt, self.talk = _Excerpt(limit_bytes), _Excerpt(limit_bytes)
         self.unsent = memoryview(stdin)
-        self.status = b""
+        self.word = ""
+        """The guard's last word about the command."""
+        self.is_asked = False
+        self.unanswered_polls = 0
+        self.group = 0
+        self._rest = b""
         self.selector = selectors.DefaultSelector()
         self.outputs = {pipe: into for pipe, into in self._pipes() if pipe is not None}
         for pipe in (started.stdin, *self.outputs):
@@ -207,7 +290,7 @@ class _Watched:
         self.ended = False
 
     def watch(self, until: Callable[[], float], cancelled: Callable[[], bool]) -> str:
-        """Wait for the guard's word; returns why it was ended before that, or nothing."""
+        """Wait for the guard's end; returns why the command was ended before that, or nothing."""
         asked = time.monotonic()
         while not self.ended:
             self._serve(POLL_SECONDS)
@@ -220,30 +303,46 @@ class _Watched:
                 asked = now
                 if cancelled():
                     return "cancelled"
+                if not self._answers():
+                    break
         return ""
 
-    def end(self) -> str:
-        """Let the guard kill what is left, read the last output, and return the guard's last word."""
+    def end(self) -> None:
+        """Let the guard kill what is left, or do it in its place, and read the last output and its last word."""
         os.close(self.started.life)
-        if self.ended and self._last_word().startswith("started"):
-            self._kill_group()
-        until = time.monotonic() + END_SECONDS
-        while time.monotonic() < until and not (self.ended and self._is_read_out()):
-            self._serve(0.05)
+        if not self.ended and self.unanswered_polls < MOST_UNANSWERED:
+            self._serve_until(ANSWER_SECONDS, lambda: self.ended or self.word == "ending")
+            if self.word == "ending":
+                self._serve_until(END_SECONDS, lambda: self.ended)
+        if not self.ended:
+            log.warning("a guard did not answer for %.0f s; it is killed, with its command", ANSWER_SECONDS)
+            self.started.process.kill()
+        if self.ward is not None:
+            self._serve_until(ANSWER_SECONDS, lambda: self.ended)
+            self.ward.end(self.group if self.word.partition(" ")[0] in ("started", "ending") else 0)
+        self._serve_until(END_SECONDS, lambda: self.ended and self._is_read_out())
         self._release()
-        return self._last_word()
+
+    def _answers(self) -> bool:
+        """Ask the guard whether it is there; polls are counted, so that a standstill of this process is none of its."""
+        if not self.word:
+            return True
+        if self.is_asked:
+            self.unanswered_polls += 1
+            return self.unanswered_polls < MOST_UNANSWERED
+        self.is_asked, self.unanswered_polls = True, 0
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.started.life, b"?")
+        return True
+
+    def _serve_until(self, seconds: float, is_over: Callable[[], bool]) -> None:
+        until = time.monotonic() + seconds
+        while not is_over() and time.monotonic() < until:
+            self._serve(0.05)
 
     def _serve(self, seconds: float) -> None:
         for key, _ in self.selector.select(seconds):
             key.data()
-
-    def _last_word(self) -> str:
-        return self.status.decode().strip().rpartition("\n")[2]
-
-    def _kill_group(self) -> None:
-        """The guard was killed and its child with it; what that had started is still there."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(int(self._last_word().partition(" ")[2]), signal.SIGKILL)
 
     def _is_read_out(self) -> bool:
         return self.outputs.keys().isdisjoint(key.fileobj for key in self.selector.get_map().values())
@@ -258,8 +357,15 @@ class _Watched:
             self.selector.unregister(pipe)
 
     def _read_status(self) -> None:
-        data = os.read(self.started.status, 256)
-        self.status += data
+        data = os.read(self.started.status, 4096)
+        *words, self._rest = (self._rest + data).split(b"\n")
+        for word in map(bytes.decode, words):
+            if word == "alive":
+                self.is_asked, self.unanswered_polls = False, 0
+                continue
+            self.word = word
+            if word.startswith("started"):
+                self.group = int(word.partition(" ")[2])
         if not data:
             self.selector.unregister(self.started.status)
             self.ended = True
@@ -280,7 +386,8 @@ class _Watched:
         for pipe in (self.started.stdin, *self.outputs):
             pipe.close()
         try:
-            self.started.process.wait(timeout=END_SECONDS)
+            self.started.process.wait(timeout=ANSWER_SECONDS)
         except subprocess.TimeoutExpired:
             self.started.process.kill()
-            self.started.process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.started.process.wait(timeout=ANSWER_SECONDS)

@@ -1,0 +1,326 @@
+"""The guard: runs one command and sees to it that nothing of it outlives the worker.
+
+A program of its own, started as `python -I -S guard_program.py MODE LIFE STATUS ARGV…`, standard library only.
+MODE `namespace` runs the command in a PID namespace with a `/proc` to match: nothing in there can signal the guard,
+and when the namespace's first process ends, the kernel kills all others. MODE `watched` needs nothing of the kernel:
+the guard is a subreaper and kills what descends from it; a command that kills its guard is left to the worker.
+
+LIFE is a pipe from the worker: a byte is a question, its end means that the worker is gone or wants an end, and
+everything the command started is killed. STATUS gets a line for each thing that happens: `unavailable REASON` (no
+namespace; nothing was started), `starting`, `unstartable ERRNO`, `started PID` (0 in a namespace), `alive` for each
+question, `ending` when it begins to kill, and last `exited N` or `signalled N`.
+"""
+
+import ctypes
+import errno
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_SLAVE = 0x2, 0x4, 0x8, 0x4000, 0x80000
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+KILL_SECONDS = 5.0
+"""A process in an uninterruptible wait does not die; nobody waits longer for it."""
+
+
+def main() -> None:
+    """Run the command, report how it ended, kill what it left behind."""
+    mode, life, status = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    os.set_inheritable(life, False)
+    os.set_inheritable(status, False)
+    if mode == "namespace":
+        _become_first_process(life, status)
+    else:
+        set_subreaper(on=True)
+    # From here on, no process of the same user opens the guard's pipes by way of /proc.
+    prctl(PR_SET_DUMPABLE, 0)
+    _guard(sys.argv[4:], life, status, is_first=mode == "namespace")
+
+
+def _guard(argv: list[str], life: int, status: int, *, is_first: bool) -> None:
+    # Without a handler, the first process of a namespace gets no signal from inside.
+    wake = _wake_on(signal.SIGCHLD) if is_first else _wake_on(signal.SIGCHLD, *ENDING)
+    _tell(status, "starting")
+    child, error = _start(argv)
+    _let_go_of_standard_streams()
+    if child == 0:
+        _tell(status, f"unstartable {error}")
+        return
+    _tell(status, f"started {0 if is_first else child}")
+    code = _wait(child, life, status, wake)
+    _tell(status, "ending")
+    if not is_first:
+        end_all(lambda: descendants(os.getpid()), group=child, are_left=_has_children)
+    if code is not None:
+        _tell(status, f"signalled {-code}" if code < 0 else f"exited {code}")
+
+
+def _tell(status: int, word: str) -> None:
+    try:
+        os.write(status, f"{word}\n".encode())
+    except BrokenPipeError:
+        # The worker is gone; the killing is still to be done.
+        return
+
+
+def _become_first_process(life: int, status: int) -> None:
+    """Return as the first process of a PID namespace; the process that was started waits for it and ends with it."""
+    try:
+        _leave_namespaces()
+    except OSError as error:
+        _give_up(status, f"unshare: {error.strerror}")
+    tie, held = os.pipe()
+    first = os.fork()
+    if first:
+        os.close(status)
+        os.close(tie)
+        _let_go_of_standard_streams()
+        _follow(first, life)
+    os.close(held)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Whoever died before that has closed the other end.
+    if select.select([tie], [], [], 0)[0]:
+        os._exit(1)
+    try:
+        _called("mount", b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
+    except OSError as error:
+        _give_up(status, f"mount /proc: {error.strerror}")
+
+
+def _leave_namespaces() -> None:
+    """Without the rights of root the others come only with a user namespace, in which everybody stays who he is."""
+    try:
+        _called("unshare", CLONE_NEWPID | CLONE_NEWNS)
+    except PermissionError:
+        user, group = os.geteuid(), os.getegid()
+        _called("unshare", CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUSER)
+        maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
+        for file, text in maps.items():
+            with open(f"/proc/self/{file}", "w") as place:
+                place.write(text)
+    _called("mount", b"none", b"/", None, MS_REC | MS_SLAVE, None)
+
+
+def _called(name: str, *arguments: object) -> None:
+    if sys.platform != "linux":
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    library = ctypes.CDLL(None, use_errno=True)
+    if getattr(library, name)(*arguments) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _give_up(status: int, reason: str) -> None:
+    _tell(status, f"unavailable {reason}")
+    os._exit(0)
+
+
+def _follow(first: int, life: int) -> None:
+    """Outside the namespace: end it when the worker is gone or somebody asks, and end with it."""
+    wake = _wake_on(signal.SIGCHLD, *ENDING)
+    poll = select.poll()
+    poll.register(life, 0)  # its end is always told; the questions are for the one inside
+    poll.register(wake, select.POLLIN)
+    while True:
+        ready = dict(poll.poll())
+        asked = wake in ready and any(number != signal.SIGCHLD for number in os.read(wake, 4096))
+        if life in ready or asked:
+            os.kill(first, signal.SIGKILL)
+            os.waitpid(first, 0)
+            os._exit(0)
+        if os.waitpid(first, os.WNOHANG)[0]:
+            os._exit(0)
+
+
+def prctl(option: int, value: int) -> None:
+    """Linux only; elsewhere what leaves the group is not caught."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def set_subreaper(*, on: bool) -> None:
+    """Whether this process becomes the parent of what its descendants leave behind."""
+    prctl(PR_SET_CHILD_SUBREAPER, int(on))
+
+
+def _wake_on(*numbers: signal.Signals) -> int:
+    """A pipe that becomes readable with each of these signals."""
+    readable, writable = os.pipe()
+    os.set_blocking(writable, False)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in numbers:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    return readable
+
+
+def _start(argv: list[str]) -> tuple[int, int]:
+    """The child's pid, or 0 and the errno that kept it from starting."""
+    told, tell = os.pipe()
+    guard = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _become(argv, tell, guard)
+    os.close(tell)
+    said = os.read(told, 64)
+    os.close(told)
+    if not said:
+        return child, 0
+    os.waitpid(child, 0)
+    return 0, int(said)
+
+
+def _become(argv: list[str], tell: int, guard: int) -> None:
+    try:
+        os.setsid()
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != guard:
+            os._exit(1)
+        _reset_signals()
+        os.execvp(argv[0], argv)
+    except OSError as error:
+        os.write(tell, str(error.errno or errno.ENOENT).encode())
+    finally:
+        os._exit(127)
+
+
+def _reset_signals() -> None:
+    """As in a fresh shell: Python ignores SIGPIPE, a pool worker SIGINT, and exec would hand that on."""
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        try:
+            signal.signal(number, signal.SIG_DFL)
+        except (OSError, ValueError):
+            continue
+
+
+def _let_go_of_standard_streams() -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nothing, stream)
+
+
+def _wait(child: int, life: int, status: int, wake: int) -> int | None:
+    """The exit code, negative for a signal; None when the worker is gone or wants an end."""
+    poll = select.poll()
+    poll.register(life, select.POLLIN | select.POLLHUP)
+    poll.register(wake, select.POLLIN)
+    while True:
+        ready = dict(poll.poll())
+        if life in ready:
+            if not os.read(life, 4096):
+                return None
+            _tell(status, "alive")
+        if wake in ready:
+            if any(number != signal.SIGCHLD for number in os.read(wake, 4096)):
+                return None
+            code = _reap(child)
+            if code is not None:
+                return code
+
+
+def _reap(child: int) -> int | None:
+    """Collect all that ended, adopted orphans included; the child's code when it was among them."""
+    found = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return found
+        if pid == 0:
+            return found
+        if pid == child:
+            found = os.waitstatus_to_exitcode(status)
+
+
+def end_all(
+    alive: Callable[[], list[int]], *, group: int = 0, are_left: Callable[[], object] = lambda: False
+) -> None:
+    """
+    Kill what `alive` names, and a group, again and again until there is nothing, for at most five seconds.
+
+    Those among them that are children of this process are waited for.
+
+    Args:
+        are_left: asked when `alive` names nothing; what moves on while it looks, it may miss.
+    """
+    until = time.monotonic() + KILL_SECONDS
+    while time.monotonic() < until:
+        if group:
+            _signal(os.killpg, group)
+        found = alive()
+        for pid in found:
+            _signal(os.kill, pid)
+            _collect(pid)
+        if not found and not are_left():
+            return
+        time.sleep(0.002)
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _collect(pid: int) -> None:
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return
+
+
+def _signal(send: Callable[[int, int], None], target: int) -> None:
+    try:
+        send(target, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def descendants(root: int) -> list[int]:
+    """All processes below `root`, zombies included, from /proc; none where there is no /proc."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents():
+        children.setdefault(parent, []).append(pid)
+    found, open_ends = [], [root]
+    while open_ends:
+        below = children.get(open_ends.pop(), [])
+        found += below
+        open_ends += below
+    return found
+
+
+def parents() -> list[tuple[int, int]]:
+    """Every process with its parent."""
+    names = os.listdir("/proc") if os.path.isdir("/proc/self") else []
+    found = [(int(name), _stat(name)) for name in names if name.isdigit()]
+    return [(pid, int(fields[1])) for pid, fields in found if fields]
+
+
+def is_running(pid: int) -> bool:
+    """Whether it is there and has not ended; a zombie has, and has handed over its children."""
+    fields = _stat(str(pid))
+    return bool(fields) and fields[0] not in (b"Z", b"X")
+
+
+def _stat(pid: str) -> list[bytes]:
+    """State, parent and what follows; nothing where there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The command's name may hold blanks and brackets; state and parent follow the last bracket.
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+if __name__ == "__main__":
+    main()

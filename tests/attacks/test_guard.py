@@ -1,0 +1,95 @@
+"""Whatever a command leaves behind is gone when it has ended, in both modes, with and without the rights of root."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from fixloop.guard import ANSWER_SECONDS, mode_in_use
+from tests.attacks import guarding, leaving
+from tests.processes import running
+from tests.proofs import ROOT
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and subreapers"),
+]
+
+SLACK_SECONDS = 10.0
+"""The machine may be busy with other tests."""
+# Of the rights that the first exec still has nothing is left at the second.
+PROBE = "import subprocess, sys, fixloop.guard; subprocess.run([sys.executable, '-c', ''], check=True)"
+AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+@lru_cache
+def told(mode: str, user: str) -> dict[str, Any]:
+    """What became of each way; one process runs all of them, one after the other."""
+    done = subprocess.run(
+        [*entering(user), "-m", "tests.attacks.guarding", *leaving.WAYS],
+        cwd=ROOT,
+        env={**environment(), "FIXLOOP_GUARD": mode},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "this machine refuses one" in done.stderr:
+        pytest.skip(f"no PID namespace here: {done.stderr.splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    return {each["way"]: each for each in map(json.loads, done.stdout.splitlines())}
+
+
+def entering(user: str) -> tuple[str, ...]:
+    """An interpreter as a user; root's own may be out of everybody else's reach."""
+    if user == "oneself":
+        return (sys.executable,)
+    if os.getuid() or not shutil.which("setpriv"):
+        pytest.skip("only root can become somebody else")
+    for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
+        words = (*AS_NOBODY, python)
+        probed = subprocess.run([*words, "-c", PROBE], env=environment(), cwd=ROOT, capture_output=True)
+        if probed.returncode == 0:
+            return words
+    pytest.skip("no Python here that nobody may run")
+
+
+def environment() -> dict[str, str]:
+    paths = os.pathsep.join(map(str, (ROOT, ROOT / "src", sysconfig.get_path("purelib"))))
+    return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": paths}
+
+
+@pytest.mark.proves("K40")
+@pytest.mark.parametrize("user", ["oneself", "nobody"])
+@pytest.mark.parametrize("mode", ["namespace", "watched"])
+@pytest.mark.parametrize("way", leaving.WAYS)
+def test_nothing_is_left_and_the_limit_holds(way: str, mode: str, user: str) -> None:
+    found = told(mode, user)[way]
+
+    assert found["left"] == 0
+    assert found["seconds"] < guarding.LIMIT_SECONDS + ANSWER_SECONDS + SLACK_SECONDS
+
+
+def test_a_way_that_comes_by_no_guard_is_seen() -> None:
+    """The trial itself: a process outside any guard is found by the token that it was given."""
+    token = "of-this-test-alone"
+    left = subprocess.Popen([sys.executable, leaving.__file__, "survive", token])
+    try:
+        while left.pid not in running(token):
+            assert left.poll() is None
+    finally:
+        left.kill()
+        left.wait()
+
+
+def test_the_mode_in_use_is_known_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIXLOOP_GUARD", "watched")
+    assert mode_in_use().name == "watched"
+    monkeypatch.delenv("FIXLOOP_GUARD")
+    mode = mode_in_use()
+    assert mode.name == "namespace" or mode.reason
