@@ -291,7 +291,7 @@ def test_a_check_that_hangs_is_reminded_and_cancel_ends_it_with_all_it_started(
 
     project.fixloop("enqueue", "--issue", "1")
     until(lambda: "TIMEOUT-1-specialist-validation-" in project.log(), what="the reminder")
-    assert is_running()
+    until(is_running, what="the check")
 
     assert project.fixloop("cancel", "1").code == 0
 

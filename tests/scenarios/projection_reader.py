@@ -54,7 +54,11 @@ def handoff(root: Path, seen: dict[str, Any]) -> None:
     seen["iteration"] = state["iteration"]
     opened = os.open(root / ".claude/handoffs", os.O_RDONLY | os.O_DIRECTORY)
     try:
-        _handoffs(opened, state, seen)
+        places = _handoffs(opened)
+        # A generation that was replaced while we looked may be half removed.
+        if os.path.samestat(os.fstat(opened), (root / ".claude/handoffs").stat()):
+            _compare(seen.get("places", {}), places, state["last_handoff"])
+            seen["places"] = places
     except FileNotFoundError:
         pass  # this generation was removed: it was replaced more than once while we looked
     finally:
@@ -66,7 +70,7 @@ def handoff(root: Path, seen: dict[str, Any]) -> None:
     seen["events"] = events
 
 
-def _handoffs(opened: int, state: dict[str, Any], seen: dict[str, Any]) -> None:
+def _handoffs(opened: int) -> dict[str, str]:
     places: dict[str, str] = {}
     for place in FOLDERS:
         folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY, dir_fd=opened)
@@ -79,13 +83,14 @@ def _handoffs(opened: int, state: dict[str, Any], seen: dict[str, Any]) -> None:
                 places[name] = place
         finally:
             os.close(folder)
-    last = state["last_handoff"]
+    return places
+
+
+def _compare(before: dict[str, str], places: dict[str, str], last: str | None) -> None:
     need(last is None or f"{last}.json" in places, f"the state names {last}, which is not there")
-    before = seen.get("places", {})
     need(before.keys() <= places.keys(), "a handoff was lost")
     back = [name for name, place in before.items() if FOLDERS.index(places[name]) < FOLDERS.index(place)]
     need(not back, f"{back} went back")
-    seen["places"] = places
 
 
 LOOKS: dict[str, Callable[[Path, dict[str, Any]], None]] = {"cycle": cycle, "handoff": handoff}
