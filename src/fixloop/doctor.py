@@ -25,6 +25,8 @@ from fixloop.redis_place import Place
 from fixloop.redis_url import RedisPlace, place_of, shown_url
 from fixloop.settings import Settings, redis_urls
 from fixloop.store.connection import client_for
+from fixloop.store.records import DAMAGED
+from fixloop.store.redis_store import RedisStore
 
 __all__ = ["Finding", "examine", "redis_findings"]
 
@@ -36,6 +38,8 @@ KNOWS_QUEUES_TIMEOUT: Final = (3, 12)
 """Of RabbitMQ, the first that lets a queue have a timeout of its own."""
 FULL: Final = 0.9
 """Of its memory: the rest is soon gone, and nothing is ever evicted."""
+SHOWN: Final = 5
+"""Damaged workflows that are named."""
 _COMPOSE_REMEDY: Final = "start it, for example with `docker compose up -d redis`"
 
 
@@ -170,13 +174,31 @@ def _servers(settings: Settings, directory: Path) -> Iterator[Finding]:
     try:
         with redis_urls(settings, directory) as urls:
             parted = urls.broker != urls.state
-            yield from redis_findings("state" if parted else "redis", urls.state, settings)
+            found = redis_findings("state" if parted else "redis", urls.state, settings)
+            yield from found
+            if found[0].ok:
+                yield _workflows(urls.state)
             if is_rabbitmq(urls.broker):
                 yield from _rabbitmq(urls.broker)
             elif parted:
                 yield from redis_findings("broker", urls.broker, settings)
     except FixloopError as error:
         yield Finding("redis", False, str(error))
+
+
+def _workflows(url: str) -> Finding:
+    """Those that cannot be used, as far as lists tell; `audit verify` looks at every byte."""
+    with closing(RedisStore(url)) as store:
+        found = {workflow: DAMAGED in fields for workflow, fields in store.workflows()}
+    damaged = sorted(workflow for workflow, is_damaged in found.items() if is_damaged)
+    if not damaged:
+        return Finding("workflows", True, f"{len(found)} stored")
+    return Finding(
+        "workflows",
+        False,
+        f"{len(damaged)} of {len(found)} cannot be used: {', '.join(damaged[:SHOWN])}",
+        f"`fixloop repair {damaged[0]}` sets it aside",
+    )
 
 
 def _rabbitmq(url: str) -> Iterator[Finding]:

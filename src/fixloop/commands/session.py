@@ -210,7 +210,11 @@ class Session:
         retired = self.store.retired(hash8, issue)
         if retired is None:
             return
-        said = f"workflow {retired.workflow} was {retired.how} on {stamp(retired.at)} UTC"
+        said = f"workflow {retired.workflow} was {retired.how.replace('-', ' ')} on {stamp(retired.at)} UTC"
+        if retired.how == "set-aside":
+            raise UsageError(
+                f"{said}, because it was damaged; the file that `fixloop repair` named has all of it"
+            )
         if retired.how == "purged":
             raise UsageError(f"{said}; nothing of it is left")
         raise UsageError(
