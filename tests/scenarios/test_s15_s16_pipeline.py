@@ -5,6 +5,7 @@ import pytest
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.log import statistics
 from fixloop.protocol.messages import RevalidationResult, Success
+from fixloop.protocol.rendering import render
 from fixloop.protocol.specialists import NAMES
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Status
@@ -28,6 +29,17 @@ def test_s15_a_result_lists_what_is_resolved_persisting_and_new() -> None:
     assert body.comparison.persisting == ("b",)
     assert body.comparison.new == ("c",)
     assert not body.passed
+
+
+@pytest.mark.proves("B41")
+def test_the_record_of_a_fail_counts_previous_current_new_and_persistent_failures() -> None:
+    stage = Stage([fails(*"abcde"), fails(*"defghi"), passes()]).run()
+
+    text = render(stage.message("REVALRES-101-test-runner-2"))
+    assert (
+        "**Status**: ❌ STILL FAILING\n**Previous Failures**: 5\n**Current Failures**: 6\n"
+        "**New Failures**: 4\n**Persistent Failures**: 2\n"
+    ) in text
 
 
 @pytest.mark.proves("B46", "S15")
