@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fixloop.engine import Engine
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.history import Said, said
+from fixloop.protocol.changes import STATUS_CHANGE, change_line, change_uid
 from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
 from fixloop.protocol.messages import MAIN_AGENT, Message
+from fixloop.protocol.outcome import Transition
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.roles import WrongParty
@@ -22,7 +24,7 @@ from fixloop.store.contract import Store
 if TYPE_CHECKING:  # kombu is loaded by whoever opens a mailbox
     from fixloop.mailbox import Letter, Mailboxes, Received
 
-__all__ = ["Mail", "arrived", "known_agents", "waiting"]
+__all__ = ["Change", "Mail", "arrived", "changed", "known_agents", "waiting"]
 
 _AWAITING: Final = (Status.AWAITING_FIX, Status.FIXING)
 MOST_AT_ONCE: Final = 100
@@ -86,6 +88,19 @@ class Mail(NamedTuple):
         )
 
 
+class Change(NamedTuple):
+    """One status change that its agent was not shown yet."""
+
+    issue: int
+    workflow: str
+    message_id: str
+    change: Transition
+
+    @property
+    def line(self) -> str:
+        return change_line(self.issue, self.change)
+
+
 def waiting(store: Store, project: str, agent: str) -> list[Mail]:
     """What the state says is open for the agent, the most urgent first; `project` is the project's hash."""
     found: list[Mail] = []
@@ -104,12 +119,14 @@ def arrived(
     agent: str,
     known: Iterable[Mail],
     others: "list[Letter] | None" = None,
+    changes: "list[Received] | None" = None,
 ) -> list[Mail]:
     """
     `known`, with their letters, and what else lies in the mailbox and still matters.
 
     Args:
         others: gets the letters that are about workflows of other profiles, whose state says what is open.
+        changes: gets those about status changes, which open nothing; they stay in the mailbox until they were shown.
 
     Raises:
         InfrastructureError: the broker is away.
@@ -119,6 +136,10 @@ def arrived(
         received = mailboxes.take(project, agent)
         if received is None:
             break
+        if received.letter is not None and received.letter.type == STATUS_CHANGE:
+            if changes is not None:
+                changes.append(received)
+            continue
         mail = _read(store, received.letter)
         if others is not None and mail is None and received.letter is not None:
             others.append(received.letter)
@@ -127,6 +148,19 @@ def arrived(
         else:
             found[mail.message.uid] = mail._replace(received=received)
     return _in_order(found.values())
+
+
+def changed(store: Store, letters: "Iterable[Received]") -> list[Change]:
+    """What the letters about status changes say, oldest first; what the store has no more is left out (A50)."""
+    asked = {each.letter.uid: each.letter for each in letters if each.letter is not None}
+    found = [
+        Change(letter.issue, letter.workflow, letter.message_id, change)
+        for workflow in {letter.workflow for letter in asked.values()}
+        for entry in (store.history(workflow) if _state(store, workflow) is not None else ())
+        for change in map(Transition.model_validate, entry.body.get("transitions", ()))
+        if (letter := asked.get(change_uid(workflow, change))) is not None
+    ]
+    return sorted(found, key=lambda each: each.change.at)
 
 
 def known_agents(store: Store, project: str) -> set[str]:

@@ -7,6 +7,7 @@ import pytest
 import redis
 
 from fixloop.mailbox import Letter, Mailboxes, queue_name
+from fixloop.protocol.changes import change_uid
 from fixloop.protocol.events import (
     BlockerSignalled,
     DecisionMade,
@@ -16,6 +17,7 @@ from fixloop.protocol.events import (
     WorkflowStarted,
 )
 from fixloop.protocol.messages import Decision, ErrorNotification, Escalation, Reason
+from fixloop.protocol.outcome import Transition
 from fixloop.protocol.state import Completion, Limits
 from tests.e2e.deployment import PROJECT, Deployment, deployed
 
@@ -58,7 +60,8 @@ def read(deployment: Deployment, mailboxes: Mailboxes, agent: str) -> Letter:
         received = mailboxes.take(PROJECT, agent)
         if received is not None and received.letter is not None:
             received.acknowledge()
-            found.append(received.letter)
+            if received.letter.type != "status-change":
+                found.append(received.letter)
         return bool(found)
 
     deployment.until(came)
@@ -96,6 +99,36 @@ def test_an_agent_reads_its_mailbox_acknowledges_and_answers(
     assert report is not None
     assert (report.uid, report.by) == (letter.uid, "reads")
     deployment.story(started.workflow)
+
+
+@pytest.mark.proves("A50", "A54", "A55")
+def test_every_status_change_is_a_letter_in_the_agent_s_mailbox_as_it_happens(
+    deployment: Deployment, mailboxes: Mailboxes
+) -> None:
+    started = begun(deployment, "informed")
+    deployment.until(lambda: says(deployment, started)[-1:] == ["VFR"])
+    deployment.tell(started.workflow, completed())
+    deployment.finished(started.workflow)
+
+    told: list[Letter] = []
+
+    def all_came() -> bool:
+        received = mailboxes.take(PROJECT, "informed")
+        if received is not None and received.letter is not None:
+            received.acknowledge()
+            told.append(received.letter)
+        return len([letter for letter in told if letter.type == "status-change"]) == len(changes)
+
+    changes = [
+        Transition.model_validate(change)
+        for entry in deployment.store.history(started.workflow)
+        if "by" in entry.body  # what the test says from outside, it says without letters
+        for change in entry.body.get("transitions", ())
+    ]
+    deployment.until(all_came, about=started.workflow)
+    assert [change.after for change in changes][:2] == ["FAIL", "AWAITING_FIX"]
+    uids = {letter.uid for letter in told if letter.type == "status-change"}
+    assert uids == {change_uid(started.workflow, change) for change in changes}
 
 
 @pytest.mark.proves("A70", "A76", "K5", "R9")

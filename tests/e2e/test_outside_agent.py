@@ -79,6 +79,27 @@ def test_an_agent_that_waits_gets_the_report_mends_it_and_the_workflow_completes
     assert project.read("calc.py") == CALC
 
 
+@pytest.mark.proves("A50", "A53", "A55")
+def test_status_changes_come_with_the_next_message_once_and_by_themselves_are_none(host: Host) -> None:
+    project = handed_in(host, "informed")
+
+    told = project.fixloop("mailbox", "coder")
+    again = project.fixloop("mailbox", "coder", "--json").document
+
+    assert told.code == 0, told.err
+    _, _, lines = told.out.partition("## Status Changes")
+    assert "test-runner: FAIL → AWAITING_FIX by the orchestrator" in lines
+    # Reading was the receipt, which changed the status once more.
+    (change,) = again["status_changes"]
+    assert (change["previous_status"], change["new_status"]) == ("AWAITING_FIX", "FIXING")
+    assert (change["entity"], change["specialist"], change["issue"]) == ("Main Agent", "test-runner", 1)
+    mended(again["messages"][0])
+    assert project.fixloop("fixed", "1").code == 0
+    assert project.fixloop("watch", "1").code == 0
+    until(lambda: read(project)["type"] == "success", what="the success")
+    assert project.fixloop("mailbox", "coder").code == 1
+
+
 @pytest.mark.proves("G1", "K39", "A5")
 def test_the_text_comes_from_the_state_even_when_the_mailbox_was_emptied(host: Host, client: Any) -> None:
     project = handed_in(host, "emptied")

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from fixloop.history import said
-from fixloop.mail import Mail, arrived, known_agents, waiting
+from fixloop.mail import Mail, arrived, changed, known_agents, waiting
 from fixloop.mailbox import Letter
+from fixloop.protocol.changes import change_letter
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, Continued, FixCompleted, Paused
 from fixloop.protocol.messages import MAIN_AGENT
+from fixloop.protocol.outcome import Transition
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import Completion
 from fixloop.store.memory_store import MemoryStore
@@ -99,6 +101,43 @@ def test_a_letter_of_what_is_known_is_attached_to_it_and_a_second_one_dropped(ag
     mail.acknowledge(agents.engine, "coder")
     assert first.acknowledged
     assert agents.engine.state(workflow).active.status == "FIXING"
+
+
+def informed(agents: Agents, workflow: str) -> list[Taken]:
+    """One letter for every status change, as the commits write them."""
+    changes = [
+        change for entry in agents.store.history(workflow) for change in entry.body.get("transitions", ())
+    ]
+    told = [change_letter(workflow, 47, Transition.model_validate(change)) for change in changes]
+    return [Taken(Letter(workflow=workflow, issue=47, **about._asdict())) for about in told]
+
+
+@pytest.mark.proves("A50", "A53", "A55")
+def test_status_changes_are_lines_beside_the_messages_and_open_nothing(agents: Agents) -> None:
+    workflow = asked(agents)
+    box: Any = Box(informed(agents, workflow))
+    held: list[Any] = []
+
+    found = arrived(
+        agents.store, box, PROJECT, "coder", waiting(agents.store, PROJECT, "coder"), changes=held
+    )
+    lines = [change.line for change in changed(agents.store, held)]
+
+    assert kinds(found) == ["failure-report"]
+    assert [line.split(" by ")[0] for line in lines] == [
+        "#47 test-runner: PENDING → IN_PROGRESS",
+        "#47 test-runner: IN_PROGRESS → FAIL",
+        "#47 test-runner: FAIL → AWAITING_FIX",
+    ]
+    assert not any(letter.acknowledged for letter in held)
+
+
+def test_a_status_change_of_what_is_gone_is_no_line(agents: Agents) -> None:
+    letters = informed(agents, asked(agents))
+    lost: Any = [Taken(letter.letter.model_copy(update={"uid": "x"})) for letter in letters if letter.letter]
+
+    assert changed(agents.store, lost) == []
+    assert changed(MemoryStore(lambda: datetime(2026, 3, 2, tzinfo=UTC)), [*letters]) == []  # type: ignore[list-item]
 
 
 @pytest.mark.proves("R8", "A5")

@@ -11,17 +11,19 @@ from fixloop.commands.doors.table import outside_in
 from fixloop.commands.screen import called, say
 from fixloop.commands.session import Seen, Session, caller
 from fixloop.errors import FixloopError, ProtocolError
-from fixloop.mail import Mail
+from fixloop.mail import Change, Mail
 from fixloop.offering import offer
 from fixloop.prompting import request_for
+from fixloop.protocol.documents import entity_of
 from fixloop.protocol.durations import iso_stamp
+from fixloop.protocol.markdown import bullets
 from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.refusals import Repeated
 
 if TYPE_CHECKING:
     from fixloop.commands.doors.outside import Facts
 
-__all__ = ["Shown", "agents_outside", "runs_asked", "shown_mail"]
+__all__ = ["Shown", "agents_outside", "change_document", "change_text", "runs_asked", "shown_mail"]
 
 
 class Shown(NamedTuple):
@@ -47,6 +49,28 @@ def shown_mail(session: Session, agent: str, mail: Mail) -> Shown:
         acknowledge=lambda: mail.acknowledge(session.engine, agent, sender=caller(MAIN_AGENT)),
         then=partial(_after_mail, session, mail),
     )
+
+
+def change_text(changes: Sequence[Change]) -> Iterator[str]:
+    """The status changes since its agent read last, a line each; nothing where there was none."""
+    if changes:
+        yield f"## Status Changes\n\n{bullets(change.line for change in changes)}"
+
+
+def change_document(change: Change) -> dict[str, Any]:
+    """One of them as `--json` has it."""
+    what = change.change
+    return {
+        "issue": change.issue,
+        "workflow_id": change.workflow,
+        "message_id": change.message_id,
+        "entity": entity_of(what),
+        "specialist": what.specialist,
+        "previous_status": what.before.value,
+        "new_status": what.after.value,
+        "timestamp": iso_stamp(what.at),
+        "reason": what.reason,
+    }
 
 
 def runs_asked(session: Session, project: str, agent: str) -> list[Shown]:

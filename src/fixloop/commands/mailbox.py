@@ -2,13 +2,22 @@
 
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.letters import Shown, agents_outside, runs_asked, shown_mail
+from fixloop.commands.letters import (
+    Shown,
+    agents_outside,
+    change_document,
+    change_text,
+    runs_asked,
+    shown_mail,
+)
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import (
     AsJson,
@@ -23,10 +32,10 @@ from fixloop.configuration.document import read_document
 from fixloop.configuration.place import nearest, shown
 from fixloop.configuration.roles import CYCLE_AGENTS, HANDOFF_AGENTS
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.mail import Mail, arrived, known_agents, waiting
+from fixloop.mail import Mail, arrived, changed, known_agents, waiting
 
 if TYPE_CHECKING:
-    from fixloop.mailbox import Letter, Mailboxes
+    from fixloop.mailbox import Letter, Mailboxes, Received
 
 __all__ = ["register"]
 
@@ -64,7 +73,8 @@ def mailbox(
     Read what is said to a declared outside agent, and acknowledge it.
 
     Failure reports with their fix requests, notices, reminders, successes and escalations to the main
-    orchestrator; of a cycle or of handoffs what is asked of the agent of this name. The most urgent first.
+    orchestrator; of a cycle or of handoffs what is asked of the agent of this name. The most urgent first, then
+    how the status of its workflows has changed since it read last.
     Ends with exit code 1 when there is none. What asks for work is shown again until `fixloop fixed` answers it.
     """
     if minutes is not None and not wait:
@@ -123,16 +133,24 @@ def _read(session: Session, project: str, agent: str, seconds: float, *, json: b
     from fixloop.mailbox import Mailboxes
 
     with closing(Mailboxes(session.urls.broker)) as mailboxes:
-        found = _awaited(session, mailboxes, project, agent, seconds)
+        told: list[Received] = []
+        found = _awaited(session, mailboxes, project, agent, seconds, told)
+        # By themselves they ask for nothing: they wait for the next message.
+        changes = changed(session.store, told) if found else []
         if json:
             documents = [each.document() for each in found]
-            print_json({"agent": agent, "project": project, "messages": documents})
+            shown_changes = [change_document(change) for change in changes]
+            print_json(
+                {"agent": agent, "project": project, "messages": documents, "status_changes": shown_changes}
+            )
         elif found:
-            print_lines(RULE.join(each.text for each in found))
+            print_lines(RULE.join([*(each.text for each in found), *change_text(changes)]))
         else:
             say(f"no message for {agent}")
         # A message that did not get out was not read.
         sys.stdout.flush()
+        for letter in told if found else ():
+            letter.acknowledge()
         for each in found:
             each.acknowledge()
             then = each.then() if not json else ""
@@ -142,9 +160,20 @@ def _read(session: Session, project: str, agent: str, seconds: float, *, json: b
 
 
 def _awaited(
-    session: Session, mailboxes: "Mailboxes", project: str, agent: str, seconds: float
+    session: Session,
+    mailboxes: "Mailboxes",
+    project: str,
+    agent: str,
+    seconds: float,
+    changes: "list[Received]",
 ) -> list[Shown]:
-    """What there is to read, or the first that comes within `seconds`."""
+    """
+    What there is to read, or the first that comes within `seconds`.
+
+    Args:
+        changes: gets the letters about status changes.
+    """
+    take = partial(arrived, session.store, mailboxes, project, agent, changes=changes)
     started = time.monotonic()
     answered: float | None = None
     looked, pause = 0.0, 0.0
@@ -159,7 +188,7 @@ def _awaited(
                 runs = runs_asked(session, project, agent)
                 looked = time.monotonic()
                 pause = max(LOOK_SECONDS, LOOKS_IN * (looked - now))
-            mails = _with_letters(session, mailboxes, project, agent, mails, letters, anything=bool(runs))
+            mails = _with_letters(take, mails, letters, anything=bool(runs))
             if letters and not runs:
                 runs = runs_asked(session, project, agent)
             answered = now
@@ -173,17 +202,14 @@ def _awaited(
 
 
 def _with_letters(
-    session: Session,
-    mailboxes: "Mailboxes",
-    project: str,
-    agent: str,
+    take: "Callable[[list[Mail], list[Letter]], list[Mail]]",
     found: list[Mail],
     letters: "list[Letter]",
     *,
     anything: bool,
 ) -> list[Mail]:
     try:
-        return arrived(session.store, mailboxes, project, agent, found, letters)
+        return take(found, letters)
     except InfrastructureError as error:
         if not found and not anything:
             raise

@@ -2,8 +2,10 @@
 
 from typing import Final
 
+from fixloop.attending import LEAST_URGENT
 from fixloop.history import recorded
 from fixloop.profiles.profile import Profile, Told, iso
+from fixloop.protocol.changes import change_letter
 from fixloop.protocol.delivering import RECEIPT_DEADLINE
 from fixloop.protocol.events import Cancelled, DeadlineReached, EventRefused, event_from_json
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR
@@ -55,10 +57,15 @@ _BY_STEPS: Final = frozenset({"failure-report", "fix-request", "escalation"})
 
 def _letters(outcome: Outcome) -> list[Told]:
     """To the declared agent."""
-    if not outcome.state.agent:
+    state = outcome.state
+    if not state.agent:
         return []
-    return [
-        Told(outcome.state.agent, message.message_id, message.uid, message.body.kind, message.priority.broker)
+    changes = [
+        Told(state.agent, *change_letter(state.workflow, state.issue, change), LEAST_URGENT)
+        for change in outcome.transitions
+    ]
+    return changes + [
+        Told(state.agent, message.message_id, message.uid, message.body.kind, message.priority.broker)
         for message in outcome.messages
         if message.recipient == MAIN_AGENT and message.body.kind not in _BY_STEPS
     ]

@@ -14,7 +14,7 @@ from fixloop.protocol.rendering import fill, render_sent
 from fixloop.protocol.state import State
 from fixloop.protocol.statuses import Role, Status
 
-__all__ = ["TICK_SECONDS", "confirmation", "sending", "status_change", "waiting"]
+__all__ = ["TICK_SECONDS", "confirmation", "entity_of", "sending", "status_change", "waiting"]
 
 TICK_SECONDS: Final = 120.0
 """How often the main agent's status is looked at (B30)."""
@@ -22,11 +22,15 @@ _WAITING: Final = (Status.AWAITING_FIX, Status.FIXING)
 
 
 def status_change(change: Transition) -> str:
-    """The notification of one status change (A53); the entity is who set it (K19)."""
-    specialist = f"{change.specialist}-specialist"
-    entity = {Role.ORCHESTRATOR: "Orchestrator", Role.MAIN_AGENT: "Main Agent"}.get(change.role, specialist)
+    """The notification of one status change (A53)."""
     facts = {"before": change.before, "after": change.after, "at": change.at, "reason": change.reason}
-    return fill("status-change", entity=entity, specialist=change.specialist, **facts)
+    return fill("status-change", entity=entity_of(change), specialist=change.specialist, **facts)
+
+
+def entity_of(change: Transition) -> str:
+    """Who set it (K19)."""
+    specialist = f"{change.specialist}-specialist"
+    return {Role.ORCHESTRATOR: "Orchestrator", Role.MAIN_AGENT: "Main Agent"}.get(change.role, specialist)
 
 
 def sending(report: Message, text: str) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "success_id",
     "ticket_id",
     "trigger_id",
+    "uid_of",
 ]
 
 
@@ -103,7 +104,12 @@ def read_id(message_id: str) -> MessageId:
 
 def message_uid(workflow: str, sequence: int) -> str:
     """A UUID in version 4's form, derived from the workflow and the message's sequence number (K3)."""
-    digits = hashlib.sha256(f"{workflow}/{sequence}".encode()).hexdigest()
+    return uid_of(f"{workflow}/{sequence}")
+
+
+def uid_of(text: str) -> str:
+    """A UUID in version 4's form, the same for the same text."""
+    digits = hashlib.sha256(text.encode()).hexdigest()
     variant = "89ab"[int(digits[16], 16) % 4]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
