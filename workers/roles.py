@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from fixloop.process_name import name_after
+from fixloop.visible import on_one_line, visible
 from workers import lifeline
 from workers.beating import beat, beat_with
 
-__all__ = ["main"]
+__all__ = ["OneRow", "main"]
 
 # Celery looks for dead work processes every 5 s: the pipe that should tell it at once is inherited by those
 # forked later, and does not close.
@@ -26,18 +27,25 @@ COLLECT_AFTER: Final = 100_000
 """Objects made and not yet let go; Python's own 700 is a few steps' worth of messages."""
 
 
+class OneRow(logging.Formatter):
+    """A row for each message, whatever is quoted in it; only a traceback has lines of its own."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return on_one_line(super().formatMessage(record))
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
 def main(role: str, options: Mapping[str, Any]) -> int:
     """Be `role` until told to stop; returns the exit code."""
     name_after(role)
     gc.set_threshold(COLLECT_AFTER)
     level = os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING")
-    logging.basicConfig(
-        level=level,
-        stream=sys.stderr,
-        # A forked process has its supervisor's.
-        force=True,
-        format=f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s",
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneRow(f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"))
+    # A forked process has its supervisor's.
+    logging.basicConfig(level=level, handlers=[handler], force=True)
     # Celery sets the root's level to its own.
     logging.getLogger("fixloop").setLevel(level)
     # Celery's about the settings that are as they are for a reason, at each lost connection.

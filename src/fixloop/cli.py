@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from fixloop import __version__
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.screen import say
+from fixloop.commands.screen import print_lines, print_text, say
 from fixloop.errors import FixloopError, UsageError
 
 __all__ = ["app", "main"]
@@ -92,10 +92,10 @@ def fixloop(
     FIXLOOP_STATE_URL and FIXLOOP_BROKER_URL name the Redis to use; without them each project has an embedded one.
     """
     if version:
-        typer.echo(f"fixloop {__version__}")
+        print_lines(f"fixloop {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        print_text(context.get_help())
         raise typer.Exit(ExitCode.USAGE)
 
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from fixloop.chat.findings import Finding, Level, shown
 from fixloop.chat.message import lines_of
 from fixloop.chat.roles import Role
+from fixloop.visible import visible
 
 __all__ = ["TO_USER", "Channel", "Line", "log_findings", "tagged", "to_user"]
 
@@ -48,7 +49,7 @@ class Line(NamedTuple):
 
 def tagged(role: Role, channel: Channel, text: str) -> list[str]:
     """`text` as lines of a log."""
-    return [f"{role}/{channel}: {line}".rstrip() for line in lines_of(text)]
+    return [f"{role}/{channel}: {visible(line)}".rstrip() for line in lines_of(text)]
 
 
 def to_user(status: str, action: str, chat: str) -> str:

@@ -7,7 +7,7 @@ import typer
 
 from fixloop.commands.doors.door import Answer, Work
 from fixloop.commands.doors.table import door_of
-from fixloop.commands.screen import print_lines
+from fixloop.commands.screen import note, print_text
 from fixloop.commands.session import Issue, ProjectOption, open_session
 from fixloop.errors import UsageError
 
@@ -50,7 +50,7 @@ def ack(
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         if show:
-            print_lines(door_of(session, workflow).failure(session, workflow, show))
+            print_text(door_of(session, workflow).failure(session, workflow, show))
             return
         door_of(session, workflow).ack(session, workflow, agent, handoff)
 
@@ -145,4 +145,4 @@ def cancel(
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         session.bring(workflow, door_of(session, workflow).cancelled(reason))
-        typer.echo(f"workflow {workflow} is cancelled", err=True)
+        note(f"workflow {workflow} is cancelled")

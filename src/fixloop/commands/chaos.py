@@ -94,7 +94,7 @@ def chaos(
     if json:
         print_json(_document(report))
     else:
-        print_lines("\n".join(report_lines(report)))
+        print_lines(*report_lines(report))
     if keep is not None:
         say(f"logs, data and injuries are in {keep}")
     if not report.is_well:

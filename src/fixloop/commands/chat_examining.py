@@ -10,7 +10,7 @@ from fixloop.chat.examining import examine_all
 from fixloop.chat.listing import as_json, as_sarif, as_text
 from fixloop.chat.tree import CHATS, default_chats
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.screen import print_json, print_lines
+from fixloop.commands.screen import print_json, print_text
 
 __all__ = ["validate"]
 
@@ -51,7 +51,7 @@ def validate(
     trees = paths or ([] if title is not None or log else [default_chats(Path.cwd())])
     examined = examine_all(trees, title=title, logs=log or [], legacy_until=legacy_until)
     if kind is Format.TEXT:
-        print_lines(as_text(examined))
+        print_text(as_text(examined))
     else:
         print_json(as_json(examined) if kind is Format.JSON else as_sarif(examined))
     if examined.errors:

@@ -15,7 +15,7 @@ from fixloop.chat.message import MAX_SEQ
 from fixloop.chat.roles import Role
 from fixloop.commands.chat_places import Chat, Chats, directory_of
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.screen import print_lines, say
+from fixloop.commands.screen import print_lines, print_text, say
 from fixloop.errors import UsageError
 from fixloop.repository.git import branch_of
 
@@ -74,7 +74,7 @@ def run(
         )
         ended = play(directory, crew, most)
     if ended.stop is Stop.FOR_USER:
-        print_lines(ended.text)
+        print_text(ended.text)
     else:
         say(ended.text)
     code = _EXIT_CODES.get(ended.stop, ExitCode.WAITS)

@@ -24,7 +24,7 @@ from fixloop.chat.tree import default_chats
 from fixloop.commands.chat_examining import validate
 from fixloop.commands.chat_places import Chat, Chats, directory_of
 from fixloop.commands.chat_playing import run
-from fixloop.commands.screen import print_json, print_lines, say
+from fixloop.commands.screen import print_json, print_lines, print_text, say
 from fixloop.errors import RefusedError, UsageError
 from fixloop.repository.git import branch_of
 
@@ -111,7 +111,7 @@ def read(
     if json:
         print_json(_document(found))
     else:
-        print_lines(_shown(found, everything))
+        print_text(_shown(found, everything))
 
 
 def post(
@@ -224,7 +224,7 @@ def to_user(
             raise UsageError(f"{name} is {text!r}; it has to be one line of text")
     block = to_user_block(status.strip(), action.strip(), f"{printable(str(directory)).rstrip('/')}/")
     apply(directory, UserAsked(block), _now())
-    print_lines(block)
+    print_text(block)
 
 
 def _now() -> datetime:

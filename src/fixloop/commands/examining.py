@@ -75,7 +75,7 @@ def read(
     if json:
         print_json(as_json(report))
     else:
-        print_lines("\n".join(_report_lines(report)))
+        print_lines(*_report_lines(report))
     if report.outcome is not RunOutcome.PASSED:
         raise typer.Exit(ExitCode.WRONG)
 
@@ -97,7 +97,7 @@ def doctor(json: AsJson = False) -> None:
             }
         )
     else:
-        print_lines("\n".join([*map(str, findings), *(lines(plan) if plan is not None else ())]))
+        print_lines(*[*map(str, findings), *(lines(plan) if plan is not None else ())])
     if any(finding.ok is False for finding in findings):
         raise typer.Exit(ExitCode.WRONG)
 
@@ -176,7 +176,7 @@ def verify(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
     if json:
         print_json({"workflows": [_audit_document(each) for each in audits], "damaged": damaged})
     else:
-        print_lines("\n".join([*(line for each in audits for line in _audit_lines(each)), *damaged]))
+        print_lines(*[*(line for each in audits for line in _audit_lines(each)), *damaged])
     if any(each.problems for each in audits):
         raise typer.Exit(ExitCode.WRONG)
 

@@ -11,6 +11,7 @@ import typer
 
 from fixloop.carrying import bring_work, snapshot_in
 from fixloop.commands.doors.table import door_of
+from fixloop.commands.screen import note, print_lines
 from fixloop.commands.session import Issue, ProjectOption, Session, look, open_session
 from fixloop.commands.views.view import PASSED, UNVERIFIED
 from fixloop.configuration.project import project_at
@@ -43,13 +44,13 @@ def push_command(issue: Issue, project: ProjectOption = None) -> None:
         _refuse_unpassed(state, "push")
         branch = push_branch(session.store, state, session.settings.cache_dir)
         if not branch:
-            typer.echo(f"nothing to push: issue {state.issue} passed without a fix", err=True)
+            note(f"nothing to push: issue {state.issue} passed without a fix")
             return
         if branch != state.pushed:
             event = door_of(session, workflow).pushed(branch)
             session.engine_of(workflow).apply(workflow, event, operation=uuid.uuid4().hex)
             session.draw(workflow)
-        typer.echo(branch)
+        print_lines(branch)
 
 
 def way_out(state: Any) -> str:
@@ -67,10 +68,10 @@ def repair(session: Session, state: Any) -> None:
         mirror = bring_work(session.store, state, session.settings.cache_dir)
         published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
     except FixloopError as error:
-        typer.echo(f"the branch was not written: {error}", err=True)
+        note(f"the branch was not written: {error}")
         return
     if published.note:
-        typer.echo(published.note, err=True)
+        note(published.note)
 
 
 def apply_to(path: Path, session: Session, state: Any) -> None:
@@ -89,12 +90,11 @@ def apply_to(path: Path, session: Session, state: Any) -> None:
     mirror = bring_work(session.store, state, session.settings.cache_dir)
     files = apply_changes(path, base=snapshot.commit, tip=state.tip, mirror=mirror)
     for name in files:
-        typer.echo(name)
-    typer.echo(
+        print_lines(name)
+    note(
         f"{len(files)} file{'s' * (len(files) > 1)} changed in {path.absolute()}"
         if files
-        else "nothing to change: it is all there",
-        err=True,
+        else "nothing to change: it is all there"
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.screen import note, print_lines
 from fixloop.commands.session import Issue, ProjectOption, Session, open_session
 from fixloop.errors import UsageError
 
@@ -56,7 +57,7 @@ def lock(
         held = held or taken(session, workflow, resource, agent, wait=not skip)
         if held is None:
             raise typer.Exit(ExitCode.WAITS)
-        typer.echo(held.token)
+        print_lines(held.token)
 
 
 def unlock(
@@ -75,9 +76,9 @@ def unlock(
         workflow = session.workflow_of(issue, project)
         event = LockReleased(sender=agent.lower(), resource=resource, token=token)
         if _answer(session, workflow, event) == "lost":
-            typer.echo(f"the lock of {resource} had expired, and somebody else took it over", err=True)
+            note(f"the lock of {resource} had expired, and somebody else took it over")
             raise typer.Exit(ExitCode.WRONG)
-        typer.echo(f"{resource} is free", err=True)
+        note(f"{resource} is free")
 
 
 def write(
@@ -105,9 +106,9 @@ def write(
         known = before if seen is None else seen
         event = StateWritten(sender=agent.lower(), field=_field(field), value=_value(value), seen=known)
         if _answer(session, workflow, event) == "held":
-            typer.echo(f"{field} is held until a person has looked at it: fixloop inbox", err=True)
+            note(f"{field} is held until a person has looked at it: fixloop inbox")
             raise typer.Exit(ExitCode.WAITS)
-        typer.echo(_state(session, workflow).written.get(field, 0))
+        print_lines(_state(session, workflow).written.get(field, 0))
 
 
 def heartbeat(
@@ -224,4 +225,4 @@ def _answer(session: Session, workflow: str, event: "AnyEvent") -> str:
 def _tell(resource: str, held: "Lock") -> None:
     taken_over = f", taken over from {held.forced_from}" if held.forced_from else ""
     until = f"{held.expires.astimezone():%Y-%m-%d %H:%M:%S}"
-    typer.echo(f"{resource} is {held.agent}'s until {until}{taken_over}", err=True)
+    note(f"{resource} is {held.agent}'s until {until}{taken_over}")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fixloop.commands.screen import print_json, print_lines
+from fixloop.commands.screen import print_json, print_text
 from fixloop.commands.session import AsJson, Issue, ProjectOption, look, open_session
 from fixloop.commands.views.view import Logged
 from fixloop.errors import UsageError
@@ -68,4 +68,4 @@ def log_command(
         print_json(seen.view.log_document(logged))
     else:
         shown = seen.view.log_markdown if wanted is Format.MARKDOWN else seen.view.log_text
-        print_lines(shown(logged))
+        print_text(shown(logged))

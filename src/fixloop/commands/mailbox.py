@@ -18,7 +18,7 @@ from fixloop.commands.letters import (
     runs_asked,
     shown_mail,
 )
-from fixloop.commands.screen import print_json, print_lines, say
+from fixloop.commands.screen import note, print_json, print_text, say
 from fixloop.commands.session import (
     AsJson,
     NothingYet,
@@ -144,7 +144,7 @@ def _read(session: Session, project: str, agent: str, seconds: float, *, json: b
                 {"agent": agent, "project": project, "messages": documents, "status_changes": shown_changes}
             )
         elif found:
-            print_lines(RULE.join([*(each.text for each in found), *change_text(changes)]))
+            print_text(RULE.join([*(each.text for each in found), *change_text(changes)]))
         else:
             say(f"no message for {agent}")
         # A message that did not get out was not read.
@@ -155,7 +155,7 @@ def _read(session: Session, project: str, agent: str, seconds: float, *, json: b
             each.acknowledge()
             then = each.then() if not json else ""
             if then:
-                typer.echo(then, err=True)
+                note(then)
     return bool(found)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from fixloop.commands.doors.table import door_of
+from fixloop.commands.screen import note
 from fixloop.commands.session import Issue, ProjectOption, look, open_session
 from fixloop.commands.views.view import Standing
 
@@ -31,7 +32,7 @@ def pause(
         workflow = session.workflow_of(issue, project)
         if not look(session, workflow).standing.held:
             session.bring(workflow, door_of(session, workflow).paused(reason))
-        typer.echo(_paused(look(session, workflow).standing), err=True)
+        note(_paused(look(session, workflow).standing))
 
 
 def continue_command(issue: Issue, project: ProjectOption = None) -> None:
@@ -41,7 +42,7 @@ def continue_command(issue: Issue, project: ProjectOption = None) -> None:
         now = look(session, workflow).standing
         if now.held or now.outcome:
             session.bring(workflow, door_of(session, workflow).continued())
-        typer.echo(_going_on(look(session, workflow).standing), err=True)
+        note(_going_on(look(session, workflow).standing))
 
 
 def _paused(now: Standing) -> str:

@@ -11,9 +11,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.text import Text
 
-from fixloop.commands.screen import console, short
+from fixloop.commands.screen import console, short, styled
 from fixloop.commands.session import Seen, Session
 from fixloop.commands.status import is_away
 from fixloop.commands.views.view import Standing
@@ -112,7 +111,7 @@ class _Printer:
             return
         entries = _patiently(lambda: self._store.history(self._workflow, self._shown))
         for line in seen.view.happened(entries):
-            self._out.print(Text(line), soft_wrap=True)
+            self._out.print(styled(line), soft_wrap=True)
         self._out.file.flush()
         self._shown = max([seen.found.version, *(entry.seq for entry in entries)])
 
@@ -156,4 +155,4 @@ def view(seen: Seen, *, away: bool = False) -> Group:
     heading = f"#{standing.issue} {short(standing.name, 60)}  {standing.outcome or seen.state.status}"
     missing = " · no worker is running" if away and not standing.outcome else ""
     clocks = f"{seen.view.clocks(seen.found, seen.state)}{missing}"
-    return Group(Text(heading, style="bold"), seen.view.table(seen.state), Text(clocks, style="dim"))
+    return Group(styled(heading, "bold"), seen.view.table(seen.state), styled(clocks, "dim"))

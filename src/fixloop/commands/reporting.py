@@ -5,13 +5,14 @@ import sys
 import webbrowser
 from enum import StrEnum
 from functools import partial
+from json import loads
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fixloop.commands.diffs import diff_of_all, diffs_of
-from fixloop.commands.screen import print_lines, say
+from fixloop.commands.screen import print_json, print_lines, print_patch, print_text, say
 from fixloop.commands.session import Issue, ProjectOption, Seen, Session, look, open_session, project_of
 from fixloop.commands.views.view import Logged
 from fixloop.errors import UsageError
@@ -81,10 +82,10 @@ def report(
         logged = Logged(seen.state, seen.found.moment, entries, artifact=artifact, diff=whole, across=across)
         text = whole if diff else seen.view.report(seen.found, logged, wanted.value)
     if diff:
-        typer.echo(text, nl=False) if text else say("no fix changed anything")
+        print_patch(text) if text else say("no fix changed anything")
         return
     if target is None:
-        typer.echo(text) if wanted is not Format.MARKDOWN else print_lines(text)
+        print_json(loads(text)) if wanted is Format.JSON else print_text(text)
         return
     _write(target, text)
     print_lines(str(target))

@@ -9,5 +9,5 @@ __all__ = ["print_result"]
 
 def print_result(seen: Seen) -> ExitCode:
     """The reason, the failures and the commands where a person has to act; returns what to exit with."""
-    print_lines("\n".join(seen.view.result(seen.state)))
+    print_lines(*seen.view.result(seen.state))
     return seen.standing.exit_code

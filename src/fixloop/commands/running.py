@@ -28,7 +28,7 @@ from fixloop.commands.features import (
 from fixloop.commands.files import restore_lost
 from fixloop.commands.getting_out import apply_to, repair, way_out
 from fixloop.commands.result import print_result
-from fixloop.commands.screen import say
+from fixloop.commands.screen import note, print_lines, say
 from fixloop.commands.session import (
     OptionalIssue,
     ProjectOption,
@@ -139,9 +139,9 @@ def run(
         )
     with _handed_in(feature, path) as (session, handed_in):
         state = handed_in.state
-        typer.echo(f"issue {state.issue}: {state.name}, workflow {handed_in.workflow}", err=True)
+        note(f"issue {state.issue}: {state.name}, workflow {handed_in.workflow}")
         if handed_in.created and profile is ProfileName.VALIDATION:
-            typer.echo("\n".join(preflight_lines(handed_in.configuration, snapshot_in(state))), err=True)
+            note(*preflight_lines(handed_in.configuration, snapshot_in(state)))
         with _interruptible(state):
             _carry_on(session, handed_in.workflow, since=0)
         _close(session, handed_in.workflow, path, apply=apply)
@@ -201,9 +201,9 @@ def enqueue_command(
         restart=restart,
     )
     with _handed_in(feature, _directory(repo)) as (session, handed_in):
-        typer.echo(handed_in.workflow)
+        print_lines(handed_in.workflow)
         what = "handed in" if handed_in.created else "was handed in before"
-        typer.echo(f"issue {issue} {what}; `fixloop watch {issue}` follows it", err=True)
+        note(f"issue {issue} {what}; `fixloop watch {issue}` follows it")
         now = look(session, handed_in.workflow).standing
         if now.waits_for == "decision":
             raise typer.Exit(now.exit_code)
@@ -238,7 +238,7 @@ def _interruptible(state: Any) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(f"interrupted; go on with `fixloop resume {state.issue}`", err=True)
+        note(f"interrupted; go on with `fixloop resume {state.issue}`")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
@@ -332,7 +332,7 @@ def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
     if now.outcome in PASSED and apply:
         apply_to(path, session, state)
     elif now.outcome in (*PASSED, UNVERIFIED) and is_fixed and not now.pushes:
-        typer.echo(way_out(state), err=True)
+        note(way_out(state))
     if now.is_settled:
-        typer.echo(f"look at it: fixloop report {state.issue} --open", err=True)
+        note(f"look at it: fixloop report {state.issue} --open")
     raise typer.Exit(code)

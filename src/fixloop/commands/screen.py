@@ -1,6 +1,6 @@
-"""How commands write: data to stdout, talk to stderr, and nothing a tool printed can move the cursor.
+"""How commands write: data to stdout, talk to stderr; nothing in it acts on a terminal, is hidden, or forges a row.
 
-Owns the console, JSON output and the cleaning of foreign text. Refuses to ask anything.
+All that a command says goes through here (`tests/attacks/test_terminal.py`). Refuses to ask anything.
 rich is loaded with the first table: most calls of the program print none.
 """
 
@@ -11,28 +11,32 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import typer
 
+from fixloop.visible import json_visible, on_one_line, visible
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
+    from rich.text import Text
 
 __all__ = [
     "called",
     "console",
     "few",
-    "plain",
+    "note",
     "print_json",
     "print_lines",
+    "print_patch",
+    "print_text",
     "row",
     "say",
     "short",
     "show",
+    "styled",
     "table",
 ]
 
 # A table that goes into a file or another program is not folded to somebody's terminal.
 _PIPE_COLUMNS: Final = 220
-# C0, DEL and C1: what a terminal would obey. Line ends and tabs stay where a text may have several lines.
-_OBEYED: Final = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def console(file: IO[str] | None = None) -> "Console":
@@ -67,19 +71,19 @@ def table(*headings: str) -> "Table":
 
 def row(made: "Table", *cells: object, style: str = "", most: int = 200) -> None:
     """Add `cells` to a table as plain text, each of at most so many characters."""
+    made.add_row(*(styled(short(str(cell), most), style) for cell in cells))
+
+
+def styled(line: str, style: str = "") -> "Text":
+    """One line for a console."""
     from rich.text import Text
 
-    made.add_row(*(Text(short(str(cell), most), style=style) for cell in cells))
-
-
-def plain(text: str) -> str:
-    """`text` without the control characters that a terminal would obey."""
-    return text.replace("\r\n", "\n").translate(_OBEYED)
+    return Text(on_one_line(line), style=style)
 
 
 def short(text: str, limit: int = 160) -> str:
     """`text` on one line of at most `limit` characters."""
-    line = " ".join(plain(text).split())
+    line = " ".join(visible(text).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
@@ -101,14 +105,31 @@ def called(state: Any) -> str:
 
 def print_json(document: Any) -> None:
     """One JSON document on stdout."""
-    typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    typer.echo(json_visible(json.dumps(document, ensure_ascii=False, indent=2)))
 
 
-def print_lines(text: str) -> None:
-    """Text on stdout."""
-    typer.echo(plain(text).removesuffix("\n"))
+def print_text(text: str) -> None:
+    """A document on stdout, which may have lines of its own; no JSON."""
+    typer.echo(visible(text).removesuffix("\n"))
+
+
+def print_patch(text: str) -> None:
+    """A patch on stdout: whole where a file or `git apply` reads it, and as a document where a person does."""
+    typer.echo(visible(text) if sys.stdout.isatty() else text, nl=False)
+
+
+def print_lines(*lines: object) -> None:
+    """Rows on stdout."""
+    for line in lines:
+        typer.echo(on_one_line(str(line)))
+
+
+def note(*lines: str) -> None:
+    """Rows on stderr: what to do next, and what happens."""
+    for line in lines:
+        typer.echo(on_one_line(line), err=True)
 
 
 def say(sentence: str) -> None:
     """Talk, on stderr."""
-    typer.echo(f"fixloop: {plain(sentence)}", err=True)
+    note(f"fixloop: {sentence}")

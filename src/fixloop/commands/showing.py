@@ -112,7 +112,7 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
         print_json({"items": items})
         return
     for item in items:
-        print_lines("\n".join(item_text(item)))
+        print_lines(*item_text(item))
     if not items:
         say("nothing waits for you")
 

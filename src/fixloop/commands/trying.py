@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import typer
-
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.outcome import failure_lines
-from fixloop.commands.screen import print_lines, short
+from fixloop.commands.screen import note, print_lines, short
 from fixloop.commands.unverified import blocking, missing_lines, passed_over
 from fixloop.configuration.installed import installed_with
 from fixloop.configuration.model import Configuration
@@ -36,20 +34,19 @@ def try_feature(feature: Feature) -> ExitCode:
     cache = load_settings().cache_dir
     prepared = prepare(None, feature, cache)
     say_what_goes_along(prepared.snapshot)
-    print_lines("\n".join(preflight_lines(prepared.configuration, prepared.snapshot)))
+    print_lines(*preflight_lines(prepared.configuration, prepared.snapshot))
     found = []
     for each in try_checks(prepared.snapshot, prepared.configuration, cache):
         found.append(each)
-        print_lines("\n".join(_told(each)))
+        print_lines(*_told(each))
     name = feature.name or Path(prepared.snapshot.source).name.removesuffix(".git")
-    print_lines("\n".join(_ending(name, found, prepared.configuration.unverified)))
+    print_lines(*_ending(name, found, prepared.configuration.unverified))
     return _exit_code(found, prepared.configuration.unverified)
 
 
 def say_what_goes_along(snapshot: Snapshot) -> None:
     """What the workspaces have besides the tree, or lack, on stderr."""
-    for note in snapshot.notes:
-        typer.echo(note, err=True)
+    note(*snapshot.notes)
 
 
 def preflight_lines(configuration: Configuration, snapshot: Snapshot) -> list[str]:

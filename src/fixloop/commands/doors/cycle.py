@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-import typer
-
 from fixloop.commands.doors.door import Answer, Said
 from fixloop.commands.doors.outside import (
     Facts,
@@ -15,6 +13,7 @@ from fixloop.commands.doors.outside import (
     sender,
     tell,
 )
+from fixloop.commands.screen import note
 from fixloop.commands.session import Session, look
 from fixloop.commands.views.work import DECISIONS
 from fixloop.errors import UsageError
@@ -133,9 +132,7 @@ def _send(session: Session, workflow: str, said: Said) -> None:
     )
     session.bring(workflow, event)
     now = look(session, workflow)
-    typer.echo(
-        f"{event.recipient} is told; issue {now.standing.issue} goes on: {now.standing.at_work}", err=True
-    )
+    note(f"{event.recipient} is told; issue {now.standing.issue} goes on: {now.standing.at_work}")
 
 
 OUTSIDE: Final = Outside(agents=_agents, began=_began, brought=_brought, priority=lambda state: URGENCY)

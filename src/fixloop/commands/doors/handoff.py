@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import typer
-
 from fixloop.carrying import bring_work
 from fixloop.commands.doors.door import Answer, Said
 from fixloop.commands.doors.outside import (
@@ -18,6 +16,7 @@ from fixloop.commands.doors.outside import (
     sender,
     tell,
 )
+from fixloop.commands.screen import note
 from fixloop.commands.session import Session, look
 from fixloop.commands.views.handoff import options_of
 from fixloop.errors import RefusedError, UsageError
@@ -170,7 +169,7 @@ def _reject(session: Session, workflow: str, agent: str, handoff: str, reason: s
     name = chosen(OUTSIDE, seen, agent)
     event = rejection(seen.state, name, {"reason": reason})
     session.bring(workflow, event.model_copy(update={"message_id": handoff or event.message_id}))
-    typer.echo(f"it is rejected; issue {seen.standing.issue} waits for a decision: `fixloop inbox`", err=True)
+    note(f"it is rejected; issue {seen.standing.issue} waits for a decision: `fixloop inbox`")
 
 
 def _send(session: Session, workflow: str, said: Said) -> None:
@@ -187,7 +186,7 @@ def _send(session: Session, workflow: str, said: Said) -> None:
         sender=named, to=said.to.lower(), type=said.kind or sent_by(named), payload=_payload(said.text)
     )
     session.bring(workflow, event)
-    typer.echo(f"{event.to} has it from {named}: {event.type}", err=True)
+    note(f"{event.to} has it from {named}: {event.type}")
 
 
 def _payload(text: str) -> dict[str, Any]:

@@ -11,12 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import typer
-
 from fixloop.carrying import bring_work, keep_bundle, snapshot_in
 from fixloop.commands.answer_file import read_answer
 from fixloop.commands.doors.door import Answer, Door, Said, Work
-from fixloop.commands.screen import called
+from fixloop.commands.screen import called, note, print_lines, print_text
 from fixloop.commands.session import Seen, Session, look
 from fixloop.commands.views.view import Standing
 from fixloop.errors import RefusedError, UsageError
@@ -151,10 +149,10 @@ def _ack(outside: Outside, session: Session, workflow: str, agent: str, handoff:
         with suppress(Repeated):
             session.bring(workflow, outside.began(name))
     seen = look(session, workflow)
-    typer.echo(request_for(session.store, seen.found.snapshot, name))
+    print_text(request_for(session.store, seen.found.snapshot, name))
     made = offered(outside, session, seen, name)
     where = f"work in {made.directory}, then " if made is not None else ""
-    typer.echo(f"{where}`fixloop fixed {called(seen.state)} --agent {name} --file ANSWER`", err=True)
+    note(f"{where}`fixloop fixed {called(seen.state)} --agent {name} --file ANSWER`")
 
 
 def _show(outside: Outside, session: Session, workflow: str) -> None:
@@ -163,7 +161,7 @@ def _show(outside: Outside, session: Session, workflow: str) -> None:
     for name, facts in outside.agents(seen.state).items():
         if facts.asked and not facts.command:
             one = f"fixloop ack {called(seen.state)} --agent {name}"
-            typer.echo(f"{name} is asked: `{one}` in another terminal shows for what", err=True)
+            note(f"{name} is asked: `{one}` in another terminal shows for what")
 
 
 def offered(outside: Outside, session: Session, seen: Seen, agent: str) -> Offer | None:
@@ -293,22 +291,22 @@ def _tell(session: Session, workflow: str, change: Change | None) -> None:
         mirror = bring_work(session.store, seen.state, session.settings.cache_dir)
         written = publish(snapshot_in(seen.state), issue=now.issue, tip=seen.state.tip, mirror=mirror)
         if written.note:
-            typer.echo(written.note, err=True)
+            note(written.note)
         for name in change.files:
-            typer.echo(name)
+            print_lines(name)
     tell(now, waits_for="a decision", taken="it is taken; ")
 
 
 def tell(now: Standing, *, waits_for: str, taken: str = "") -> None:
     """How it stands after what somebody brought."""
     if now.outcome:
-        typer.echo(f"issue {now.issue} ended: {now.outcome}", err=True)
+        note(f"issue {now.issue} ended: {now.outcome}")
     elif now.waits_for == "decision":
-        typer.echo(f"issue {now.issue} waits for {waits_for}: `fixloop inbox`", err=True)
+        note(f"issue {now.issue} waits for {waits_for}: `fixloop inbox`")
     elif now.held and taken:
-        typer.echo(f"{taken}issue {now.issue} is paused by {now.held}", err=True)
+        note(f"{taken}issue {now.issue} is paused by {now.held}")
     else:
-        typer.echo(f"{taken}issue {now.issue} goes on: {now.at_work}", err=True)
+        note(f"{taken}issue {now.issue} goes on: {now.at_work}")
 
 
 def refuse_bounds(given: Answer, what: str) -> None:

@@ -4,12 +4,10 @@ import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
-import typer
-
 from fixloop.carrying import bring_work, keep_bundle, keep_diff, snapshot_in
 from fixloop.commands.doors.door import Answer as Given
 from fixloop.commands.doors.door import Door, Work
-from fixloop.commands.screen import called
+from fixloop.commands.screen import called, note, print_lines, print_text
 from fixloop.commands.session import Session, caller
 from fixloop.errors import RefusedError, UsageError
 from fixloop.hiding import redaction_for
@@ -85,8 +83,8 @@ def _ack(session: Session, workflow: str, agent: str, handoff: str) -> None:
     )
     session.bring(workflow, event)
     made = offer(session.engine, state, session.settings.cache_dir)
-    typer.echo(made.request.read_text())
-    typer.echo(f"work in {made.directory}, then `fixloop fixed {called(state)}`", err=True)
+    print_text(made.request.read_text())
+    note(f"work in {made.directory}, then `fixloop fixed {called(state)}`")
 
 
 def _fixed(session: Session, workflow: str, work: Work) -> None:
@@ -102,23 +100,22 @@ def _fixed(session: Session, workflow: str, work: Work) -> None:
         change = _hand_in(session, workflow, raw, work)
     state = session.engine.state(workflow)
     if state.held is not None:
-        typer.echo(f"it is kept; `fixloop continue {called(state)}` takes it up", err=True)
+        note(f"it is kept; `fixloop continue {called(state)}` takes it up")
     elif change is None:
-        typer.echo(f"issue {state.issue} waits for a decision: `fixloop inbox`", err=True)
+        note(f"issue {state.issue} waits for a decision: `fixloop inbox`")
     if change is None:
         return
     _publish(session, workflow)
     taken = [name for name in change.files if name not in change.left_out]
     for name in taken:
-        typer.echo(name)
+        print_lines(name)
     if not taken:
-        typer.echo("no file was changed", err=True)
+        note("no file was changed")
     if change.left_out:
-        typer.echo(
+        note(
             f"left out, because your checkout is taken as it stands: what earlier fixes did to "
             f"{', '.join(change.left_out[:LISTED])}{' …' if len(change.left_out) > LISTED else ''}; "
-            f"`fixloop fixed {called(state)} --here --merge` would have kept it",
-            err=True,
+            f"`fixloop fixed {called(state)} --here --merge` would have kept it"
         )
 
 
@@ -164,10 +161,8 @@ def _decision(given: Given, state: State) -> Decision:
 def _show(session: Session, workflow: str) -> None:
     state = session.engine.state(workflow)
     made = offer(session.engine, state, session.settings.cache_dir)
-    typer.echo(f"the request is {made.request}", err=True)
-    typer.echo(
-        f"work in {made.directory}, then `fixloop fixed {called(state)}` in another terminal", err=True
-    )
+    note(f"the request is {made.request}")
+    note(f"work in {made.directory}, then `fixloop fixed {called(state)}` in another terminal")
 
 
 def _signal(session: Session, workflow: str, text: str, artifacts: tuple[str, ...] = ()) -> None:
@@ -322,20 +317,18 @@ def _publish(session: Session, workflow: str) -> None:
     mirror = bring_work(session.store, state, session.settings.cache_dir)
     published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
     if published.note:
-        typer.echo(published.note, err=True)
+        note(published.note)
 
 
 def _say_next(session: Session, workflow: str, decision: Decision) -> None:
     state = session.engine.state(workflow)
     issue = called(state)
     if state.ended:
-        typer.echo(f"issue {issue} ended: {state.outcome}", err=True)
+        note(f"issue {issue} ended: {state.outcome}")
     elif state.paused and decision is Decision.MANUAL_FIX:
         _say_where(session, state)
     else:
-        typer.echo(
-            f"issue {issue} goes on; `fixloop resume {issue}` or a running worker takes it up", err=True
-        )
+        note(f"issue {issue} goes on; `fixloop resume {issue}` or a running worker takes it up")
 
 
 def _say_where(session: Session, state: State) -> None:
@@ -344,9 +337,9 @@ def _say_where(session: Session, state: State) -> None:
     try:
         made = offer(session.engine, state, session.settings.cache_dir)
     except RefusedError:
-        typer.echo(here, err=True)
+        note(here)
         return
-    typer.echo(f"{here}; or in {made.directory}, then `fixloop fixed {called(state)}`", err=True)
+    note(f"{here}; or in {made.directory}, then `fixloop fixed {called(state)}`")
 
 
 def _pushed(branch: str) -> BranchPushed:

@@ -1,0 +1,47 @@
+"""Text for a terminal: what it would obey, and what nobody would see, is shown as an escape."""
+
+import re
+from typing import Final
+
+__all__ = ["HIDDEN", "json_visible", "on_one_line", "visible"]
+
+# Control characters, but for line ends and tabs; what turns the direction of writing; what has no width or no ink, tags
+# among them, which carry whole texts that a model reads and a person does not see; halves of surrogate pairs.
+_ALWAYS: Final = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
+    "\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb"
+    "\ufffe\uffff\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+_JOINED: Final = rf"[^\x00-\x7f{_ALWAYS}\u200c\u200d]"
+_CHOSEN: Final = rf"[^\x00-\x7f{_ALWAYS}\u200c\u200d\ufe00-\ufe0f]"
+HIDDEN: Final = re.compile(
+    rf"[{_ALWAYS}]"
+    # Scripts and emoji are written with joiners between two of their letters, and with selectors after one.
+    rf"|(?<!{_JOINED})[\u200c\u200d]|[\u200c\u200d](?!{_JOINED})"
+    rf"|(?<!{_CHOSEN})[\ufe00-\ufe0f](?!\u20e3)"
+)
+
+
+def visible(text: str) -> str:
+    """`text` with its own line ends and tabs, all else that is not seen as Python escapes."""
+    return HIDDEN.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def on_one_line(text: str) -> str:
+    """`text` as one row: its line ends are escapes, too."""
+    return visible(text).replace("\n", "\\n")
+
+
+def json_visible(document: str) -> str:
+    """A JSON document of the same meaning."""
+    return HIDDEN.sub(_json_escape, document)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
