@@ -1,6 +1,8 @@
 # The workers' image: fixloop, git with ssh, and a user of its own.
 
-FROM python:3.12-slim AS build
+# docs/operations.md says how it is given by digest.
+ARG PYTHON_IMAGE=python:3.12-slim
+FROM ${PYTHON_IMAGE} AS build
 WORKDIR /source
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 # Everything is checked against the lock's hashes on its way into the wheelhouse, and installed from there only.
@@ -15,7 +17,7 @@ COPY config config
 RUN /opt/fixloop/bin/pip wheel --quiet --no-index --find-links /wheels --no-deps --wheel-dir /built . \
  && /opt/fixloop/bin/pip install --quiet --no-index --find-links /wheels /built/*.whl
 
-FROM python:3.12-slim
+FROM ${PYTHON_IMAGE}
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends git openssh-client \
  && rm -rf /var/lib/apt/lists/*
@@ -24,7 +26,7 @@ ARG UID=10001
 # Mounted repositories may belong to somebody else all the same; git would refuse to read them.
 RUN git config --system --add safe.directory '*' \
  && useradd --create-home --uid "$UID" fixloop \
- && install -d -o fixloop -g fixloop /cache /repositories
+ && install -d -o fixloop -g fixloop /cache /cache/mirrors /cache/setups /cache/work /repositories /run/fixloop
 COPY --from=build /opt/fixloop /opt/fixloop
 # Only the command: with the environment's `python` first on the PATH, a project that forgot a dependency
 # which fixloop happens to have would pass.

@@ -8,6 +8,9 @@ import os
 import secrets
 import sys
 
+from flower.views.monitor import Metrics
+from tornado.web import authenticated
+
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -27,6 +30,9 @@ def _credentials(given: str, listens_on: str) -> str:
 address = os.environ.get("FIXLOOP_FLOWER_ADDRESS") or "127.0.0.1"
 port = 5555
 basic_auth = [_credentials(os.environ.get("FIXLOOP_FLOWER_AUTH", ""), address)]
+
+# Names of workers, tasks and queues are for those who have the password; Flower itself shows them to anybody.
+Metrics.get = authenticated(Metrics.get)
 
 # Its buttons revoke tasks and stop workers behind the state's back; decisions have commands of their own.
 read_only = True

@@ -5,12 +5,12 @@ Owns the proof. Refuses an interpreter that takes the project from anywhere but 
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from fixloop.guard import run_guarded
 from fixloop.interpreters import Interpreter
 from fixloop.repository.git import one_line
 
@@ -101,23 +101,21 @@ def _located(
     hide: Callable[[str], str],
 ) -> dict[str, list[str]] | str:
     try:
-        done = subprocess.run(
+        # Its start runs what the project has, such as a sitecustomize.py: under guard, as a check.
+        done = run_guarded(
             [interpreter.path, "-c", PROBE, json.dumps(names)],
             cwd=directory,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PROBE_SECONDS,
-            check=False,
+            env=env,
+            timeout_seconds=PROBE_SECONDS,
+            apart=True,
         )
-        answer = json.loads(done.stdout.strip().rpartition(b"\n")[2])
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"{interpreter.path} does not run: {one_line(str(error))}"
+        if done.not_found or done.timed_out:
+            why = "it cannot be started" if done.not_found else f"no answer within {PROBE_SECONDS:.0f} s"
+            return f"{interpreter.path} does not run: {why}"
+        answer = json.loads(done.output.strip().rpartition("\n")[2])
     except ValueError:
-        said = one_line(hide(done.stderr.decode("utf-8", "replace"))[-400:])
-        return (
-            f"{interpreter.path} cannot say where it imports from: {said or f'exit code {done.returncode}'}"
-        )
+        said = one_line(hide(done.talk)[-400:])
+        return f"{interpreter.path} cannot say where it imports from: {said or f'exit code {done.exit_code}'}"
     return dict(answer)
 
 

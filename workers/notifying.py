@@ -16,7 +16,9 @@ from fixloop.protocol.cycle.spoken import message_text as cycle_text
 from fixloop.protocol.handoff.files import message_text as handoff_text
 from fixloop.protocol.handoff.records import Message as HandoffMessage
 from fixloop.protocol.notifying import line_of
+from fixloop.settings import load_settings
 from workers.crew import Work
+from workers.environment import allowed_variables
 
 __all__ = ["notify"]
 
@@ -30,7 +32,7 @@ def notify(work: Work, configuration: Configuration) -> str:
     result = run_guarded(
         configuration.notify,
         cwd=Path.home(),
-        env=dict(os.environ),
+        env=_environment(work),
         stdin=report.encode(),
         timeout_seconds=LIMIT_SECONDS,
         cancelled=work.cancelled,
@@ -38,6 +40,12 @@ def notify(work: Work, configuration: Configuration) -> str:
     if result.not_found:
         return f"{configuration.notify[0]} was not found"
     return f"{configuration.notify[0]} ended with exit code {result.exit_code}"
+
+
+def _environment(work: Work) -> Mapping[str, str]:
+    """On a worker for everybody the command is a stranger's, as a check is."""
+    is_own = bool(work.holding.state.queue)
+    return dict(os.environ) if is_own else allowed_variables(os.environ, load_settings().allow_env)
 
 
 def _escalation(work: Work) -> str:

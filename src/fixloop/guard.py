@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-from fixloop import guard_program
+from fixloop import guard_elsewhere, guard_program
 from fixloop.errors import InfrastructureError
 from fixloop.orphans import Ward, adopting
 from fixloop.settings import load_settings
@@ -47,7 +47,9 @@ class Mode(NamedTuple):
     """Why there is no namespace."""
 
 
-_PROGRAM: Final = (sys.executable, "-I", "-S", guard_program.__file__)
+RUNNER: Final = "FIXLOOP_RUNNER"
+"""The socket of the runner that has guards where no state is; without it they are children of this process."""
+_PYTHON: Final = (sys.executable, "-I", "-S")
 _refusals: Final[list[str]] = []
 """What the kernel said when it refused this process a namespace; it is not asked again."""
 
@@ -204,9 +206,11 @@ def _started(command: _Command, mode: str) -> _Started:
     # The worker keeps the writing end of `life` open: when it is gone, however it went, the pipe ends.
     life_read, life_write = os.pipe()
     status_read, status_write = os.pipe()
+    runner = os.environ.get(RUNNER, "")
+    program = (guard_elsewhere.__file__, runner) if runner else (guard_program.__file__,)
     try:
         process = subprocess.Popen(
-            [*_PROGRAM, mode, str(life_read), str(status_write), *command.argv],
+            [*_PYTHON, *program, mode, str(life_read), str(status_write), *command.argv],
             cwd=command.cwd,
             env=command.env,
             stdin=subprocess.PIPE,

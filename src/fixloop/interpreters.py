@@ -20,13 +20,15 @@ LOOK_SECONDS: Final = 20.0
 # Runs in the project's interpreter, which may be older than this one. A mere folder of the name is no module.
 LOOK: Final = """
 import importlib.util, json, sys
+roots, names = json.loads(sys.argv[1])
+sys.path[:0] = roots
 def found(name):
     try:
         spec = importlib.util.find_spec(name.split(".")[0])
         return spec is not None and (spec.origin is not None or "." in name)
     except Exception:
         return False
-sys.stdout.write("\\n" + json.dumps([name for name in sys.argv[1:] if found(name)]) + "\\n")
+sys.stdout.write("\\n" + json.dumps([name for name in names if found(name)]) + "\\n")
 """
 
 
@@ -85,12 +87,14 @@ def importable_modules(interpreter: Interpreter, directory: Path, names: Iterabl
     asked = list(names)
     if not interpreter.path or not asked:
         return frozenset()
-    roots = os.pathsep.join(str(root) for root in (directory / "src", directory))
+    # Not by PYTHONPATH: the interpreter's start would run a sitecustomize.py of the project, in our name.
+    roots = [str(root) for root in (directory / "src", directory)]
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
         done = subprocess.run(
-            [interpreter.path, "-c", LOOK, *asked],
+            [interpreter.path, "-c", LOOK, json.dumps([roots, asked])],
             cwd=directory,
-            env={**os.environ, "PYTHONPATH": roots, "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**variables, "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             timeout=LOOK_SECONDS,
             check=True,

@@ -10,6 +10,7 @@ import time
 import tomllib
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 import redis
 from packaging.requirements import Requirement
+from redis.exceptions import NoPermissionError
 from ruamel.yaml import YAML
 
 from fixloop.embedded import embedded_redis
@@ -62,7 +64,7 @@ def test_the_compose_file_fits_the_compose_schema() -> None:
 def test_every_service_comes_back_by_itself_and_says_whether_it_is_well() -> None:
     services = compose()["services"]
 
-    assert set(services) == {"redis", "worker", "flower"}
+    assert set(services) == {"redis", "worker", "runner", "flower"}
     assert {service["restart"] for service in services.values()} == {"always"}
     assert all(service["healthcheck"]["test"] for service in services.values())
     assert all(
@@ -94,11 +96,76 @@ def test_redis_is_on_an_internal_network_alone() -> None:
     assert definition["networks"]["state"]["internal"] is True
 
 
+def test_what_runs_commands_shares_no_network_with_redis_and_knows_no_password() -> None:
+    services = compose()["services"]
+    runner, worker = services["runner"], services["worker"]
+
+    assert set(runner["networks"]).isdisjoint({"state", "default"})
+    assert "environment" not in runner
+    assert worker["environment"]["FIXLOOP_RUNNER"] in runner["command"]
+    # What workers believe, such as a mirror's configuration, is not what commands may write.
+    places = {mount.split(":")[-2 if mount.endswith(":ro") else -1]: mount for mount in runner["volumes"]}
+    assert set(places) == {"/repositories", "/cache/mirrors", "/cache/setups", "/cache/work", "/run/fixloop"}
+    assert places["/cache/mirrors"].endswith(":ro")
+    assert places["/repositories"].endswith(":ro")
+
+
+def test_nothing_of_redis_is_there_without_a_password_from_outside() -> None:
+    services = compose()["services"]
+
+    assert services["redis"]["environment"]["REDISCLI_AUTH"].startswith("${FIXLOOP_REDIS_PASSWORD:?")
+    for name in ("worker", "flower"):
+        assert "fixloop:${FIXLOOP_REDIS_PASSWORD:?" in services[name]["environment"]["FIXLOOP_STATE_URL"]
+
+
+@pytest.fixture
+def guarded_redis(tmp_path: Path) -> Iterator[Path]:
+    """A Redis as the Compose file starts it, but for its places; its socket."""
+    [shell, option, script] = compose()["services"]["redis"]["command"]
+    for old, new in {
+        "$$": "$",
+        "/run/redis": str(tmp_path),
+        "/etc/redis.conf": str(ROOT / "config" / "redis.conf"),
+        "redis-server": server_binary()[0],
+        "--bind 0.0.0.0": f"--port 0 --unixsocket {tmp_path}/socket --dir {tmp_path}",
+    }.items():
+        script = script.replace(old, str(new))
+    server = subprocess.Popen(
+        [shell, option, script], env={**os.environ, "REDISCLI_AUTH": "passw0rd"}, stdout=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "socket").exists():
+            assert server.poll() is None
+            assert time.monotonic() < deadline
+        yield tmp_path / "socket"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.mark.slow
+def test_redis_serves_one_user_and_only_what_fixloop_does(guarded_redis: Path) -> None:
+    stranger = redis.Redis(unix_socket_path=str(guarded_redis))
+    with closing(stranger), pytest.raises(redis.AuthenticationError):
+        stranger.ping()
+    known = redis.Redis(unix_socket_path=str(guarded_redis), username="fixloop", password="passw0rd")
+    with closing(known) as client:
+        assert client.ping()
+        assert client.set("fixloop:x", "1")
+        for words in (
+            ("FLUSHALL",), ("FLUSHDB",), ("CONFIG", "GET", "*"), ("DEBUG", "SLEEP", "0"), ("SHUTDOWN",), ("KEYS", "*"),
+            ("ACL", "LIST"), ("REPLICAOF", "NO", "ONE"), ("MODULE", "LIST"), ("BGREWRITEAOF",), ("MONITOR",),
+        ):  # fmt: skip
+            with pytest.raises(NoPermissionError):
+                client.execute_command(*words)  # type: ignore[no-untyped-call]
+
+
 def test_the_image_has_a_user_of_its_own_git_and_a_health_check() -> None:
     image = (ROOT / "Dockerfile").read_text()
     final = image[image.rindex("FROM ") :]
 
-    assert image.count("FROM python:3.12-slim") == 2
+    assert image.count("FROM ${PYTHON_IMAGE}") == 2
     assert re.search(r"^USER fixloop$", final, re.MULTILINE)
     assert "useradd" in final
     assert re.search(r"apt-get install .*\bgit\b", final)
@@ -248,6 +315,8 @@ def test_a_real_flower_lets_nobody_in_without_the_password(tmp_path: Path) -> No
             assert page(tasks, "me:guess") == 401
             assert page(tasks, "me:secret") == 200
             assert page(f"http://127.0.0.1:{port}/api/tasks") == 401
+            assert page(f"http://127.0.0.1:{port}/metrics") == 401
+            assert page(f"http://127.0.0.1:{port}/metrics", "me:secret") == 200
         finally:
             flower.terminate()
             flower.wait(60)

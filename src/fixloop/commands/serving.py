@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -34,6 +35,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
     app.command()(worker)
     app.command()(flower)
+    app.command()(runner)
 
 
 def worker(
@@ -92,6 +94,20 @@ def flower(
         with _stoppable() as stopping, _flower(session, port) as process:
             say(f"Flower at http://{address}:{port}, log in {login}; Ctrl-C ends it")
             _wait(process, stopping)
+
+
+def runner(
+    socket_path: Annotated[Path, typer.Argument(metavar="SOCKET", help="Where workers find it.")],
+) -> None:
+    """
+    Run checks and fixers for workers of this machine, apart from their Redis.
+
+    It belongs into a container of its own, on a network that Redis is not on, with the same image, the workers'
+    directories below the cache and the socket's directory; workers find it by FIXLOOP_RUNNER.
+    """
+    from fixloop.runner import serve
+
+    serve(socket_path)
 
 
 def _known(queues: Sequence[str]) -> list[str]:

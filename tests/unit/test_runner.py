@@ -1,0 +1,72 @@
+"""Commands that run in the runner: guarded as those below a worker are, and without what the worker knows."""
+
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from fixloop.guard import RUNNER
+from tests.processes import running
+from tests.unit import test_guard
+
+pytestmark = pytest.mark.slow
+
+mode = test_guard.mode
+#: What those of a guard promise that does not depend on whose child it is.
+SAME: Final = (
+    test_guard.test_exit_code_and_output_of_both_streams_are_told,
+    test_guard.test_what_is_said_beside_an_answer_can_be_kept_apart_each_with_the_limit,
+    test_guard.test_a_command_that_does_not_exist_is_told,
+    test_guard.test_a_large_stdin_and_a_large_output_do_not_block_each_other,
+    test_guard.test_a_command_that_does_not_read_its_stdin_is_no_problem,
+    test_guard.test_time_is_limited,
+    test_guard.test_a_cancelled_command_is_killed_with_everything_it_started,
+    test_guard.test_what_a_command_leaves_behind_is_killed_when_it_ends,
+    test_guard.test_everything_dies_with_a_worker_that_is_killed,
+    test_guard.test_a_killed_guard_is_an_injury_and_leaves_no_survivor,
+    test_guard.test_a_command_inherits_none_of_the_guards_pipes,
+)
+
+
+@pytest.fixture(autouse=True)
+def runner(
+    mode: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator["subprocess.Popen[bytes]"]:
+    place = tmp_path_factory.mktemp("runner") / "socket"
+    program = [sys.executable, "-m", "fixloop.cli", "runner", str(place)]
+    with subprocess.Popen(program, env={"PATH": os.environ["PATH"]}) as process:
+        test_guard.wait_for(place.exists, 60)
+        monkeypatch.setenv(RUNNER, str(place))
+        yield process
+        process.terminate()
+
+
+@pytest.mark.parametrize("promise", SAME, ids=lambda promise: promise.__name__)
+def test_a_command_elsewhere_is_guarded_as_one_here(promise: Callable[..., None], tmp_path: Path) -> None:
+    promise(*[tmp_path][: len(inspect.signature(promise).parameters)])
+
+
+def test_a_command_elsewhere_is_told_nothing_but_its_own_variables() -> None:
+    result = test_guard.guarded("env", env={"PATH": os.environ["PATH"], "OWN": "1"})
+
+    told = {line.partition("=")[0] for line in result.output.splitlines()}
+    assert told - {"PWD", "SHLVL", "_", "LC_CTYPE"} == {"PATH", "OWN"}
+
+
+def test_a_runner_that_is_killed_is_an_injury_of_the_command(
+    runner: "subprocess.Popen[bytes]", tmp_path: Path
+) -> None:
+    def kill() -> bool:
+        if test_guard.are_there(tmp_path):
+            runner.kill()
+        return False
+
+    result = test_guard.guarded("sh", "-c", test_guard.family(tmp_path) + "wait", cancelled=kill)
+
+    assert result.injured
+    test_guard.wait_for(lambda: not running(tmp_path))
