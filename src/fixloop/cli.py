@@ -36,7 +36,7 @@ _MODULES: Final = {
     "files": "files",
     "chat": "chatting",
     **dict.fromkeys(("archive", "purge"), "retention"),
-    **dict.fromkeys(("worker", "flower"), "serving"),
+    **dict.fromkeys(("worker", "flower", "runner"), "serving"),
     **dict.fromkeys(("read", "doctor", "init"), "examining"),
     "chaos": "chaos",
     "audit": "examining",

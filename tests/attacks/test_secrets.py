@@ -101,7 +101,7 @@ def texts_of(data: bytes, folder: Path) -> Iterator[str]:
     if data.startswith(b"{") or data.startswith(b"["):
         yield from texts_in(json.loads(data))
     if data.startswith(b"# v"):
-        bundle, place = folder / "looked-at.bundle", folder / "shop"
+        bundle, place = folder / "looked-at.bundle", next(folder.glob("*/.git")).parent
         bundle.write_bytes(data)
         subprocess.run(["git", "bundle", "unbundle", bundle], cwd=place, capture_output=True, check=False)
         listed = ["git", "cat-file", "--batch-all-objects", "--batch"]
@@ -166,37 +166,43 @@ PAGES: Final = (
 )
 
 
-@pytest.mark.parametrize(
-    "fix",
-    [
-        'printf "%s\\n" "$DEPLOY_TOKEN" >> calc.py',
-        'printf %s "$DEPLOY_TOKEN" | base64 > settings.txt',
-        'touch "for-$DEPLOY_TOKEN.txt"',
-    ],
-    ids=["content", "base64", "name"],
-)
-def test_a_fix_that_writes_a_secret_into_the_repository_is_refused(fix: str, tmp_path: Path) -> None:
-    secret = "aB3/dEf6+hIj9".replace("/", "-")
+FIXES: Final = {
+    "content": 'printf "%s\\n" "$DEPLOY_TOKEN" >> calc.py',
+    "base64": 'printf %s "$DEPLOY_TOKEN" | base64 > settings.txt',
+    "name": 'touch "for-$DEPLOY_TOKEN.txt"',
+    "known": "echo '# default-word' >> calc.py",
+}
+
+
+def test_a_fix_that_writes_a_secret_into_the_repository_is_refused(tmp_path: Path) -> None:
+    """But not one that writes what the repository has already, secret or not."""
+    secret, place, told = "aB3-dEf6+hIj9", tmp_path / "kept", {}
     toml = TOML.replace("python leak.py {junit}", "python check.py {junit}")
     toml = toml.replace('"python leak.py"', '["sh", "fix.sh"]\nenv = ["DEPLOY_TOKEN"]')
+    allowed = {"DEPLOY_TOKEN": secret, "FIXLOOP_ALLOW_ENV": "DEPLOY_TOKEN", "DB_PASSWORD": "default-word"}
     server = RedisServer().start()
-    place = tmp_path / "kept"
     try:
-        project = Project(
-            place / "shop",
-            toml=toml,
-            files={"fix.sh": f"{MEND}\n{fix}\n"},
-            variables={"FIXLOOP_STATE_URL": server.url},
-        )
-        allowed = {"DEPLOY_TOKEN": secret, "FIXLOOP_ALLOW_ENV": "DEPLOY_TOKEN"}
-        with worker(place / "home", server.url, "-c", "1", log=place / "worker.log", **allowed):
-            told = project.hand_in()
-        kept = [*everything_said(server.url, place), told.out, told.err, project.log()]
+        with worker(place / "home", server.url, "-c", "2", log=place / "worker.log", **allowed):
+            for issue, (name, fix) in enumerate(FIXES.items(), 1):
+                project = Project(
+                    place / name,
+                    toml=toml,
+                    files={"fix.sh": f"{MEND}\n{fix}\n", "compose.yml": "password: default-word\n"},
+                    variables={"FIXLOOP_STATE_URL": server.url},
+                )
+                told[name] = (project.hand_in(issue=issue), project.log(issue))
+        kept = [*everything_said(server.url, place), *(text for _, text in told.values())]
     finally:
         server.end()
 
-    assert told.code == 3
-    assert any("the change puts the value of DEPLOY_TOKEN into" in text for text in kept)
+    assert {name: done.code for name, (done, _) in told.items()} == {
+        "content": 3,
+        "base64": 3,
+        "name": 3,
+        "known": 0,
+    }
+    for name in ("content", "base64", "name"):
+        assert "the change puts the value of DEPLOY_TOKEN into" in told[name][1]
     assert found_in(kept, {"it": secret, "its base64": ENCODINGS["base64"](secret)[:16]}) == []
 
 

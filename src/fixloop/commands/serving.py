@@ -1,4 +1,4 @@
-"""The processes of a deployment: `worker` and `flower`, each in the foreground and gone with its caller."""
+"""The processes of a deployment: `worker`, `flower` and `runner`, each in the foreground and gone with its caller."""
 
 import os
 import signal
