@@ -151,6 +151,9 @@ def test_workflows_of_before_count_in_the_escalation_rate_by_their_events(
     counted = said(capsys, "status", "--json").document["metrics"]["handoff"]
 
     assert counted == {"workflows": 3, "escalated": 1, "escalation_rate": 0.3333}
+    with redis.Redis.from_url(redis_url) as client:
+        client.hset(workflow_key(known[0]), "snapshot", b"garbled")
+    assert said(capsys, "status", "--json").document["metrics"]["handoff"]["workflows"] == 3
 
 
 def test_workflows_of_all_profiles_are_in_one_list(profiles: Profiles, capsys: Capsys) -> None:

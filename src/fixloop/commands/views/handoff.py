@@ -12,6 +12,7 @@ from fixloop.commands.views.handoff_log import line, statistics
 from fixloop.commands.views.handoff_report import metrics_line, parts
 from fixloop.commands.views.reporting import reported
 from fixloop.commands.views.view import Across, Standing, View
+from fixloop.errors import FixloopError
 from fixloop.profiles.reading import loader
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.protocol.handoff.asking import ENGINE_REASONS
@@ -288,8 +289,12 @@ def _across(store: Store, prefix: str) -> Across:
 def _escalated(store: Store, workflow: str, fields: Mapping[str, str]) -> bool:
     if "escalated" in fields:
         return fields["escalated"] == "yes"
-    found = store.read(workflow)
-    return found is not None and measured(VIEW.load(found.snapshot).events).escalated
+    try:
+        found = store.read(workflow)
+        return found is not None and measured(VIEW.load(found.snapshot).events).escalated
+    except FixloopError:
+        # A damaged one was started, too; `audit verify` says what is wrong with it.
+        return False
 
 
 _SPEECH: Final = spoken.Speech(line, statistics)

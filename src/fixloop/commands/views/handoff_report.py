@@ -15,7 +15,10 @@ def metrics_line(state: Handoffs) -> str:
     """The metrics of one workflow on one line."""
     figures = measured(state.events)
     times = (f"{name} {hours_minutes_seconds(spent)}" for name, spent in figures.seconds_by_agent.items())
-    counts = (f"{figures.handoffs} handoffs", f"{figures.fix_iterations} fix iterations")
+    counts = (
+        f"{figures.handoffs} handoff{'s' * (figures.handoffs != 1)}",
+        f"{figures.fix_iterations} fix iteration{'s' * (figures.fix_iterations != 1)}",
+    )
     return ", ".join((*counts, "escalated" if figures.escalated else "no escalation", *times))
 
 
