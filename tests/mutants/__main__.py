@@ -26,6 +26,8 @@ __all__ = ["Verdict", "main"]
 
 AT_A_TIME: Final = 2
 LIMIT_SECONDS: Final = 300
+WHOLE_SECONDS: Final = 1800
+"""Of the quick tests of all rules at once, before any is switched off."""
 GUARDED: Final = 0.98
 """So much of the rules has to turn a test red."""
 COPIED: Final = ("src", "tests", "workers", "workflows", "config", "docs", "pyproject.toml")
@@ -70,7 +72,7 @@ def _verdicts(wanted: Sequence[Rule]) -> list[Verdict]:
     with tempfile.TemporaryDirectory(prefix="fixloop-mutants-") as place:
         whole = _copy(Path(place) / "whole")
         nodes = sorted({proof.node for rule in wanted for proof in proofs_of(rule) if not proof.is_slow})
-        code, said = _run(whole, nodes)
+        code, said = _run(whole, nodes, limit_seconds=WHOLE_SECONDS)
         if code != PASSED:
             print(f"the tests fail with all rules in force:\n{said}")
             return []
@@ -109,7 +111,7 @@ def _copy(folder: Path) -> Path:
     return folder
 
 
-def _run(folder: Path, nodes: list[str]) -> tuple[int, str]:
+def _run(folder: Path, nodes: list[str], limit_seconds: int = LIMIT_SECONDS) -> tuple[int, str]:
     """pytest on `nodes` in `folder`, with its sources; the exit code and what was said."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "--tb=line", "-p", "no:cacheprovider"]
     environment = os.environ | {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -120,11 +122,11 @@ def _run(folder: Path, nodes: list[str]) -> tuple[int, str]:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=LIMIT_SECONDS,
+            timeout=limit_seconds,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return ENDLESS, f"no end within {LIMIT_SECONDS} s"
+        return ENDLESS, f"no end within {limit_seconds} s"
     return done.returncode, done.stdout[-4000:] + done.stderr[-2000:]
 
 
