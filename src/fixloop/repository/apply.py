@@ -11,7 +11,6 @@ import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from fixloop.errors import InfrastructureError, UsageError
@@ -26,6 +25,9 @@ from fixloop.repository.tree import SYMLINK, Delta, Entry, deltas, entries_on_di
 __all__ = ["apply_changes"]
 
 LOCK_TIMEOUT_SECONDS = 60.0
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+MOST_OPEN = 200
+"""Folders at once, well below what a process may have open."""
 
 
 def apply_changes(path: Path, *, base: str, tip: str, mirror: Mirror) -> list[str]:
@@ -107,7 +109,8 @@ def _carry_out(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> None:
             with _all_or_nothing(top, folder) as moves:
                 # Each path goes from old to new in one rename, so that a crash leaves nothing in between.
                 for delta, file in sorted(zip(changes, staged, strict=True), key=_deletions_first):
-                    moves.make(delta, file)
+                    with _named(delta.path):
+                        moves.make(delta, file)
                 moves.remove_emptied_folders(changes)
     except OSError as error:
         name = shown(os.fsencode(error.filename or top))
@@ -185,59 +188,98 @@ def _deletions_first(change: tuple[Delta, Path | None]) -> bool:
     return not change[0].is_deletion
 
 
-@dataclass
 class _Moves:
-    """Renames within one file system, remembered so that they can be undone."""
+    """Renames within one file system, remembered so that they can be undone; no link in the checkout is followed."""
 
-    top: Path
-    folder: Path
-    done: list[tuple[bytes, bytes | None]] = field(default_factory=list)
-    """Each changed path with the copy of what it was, None where there was nothing."""
-    made: list[bytes] = field(default_factory=list)
+    def __init__(self, top: Path, folder: Path) -> None:
+        self.folder = folder
+        self.done: list[tuple[bytes, bytes | None]] = []
+        """Each changed path with the copy of what it was, None where there was nothing."""
+        self.made: list[bytes] = []
+        # The checkout itself may be reached by a link.
+        self._top = os.open(top, FOLDER & ~os.O_NOFOLLOW)
+        self._open: dict[bytes, int] = {}
+        """Folders below the top: what is moved out of the way meanwhile is still the one that was checked."""
 
     def make(self, delta: Delta, file: Path | None) -> None:
-        target = self._target(delta.path)
         kept = None if delta.is_addition else os.fsencode(self.folder / f"old-{len(self.done)}")
         if kept is not None:
-            _keep(target, kept)
+            _keep(*self._place(delta.path), kept)
         if file is None:
-            os.unlink(target)
+            folder, name = self._place(delta.path)
+            os.unlink(name, dir_fd=folder)
         else:
-            self._make_room(delta.path, target)
-            os.replace(os.fsencode(file), target)
+            self._put(os.fsencode(file), delta.path)
         self.done.append((delta.path, kept))
 
     def undo(self) -> None:
         for path, kept in reversed(self.done):
             if kept is None:
-                os.unlink(self._target(path))
+                folder, name = self._place(path)
+                os.unlink(name, dir_fd=folder)
             else:
-                self._make_room(path, self._target(path))
-                os.replace(kept, self._target(path))
-        for folder in reversed(self.made):
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
+                self._put(kept, path)
+        for path in reversed(self.made):
+            self._remove_folder(path)
 
     def remove_emptied_folders(self, changes: Sequence[Delta]) -> None:
         for delta in changes:
             parent = delta.path.rpartition(b"/")[0] if delta.is_deletion else b""
-            with contextlib.suppress(OSError):
-                while parent:
-                    os.rmdir(self._target(parent))
-                    parent = parent.rpartition(b"/")[0]
+            while parent and self._remove_folder(parent):
+                parent = parent.rpartition(b"/")[0]
 
-    def _target(self, path: bytes) -> bytes:
-        return os.path.join(os.fsencode(self.top), path)
+    def close(self) -> None:
+        self._forget()
+        os.close(self._top)
 
-    def _make_room(self, path: bytes, target: bytes) -> None:
-        if os.path.isdir(target) and not os.path.islink(target):
-            _remove_empty_folders(target)
-        parts = path.split(b"/")[:-1]
-        for depth in range(1, len(parts) + 1):
-            folder = self._target(b"/".join(parts[:depth]))
-            if not os.path.isdir(folder):
-                os.mkdir(folder)
-                self.made.append(folder)
+    def _put(self, file: bytes, path: bytes) -> None:
+        folder, name = self._place(path, make=True)
+        if _is_folder(folder, name):
+            self._forget()
+            folder, name = self._place(path)
+            _remove_empty_folders(folder, name)
+        os.replace(file, name, dst_dir_fd=folder)
+
+    def _remove_folder(self, path: bytes) -> bool:
+        with contextlib.suppress(OSError):
+            folder, name = self._place(path)
+            os.rmdir(name, dir_fd=folder)
+            self._forget()
+            return True
+        return False
+
+    def _place(self, path: bytes, *, make: bool = False) -> tuple[int, bytes]:
+        """The folder that a path lies in, open, and its name there."""
+        parent, _, name = path.rpartition(b"/")
+        if len(self._open) > MOST_OPEN:
+            self._forget()
+        return self._folder(parent, make=make), name
+
+    def _folder(self, path: bytes, *, make: bool) -> int:
+        if not path:
+            return self._top
+        if path not in self._open:
+            parent, _, name = path.rpartition(b"/")
+            above = self._folder(parent, make=make)
+            if make and not _is_folder(above, name):
+                os.mkdir(name, dir_fd=above)
+                self.made.append(path)
+            self._open[path] = os.open(name, FOLDER, dir_fd=above)
+        return self._open[path]
+
+    def _forget(self) -> None:
+        while self._open:
+            os.close(self._open.popitem()[1])
+
+
+@contextmanager
+def _named(path: bytes) -> Iterator[None]:
+    """An error names the whole path, of which a call below an open folder knows the last part."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = path
+        raise
 
 
 @contextmanager
@@ -248,15 +290,33 @@ def _all_or_nothing(top: Path, folder: Path) -> Iterator[_Moves]:
     except BaseException:
         moves.undo()
         raise
+    finally:
+        moves.close()
 
 
-def _keep(target: bytes, kept: bytes) -> None:
+def _keep(folder: int, name: bytes, kept: bytes) -> None:
+    with contextlib.suppress(OSError):
+        os.link(name, kept, src_dir_fd=folder, follow_symlinks=False)
+        return
+    # A file system without hard links.
+    if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        os.symlink(os.readlink(name, dir_fd=folder), kept)
+        return
+    source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    with open(source, "rb") as old, open(kept, "wb") as new:
+        shutil.copyfileobj(old, new)
+        os.fchmod(new.fileno(), stat.S_IMODE(os.fstat(source).st_mode))
+
+
+def _is_folder(folder: int, name: bytes) -> bool:
     try:
-        os.link(target, kept, follow_symlinks=False)
-    except OSError:
-        shutil.copy2(target, kept, follow_symlinks=False)
+        return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
 
 
-def _remove_empty_folders(folder: bytes) -> None:
-    for inner, _, _ in os.walk(folder, topdown=False):
-        os.rmdir(inner)
+def _remove_empty_folders(folder: int, name: bytes) -> None:
+    for _, names, _, above in os.fwalk(name, topdown=False, dir_fd=folder):
+        for each in names:
+            os.rmdir(each, dir_fd=above)
+    os.rmdir(name, dir_fd=folder)
