@@ -89,3 +89,18 @@ def test_a_lease_that_is_none_is_refused(store: Store) -> None:
             store.locks.acquire(FLOW, FILE, "builder", lease_seconds=lease_seconds)
         with pytest.raises(ProtocolError, match="has to be over 0"):
             store.locks.extend(FLOW, FILE, 1, lease_seconds=lease_seconds)
+
+
+@pytest.mark.proves("K10")
+def test_a_clock_that_is_turned_back_lengthens_no_lock_by_more_than_its_lease(
+    store: Store, world: World
+) -> None:
+    first = store.locks.acquire(FLOW, FILE, "builder", lease_seconds=60)
+
+    world.elapse(-6 * 3600)
+
+    assert store.locks.acquire(FLOW, FILE, "fixer", lease_seconds=60).status == "refused"
+    world.elapse(61)
+    forced = store.locks.acquire(FLOW, FILE, "fixer", lease_seconds=60)
+    assert (forced.status, forced.previous) == ("forced", "builder")
+    assert store.locks.release(FLOW, FILE, first.token) == "lost"

@@ -5,7 +5,12 @@ local agent, lease = ARGV[1], tonumber(ARGV[2])
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-local held = redis.call('HMGET', LOCK, 'agent', 'token', 'expires', 'acquired')
+local held = redis.call('HMGET', LOCK, 'agent', 'token', 'expires', 'acquired', 'lease')
+-- One that ends later than any could is by a clock that was turned back since.
+if held[5] and tonumber(held[3]) - now > tonumber(held[5]) + 1 then
+  held[3] = string.format('%.6f', now + tonumber(held[5]))
+  redis.call('HSET', LOCK, 'expires', held[3])
+end
 local live = held[1] and tonumber(held[3]) > now
 
 if live then
@@ -15,7 +20,7 @@ end
 
 local token = next_fence(SHARD)
 local acquired, expires = string.format('%.6f', now), string.format('%.6f', now + lease)
-redis.call('HSET', LOCK, 'agent', agent, 'token', token, 'acquired', acquired, 'expires', expires)
+redis.call('HSET', LOCK, 'agent', agent, 'token', token, 'acquired', acquired, 'expires', expires, 'lease', lease)
 -- The key outlives the lease, or a takeover could not name the previous owner.
 redis.call('PEXPIRE', LOCK, math.ceil(lease * 2000))
 return {held[1] and 'forced' or 'granted', token, agent, acquired, expires, held[1] or ''}

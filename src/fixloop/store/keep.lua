@@ -13,6 +13,6 @@ end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
 if tonumber(held[2]) <= now then return 'lost' end
-redis.call('HSET', LOCK, 'expires', string.format('%.6f', now + lease))
+redis.call('HSET', LOCK, 'expires', string.format('%.6f', now + lease), 'lease', lease)
 redis.call('PEXPIRE', LOCK, math.ceil(lease * 2000))
 return 'ok'

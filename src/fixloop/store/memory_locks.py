@@ -14,6 +14,7 @@ __all__ = ["MemoryLocks"]
 
 class _Record(NamedTuple):
     grant: Grant
+    lease: timedelta
     forgotten: datetime
     """When the key would be gone: twice the lease."""
 
@@ -70,9 +71,15 @@ class MemoryLocks:
 
     def _held(self, workflow: str, resource: str, now: datetime) -> Grant | None:
         record = self._records.get((workflow, resource))
-        return None if record is None or record.forgotten <= now else record.grant
+        if record is None or record.forgotten <= now:
+            return None
+        if record.grant.expires - now > record.lease + timedelta(seconds=1):
+            # It ends later than any could: the clock was turned back since.
+            record = record._replace(grant=replace(record.grant, expires=now + record.lease))
+            self._records[workflow, resource] = record
+        return record.grant
 
     def _keep(self, workflow: str, resource: str, grant: Grant, lease_seconds: float) -> Grant:
-        forgotten = self._now() + timedelta(seconds=2 * lease_seconds)
-        self._records[workflow, resource] = _Record(grant, forgotten)
+        lease = timedelta(seconds=lease_seconds)
+        self._records[workflow, resource] = _Record(grant, lease, self._now() + 2 * lease)
         return grant
