@@ -8,6 +8,7 @@ import os
 import secrets
 import sys
 
+from flower.inspector import Inspector
 from flower.views.monitor import Metrics
 from tornado.web import authenticated
 
@@ -36,6 +37,9 @@ Metrics.get = authenticated(Metrics.get)
 
 # Its buttons revoke tasks and stop workers behind the state's back; decisions have commands of their own.
 read_only = True
+
+# Workers show their settings to nobody, and would reject each question as none of fixloop's.
+Inspector.inspect_methods = tuple(method for method in Inspector.inspect_methods if method != "conf")
 
 # The ticket is the task's id, and the arguments name workflow, specialist and iteration.
 tasks_columns = "name,uuid,state,args,kwargs,received,started,runtime,worker,retries"

@@ -21,6 +21,17 @@ from workers.app import app
 __all__ = ["Draft", "examine", "post", "validate", "write"]
 
 
+class Chats(BaseModel):
+    """Chats that a caller wants examined."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    path: str
+    """A directory on the worker's machine."""
+    title: str | None = None
+    """Of a pull request."""
+
+
 class Draft(BaseModel):
     """A message that a caller wants posted."""
 
@@ -39,13 +50,13 @@ class Draft(BaseModel):
 log = logging.getLogger("fixloop.chat")
 
 
-@app.task(name="fixloop.chat.validate")  # type: ignore[untyped-decorator]
+@app.task(name="fixloop.chat.validate", form=Chats)  # type: ignore[untyped-decorator]
 def validate(*, path: str, title: str | None = None) -> None:
     """Take a tree of chats from any caller; a work process looks at it, control stays quick."""
     examine.apply_async(kwargs={"path": path, "title": title}, queue="fixloop.prepare")
 
 
-@app.task(name="fixloop.chat.examine")  # type: ignore[untyped-decorator]
+@app.task(name="fixloop.chat.examine", form=Chats)  # type: ignore[untyped-decorator]
 def examine(*, path: str, title: str | None = None) -> str:
     """
     Look at the chats below `path`, a directory on this machine, and at a pull request's title.
@@ -63,13 +74,13 @@ def examine(*, path: str, title: str | None = None) -> str:
     return summed_up(examined)
 
 
-@app.task(name="fixloop.chat.post")  # type: ignore[untyped-decorator]
+@app.task(name="fixloop.chat.post", form=Draft)  # type: ignore[untyped-decorator]
 def post(**draft: Any) -> None:
     """Take a message from any caller, as `Draft` says; a work process writes it."""
     write.apply_async(kwargs=draft, queue="fixloop.prepare")
 
 
-@app.task(name="fixloop.chat.write")  # type: ignore[untyped-decorator]
+@app.task(name="fixloop.chat.write", form=Draft)  # type: ignore[untyped-decorator]
 def write(**draft: Any) -> str:
     """
     Post a message to a chat on this machine, under the rules of `fixloop chat post`.

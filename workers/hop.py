@@ -15,6 +15,7 @@ from kombu.exceptions import KombuError
 from kombu.serialization import dumps
 from redis.exceptions import RedisError
 
+from workers.arriving import StepCall
 from workers.transport import SharedClient
 
 __all__ = ["StepTask"]
@@ -27,6 +28,7 @@ class StepTask(Task):  # type: ignore[misc]
     """A task that sends the next step of its chain by the short way."""
 
     abstract = True
+    form = StepCall
 
     def apply_async(
         self, args: Any = None, kwargs: Any = None, task_id: str | None = None, **options: Any

@@ -9,10 +9,12 @@ this process' own making, so that a newer worker that is hinted never waits for 
 
 import logging
 from collections import OrderedDict
-from typing import Any, Final
+from typing import Final
 
-from fixloop.errors import Damaged, FixloopError, NewerVersion
+from fixloop.errors import Damaged, FixloopError, NewerVersion, UsageError
+from fixloop.hints import task_name
 from fixloop.store.contract import Store
+from fixloop.store.keys import workflow_of
 from fixloop.store.limits import DAMAGED_AGAIN
 from fixloop.store.records import Claim
 from workers.saying import say_once
@@ -47,16 +49,27 @@ def _leave_to_newer(store: Store, claim: Claim | None, owner: str, why: str) -> 
     return "newer"
 
 
-def leave_unknown(store: Store, owner: str, **message: Any) -> None:
-    """For a task that this version has not: Celery would drop its message, and the sweeper send it each second."""
-    name, ticket_id = str(message.get("name", "")), str(message.get("id", ""))
-    if not name.startswith("fixloop."):
-        return
+def leave_unknown(store: Store, owner: str, task: str, ticket_id: str) -> None:
+    """
+    For a task that this version has not: Celery would drop its message, and the sweeper send it each second.
+
+    Raises:
+        ValueError: it is not the task of that ticket, so no newer fixloop has sent it.
+    """
     try:
+        found = store.read(workflow_of(ticket_id))
+        if found is None:
+            raise ValueError(f"there is no workflow for a task {task}")
+        profile = found.fields.get("profile") or "validation"
+        steps = [held.ticket.step for held in found.tickets if held.ticket.id == ticket_id]
+        if steps and task_name(profile, steps[0]) != task:
+            raise ValueError(f"{task} is not the task of {ticket_id}")
         claim = store.claim(ticket_id, owner, f"unknown/{ticket_id}")
-        _leave_to_newer(store, claim, owner, f"this version has no task {name}")
+        _leave_to_newer(store, claim, owner, f"this version has no task {task}")
+    except UsageError as error:
+        raise ValueError(str(error)) from None
     except FixloopError as error:
-        log.warning("a message for %s, which this version has not: %s", name, error)
+        log.warning("a message for %s, which this version has not: %s", task, error)
 
 
 def pause_seconds(ticket_id: str) -> float:

@@ -26,6 +26,7 @@ _MODULES: Final = (
     "workers.consumer",
     "workers.pool",
     "workers.redrawing",
+    "workers.remote",
     "workers.supervisor",
     "workers.sweeper",
     "workers.tasks",

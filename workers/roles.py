@@ -76,11 +76,8 @@ def _control(options: Mapping[str, Any]) -> int:
 
 def _celery(kind: str, queues: Sequence[str], **pool: Any) -> int:
     lifeline.attach()
-    from celery.signals import task_unknown
-
     from workers.app import app
 
-    task_unknown.connect(_unknown, weak=False)
     # What `celery worker` does, without what its command line loads: all other commands, and Flower's web server.
     # Neighbours are nobody's business: gossip and mingle cost start-up time and messages.
     worker = app.Worker(
@@ -94,13 +91,6 @@ def _celery(kind: str, queues: Sequence[str], **pool: Any) -> int:
     _spare_the_collector()
     worker.start()
     return worker.exitcode or 0
-
-
-def _unknown(**message: Any) -> None:
-    from workers.leaving import leave_unknown
-    from workers.process import process
-
-    leave_unknown(process().store, process().owner, **message)
 
 
 def _forked(**_: Any) -> None:

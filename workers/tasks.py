@@ -4,7 +4,6 @@ import logging
 from typing import Any
 
 from celery import Task
-from pydantic import ValidationError
 
 from fixloop.engine import ProfileEngine
 from fixloop.enqueueing import enqueue
@@ -16,6 +15,7 @@ from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.repository.git import without_userinfo
 from fixloop.settings import load_settings
 from workers.app import app
+from workers.arriving import DeadlineCall
 from workers.following import FAILURES
 from workers.hop import StepTask
 from workers.process import process
@@ -49,7 +49,7 @@ for _shop in WORKSHOPS.values():
         _step_task(_shop.profile.name, _step, _retries)
 
 
-@app.task(name="fixloop.validation.deadline")  # type: ignore[untyped-decorator]
+@app.task(name="fixloop.validation.deadline", form=DeadlineCall)  # type: ignore[untyped-decorator]
 def deadline(*, workflow: str, name: str, due: float, issue: int) -> str:
     """The fast path of a deadline, of a workflow of any profile: ask the state again, then act (R6)."""
     try:
@@ -76,13 +76,13 @@ def _engine_for(workflow: str, deadline_name: str) -> ProfileEngine[Any]:
     return here.engine_of(profile_in(found.snapshot)) if found is not None else here.engine
 
 
-@app.task(name=START_TASK)  # type: ignore[untyped-decorator]
+@app.task(name=START_TASK, form=Feature)  # type: ignore[untyped-decorator]
 def start(**feature: Any) -> None:
     """Take a feature from a caller that has only celery; a work process prepares it, control stays quick."""
     prepare.apply_async(kwargs=feature, queue="fixloop.prepare")
 
 
-@app.task(name="fixloop.validation.prepare")  # type: ignore[untyped-decorator]
+@app.task(name="fixloop.validation.prepare", form=Feature)  # type: ignore[untyped-decorator]
 def prepare(**feature: Any) -> str:
     """
     Snapshot the repository and create the workflow; the same call twice is one workflow.
@@ -93,10 +93,6 @@ def prepare(**feature: Any) -> str:
     try:
         cache = load_settings().cache_dir
         return enqueue(process().engine, Feature.model_validate(feature), cache=cache).workflow
-    except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        refused = f"this is no feature: {wrong}"
     except FixloopError as error:
-        refused = str(error)
-    log.error("%s was called with %s: %s", START_TASK, without_userinfo(str(feature)), refused)
-    return refused
+        log.error("%s was called with %s: %s", START_TASK, without_userinfo(str(feature)), error)
+        return str(error)

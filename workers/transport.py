@@ -1,4 +1,5 @@
-"""kombu's Redis transport, with two differences: commands share a client, and those of every step take the short way.
+"""kombu's Redis transport, with three differences: commands share a client, those of every step take the short way,
+and what is no message is rejected where it is read instead of ending the process.
 
 By itself it makes a new client for every acknowledgment and every message sent, which is a fifth of what a worker's
 main process does. A client without a connection of its own is only a view on its pool, and holds nothing between
@@ -7,6 +8,7 @@ them, the state has the ticket, and it is found all the same (docs/decisions/002
 """
 
 from functools import lru_cache
+from queue import Empty
 from time import monotonic, time
 from typing import Any, Final
 
@@ -16,6 +18,8 @@ from kombu.utils.json import dumps
 from pydantic_core import PydanticSerializationError, to_json
 
 from fixloop.redis_exchange import Exchange
+from workers.arriving import opened
+from workers.rejecting import reject
 
 __all__ = ["Transport", "register"]
 
@@ -52,7 +56,14 @@ class QoS(redis.QoS):
         """Put it back; the note that it was taken has arrived by then."""
         kombus: Any = super()
         self.channel.exchange.settle()
-        kombus.restore_by_tag(tag, client=client, leftmost=leftmost)
+        try:
+            kombus.restore_by_tag(tag, client=client, leftmost=leftmost)
+        except (
+            ValueError,
+            TypeError,
+        ) as error:  # not of kombu's making, and it would be found again and again
+            self.channel.exchange.tell(("HDEL", self.unacked_key, tag), ("ZREM", self.unacked_index_key, tag))
+            reject(self.unacked_key, _bytes(tag), error)
 
 
 class SharedClient:
@@ -85,6 +96,36 @@ class SharedClient:
         words = _awaited(tuple(queues), tuple(kombus.priority_steps), kombus.sep, seconds)
         kombus._in_poll.send_packed_command((words,))
 
+    def _brpop_read(self, **options: Any) -> bool:
+        """Take what was waited for, as kombu does, if it is a message."""
+        kombus: Any = self
+        try:
+            try:
+                brought = kombus.client.parse_response(kombus.client.connection, "BRPOP", **options)
+            except kombus.connection_errors:
+                kombus.client.connection.disconnect()
+                raise
+            if not brought:
+                raise Empty
+            queue = brought[0].decode().rsplit(kombus.sep, 1)[0]
+            kombus._queue_cycle.rotate(queue)
+            message = _opened(queue, brought[1])
+            if message is not None:
+                kombus.connection._deliver(message, queue)
+            return True
+        finally:
+            kombus._in_poll = None
+            kombus._flush_brpop_reauth()
+
+    def _handle_message(self, client: Any, reply: Any) -> Any:
+        """What was published, without what is no message: kombu passes over what is empty."""
+        kombus: Any = super()
+        told = kombus._handle_message(client, reply)
+        if _bytes(told["type"]).endswith(b"message") and told["data"]:
+            channel = _bytes(told["channel"]).decode(errors="replace")
+            told["data"] = told["data"] if _opened(channel, _bytes(told["data"])) is not None else None
+        return told
+
     @property
     def exchange(self) -> Exchange:
         """By the connections of the present pool."""
@@ -104,6 +145,21 @@ class SharedClient:
             self.exchange.tell(command)
         else:
             self.exchange.ask(*command)
+
+
+def _opened(queue: str, data: bytes) -> dict[str, Any] | None:
+    """The message in `data`; None when there is none, and it was rejected."""
+    try:
+        return opened(data)
+    except (
+        Exception
+    ) as error:  # from a line of JSON that one decoder or another fails on: nothing here asks a server
+        reject(queue, data, error)
+        return None
+
+
+def _bytes(text: Any) -> bytes:
+    return text if isinstance(text, bytes) else str(text).encode(errors="replace")
 
 
 def _json(message: Any) -> bytes | str:

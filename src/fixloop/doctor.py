@@ -178,6 +178,7 @@ def _servers(settings: Settings, directory: Path) -> Iterator[Finding]:
             yield from found
             if found[0].ok:
                 yield _workflows(urls.state)
+                yield from _rejected(urls.state)
             if is_rabbitmq(urls.broker):
                 yield from _rabbitmq(urls.broker)
             elif parted:
@@ -199,6 +200,19 @@ def _workflows(url: str) -> Finding:
         f"{len(damaged)} of {len(found)} cannot be used: {', '.join(damaged[:SHOWN])}",
         f"`fixloop repair {damaged[0]}` sets it aside",
     )
+
+
+def _rejected(url: str) -> Iterator[Finding]:
+    """What came through the broker that was none of fixloop's."""
+    with closing(RedisStore(url)) as store:
+        found = store.rejections()
+    if found.total:
+        yield Finding(
+            "messages",
+            None,
+            f"workers have rejected {found.last}",
+            "`fixloop doctor --rejected` shows the last ones; see who can reach the broker",
+        )
 
 
 def _rabbitmq(url: str) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from fixloop.protocol.state import State
 from fixloop.protocol.statuses import Status
 from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
+from fixloop.store.records import RejectedMessage
 
 if TYPE_CHECKING:  # kombu is loaded by whoever opens a mailbox
     from fixloop.mailbox import Letter, Mailboxes, Received
@@ -140,6 +141,9 @@ def arrived(
             if changes is not None:
                 changes.append(received)
             continue
+        if received.letter is None:
+            told = RejectedMessage(store.now(0).at, f"the mailbox of {agent}", "it is no letter", "")
+            store.reject([told], 1)
         mail = _read(store, received.letter)
         if others is not None and mail is None and received.letter is not None:
             others.append(received.letter)

@@ -6,7 +6,7 @@ agents of one name in two projects do not mix. A letter that is lost costs nothi
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Final
 
 from kombu.entity import Exchange, Queue
@@ -52,8 +52,9 @@ class Received:
 
     def acknowledge(self) -> None:
         """It was read: take it away for good."""
-        with self._explain():
-            self._message.ack()
+        if self._message is not None:
+            with self._explain():
+                self._message.ack()
 
 
 class Mailboxes:
@@ -82,7 +83,8 @@ class Mailboxes:
         with self._used() as channel:
             queue, waiting = _declared(channel, project, agent)
             if waiting >= self._most:
-                queue.get(no_ack=True)
+                with suppress(_NoLetter):
+                    _first(queue, no_ack=True)
             Producer(channel, EXCHANGE, auto_declare=False).publish(
                 letter.model_dump(),
                 routing_key=f"{project}.{agent}.{letter.type}",
@@ -100,7 +102,10 @@ class Mailboxes:
         """
         with self._used() as channel:
             queue, _ = _declared(channel, project, agent)
-            found = queue.get(accept=["json"])
+            try:
+                found = _first(queue, accept=["json"])
+            except _NoLetter:
+                return Received(None, None, self._explained)
         if found is None:
             return None
         try:
@@ -147,6 +152,24 @@ def announce(mailboxes: Mailboxes, told: Iterable[Told], workflow: str, issue: i
             workflow=workflow, message_id=each.message_id, uid=each.uid, issue=issue, type=each.kind
         )
         mailboxes.put(each.agent, letter, each.priority)
+
+
+class _NoLetter(Exception):
+    """What lay there cannot be read at all, and was taken off the queue to see that."""
+
+
+def _first(queue: Queue, **how: Any) -> Any:
+    """
+    The first message of a queue, if there is one.
+
+    Raises:
+        _NoLetter: kombu cannot make a message of it.
+    """
+    try:
+        return queue.get(**how)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        # It is off the list in Redis by then; RabbitMQ has nothing but messages.
+        raise _NoLetter from error
 
 
 def _declared(channel: Any, project: str, agent: str) -> tuple[Queue, int]:

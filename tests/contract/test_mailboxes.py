@@ -171,6 +171,33 @@ def test_what_is_no_letter_is_known_as_such(mailboxes: Mailboxes, client: Any) -
     assert issues(mailboxes) == []
 
 
+@pytest.mark.parametrize("data", [b"\xff\xff", b"5", b"[]", b"{}", b'{"properties": 5}', b"[" * 100_000])
+def test_whatever_lies_in_a_mailbox_is_taken_out_and_the_letters_are_read(
+    mailboxes: Mailboxes, client: Any, data: bytes
+) -> None:
+    mailboxes.put("coder", letter(47), 3)
+    client.lpush(queue_name(PROJECT, "coder"), data)
+
+    received = mailboxes.take(PROJECT, "coder")
+
+    assert received is not None
+    assert received.letter is None
+    received.acknowledge()
+    assert issues(mailboxes) == [47]
+
+
+def test_a_full_mailbox_takes_letters_whatever_else_lies_in_it(server: RedisServer, client: Any) -> None:
+    small = Mailboxes(server.url, most_letters=2)
+    small.put("coder", letter(1), 3)
+    client.lpush(queue_name(PROJECT, "coder"), b"[]", b"5")
+
+    small.put("coder", letter(2), 3)
+    small.put("coder", letter(3), 3)
+
+    assert issues(small)[-1] == 3
+    small.close()
+
+
 def test_a_mailbox_that_nobody_reads_keeps_its_last_letters(server: RedisServer, client: Any) -> None:
     small = Mailboxes(server.url, most_letters=3)
 

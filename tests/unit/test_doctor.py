@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from fixloop.doctor import Finding, examine, redis_findings
 from fixloop.embedded import embedded_redis
 from fixloop.redis_place import Place
 from fixloop.settings import Settings
+from fixloop.store.records import RejectedMessage
+from fixloop.store.redis_store import RedisStore
 
 pytestmark = pytest.mark.slow
 
@@ -142,3 +145,18 @@ def test_a_redis_that_is_nearly_full_is_wrong(tmp_path: Path) -> None:
 
     assert found["redis space"].ok is False
     assert re.fullmatch(r"9\d % of \d MB used", found["redis space"].detail)
+
+
+def test_messages_that_workers_rejected_are_told_and_where_to_see_them(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    with embedded_redis(tmp_path / "project") as url, closing(RedisStore(url)) as store:
+        settings = Settings(state_url=url, cache_dir=tmp_path / "cache")
+        before = by_name(examine(settings, tmp_path))
+        store.reject([RejectedMessage(datetime.now(UTC), "celery", "its id is a list", "{}")], 7)
+
+        found = by_name(examine(settings, tmp_path))["messages"]
+
+    assert "messages" not in before
+    assert found.ok is None
+    assert found.detail.startswith("workers have rejected 7 messages, the last at ")
+    assert "doctor --rejected" in found.remedy

@@ -87,15 +87,24 @@ def test_what_a_newer_version_wrote_is_not_touched(stage: Stage) -> None:
 
 
 def test_a_task_that_this_version_has_not_is_left_too(stage: Stage) -> None:
-    leave_unknown(stage.store, ME, name="fixloop.validation.ponder", id=stage.ticket, message=None)
+    leave_unknown(stage.store, ME, "fixloop.validation.validate", stage.ticket)
 
     assert stage.claim().status == "early"
 
 
-def test_messages_that_are_not_for_fixloop_are_nobody_s_business(stage: Stage) -> None:
-    leave_unknown(stage.store, ME, name="somebody.else", id=stage.ticket)
-    leave_unknown(stage.store, ME, name="fixloop.validation.ponder", id="no ticket")
-    leave_unknown(stage.store, ME, name="fixloop.validation.ponder", id="0a1b2c3d-1-1.gone")
+@pytest.mark.parametrize(
+    ("task", "ticket"),
+    [
+        ("fixloop.validation.ponder", ""),
+        ("fixloop.validation.ponder", "no ticket"),
+        ("fixloop.validation.ponder", "0a1b2c3d-1-1.gone"),
+    ],
+)
+def test_a_message_that_no_newer_version_has_sent_keeps_no_step_waiting(
+    stage: Stage, task: str, ticket: str
+) -> None:
+    with pytest.raises(ValueError, match=r"no ticket id|no workflow|not the task of"):
+        leave_unknown(stage.store, ME, task, ticket or stage.ticket)
 
     assert stage.claim().status == "ok"
 

@@ -272,3 +272,15 @@ def test_what_is_no_letter_or_of_nothing_known_is_dropped(agents: Agents) -> Non
 
     assert opened(agents, Box(list(dropped))) == []
     assert all(letter.acknowledged for letter in dropped)
+
+
+def test_what_is_no_letter_is_taken_away_and_counted(agents: Agents) -> None:
+    workflow = asked(agents)
+    nothing, letter = Taken(None), letters(agents, workflow)[0]
+
+    (mail,) = opened(agents, Box([nothing, letter]))
+
+    assert mail.received is not None
+    assert nothing.acknowledged
+    (rejected,) = agents.store.rejections().kept
+    assert (rejected.queue, rejected.why) == ("the mailbox of coder", "it is no letter")

@@ -80,13 +80,21 @@ def read(
         raise typer.Exit(ExitCode.WRONG)
 
 
-def doctor(json: AsJson = False) -> None:
+def doctor(
+    json: AsJson = False,
+    rejected: Annotated[
+        bool, typer.Option("--rejected", help="Only show the last broker messages that no worker could take.")
+    ] = False,
+) -> None:
     """
     Tell what is wrong with this machine.
 
     One line for each check, each with its remedy; exit code 1 when something is wrong. Looks at Python,
     git, the cache and Redis, as the FIXLOOP_ variables name them, and at what the checks of this folder need.
     """
+    if rejected:
+        _show_rejected(json)
+        return
     plan, checks = _checks_of(here())
     findings = [*examine(load_settings(), top_of(here())[0]), *checks]
     if json:
@@ -100,6 +108,18 @@ def doctor(json: AsJson = False) -> None:
         print_lines(*[*map(str, findings), *(lines(plan) if plan is not None else ())])
     if any(finding.ok is False for finding in findings):
         raise typer.Exit(ExitCode.WRONG)
+
+
+def _show_rejected(as_json: bool) -> None:
+    with open_session(create=False) as session:
+        found = session.store.rejections()
+    if as_json:
+        kept = [each._asdict() | {"at": each.at.isoformat()} for each in found.kept]
+        print_json({"total": found.total, "kept": kept})
+        return
+    for each in found.kept:
+        print_lines(f"{each.at:%Y-%m-%d %H:%M:%SZ} {each.queue}: {each.why}\n    {each.text}")
+    say(f"{found.total} were rejected in all, the last {len(found.kept)} of them are kept")
 
 
 def init_command(

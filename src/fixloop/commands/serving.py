@@ -218,4 +218,6 @@ def _check(session: Session) -> None:
     if wrong:
         say("; ".join(wrong))
         raise typer.Exit(ExitCode.WRONG)
-    say("; ".join(well(known) for known in here))
+    rejected = session.store.rejections()
+    told = [f"rejected so far: {rejected.last}"] if rejected.total else []
+    say("; ".join([*map(well, here), *told]))

@@ -19,6 +19,8 @@ from fixloop.store.records import (
     Committed,
     Entry,
     Lane,
+    RejectedMessage,
+    Rejections,
     Removal,
     Renewal,
     Retired,
@@ -219,6 +221,14 @@ class Store(Protocol):
 
     def use_issue(self, project: str, issue: int) -> None:
         """Say that a number is used, so that it is never allocated."""
+        ...
+
+    def reject(self, messages: Sequence[RejectedMessage], count: int) -> None:
+        """Count broker messages that no worker could take, of which `messages` are the last, and keep the last ones."""
+        ...
+
+    def rejections(self) -> Rejections:
+        """The broker messages that no worker could take."""
         ...
 
     def now(self, where: str | int) -> Moment:

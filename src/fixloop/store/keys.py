@@ -28,6 +28,7 @@ __all__ = [
     "number_keys",
     "number_of",
     "project_hash",
+    "rejected_keys",
     "retired_key",
     "shard_keys",
     "shard_of",
@@ -187,6 +188,11 @@ def ended_key(shard: int) -> str:
 def retired_key(shard: int) -> str:
     """Hash of a shard: feature → `{number} {archived or purged} {when}`, of its newest workflow that was taken out."""
     return f"{_prefix(shard)}retired"
+
+
+def rejected_keys() -> tuple[str, str]:
+    """The list of the last broker messages that no worker could take, and the number of all of them."""
+    return f"{_prefix(0)}rejected", f"{_prefix(0)}rejections"
 
 
 def lock_key(workflow: str, resource: str) -> str:

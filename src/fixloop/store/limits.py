@@ -10,6 +10,7 @@ __all__ = [
     "HORIZON_SECONDS",
     "LEASE_SECONDS",
     "MOST_PER_SWEEP",
+    "MOST_REJECTED",
     "OVERTAKEN_BY",
     "SCRIPT_LIMITS",
     "SEND_AGAIN",
@@ -25,6 +26,8 @@ HORIZON_SECONDS: Final = 30.0
 """Deadlines are handed out this long before they are due."""
 MOST_PER_SWEEP: Final = 200
 """Of each kind, so that a script never holds Redis for long."""
+MOST_REJECTED: Final = 100
+"""So many broker messages that no worker could take are kept for a look."""
 AWAY_AFTER: Final = 5
 """Seconds without a sweep after which the engine counts as away (K34)."""
 SEND_AGAIN: Final = 5

@@ -14,7 +14,13 @@ from fixloop.store import keys
 from fixloop.store.chain import RawHistory, named, problems
 from fixloop.store.damage import reading
 from fixloop.store.entries import Texts, Written, digest_of, excerpt, opened, written
-from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SECONDS
+from fixloop.store.limits import (
+    HORIZON_SECONDS,
+    LEASE_SECONDS,
+    MOST_PER_SWEEP,
+    MOST_REJECTED,
+    SHARD_LEASE_SECONDS,
+)
 from fixloop.store.memory_commits import clear_deadlines, refusal, take_tickets_away
 from fixloop.store.memory_locks import MemoryLocks
 from fixloop.store.memory_records import KeptShard, KeptTicket, KeptWorkflow
@@ -26,6 +32,8 @@ from fixloop.store.records import (
     Committed,
     Entry,
     Lane,
+    RejectedMessage,
+    Rejections,
     Removal,
     Renewal,
     Retired,
@@ -55,6 +63,7 @@ class MemoryStore:
         self._retired: dict[str, Retired] = {}
         self._live: dict[str, str] = {}
         self._used: dict[str, set[int]] = {}
+        self._rejections = Rejections(0, ())
         self.locks = MemoryLocks(now, lambda workflow: self._shard(workflow).next_fence(), self._guard)
 
     def stay_awake(self) -> None:
@@ -349,6 +358,16 @@ class MemoryStore:
         """See `Store`."""
         with self._guard:
             self._used.setdefault(project, set()).add(issue)
+
+    def reject(self, messages: Sequence[RejectedMessage], count: int) -> None:
+        """See `Store`."""
+        with self._guard:
+            total, kept = self._rejections
+            self._rejections = Rejections(total + count, (*reversed(messages), *kept)[:MOST_REJECTED])
+
+    def rejections(self) -> Rejections:
+        """See `Store`."""
+        return self._rejections
 
     def now(self, where: str | int) -> Moment:
         """See `Store`."""

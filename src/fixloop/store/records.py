@@ -25,6 +25,8 @@ __all__ = [
     "Entry",
     "Held",
     "Lane",
+    "RejectedMessage",
+    "Rejections",
     "Removal",
     "Renewal",
     "Retired",
@@ -247,6 +249,33 @@ class Due:
     name: str
     clock: float
     """When, engine clock."""
+
+
+class RejectedMessage(NamedTuple):
+    """A broker message that no worker could take."""
+
+    at: datetime
+    """When a worker rejected it."""
+    queue: str
+    why: str
+    text: str
+    """Its beginning, on one line."""
+
+
+class Rejections(NamedTuple):
+    """The broker messages that no worker could take."""
+
+    total: int
+    """How many there were, ever."""
+    kept: tuple[RejectedMessage, ...]
+    """The last ones, newest first."""
+
+    @property
+    def last(self) -> str:
+        """`3 messages, the last at 2026-11-22 20:13:04Z on fixloop.control: its id is a list`, where there were any."""
+        said = "1 message" if self.total == 1 else f"{self.total} messages"
+        newest = self.kept[0]
+        return f"{said}, the last at {newest.at:%Y-%m-%d %H:%M:%SZ} on {newest.queue}: {newest.why}"
 
 
 @dataclass(frozen=True, slots=True)

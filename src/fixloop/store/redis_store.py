@@ -26,6 +26,7 @@ from fixloop.store.limits import (
     HORIZON_SECONDS,
     LEASE_SECONDS,
     MOST_PER_SWEEP,
+    MOST_REJECTED,
     SHARD_LEASE_SECONDS,
 )
 from fixloop.store.listing import Listing, names_in
@@ -37,6 +38,8 @@ from fixloop.store.records import (
     Committed,
     Entry,
     Lane,
+    RejectedMessage,
+    Rejections,
     Removal,
     Renewal,
     Retired,
@@ -351,6 +354,32 @@ class RedisStore:
         """See `Store`."""
         used, _ = keys.number_keys(project)
         self._connection.call(lambda client: client.sadd(used, issue))
+
+    def reject(self, messages: Sequence[RejectedMessage], count: int) -> None:
+        """See `Store`."""
+        kept, total = keys.rejected_keys()
+
+        def write(client: "redis.Redis") -> None:
+            with client.pipeline(transaction=True) as pipe:
+                pipe.incrby(total, count)
+                pipe.lpush(kept, *map(replies.rejected_text, messages))
+                pipe.ltrim(kept, 0, MOST_REJECTED - 1)
+                pipe.execute()
+
+        self._connection.call(write)
+
+    def rejections(self) -> Rejections:
+        """See `Store`."""
+        kept, total = keys.rejected_keys()
+
+        def read(client: "redis.Redis") -> list[Any]:
+            with client.pipeline(transaction=True) as pipe:
+                pipe.get(total)
+                pipe.lrange(kept, 0, -1)
+                return pipe.execute()
+
+        number, texts = self._connection.call(read)
+        return Rejections(int(number or 0), replies.rejected(texts))
 
     def now(self, where: str | int) -> Moment:
         """See `Store`."""

@@ -21,6 +21,7 @@ from fixloop.store.records import (
     Due,
     Held,
     Lane,
+    RejectedMessage,
     Retired,
     Retirement,
     Snapshot,
@@ -35,6 +36,8 @@ __all__ = [
     "head",
     "live_id",
     "moment",
+    "rejected",
+    "rejected_text",
     "retired",
     "retired_text",
     "snapshot",
@@ -205,6 +208,24 @@ def _readable(read: Callable[[Any], T], found: Iterable[Any]) -> tuple[T, ...]:
         with suppress(ValueError):
             made.append(read(each))
     return tuple(made)
+
+
+def rejected_text(message: RejectedMessage) -> str:
+    """The stored form of a rejected broker message."""
+    return json.dumps(message._asdict() | {"at": message.at.isoformat()})
+
+
+def rejected(texts: Iterable[bytes]) -> tuple[RejectedMessage, ...]:
+    """What was stored of them, as far as it can be read."""
+    return _readable(_rejected, texts)
+
+
+def _rejected(text: bytes) -> RejectedMessage:
+    try:
+        told = json.loads(text)
+        return RejectedMessage(datetime.fromisoformat(told["at"]), told["queue"], told["why"], told["text"])
+    except (TypeError, KeyError) as error:
+        raise ValueError from error
 
 
 def retired_text(how: Retirement, at: datetime) -> str:

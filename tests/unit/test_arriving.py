@@ -1,0 +1,42 @@
+"""What a worker takes from the broker, and what not: decided before Celery sees it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kombu.connection import Connection
+
+from tests.attacks.messages import KINDS, POISON, POISON_OF_REDIS, Message, honest
+from workers.app import app
+from workers.arriving import Arrived, arrived, opened, reason
+
+TASKS = [kind for kind in KINDS if kind != "control"]
+
+
+app.loader.import_default_modules()
+
+
+@pytest.fixture
+def taken() -> Callable[[Message], Arrived]:
+    """As from a list in Redis, by kombu's transport in memory."""
+    connection: Any = Connection("memory://")
+    channel = connection.channel()
+    return lambda message: arrived(channel.Message(opened(message.for_redis()), channel=channel), app.tasks)
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_what_fixloop_sends_is_taken(kind: str, taken: Callable[[Message], Arrived]) -> None:
+    assert taken(honest(kind)).task == f"fixloop.{kind}"
+
+
+@pytest.mark.parametrize(
+    "spoil", [*POISON.values(), *POISON_OF_REDIS.values()], ids=[*POISON, *POISON_OF_REDIS]
+)
+@pytest.mark.parametrize("kind", TASKS)
+def test_what_has_another_form_is_not(
+    kind: str, spoil: Callable[[Message], Message], taken: Callable[[Message], Arrived]
+) -> None:
+    with pytest.raises(Exception) as refused:  # noqa: PT011 - kombu's, JSON's and our own: each is one reason
+        taken(spoil(honest(kind)))
+
+    assert reason(refused.value)

@@ -1,0 +1,268 @@
+"""What a worker takes from the broker: every message is held to the form of fixloop's own before Celery looks at it.
+
+Celery trusts whoever sends, and so ends over an id that is a list, again whenever the message comes back. A header of
+the right type may do harm, too: one that has expired has Celery refuse its id from then on, a time limit kills the
+process that does a step.
+"""
+
+import base64
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+from kombu.utils.json import loads
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from fixloop.store.keys import issue_of, workflow_of
+
+__all__ = ["Arrived", "DeadlineCall", "Order", "StepCall", "arrived", "opened", "reason"]
+
+_LONGEST_BYTES: Final = 1_000_000
+"""Of a message; fixloop's own have a few hundred, and a description of what is to be done."""
+_LONGEST_DELAY: Final = timedelta(days=1)
+"""Until it is due a message lies in the memory of its worker; fixloop's own wait for minutes."""
+_OURS: Final = "fixloop."
+"""How the names of all tasks begin that a worker does; Celery's own are for nobody to send."""
+_CONTENT: Final = "application/json", "utf-8"
+_ABOUT_A_TICKET: Final = "."
+"""In the id of a task: it is that of a ticket, and the task a step."""
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class _Call(BaseModel):
+    """The named arguments of a task, whose attribute `form` it is."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+def _is_time(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+def _is_soon(text: str) -> str:
+    due = datetime.fromisoformat(text)
+    if (due if due.tzinfo else due.replace(tzinfo=UTC)) - datetime.now(UTC) > _LONGEST_DELAY:
+        raise ValueError("it is more than a day away")
+    return text
+
+
+def _is_finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise ValueError("it is no number")
+    return number
+
+
+_Word = Annotated[str, Field(min_length=1, max_length=300)]
+_Line = Annotated[str, Field(max_length=10_000)]
+_Time = Annotated[str, AfterValidator(_is_time)]
+_SoonTime = Annotated[str, AfterValidator(_is_soon)]
+
+
+class _Signature(_Form):
+    """A task that is sent after another one."""
+
+    task: Annotated[str, Field(pattern=r"^fixloop\.")]
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+
+
+class _Embedded(_Form):
+    callbacks: list[_Signature] | None = None
+    errbacks: list[_Signature] | None = None
+    chain: list[_Signature] | None = None
+    chord: None = None
+
+
+class _Headers(_Form):
+    """Celery's, as far as it does something with them."""
+
+    task: _Word
+    id: _Word
+    shadow: _Line | None = None
+    root_id: _Line | None = None
+    parent_id: _Line | None = None
+    group: _Line | None = None
+    group_index: int | None = None
+    retries: Annotated[int, Field(ge=0, le=1000)] | None = None
+    replaced_task_nesting: Annotated[int, Field(ge=0, le=1000)] | None = None
+    eta: _SoonTime | None = None
+    expires: _Time | None = None
+    timelimit: tuple[None, None] | list[None] | None = None
+    ignore_result: bool | None = None
+    stamped_headers: list[str] | None = None
+    stamps: dict[str, Any] | None = None
+    argsrepr: str | None = None
+    kwargsrepr: str | None = None
+    origin: _Line | None = None
+    compression: None = None
+
+
+class StepCall(_Call):
+    """What the task of a step is called with."""
+
+    ticket: _Word
+    issue: int
+    specialist: _Line
+    iteration: int
+
+
+class DeadlineCall(_Call):
+    """What that of a deadline is called with."""
+
+    workflow: _Word
+    name: _Word
+    due: Annotated[float, AfterValidator(_is_finite)]
+    issue: int
+
+
+class _Delivery(_Form):
+    exchange: str
+    routing_key: str
+
+
+class _Properties(_Form):
+    delivery_tag: _Word
+    delivery_info: _Delivery
+    priority: int | None = None
+    body_encoding: Literal["base64", "utf-8"] | None = None
+    correlation_id: str | None = None
+    reply_to: str | None = None
+
+
+class _Envelope(_Form):
+    """What kombu's Redis transport puts around a message."""
+
+    body: str = ""
+    headers: dict[str, Any]
+    properties: _Properties
+    content_type: str = Field(alias="content-type")
+    content_encoding: str = Field(alias="content-encoding")
+
+
+class _Reply(_Form):
+    exchange: Literal["reply.celery.pidbox"]
+    routing_key: _Word
+
+
+class Order(_Form):
+    """
+    What is said to all workers by remote control.
+
+    A pattern of their names is nothing that fixloop or Flower uses, and one may take for ever to be matched.
+    """
+
+    method: _Word
+    arguments: dict[str, Any] | None = None
+    destination: list[str] | None = None
+    pattern: None = None
+    matcher: None = None
+    ticket: str | None = None
+    reply_to: _Reply | None = None
+
+
+class Arrived(NamedTuple):
+    """What a message is, as far as the worker has to know before Celery."""
+
+    task: str
+    id: str
+
+
+def opened(data: bytes) -> dict[str, Any]:
+    """
+    The message in what was on a list in Redis.
+
+    Raises:
+        ValueError: it is none, or one that kombu could not take.
+        Exception: whatever else kombu raises over what is in it.
+    """
+    if len(data) > _LONGEST_BYTES:
+        raise ValueError(f"it has {len(data)} bytes")
+    message: dict[str, Any] = loads(data.decode())
+    _Envelope.model_validate(message)
+    if "compression" in message["headers"]:
+        raise ValueError("it is compressed")
+    if message["properties"].get("body_encoding") == "base64":
+        base64.b64decode(message["body"])
+    return message
+
+
+def arrived(message: Any, known: Mapping[str, Any]) -> Arrived:
+    """
+    What a message of Celery's is, if it is one of those that fixloop sends.
+
+    Args:
+        message: kombu's.
+        known: the tasks that this worker has, by name; the `form` of each is a model of its named arguments.
+
+    Raises:
+        ValueError: it is none, or would do harm.
+        Exception: whatever else kombu raises over what is in it.
+    """
+    if len(message.body or b"") > _LONGEST_BYTES:
+        raise ValueError(f"its body has {len(message.body)} bytes")
+    if message.content_type != _CONTENT[0] or str(message.content_encoding).lower() != _CONTENT[1]:
+        raise ValueError(f"it is not {_CONTENT[0]} in {_CONTENT[1]}")
+    headers, payload = message.headers, message.payload
+    if "task" in headers:
+        args, kwargs, embedded = _three(payload)
+    else:  # the first version of Celery's protocol, which some clients speak
+        payload = _mapping(payload)
+        headers = {**payload, **headers}
+        args, kwargs, embedded = payload.get("args", []), payload.get("kwargs", {}), payload
+    told = _Headers.model_validate(headers)
+    _Embedded.model_validate(embedded if embedded is not None else {})
+    if args:
+        raise ValueError("it has arguments without a name")
+    if not told.task.startswith(_OURS):
+        raise ValueError(f"no fixloop has a task {told.task}")
+    if told.task in known:
+        _check_call(told, kwargs, getattr(known[told.task], "form", None))
+    return Arrived(told.task, told.id)
+
+
+def reason(error: Exception) -> str:
+    """Why a message was not taken, in a clause."""
+    if isinstance(error, ValidationError):
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found[:3])
+    return str(error) or type(error).__name__
+
+
+def _three(payload: Any) -> tuple[Any, Any, Any]:
+    if not isinstance(payload, list) or len(payload) != 3:
+        raise ValueError("its body is not a list of arguments, named arguments and what follows")
+    return payload[0], payload[1], payload[2]
+
+
+def _mapping(payload: Any) -> dict[str, Any]:
+    if not isinstance(payload, dict):
+        raise ValueError("it names no task")
+    return payload
+
+
+def _check_call(told: _Headers, kwargs: Any, form: type[BaseModel] | None) -> None:
+    """
+    Whether its arguments are those of its task.
+
+    Raises:
+        ValueError: they are not.
+        UsageError: what should be the id of a ticket or workflow is none.
+    """
+    call = (form or _Call).model_validate(kwargs)
+    if isinstance(call, DeadlineCall):
+        issue_of(call.workflow)
+    if not isinstance(call, StepCall):
+        if _ABOUT_A_TICKET in told.id:
+            raise ValueError("its id is that of a step")
+        return
+    workflow_of(call.ticket)
+    if call.ticket != told.id:
+        raise ValueError("its id is not that of its ticket")
+    if told.expires is not None:
+        raise ValueError("a step does not expire")
