@@ -3,20 +3,17 @@
 import re
 from typing import Final
 
+from fixloop.visible import visible
+
 __all__ = ["clean", "one_line"]
 
 #: A terminal's colours and cursor movements.
 _SEQUENCES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-#: Control characters, halves of surrogate pairs, what is no character, and what turns the direction of writing.
-_HIDDEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
-    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-)
 
 
 def clean(text: str) -> str:
-    """`text` with its own line breaks and tabs, all other hidden characters replaced."""
-    return _HIDDEN.sub("\ufffd", _SEQUENCES.sub("", text.replace("\r\n", "\n")))
+    """`text` without colours, with its own line breaks and tabs; all other hidden characters are shown."""
+    return visible(_SEQUENCES.sub("", text))
 
 
 def one_line(text: str, most: int = 300) -> str:
