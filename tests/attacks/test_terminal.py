@@ -138,7 +138,6 @@ def profiles(store: Any, text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.proves("A85")
 @settings(
     max_examples=40,
     phases=[Phase.explicit, Phase.generate, Phase.shrink] if FULL else [Phase.explicit],

@@ -101,7 +101,7 @@ def test_an_agent_reads_its_mailbox_acknowledges_and_answers(
     deployment.story(started.workflow)
 
 
-@pytest.mark.proves("A50", "A54", "A55")
+@pytest.mark.proves("A54", "A55")
 def test_every_status_change_is_a_letter_in_the_agent_s_mailbox_as_it_happens(
     deployment: Deployment, mailboxes: Mailboxes
 ) -> None:

@@ -79,7 +79,7 @@ def test_an_agent_that_waits_gets_the_report_mends_it_and_the_workflow_completes
     assert project.read("calc.py") == CALC
 
 
-@pytest.mark.proves("A50", "A53", "A55")
+@pytest.mark.proves("A53", "A55")
 def test_status_changes_come_with_the_next_message_once_and_by_themselves_are_none(host: Host) -> None:
     project = handed_in(host, "informed")
 

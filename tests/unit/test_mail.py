@@ -6,11 +6,20 @@ from typing import Any
 
 import pytest
 
+from fixloop.engine import Engine
 from fixloop.history import said
 from fixloop.mail import Mail, arrived, changed, known_agents, waiting
 from fixloop.mailbox import Letter
+from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.changes import change_letter
-from fixloop.protocol.events import AnswerRejected, BlockerSignalled, Continued, FixCompleted, Paused
+from fixloop.protocol.events import (
+    AnswerRejected,
+    BlockerSignalled,
+    Continued,
+    FixCompleted,
+    Paused,
+    WorkflowStarted,
+)
 from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.outcome import Transition
 from fixloop.protocol.roles import WrongParty
@@ -112,7 +121,7 @@ def informed(agents: Agents, workflow: str) -> list[Taken]:
     return [Taken(Letter(workflow=workflow, issue=47, **about._asdict())) for about in told]
 
 
-@pytest.mark.proves("A50", "A53", "A55")
+@pytest.mark.proves("A53", "A55")
 def test_status_changes_are_lines_beside_the_messages_and_open_nothing(agents: Agents) -> None:
     workflow = asked(agents)
     box: Any = Box(informed(agents, workflow))
@@ -130,6 +139,28 @@ def test_status_changes_are_lines_beside_the_messages_and_open_nothing(agents: A
         "#47 test-runner: FAIL → AWAITING_FIX",
     ]
     assert not any(letter.acknowledged for letter in held)
+
+
+@pytest.mark.proves("A54", "A55")
+def test_the_commit_that_changes_a_status_tells_the_declared_agent() -> None:
+    committed: list[Any] = []
+    engine = Engine(MemoryStore(lambda: datetime(2026, 3, 2, tzinfo=UTC)), announce=committed.append)
+    for issue, agent in ((47, "coder"), (48, "")):
+        begun = WorkflowStarted(
+            workflow=f"{PROJECT}-{issue}-1",
+            issue=issue,
+            name="x",
+            specialists=("test-runner",),
+            fixer="outside",
+            agent=agent,
+            tree="t",
+        )
+        engine.start(begun)
+
+    told, untold = map(VALIDATION.letters, committed)
+
+    assert [(each.agent, each.kind) for each in told] == [("coder", "status-change")]
+    assert list(untold) == []
 
 
 def test_a_status_change_of_what_is_gone_is_no_line(agents: Agents) -> None:
