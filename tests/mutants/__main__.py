@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
@@ -49,9 +49,11 @@ def main(words: Sequence[str] = (), sample: int = 0, seed: int = 0) -> int:
     numbers = drawn(sample, seed)
     missing = [told for told in (asked(number, known) for number in numbers) if told]
     print(*missing, sep="\n")
-    verdicts = _verdicts(_wanted(known, words, numbers))
-    for verdict in verdicts:
-        print(f"{'guarded  ' if verdict.is_guarded else 'UNGUARDED'}  {verdict.rule.name}: {verdict.detail}")
+    verdicts = []
+    for verdict in _verdicts(_wanted(known, words, numbers)):
+        told = f"{'guarded  ' if verdict.is_guarded else 'UNGUARDED'}  {verdict.rule.name}: {verdict.detail}"
+        print(told, flush=True)
+        verdicts.append(verdict)
     guarded = sum(verdict.is_guarded for verdict in verdicts)
     print(f"{guarded} of {len(verdicts)} rules are guarded")
     if sample:
@@ -67,17 +69,17 @@ def _wanted(known: Sequence[Rule], words: Sequence[str], numbers: Sequence[str])
     return [rule for rule in known if not words or any(word in rule.name for word in words)]
 
 
-def _verdicts(wanted: Sequence[Rule]) -> list[Verdict]:
-    """What becomes of each rule; none where the tests fail with all rules in force."""
+def _verdicts(wanted: Sequence[Rule]) -> Iterator[Verdict]:
+    """What becomes of each rule, as soon as it is known; nothing where the tests fail with all rules in force."""
     with tempfile.TemporaryDirectory(prefix="fixloop-mutants-") as place:
         whole = _copy(Path(place) / "whole")
         nodes = sorted({proof.node for rule in wanted for proof in proofs_of(rule) if not proof.is_slow})
         code, said = _run(whole, nodes, limit_seconds=WHOLE_SECONDS)
         if code != PASSED:
             print(f"the tests fail with all rules in force:\n{said}")
-            return []
+            return
         with ThreadPoolExecutor(AT_A_TIME) as pool:
-            return list(pool.map(partial(_judge, Path(place)), wanted))
+            yield from pool.map(partial(_judge, Path(place)), wanted)
 
 
 def _judge(place: Path, rule: Rule) -> Verdict:

@@ -361,7 +361,7 @@ def test_a_blocking_question_pauses_the_workflow_until_one_of_its_options_is_cho
     assert stage.asked() == ["builder"]
 
 
-@pytest.mark.proves("D41", "D11")
+@pytest.mark.proves("D41", "D42", "D11")
 def test_a_question_that_does_not_block_lets_the_workflow_go_on() -> None:
     stage = HandoffStage().plan()
     stage.start("builder")
