@@ -24,7 +24,7 @@ from workers.following import FAILURES, FatalError, follow, hint, hint_again, st
 from workers.leaving import leave
 from workers.process import process
 from workers.step import Step
-from workers.workshop import POISONED, Failure, Workshop
+from workers.workshop import POISONED, Failure, Workshop, failure
 from workers.workshops import workshop_of
 
 __all__ = ["carry_out", "on_failure", "told_of"]
@@ -183,7 +183,7 @@ def _event(shop: Workshop, step: Step) -> AnyEvent | None:
     name, deaths = step.holding.ticket.step, step.holding.deaths
     # What only speaks kills nobody; whoever died over it was killed.
     if deaths >= POISONED and name not in shop.speaking:
-        return shop.failure(step, Failure(f"{deaths} processes died over this step", is_final=True))
+        return failure(shop, step, Failure(f"{deaths} processes died over this step", is_final=True))
     try:
         return shop.work[name](step)
     except (Injured, NewerVersion, PutOff):
@@ -191,8 +191,8 @@ def _event(shop: Workshop, step: Step) -> AnyEvent | None:
     except InfrastructureError as error:
         if name in shop.unfailing:
             raise
-        return shop.failure(step, Failure(str(error), is_undelivered=isinstance(error, Unseen)))
+        return failure(shop, step, Failure(str(error), is_undelivered=isinstance(error, Unseen)))
     except FixloopError as error:
-        return shop.failure(step, Failure(str(error)))
+        return failure(shop, step, Failure(str(error)))
     except Exception as error:
-        return shop.failure(step, _raised(error, traceback.format_exc()))
+        return failure(shop, step, _raised(error, traceback.format_exc()))

@@ -1,13 +1,15 @@
 """What the workers have to know of a profile: what is done in each of its steps, and what follows (R1, R2)."""
 
+import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from fixloop.profiles.profile import AnyEvent, Profile
+from fixloop.secrets.redaction import Redaction
 from workers.step import Step
 
-__all__ = ["POISONED", "Failure", "Workshop", "failure_in"]
+__all__ = ["POISONED", "Failure", "Workshop", "failure", "failure_in"]
 
 POISONED: Final = 5
 """So many processes died over one step: it is the step's own fault (K40)."""
@@ -67,3 +69,9 @@ class Workshop(NamedTuple):
     """A result that others' work has come between, brought onto that work."""
     failed: Callable[[Any, AnyEvent], Failure | None] = failure_in
     """What an event tells of a failed attempt, given the state before it; None where it was none."""
+
+
+def failure(shop: Workshop, step: Step, why: Failure) -> AnyEvent | None:
+    """The event of a step that could not be done, without secrets: errors have words of git, commands and files."""
+    hide = Redaction.of((), os.environ).text
+    return shop.failure(step, why._replace(error=hide(why.error), stack_trace=hide(why.stack_trace)))

@@ -15,6 +15,7 @@ from fixloop.configuration.roles import CycleSettings
 from fixloop.engine import ProfileEngine
 from fixloop.errors import RefusedError
 from fixloop.feature import Feature
+from fixloop.hiding import redaction_of
 from fixloop.preparing import Prepared, prepare
 from fixloop.profiles.beginning import cycle_started, handoffs_started, validation_started
 from fixloop.profiles.profile import AnyStart
@@ -52,6 +53,8 @@ def enqueue(engine: ProfileEngine[Any], feature: Feature, *, cache: Path) -> Enq
     """
     engine = engine.of(PROFILES[feature.profile])
     prepared = prepare(engine.store, feature, cache)
+    hide = redaction_of(prepared.configuration).text
+    feature = feature.model_copy(update={"name": hide(feature.name), "task": hide(feature.task)})
     live = engine.store.live(prepared.project.hash8, prepared.issue)
     if live is not None:
         joined = _join(engine, live, prepared, feature)

@@ -5,6 +5,7 @@ workflow belongs to. A file that somebody edited is kept aside and drawn anew, a
 """
 
 import json
+import os
 from collections.abc import Callable, Collection
 from datetime import datetime
 from functools import partial
@@ -24,6 +25,7 @@ from fixloop.profiles.table import profile_in
 from fixloop.protocol.handoff.files import state_document
 from fixloop.protocol.handoff.writing import MOST_OF_A_FIELD, MOST_OF_A_VALUE
 from fixloop.repository.snapshot import Snapshot
+from fixloop.secrets.redaction import Redaction
 from fixloop.store.contract import Store
 from fixloop.store.records import Snapshot as Stored
 
@@ -273,7 +275,8 @@ def _sentence(edit: Edited, ours: bytes | None) -> str:
 def _tell(store: Store, snapshot: bytes, edits: tuple[str, ...], sender: str) -> None:
     """The history of the workflow tells that somebody wrote what only the engine writes (C5, D19)."""
     engine = ProfileEngine(store, profile_in(snapshot))
-    for said in edits:
+    # A sentence has the value that was written.
+    for said in map(Redaction.of((), os.environ).text, edits):
         engine.refuse(json.loads(snapshot)["workflow"], "state-written", said, sender=sender)
 
 

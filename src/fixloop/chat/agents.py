@@ -6,12 +6,14 @@ that lived on would edit files beside its successor.
 """
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
 from fixloop.guard import GuardedResult, run_guarded
+from fixloop.secrets.redaction import Redaction
 
 __all__ = ["AgentRun", "run_agent"]
 
@@ -20,7 +22,7 @@ MAX_BYTES: Final = 1024 * 1024
 
 
 class AgentRun(NamedTuple):
-    """How a command ended and what it printed."""
+    """How a command ended and what it printed, without secrets of this environment."""
 
     ending: str
     """`exited 0`, `exited 7`, `signalled 9` or `timed out`."""
@@ -59,7 +61,9 @@ def run_agent(
     )
     if result.not_found:
         raise UsageError(f"{argv[0]} cannot be started: there is no such program, or it may not be run")
-    return AgentRun(_ending(result), result.output[:MAX_BYTES], result.talk[:MAX_BYTES])
+    # Secrets first: half of one could survive at the edge of a cut.
+    answer, talk = map(Redaction.of((), os.environ).text, (result.output, result.talk))
+    return AgentRun(_ending(result), answer[:MAX_BYTES], talk[:MAX_BYTES])
 
 
 def _ending(result: GuardedResult) -> str:
