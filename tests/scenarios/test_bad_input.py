@@ -131,7 +131,7 @@ def test_a_write_to_the_state_of_a_cycle_is_refused_with_its_field() -> None:
     [
         ("tester", "notes", "'tester' is no agent"),
         ("builder", "current_agent", "current_agent is written by the orchestrator only"),
-        ("fixer", "notes", "fixer writes notes without the lock of state.json; take it first"),
+        ("fixer", "notes", "fixer writes notes without the lock of state.json; take it with `fixloop lock"),
     ],
 )
 def test_a_write_by_nobody_or_to_what_is_the_engines_is_refused(sender: str, field: str, said: str) -> None:

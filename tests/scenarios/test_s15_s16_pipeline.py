@@ -127,7 +127,7 @@ def test_s16_each_success_names_the_next_phase_and_the_last_deployment(back_end:
         "Test Execution",
         "Code Quality",
         "Security Assessment",
-        "Deployment",
+        "Completion",
     ]
 
 

@@ -150,7 +150,7 @@ def test_an_agent_outside_says_that_it_is_at_it_and_no_lock_lasts_longer_for_it(
         (("lock", "9", AUTH, "--agent", "fixer", "--skip", "--extend"), "exclude each other"),
         (
             ("write", "9", "coverage", "81", "--agent", "fixer"),
-            "fixer writes coverage without the lock of state.json; take it first",
+            "without the lock of state.json; take it with `fixloop lock 9 state.json --agent fixer`",
         ),
         (("write", "9", "", "81", "--agent", "fixer"), "a field's name has 1 to 200 characters, not 0"),
         (("write", "9", "log", "x" * 16_001, "--agent", "fixer"), "a value has at most 16000 characters"),

@@ -33,7 +33,7 @@ def test_a_pause_is_shown_everywhere_and_ended_by_continue(agents: Agents, capsy
     assert "AWAITING_FIX (paused)" in said(capsys, "status").out
     (item,) = said(capsys, "inbox", "--json").document["items"]
     assert (item["waits_for"], item["commands"]) == ("continue", ["fixloop continue 47"])
-    assert "waits for `fixloop continue`" in said(capsys, "inbox").out
+    assert "waits for whoever paused it" in said(capsys, "inbox").out
 
     continued = said(capsys, "continue", "47")
 

@@ -75,10 +75,8 @@ def test_the_status_of_a_cycle_names_its_agents_what_is_asked_and_who_decides(
     assert (opened["reason"], opened["agents"]) == ("blocker", ["cd"])
     assert opened["options"] == ["manual-fix", "skip", "abort", "extend"]
     text = said(capsys, "status", "7").out
-    assert re.search(
-        r"^WAITS +for a decision since .* UTC .*: blocker: cd: user: CSV or JSON\?$", text.split("\n")[1]
-    )
-    assert re.search(r"^next +fixloop decide 7 manual-fix\|skip\|abort\|extend$", text, re.MULTILINE)
+    assert "cd: user: CSV or JSON?" in text
+    assert re.search(r'^next +fixloop decide 7 manual-fix --guidance "…"$', text, re.MULTILINE)
     assert "requirements.md v1.0.0" in text
 
 
@@ -108,7 +106,6 @@ def test_the_status_of_handoffs_names_agents_handoffs_and_metrics(profiles: Prof
     )
     assert document["metrics"]["handoffs"] == 1
     text = said(capsys, "status", "9").out
-    assert re.search(r"^WAITS +for an agent outside since .* UTC .*: builder, run 1", text.split("\n")[1])
     assert "task_handoff accepted" in text
     assert "fixloop fixed 9 --agent builder --file ANSWER" in text
 

@@ -102,7 +102,7 @@ def test_people_see_why_it_stopped_what_it_hides_and_what_to_do_next(agents: Age
     agents.apply(workflow, DecisionMade(decision=Decision.SKIP))
     told = said(capsys, "status", "47")
     assert "known issues of test-runner: test_1, test_2" in told.out
-    assert "fixloop apply 47" in told.out
+    assert "fixloop log 47" in told.out
 
 
 def test_all_workflows_are_listed_live_ones_first(agents: Agents, capsys: Capsys) -> None:

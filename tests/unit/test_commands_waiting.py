@@ -155,6 +155,6 @@ def test_a_program_gets_the_choices_with_what_each_does(agents: Agents, capsys: 
 
 
 def test_after_the_last_phase_the_log_promises_nothing(agents: Agents, capsys: Capsys) -> None:
-    agents.run(agents.start(script="0"))
+    agents.run(agents.start(script="1 0"))
 
-    assert "Deployment" not in said(capsys, "log", "47").out
+    assert "Deployment" not in said(capsys, "log", "47", "--json").out

@@ -79,7 +79,7 @@ def _does(decision: Decision, state: State, opened: OpenEscalation) -> str:
         return _extends(state, opened.reason)
     if opened.reason is Reason.SPECIALIST_ERROR:
         return "takes your checkout as it is now, fixloop.toml included, and makes the same run again"
-    return f"you make the fix, then `fixloop fixed {called(state)}`; it is checked once more"
+    return "you make the fix and hand it in; it is checked once more"
 
 
 def _extends(state: State, reason: Reason) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from fixloop.carrying import bring_work, snapshot_in
 from fixloop.commands.doors.table import door_of
-from fixloop.commands.screen import note, print_lines
+from fixloop.commands.screen import called, note, print_lines
 from fixloop.commands.session import Issue, ProjectOption, Session, look, open_session
 from fixloop.commands.views.view import PASSED, UNVERIFIED
 from fixloop.configuration.project import project_at
@@ -56,8 +56,8 @@ def push_command(issue: Issue, project: ProjectOption = None) -> None:
 def way_out(state: Any) -> str:
     """The command that takes verified work further."""
     if snapshot_in(state).is_url:
-        return f"push the work as fixloop/{state.issue}: fixloop push {state.issue}"
-    return f"put the work into your checkout: fixloop apply {state.issue}"
+        return f"push the work as fixloop/{state.issue}: fixloop push {called(state)}"
+    return f"put the work into your checkout: fixloop apply {called(state)}"
 
 
 def repair(session: Session, state: Any) -> None:
@@ -85,7 +85,7 @@ def apply_to(path: Path, session: Session, state: Any) -> None:
     snapshot = snapshot_in(state)
     if project_at(path).name != state.project:
         raise RefusedError(
-            f"this folder is not project {state.project}; call `fixloop apply` in its checkout"
+            f"this folder is not project {state.project}; call `fixloop apply {called(state)}` in its checkout"
         )
     mirror = bring_work(session.store, state, session.settings.cache_dir)
     files = apply_changes(path, base=snapshot.commit, tip=state.tip, mirror=mirror)

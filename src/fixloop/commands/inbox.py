@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from fixloop.chat.channels import TO_USER
 from fixloop.chat.conversation import Conversation
@@ -10,7 +10,6 @@ from fixloop.chat.directory import read_chat
 from fixloop.chat.tree import chats_below, default_chats
 from fixloop.commands.choices import Choice, choice_lines
 from fixloop.commands.screen import say
-from fixloop.commands.status import WAITED_FOR
 from fixloop.commands.views.table import view_in
 from fixloop.errors import Damaged, NewerVersion
 from fixloop.store.contract import Store
@@ -19,6 +18,17 @@ from fixloop.store.keys import project_hash
 from fixloop.store.records import DAMAGED, Snapshot
 
 __all__ = ["asked_in_chats", "item_text", "waiting"]
+
+
+_WHAT: Final = {
+    "decision": "a decision",
+    "answer": "an answer",
+    "manual-fix": "a manual fix",
+    "fix": "a fix",
+    "work": "an agent outside",
+    "continue": "whoever paused it",
+    "user": "you",
+}
 
 
 def waiting(store: Store, cache: Path, *, prefix: str = "") -> list[dict[str, Any]]:
@@ -106,7 +116,7 @@ def _asked(chat: Conversation) -> dict[str, Any]:
 def item_text(item: Mapping[str, Any]) -> Iterator[str]:
     """One item for people."""
     who = f"#{item['issue']}" if item["issue"] is not None else "chat"
-    yield f"{who} {item['name']} waits for {WAITED_FOR[item['waits_for']]} since {item['since']}"
+    yield f"{who} {item['name']} waits for {_WHAT[item['waits_for']]} since {item['since']}"
     detail = f": {item['detail']}" if item["detail"] else ""
     yield f"  {item['reason']}{detail}"
     if item["waits_for"] != "work":

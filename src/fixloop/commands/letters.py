@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fixloop.commands.choices import choices
 from fixloop.commands.doors.table import outside_in
+from fixloop.commands.outcome import waits_for_agent
 from fixloop.commands.screen import called, say
 from fixloop.commands.session import Seen, Session, caller
 from fixloop.errors import FixloopError, ProtocolError
@@ -202,7 +203,7 @@ def _mail_commands(mail: Mail) -> Sequence[str]:
     kind, issue = mail.message.body.kind, called(mail.state)
     if kind == "escalation":
         return tuple(each.command for each in choices(mail.state))
-    if kind in ("success", "error-notification"):
+    if kind in ("success", "error-notification") or not waits_for_agent(mail.state):
         return ()
     return (f"fixloop fixed {issue}", f"fixloop fixed {issue} --blocked TEXT")
 

@@ -7,12 +7,13 @@ from typing import Final, Literal
 from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
 from fixloop.commands.screen import called, few, short
 from fixloop.commands.unverified import blocking, missing_lines, passed_over
-from fixloop.commands.views.view import Standing
+from fixloop.commands.views.view import Standing, way_out
 from fixloop.protocol.durations import stamp
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, Hold, OpenEscalation, State, WorkflowOutcome
+from fixloop.protocol.statuses import Status
 from fixloop.store.records import Snapshot
 
 __all__ = [
@@ -49,6 +50,7 @@ def standing(state: State) -> Standing:
         held=pause_of(state.held) if state.held is not None else "",
         at_work=f"{state.active.name} is {state.active.status}",
         pushes=state.push,
+        called=called(state),
     )
 
 
@@ -145,14 +147,15 @@ def next_command(state: State) -> str:
     if state.outcome is WorkflowOutcome.UNVERIFIED:
         return "fixloop doctor"
     if state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED):
-        if state.push_error:
-            return f"fixloop push {issue}"
-        return f"fixloop apply {issue}" if is_fixed(state) and not state.push else f"fixloop log {issue}"
+        return way_out(state) or f"fixloop log {issue}"
     if state.outcome is not None:
         return f"fixloop log {issue}"
     if state.escalation is not None:
         return choices(state)[0].command
-    return f"fixloop fixed {issue}" if waits_for_agent(state) else f"fixloop watch {issue}"
+    if not waits_for_agent(state):
+        return f"fixloop watch {issue}"
+    # Before the receipt there is no directory whose work could be handed in.
+    return fix_choices(state)[state.active.status is Status.FIXING].command
 
 
 def is_fixed(state: State) -> bool:

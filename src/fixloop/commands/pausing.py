@@ -48,7 +48,7 @@ def continue_command(issue: Issue, project: ProjectOption = None) -> None:
 def _paused(now: Standing) -> str:
     if not now.held:
         return f"issue {now.issue} was continued meanwhile"
-    return f"issue {now.issue} is paused by {now.held}; `fixloop continue {now.issue}`"
+    return f"issue {now.issue} is paused by {now.held}; `fixloop continue {now.called}`"
 
 
 def _going_on(now: Standing) -> str:

@@ -28,7 +28,7 @@ from fixloop.commands.features import (
 from fixloop.commands.files import restore_lost
 from fixloop.commands.getting_out import apply_to, repair, way_out
 from fixloop.commands.result import print_result
-from fixloop.commands.screen import note, print_lines, say
+from fixloop.commands.screen import called, note, print_lines, say
 from fixloop.commands.session import (
     OptionalIssue,
     ProjectOption,
@@ -156,9 +156,9 @@ def resume(
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         seen = look(session, workflow)
-        issue_ = seen.standing.issue
         if seen.standing.held:
-            say(f"issue {issue_} is paused; `fixloop continue {issue_}` lets it go on")
+            again = f"`fixloop continue {seen.standing.called}`"
+            say(f"issue {seen.standing.issue} is paused; {again} lets it go on")
         session.draw(workflow)
         with _interruptible(seen.state):
             _carry_on(session, workflow, since=None)
@@ -238,7 +238,7 @@ def _interruptible(state: Any) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        note(f"interrupted; go on with `fixloop resume {state.issue}`")
+        note(f"interrupted; go on with `fixloop resume {called(state)}`")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 

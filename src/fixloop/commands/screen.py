@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import typer
 
+from fixloop.protocol.ids import called
 from fixloop.visible import json_visible, on_one_line, visible
 
 if TYPE_CHECKING:
@@ -91,16 +92,6 @@ def few(names: Sequence[str], limit: int = 5) -> str:
     """The first of them on one line, and how many more there are."""
     shown = ", ".join(short(name, 80) for name in names[:limit])
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
-
-
-def called(state: Any) -> str:
-    """
-    What a command's ISSUE has to be for this workflow.
-
-    Its number means the issue's latest workflow. One that works for another has that number, too, and is named by its
-    id.
-    """
-    return str(state.workflow if getattr(state, "parent", "") else state.issue)
 
 
 def print_json(document: Any) -> None:

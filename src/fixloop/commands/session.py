@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from fixloop.commands.lost_data import SHOWN_ISSUES, listed, lost_by
-from fixloop.commands.screen import say
+from fixloop.commands.screen import called, say
 from fixloop.commands.telling import Hints, announce
 from fixloop.commands.views.table import view_in
 from fixloop.commands.views.view import Standing, View
@@ -176,9 +176,7 @@ class Session:
         engine = self.engine_of(workflow)
         state = engine.state(workflow)
         if state.ended:
-            said = (
-                f"issue {state.issue} ended already ({state.outcome}); `fixloop log {state.issue}` shows how"
-            )
+            said = f"issue {state.issue} ended already ({state.outcome}); `fixloop log {called(state)}` shows how"
             kept = getattr(event, "artifacts", ())
             engine.refuse(workflow, event.kind, said, sender=event.sender, artifacts=kept)
             raise RefusedError(said)

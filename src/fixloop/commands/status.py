@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOUD",
-    "WAITED_FOR",
     "WAITS",
     "deadline_line",
     "deadline_of",
@@ -41,7 +40,6 @@ __all__ = [
     "phases_table",
     "status_document",
     "summary",
-    "waits_by",
 ]
 
 _STYLES: Final = {
@@ -54,15 +52,6 @@ _STYLES: Final = {
 WAITS: Final = "WAITS"
 """The label of what a person has to do."""
 LOUD: Final = "bold yellow"
-WAITED_FOR: Final = {
-    "decision": "a decision",
-    "answer": "an answer",
-    "manual-fix": "a manual fix",
-    "fix": "a fix",
-    "work": "an agent outside",
-    "continue": "`fixloop continue`",
-    "user": "you",
-}
 WITH_THE_MAIN_AGENT: Final = (Status.AWAITING_FIX, Status.FIXING)
 _SUMMARY: Final = (
     "name",
@@ -313,15 +302,6 @@ def waits(found: Snapshot, state: State) -> Iterator[tuple[str, str]]:
         asked = f"for a fix of {count_of(state.failure_count)}{_since(offered_since(found, state), found)}"
         yield WAITS, asked
         yield from (("", line) for line in (*no_fixer(state), *choice_lines(fix_choices(state))))
-
-
-def waits_by(items: Iterable[Mapping[str, Any]], found: Snapshot) -> Iterator[tuple[str, str]]:
-    """The same of a workflow with several agents, from what its inbox lists."""
-    for item in items:
-        since = _since(datetime.fromisoformat(item["since"]), found)
-        detail = f": {short(item['detail'])}" if item["detail"] else ""
-        yield WAITS, f"for {WAITED_FOR[item['waits_for']]}{since}: {item['reason']}{detail}"
-        yield from (("", command) for command in item["commands"])
 
 
 def _since(at: datetime, found: Snapshot) -> str:

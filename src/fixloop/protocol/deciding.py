@@ -5,6 +5,7 @@ from typing import Final
 from fixloop.errors import UsageError
 from fixloop.protocol import diagnosis, fixing, results
 from fixloop.protocol.events import Cancelled, DecisionMade, ManualFixDone, PersonNotified
+from fixloop.protocol.ids import called
 from fixloop.protocol.messages import (
     MAIN_AGENT,
     Decision,
@@ -129,7 +130,8 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         raise Unexpected(f"workflow {draft.state.workflow} waits for no decision")
     if opened.decision is not None:
         raise Unexpected(
-            f"{opened.message_id} was decided already ({opened.decision}); finish it with `fixloop fixed`"
+            f"{opened.message_id} was decided already ({opened.decision}); hand the fix in with"
+            f" `fixloop fixed {called(draft.state)} --here`"
         )
     if event.escalation not in ("", opened.message_id):
         raise Unexpected(f"{event.escalation} was decided already; open is {opened.message_id}")

@@ -3,13 +3,14 @@
 import hashlib
 import re
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fixloop.errors import UsageError
 from fixloop.protocol.specialists import NAMES
 
 __all__ = [
     "MessageId",
+    "called",
     "completion_id",
     "detection_id",
     "message_uid",
@@ -122,3 +123,13 @@ def ticket_id(workflow: str, specialist: str, step: str, iteration: int, attempt
     """
     plain = f"{workflow}.{specialist}.{step}.{iteration}.{attempt}"
     return f"{plain}.e{epoch}" if epoch else plain
+
+
+def called(state: Any) -> str:
+    """
+    What a command's ISSUE has to be for this workflow.
+
+    Its number means the issue's latest workflow. One that works for another has that number, too, and is named by its
+    id.
+    """
+    return str(state.workflow if getattr(state, "parent", "") else state.issue)

@@ -17,7 +17,7 @@ def count_of(count: int) -> str:
 
 
 def next_phase(state: State) -> str:
-    """The phase after the current one; behind the last comes deployment (U2)."""
+    """The phase after the current one; behind the last comes the end: nothing is deployed (U2)."""
     names = [entry.name for entry in state.specialists]
     later = state.specialists[names.index(state.current) + 1 :]
     pending = (entry.name for entry in later if entry.applicable and entry.status is not Status.COMPLETED)

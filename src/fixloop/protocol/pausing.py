@@ -19,6 +19,7 @@ from fixloop.protocol.events import (
     PersonNotified,
     event_from_json,
 )
+from fixloop.protocol.ids import called
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.state import Delivery, Hold, Operation, SpecialistState, State, changed
@@ -71,8 +72,9 @@ def while_held(draft: Draft, event: Event, handle: Handle) -> None:
     if isinstance(event, DeadlineReached):
         raise NotDue(f"deadline {event.name} stands still while the workflow is paused")
     if isinstance(event, DecisionMade | ManualFixDone):
-        issue = draft.state.issue
-        raise Unexpected(f"issue {issue} is paused by {held.by}; `fixloop continue {issue}` first")
+        raise Unexpected(
+            f"issue {draft.state.issue} is paused by {held.by}; `fixloop continue {called(draft.state)}` first"
+        )
     tried = Draft(changed(draft.state, {"held": None}), draft.now)
     for kept in held.events:
         handle(tried, event_from_json(kept))

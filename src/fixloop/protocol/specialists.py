@@ -62,7 +62,7 @@ SPECIALISTS: Final = (
 """In the fixed order of the phases (U2)."""
 
 NAMES: Final = tuple(entry.name for entry in SPECIALISTS)
-AFTER_THE_LAST_PHASE: Final = "Deployment"
+AFTER_THE_LAST_PHASE: Final = "Completion"
 
 
 def specialist(name: str) -> Specialist:

@@ -23,7 +23,7 @@ from fixloop.protocol.state import SpecialistState, State, WorkflowOutcome
 
 __all__ = ["DECIDE_VERSION", "decide"]
 
-DECIDE_VERSION: Final = 3
+DECIDE_VERSION: Final = 4
 """Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
 
 

@@ -56,14 +56,12 @@ class Said(NamedTuple):
 
 
 def _nothing_to_send(session: Session, workflow: str, said: Said) -> None:
-    raise UsageError(
-        "a validation loop takes no messages; `fixloop decide ISSUE manual-fix` or a new fix says what to do"
-    )
+    raise UsageError("a validation loop takes no messages; its main agent reads the request and nothing else")
 
 
 def _nothing_to_reject(session: Session, workflow: str, agent: str, handoff: str, reason: str) -> None:
     raise UsageError(
-        "only handoffs can be rejected; `fixloop fixed ISSUE --blocked TEXT` says what stands in the way"
+        "only handoffs can be rejected; other agents say with `fixed --blocked` what stands in the way"
     )
 
 

@@ -217,10 +217,9 @@ def _taken(session: Session, state: State, work: Work) -> Change:
         return take(session.directory, base=base, tip=state.tip, mirror=mirror, message=message)
     made = offered_at(state, cache)
     if not made.top.is_dir():
-        raise RefusedError(
-            f"nothing was offered yet; `fixloop ack {called(state)}` makes a directory to work in, "
-            "or use --here for the current checkout"
-        )
+        way = f"`fixloop {'inbox' if state.paused else f'ack {called(state)}'}`"
+        does = "says what is to be decided" if state.paused else "makes a directory to work in"
+        raise RefusedError(f"nothing was offered yet; {way} {does}, or use --here for the current checkout")
     beside = copied_paths(mirror, snapshot_in(state).copied)
     return commit_of_directory(made.top, state.tip, mirror, message, without=beside)
 

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands.screen import called, row, short, table
-from fixloop.commands.status import deadline_line, waits_by
+from fixloop.commands.status import deadline_line
 from fixloop.commands.views import spoken, work
 from fixloop.commands.views.cycle_report import parts
 from fixloop.commands.views.reporting import reported
@@ -102,12 +103,13 @@ def _escalation(state: Cycle, number: int) -> dict[str, Any]:
 
 
 def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, str]]:
-    yield from waits_by(_items(found, state), found)
     yield (
         "workflow",
         f"{state.workflow} (cycle {state.cycle_id}, project {state.project or state.workflow[:8]})",
     )
     yield "status", _status(state)
+    for opened in state.escalations:
+        yield "paused", f"{opened.reason}: {short(opened.detail)} ({opened.id}), since {stamp(opened.at)} UTC"
     if state.paused_at is not None:
         yield "paused", f"by a person since {stamp(state.paused_at)} UTC; no clock runs"
     yield from (("at work", each.line(found)) for each in _at_work(state))
@@ -134,9 +136,9 @@ def _status(state: Cycle) -> str:
 
 
 def _next(state: Cycle) -> str:
-    decide = f"fixloop decide {called(state)} {'|'.join(work.DECISIONS)}" if state.escalations else ""
+    decide = next(_decision_commands(state)) if state.escalations else ""
     is_paused = state.paused_at is not None
-    return work.next_command(state, _asked(state), is_paused=is_paused, decide=decide)
+    return work.next_command(state, _at_work(state), is_paused=is_paused, decide=decide)
 
 
 def _table(state: Cycle) -> "Table":
@@ -200,7 +202,7 @@ def _decision_commands(state: Cycle) -> Iterator[str]:
     yield from (f"fixloop decide {called(state)} {decision}" for decision in work.DECISIONS[1:])
 
 
-def _items(found: Snapshot, state: Cycle) -> Iterator[dict[str, Any]]:
+def _items(found: Snapshot, state: Cycle, cache: Path) -> Iterator[dict[str, Any]]:
     if state.paused_at is not None:
         yield work.paused_item(state, "orchestrator", state.paused_at)
         return
@@ -270,7 +272,7 @@ VIEW: Final[View[Cycle]] = View(
     clocks=_clocks,
     happened=spoken.happened(_line),
     result=_result,
-    items=lambda found, state, cache: _items(found, state),
+    items=_items,
     log_text=spoken.log_text(_SPEECH),
     log_markdown=spoken.log_markdown(_SPEECH),
     log_document=spoken.log_document(_SPEECH),

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands.screen import called, row, short, table
-from fixloop.commands.status import deadline_line, waits_by
+from fixloop.commands.status import deadline_line
 from fixloop.commands.views import spoken, work
 from fixloop.commands.views.handoff_log import line, statistics
 from fixloop.commands.views.handoff_report import metrics_line, parts
@@ -109,7 +110,6 @@ def _question(question: Question) -> dict[str, Any]:
 
 
 def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str, str]]:
-    yield from waits_by(_items(found, state), found)
     yield (
         "workflow",
         f"{state.workflow} ({state.kind} by handoffs, project {state.project or state.workflow[:8]})",
@@ -117,6 +117,9 @@ def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str
     yield "status", _status(state)
     if state.spec:
         yield "spec", state.spec
+    for question in state.questions:
+        waits = "paused" if question.blocking else "asked"
+        yield waits, f"{_asks(question)}, since {stamp(question.at)} UTC"
     if state.paused_clock is not None:
         yield "paused", "by a person; no clock runs"
     yield from (("at work", each.line(found)) for each in _at_work(state))
@@ -156,9 +159,9 @@ def _asks(question: Question) -> str:
 
 def _next(state: Handoffs) -> str:
     question = state.blocking() or next(iter(state.questions), None)
-    decide = _decide(state, question, "|".join(options_of(question)) or "ANSWER") if question else ""
+    decide = next(_commands(state, question)) if question else ""
     is_paused = state.paused_clock is not None
-    return work.next_command(state, _asked(state), is_paused=is_paused, decide=decide)
+    return work.next_command(state, _at_work(state), is_paused=is_paused, decide=decide)
 
 
 def _decide(state: Handoffs, question: Question, answer: str) -> str:
@@ -239,7 +242,7 @@ def _commands(state: Handoffs, question: Question) -> Iterator[str]:
         yield _decide(state, question, '"ANSWER"')
 
 
-def _items(found: Snapshot, state: Handoffs) -> Iterator[dict[str, Any]]:
+def _items(found: Snapshot, state: Handoffs, cache: Path) -> Iterator[dict[str, Any]]:
     if state.paused_clock is not None:
         yield work.paused_item(state, state.current_agent or "orchestrator", state.last_at)
         return
@@ -305,7 +308,7 @@ VIEW: Final[View[Handoffs]] = View(
     clocks=_clocks,
     happened=spoken.happened(line),
     result=_result,
-    items=lambda found, state, cache: _items(found, state),
+    items=_items,
     log_text=spoken.log_text(_SPEECH),
     log_markdown=spoken.log_markdown(_SPEECH),
     log_document=spoken.log_document(_SPEECH),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from fixloop.commands.exit_codes import ExitCode
+from fixloop.protocol.ids import called
 from fixloop.protocol.moment import Moment
 from fixloop.store.contract import Store
 from fixloop.store.records import Entry, Snapshot
@@ -16,7 +17,18 @@ from fixloop.store.records import Entry, Snapshot
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["PASSED", "UNVERIFIED", "Across", "Logged", "S", "Standing", "View", "documented", "has_work"]
+__all__ = [
+    "PASSED",
+    "UNVERIFIED",
+    "Across",
+    "Logged",
+    "S",
+    "Standing",
+    "View",
+    "documented",
+    "has_work",
+    "way_out",
+]
 
 S = TypeVar("S")
 PASSED = ("success", "skipped")
@@ -40,6 +52,9 @@ class Standing(NamedTuple):
     """What is going on, in a few words."""
     pushes: bool = False
     """Its branch goes to a server by itself."""
+
+    called: str = ""
+    """What a command's ISSUE has to be for it."""
 
     @property
     def is_settled(self) -> bool:
@@ -132,3 +147,12 @@ def has_work(state: Any) -> bool:
     """Whether a workflow that ended well has changed something that may be applied."""
     began = json.loads(state.snapshot).get("commit", "") if state.snapshot else ""
     return bool(began) and state.outcome in PASSED and state.tip != began
+
+
+def way_out(state: Any) -> str:
+    """The command that takes a workflow's verified work further; empty where it is there, or there is none."""
+    if state.push_error:
+        return f"fixloop push {called(state)}"
+    if state.pushed or not has_work(state):
+        return ""
+    return f"fixloop {'push' if json.loads(state.snapshot).get('is_url') else 'apply'} {called(state)}"

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from fixloop.commands.screen import called, few, short
 from fixloop.commands.status import deadline_of
-from fixloop.commands.views.view import Standing, has_work
+from fixloop.commands.views.view import Standing, way_out
 from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds
 from fixloop.store.records import Snapshot
 
@@ -127,25 +127,31 @@ def standing(state: Any, asked: Mapping[str, str], *, asks: bool, held: str, don
     if not (state.ended or state.closing or done or any(asked.values())):
         waits_for = "decision" if asks else "agent" if asked and not held else ""
     at_work = told(state.outcome, state.closing, asked)
-    return Standing(state.issue, state.name, state.outcome, waits_for, held, at_work, state.push)
+    return Standing(
+        state.issue, state.name, state.outcome, waits_for, held, at_work, state.push, called(state)
+    )
 
 
-def next_command(state: Any, asked: Mapping[str, str], *, is_paused: bool, decide: str) -> str:
+def next_command(state: Any, at_work: Iterable[AtWork], *, is_paused: bool, decide: str) -> str:
     """
     The one command that is most likely wanted next.
 
     Args:
-        asked: as of `standing`.
+        at_work: of whom something is asked.
         decide: the one that answers what a person is asked; empty: they are not.
     """
     if state.ended:
-        return f"fixloop {'apply' if has_work(state) else 'log'} {called(state)}"
+        return way_out(state) or f"fixloop log {called(state)}"
     if is_paused:
         return f"fixloop continue {called(state)}"
     if decide:
         return decide
-    away = [name for name, command in asked.items() if not command]
-    return answers(state, away[0])[1] if away else f"fixloop watch {called(state)}"
+    away = [each for each in at_work if not each.command]
+    # Before the receipt there is no directory whose work could be handed in.
+    begun = next((each for each in away if each.began is not None), None)
+    if begun is not None:
+        return answers(state, begun.name)[1]
+    return answers(state, away[0].name)[0] if away else f"fixloop watch {called(state)}"
 
 
 def told(outcome: str, closing: str, asked: Mapping[str, str]) -> str:

@@ -6,6 +6,7 @@ from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff.outcome import Draft
 from fixloop.protocol.handoff.records import HeldWrite, Question
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, HandoffType, check_agent
+from fixloop.protocol.ids import called
 from fixloop.protocol.refusals import Unexpected
 
 __all__ = ["CRITICAL", "MOST_OF_A_FIELD", "MOST_OF_A_VALUE", "RESOURCE", "heartbeat", "write"]
@@ -53,7 +54,10 @@ def _check_lock(draft: Draft, event: ev.StateWritten) -> None:
     if lock is not None and not is_free and lock.agent == event.sender:
         return
     if not event.at_once:
-        raise Unexpected(f"{event.sender} writes {event.field} without the lock of {RESOURCE}; take it first")
+        raise Unexpected(
+            f"{event.sender} writes {event.field} without the lock of {RESOURCE}; take it with"
+            f" `fixloop lock {called(draft.state)} {RESOURCE} --agent {event.sender}`"
+        )
     if lock is not None and not is_free:
         raise Unexpected(f"{event.sender} writes {event.field} while {lock.agent} has the lock of {RESOURCE}")
 
