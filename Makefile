@@ -37,6 +37,7 @@ again: setup
 
 chaos: setup
 	.venv/bin/python -m pytest -q -n auto --maxprocesses 8 --hypothesis-profile chaos tests/chaos
+	ATTACKS=1 .venv/bin/python -m pytest -q tests/attacks/test_broker.py
 	CRASH_ALL=1 .venv/bin/python -m pytest -q -n auto --maxprocesses 8 tests/crash/test_boundaries.py tests/crash/test_agents_boundaries.py
 	CRASH_ALL=1 .venv/bin/python -m pytest -q -n 2 tests/crash/test_agents_killed.py tests/crash/test_bridging_killed.py
 	for seed in 1 2 3; do .venv/bin/fixloop chaos --workflows 1000 --kills 100 --concurrency 4 --contrast --seed $$seed || exit; done

@@ -6,8 +6,11 @@ is a hint, so none has to be replicated, and only these have priorities in every
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import Any, Final
 
+from amqp.method_framing import frame_handler
+from amqp.serialization import decode_properties_basic
 from celery.app import amqp as celery_amqp
 from kombu.entity import Queue
 from kombu.transport import pyamqp
@@ -19,6 +22,11 @@ __all__ = ["AMQP", "TLSTransport", "Transport", "queue_arguments"]
 HIGHEST: Final = len(PRIORITY_STEPS) - 1
 UNUSED_SECONDS: Final = 3600
 """A queue that one `fixloop run` had to itself goes so long after the run."""
+_HEADER: Final = 2
+"""The kind of frame that has a message's size and properties."""
+_FIXED: Final = 12
+"""Its bytes before the properties."""
+_NO_PROPERTIES: Final = b"\0\0"
 FOREIGN: Final = "celery"
 """The queue of callers that have only Celery: declared as Celery does, or they would be refused."""
 
@@ -58,7 +66,29 @@ class _Driver(pyamqp.Connection):
     Channel = Channel
 
     def __init__(self, *args: Any, hosts: Any = (), **options: Any) -> None:
-        super().__init__(*args, **options)
+        super().__init__(*args, frame_handler=_tolerant, **options)
+
+
+def _tolerant(connection: Any, callback: Any) -> Callable[[Any], Any]:
+    """
+    The driver's reader of frames, for which a message whose properties it cannot read has none.
+
+    RabbitMQ passes on what it does not read itself. The driver raises, the connection is lost, and the same message
+    comes again on the next one.
+    """
+    drivers = frame_handler(connection, callback)
+
+    def on_frame(frame: Any) -> Any:
+        kind, channel, data = frame
+        if kind != _HEADER:
+            return drivers(frame)
+        try:
+            decode_properties_basic(data, _FIXED)
+        except Exception:  # of text, numbers and times alike; nothing is asked of anybody
+            return drivers((kind, channel, bytes(data[:_FIXED]) + _NO_PROPERTIES))
+        return drivers(frame)
+
+    return on_frame
 
 
 class Transport(pyamqp.Transport):

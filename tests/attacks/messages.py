@@ -10,6 +10,7 @@ import struct
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -66,6 +67,8 @@ class Message:
     content_encoding: Any = "utf-8"
     envelope: bytes = b""
     """All of it as Redis gets it, where that is no honest envelope."""
+    fields: bytes = b""
+    """The headers and properties as RabbitMQ gets them, where the driver would not write them."""
 
     @property
     def text(self) -> bytes:
@@ -193,6 +196,21 @@ POISON_OF_REDIS: Final[Mapping[str, Callable[[Message], Message]]] = {
 }
 """What only Redis takes: it asks for no form."""
 
+_DEEP: Final = 3000
+POISON_OF_RABBITMQ: Final[Mapping[str, Callable[[Message], Message]]] = {
+    name: partial(replace, fields=fields)
+    for name, fields in {
+        "a kind of content that is no text": b"\x80\x00\x02\xff\xfe",
+        "a header of no known type": b"\x20\x00\x00\x00\x00\x03\x01a?",
+        "a time beyond all time": b"\x20\x00\x00\x00\x00\x0b\x01aT" + b"\x7f" * 8,
+        "depth": b"\x20\x00"
+        + struct.pack(">I", 3 + 5 * _DEEP - 1)
+        + b"\x01a"
+        + b"".join(b"A" + struct.pack(">I", 5 * level) for level in range(_DEEP - 1, -1, -1)),
+    }.items()
+}
+"""What only RabbitMQ takes: it passes on what it does not read."""
+
 _ODD: Final[tuple[Any, ...]] = (
     *(None, True, -1, 0, 2**63, 10**400, 1e308, float("inf"), float("nan"), "", "x" * 3000, "\0", "\udcff"),
     *(
@@ -273,6 +291,17 @@ def send_redis(client: "redis.Redis", message: Message, *, database: int) -> Non
         client.lpush(message.queue, message.for_redis())
 
 
+class _Raw(amqp.Message):  # type: ignore[misc]
+    """A message whose properties are bytes."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(message.text)
+        self.fields = message.fields
+
+    def _serialize_properties(self) -> bytes:
+        return self.fields
+
+
 def send_rabbitmq(channel: Any, message: Message) -> bool:
     """Send it as far as the protocol has a form for it; False where it has none."""
     properties = {
@@ -284,12 +313,11 @@ def send_rabbitmq(channel: Any, message: Message) -> bool:
     }
     exchange, key = ("", message.queue) if message.queue != CONTROL_EXCHANGE else (message.queue, "")
     try:
-        channel.basic_publish_confirm(
-            amqp.Message(message.text, **properties), exchange=exchange, routing_key=key
-        )
+        made = _Raw(message) if message.fields else amqp.Message(message.text, **properties)
+        channel.basic_publish_confirm(made, exchange=exchange, routing_key=key)
     except (amqp.FrameSyntaxError, struct.error, ValueError, TypeError, AttributeError):
         return False  # the driver has no form for it
-    except amqp.InternalError:
+    except (amqp.ConnectionError, OSError):
         return False  # RabbitMQ refuses it, and closes the connection
     return True
 

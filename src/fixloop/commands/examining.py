@@ -118,7 +118,7 @@ def _show_rejected(as_json: bool) -> None:
         print_json({"total": found.total, "kept": kept})
         return
     for each in found.kept:
-        print_lines(f"{each.at:%Y-%m-%d %H:%M:%SZ} {each.queue}: {each.why}\n    {each.text}")
+        print_lines(f"{each.at:%Y-%m-%d %H:%M:%SZ} {each.queue}: {each.why}", f"    {each.text}")
     say(f"{found.total} were rejected in all, the last {len(found.kept)} of them are kept")
 
 
