@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from fixloop.chat.events import ChatRead
 from fixloop.chat.examining import examine_all
 from fixloop.hints import START_TASK
 from fixloop.repository.identity import project_of
 from fixloop.settings import celery_url
 from tests.e2e.chat_defects import ERRORS, TITLE, WARNED, make_chats
 from tests.e2e.deployment import Deployment, deployed
+from tests.unit.chat_stage import ARCHITECT, Stage, body
 
 pytestmark = pytest.mark.slow
 
@@ -117,6 +119,26 @@ def test_a_caller_that_has_only_celery_has_chats_looked_at(deployment: Deploymen
 
     deployment.until(lambda: all(finding in deployment.log() for finding in found))
     assert len(found) == len(ERRORS) + 2 * len(WARNED) + 1
+
+
+@pytest.mark.proves("R2", "R8")
+def test_a_caller_that_has_only_celery_posts_to_a_chat_once(deployment: Deployment, tmp_path: Path) -> None:
+    stage = Stage(tmp_path).open()
+    stage.let(ChatRead(ARCHITECT))
+    said: dict[str, Any] = {"by": "architect", "to": "engineer", "purpose": "Work", "body": body(ARCHITECT)}
+
+    call(deployment, tmp_path, task="fixloop.chat.post", times=2, path=str(stage.path), seq=1, **said)
+    call(
+        deployment,
+        tmp_path,
+        task="fixloop.chat.post",
+        path=str(stage.path),
+        seq=1,
+        **said | {"purpose": "More"},
+    )
+
+    deployment.until(lambda: "nothing was posted: number 001 is taken" in deployment.log())
+    assert [name for name in stage.files() if name[0].isdigit()] == ["001-to-engineer.md"]
 
 
 def call(

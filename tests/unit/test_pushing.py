@@ -1,12 +1,15 @@
 """The way out to a URL: what is asked for is pushed before the end, and nobody's commits are covered."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fixloop.carrying import keep_bundle, snapshot_in
 from fixloop.commands.outcome import next_command, remarks
+from fixloop.commands.views.view import way_out
 from fixloop.engine import Engine
 from fixloop.enqueueing import enqueue
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
@@ -317,3 +320,12 @@ def test_what_is_told_of_an_ended_workflow_changes_it_only_when_a_branch_was_pus
 
     after = deployment.tell(workflow, BranchPushed(branch=deployment.pushed(workflow)))
     assert (after.pushed, after.outcome) == ("fixloop/47", WorkflowOutcome.SUCCESS)
+
+
+@pytest.mark.parametrize(("is_url", "command"), [(True, "fixloop push 47"), (False, "fixloop apply 47")])
+def test_what_is_named_next_is_where_the_work_can_go(is_url: bool, command: str) -> None:
+    facts: dict[str, object] = {"issue": 47, "outcome": "success", "tip": "b", "pushed": "", "push_error": ""}
+    snapshot = json.dumps({"commit": "a", "is_url": is_url})
+
+    assert way_out(SimpleNamespace(**facts, snapshot=snapshot)) == command
+    assert way_out(SimpleNamespace(**facts | {"pushed": "fixloop/47"}, snapshot=snapshot)) == ""
