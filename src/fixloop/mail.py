@@ -4,6 +4,7 @@ The state is asked first, so a mailbox that lost everything costs nothing; a let
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fixloop.engine import Engine
@@ -20,6 +21,7 @@ from fixloop.protocol.state import State
 from fixloop.protocol.statuses import Status
 from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
+from fixloop.store.damage import reading
 from fixloop.store.records import RejectedMessage
 
 if TYPE_CHECKING:  # kombu is loaded by whoever opens a mailbox
@@ -109,7 +111,9 @@ def waiting(store: Store, project: str, agent: str) -> list[Mail]:
         # Plain fields tell nearly all; the snapshot of the rest has to be read.
         asked = bool(fields.get("paused")) or fields.get("status") in _AWAITING
         if asked and fields.get("agent") == agent and workflow.startswith(f"{project}-"):
-            found.extend(_open_in(store, workflow))
+            # What is damaged keeps nobody else's from being read.
+            with suppress(ProtocolError), reading(workflow):
+                found.extend(_open_in(store, workflow))
     return _in_order(found)
 
 
@@ -186,9 +190,10 @@ def _read(store: Store, letter: "Letter | None") -> Mail | None:
     state = _state(store, letter.workflow) if letter is not None else None
     if letter is None or state is None:
         return None
-    for line in said(store.history(letter.workflow)):
-        if line.message.uid == letter.uid:
-            return Mail(state, line) if _matters(state, line.message) else None
+    with suppress(ProtocolError), reading(letter.workflow):
+        for line in said(store.history(letter.workflow)):
+            if line.message.uid == letter.uid:
+                return Mail(state, line) if _matters(state, line.message) else None
     return None
 
 

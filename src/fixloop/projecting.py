@@ -27,6 +27,7 @@ from fixloop.protocol.handoff.writing import MOST_OF_A_FIELD, MOST_OF_A_VALUE
 from fixloop.repository.snapshot import Snapshot
 from fixloop.secrets.redaction import Redaction
 from fixloop.store.contract import Store
+from fixloop.store.damage import reading
 from fixloop.store.records import Snapshot as Stored
 
 __all__ = [
@@ -67,13 +68,14 @@ def project(store: Store, workflow: str, *, root: Path | None = None, again: boo
         again: look for edits, too, where this version is written already.
     """
     try:
-        found = store.read(workflow)
-        if found is None or not has_files(found.snapshot):
-            return Projected(False)
-        top = root or root_of(found.snapshot)
-        if top is None or not top.is_dir():
-            return Projected(False)
-        return _project(store, found, top, again)
+        with reading(workflow):
+            found = store.read(workflow)
+            if found is None or not has_files(found.snapshot):
+                return Projected(False)
+            top = root or root_of(found.snapshot)
+            if top is None or not top.is_dir():
+                return Projected(False)
+            return _project(store, found, top, again)
     except FixloopError as error:
         return Projected(False, str(error))
     except OSError as error:

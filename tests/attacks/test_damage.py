@@ -4,6 +4,7 @@ Damage to what is stored of one workflow, done to each of its keys in ten ways: 
 Its neighbours are in the same shard, where one script looks after them all.
 """
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from fixloop.errors import Damaged
 from fixloop.profiles.table import profile_in
 from fixloop.store import keys
 from fixloop.store.contract import Store
+from fixloop.store.entries import frame_of
 from fixloop.store.packing import NOTHING, pack
 from tests.attacks.sizes import size
 from tests.unit.command_stage import OWNER, PROJECT, Agents, Said, empty_store, said
@@ -121,6 +123,30 @@ def of_history(client: Any, name: str) -> Iterator[Damage]:
             yield Damage(f"entry {place + 1} {way}", (("LSET", name, place, made),))
 
 
+def of_contents(store: Store, entries: list[bytes]) -> Iterator[Damage]:
+    """A state and entries in their right form, whose content is another."""
+    found = store.read(TARGET)
+    assert found is not None
+    state = json.loads(found.snapshot)
+    for key in state:
+        values: tuple[object, ...] = ({}, "x", -1)
+        for value in values:
+            made = pack(json.dumps(state | {key: value}, separators=(",", ":")).encode(), NOTHING)
+            yield Damage(f"state's {key} {value}", (("HSET", keys.workflow_key(TARGET), "snapshot", made),))
+    for place, entry in enumerate(entries):
+        frame = frame_of(entry)
+        assert frame is not None
+        for text in (
+            b"{}",
+            b'{"event":1}',
+            b'{"event":{"kind":"x"},"messages":[{"body":1}],"at":1,"artifacts":[1]}',
+        ):
+            lie = frame._replace(packed=pack(text, NOTHING)).stored()
+            yield Damage(
+                f"entry {place + 1} says {text!r}", (("LSET", keys.history_key(TARGET), place, lie),)
+            )
+
+
 def of_lists(*, is_live: bool) -> Iterator[Damage]:
     """What the shard's lists say of the workflow; what they have that is nobody's."""
     shared, feature = keys.shard_keys(SHARD), keys.feature_of(TARGET)
@@ -161,6 +187,7 @@ class Ground(NamedTuple):
         assert found is not None
         name, history, own = keys.workflow_key(TARGET), keys.history_key(TARGET), keys.artifacts_key(TARGET)
         made = [*of_key(name, "hash"), *of_key(history, "list"), *of_history(self.client, history)]
+        made += of_contents(self.store, self.client.lrange(history, 0, -1))
         made += of_lists(is_live=not found.fields.get("outcome"))
         made += of_fields(self.client, name, frozenset(found.fields))
         made += of_key(own, "hash") if self.client.exists(own) else ()
@@ -244,7 +271,7 @@ def test_damage_to_one_workflow_keeps_nobody_from_the_others(
 
 def complaints(ground: Ground, damage: Damage, capsys: Capsys) -> Iterator[str]:
     """What does not go on with the others, and what is not said of the damaged one."""
-    for look in (seen, swept, audited, moved):
+    for look in (seen, mailed, swept, audited, moved):
         try:
             yield from look(ground, damage, capsys)
         except Exception as error:
@@ -261,15 +288,19 @@ def seen(ground: Ground, damage: Damage, capsys: Capsys) -> Iterator[str]:
     waiting = said(capsys, "inbox", "--json")
     found = {each["workflow_id"] for each in waiting.document["items"]}
     yield from (f"inbox misses {name}" for name in {*ground.live[1:]} - found)
-    for words in (
-        ("report", ground.live[1]),
-        ("log", ground.ended[0]),
-        ("status", TARGET),
-        ("report", TARGET),
-    ):
+    of_it = [(word, TARGET) for word in ("status", "report", "log")]
+    for words in (("report", ground.live[1]), ("log", ground.ended[0]), *of_it):
         told = said(capsys, *words)
         if (TARGET not in words and told.code != ExitCode.DONE) or "Traceback" in told.err:
             yield f"{' '.join(words)}: {told.code} {told.err}"
+
+
+def mailed(ground: Ground, damage: Damage, capsys: Capsys) -> Iterator[str]:
+    """What is asked of an agent outside by a cycle; of each workflow there is one of that name."""
+    told = said(capsys, "mailbox", "ra", "--json", "--project", PROJECT)
+    found = [message["workflow_id"] for message in told.document["messages"]]
+    if ground.live[1] not in found:
+        yield f"mailbox: {told}"
 
 
 def named(told: Said, workflow: str, damage: str | None) -> Iterator[str]:
@@ -320,3 +351,17 @@ def moved(ground: Ground, damage: Damage, capsys: Capsys) -> Iterator[str]:
     yield from (f"archive misses {name}" for name in ground.ended if f"{name}  archived  " not in told.out)
     if f"{TARGET}  kept  " in told.out and told.code != ExitCode.WRONG:
         yield f"archive ends with {told.code}"
+
+
+@pytest.mark.proves("K10")
+@pytest.mark.parametrize("kind", ["string", "list", "hash"])
+def test_a_lock_that_is_none_is_taken(
+    kind: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with empty_store(redis_url, tmp_path, monkeypatch) as store, redis.Redis.from_url(redis_url) as client:
+        as_it_is = of_key(keys.lock_key(TARGET, "archive"), "")
+        next(damage for damage in as_it_is if damage.name.endswith(kind)).do(client)
+
+        grant = store.locks.acquire(TARGET, "archive", "one")
+
+        assert (grant.is_held, store.locks.release(TARGET, "archive", grant.token)) == (True, "ok")

@@ -205,3 +205,13 @@ def test_any_text_survives(store: Store) -> None:
     assert store.history(FLOW)[0].body == {**entry, "text": "ü \u2028 \x00 \U0001f600 ?"}
     assert found.fields == {"status": 'quote " and \\ and / and ü'}
     assert store.verify(FLOW) == []
+
+
+@pytest.mark.proves("B18")
+@pytest.mark.parametrize("head", ["", "a"])
+def test_a_head_that_vouches_for_nothing_is_seen(store: Store, world: World, head: str) -> None:
+    created(store)
+
+    world.put_head(FLOW, head)
+
+    assert "its head is gone, and with it what vouches for the last entry" in store.verify(FLOW)

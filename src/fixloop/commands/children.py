@@ -1,7 +1,10 @@
 """Workflows that do the work of another's agent, as far as whoever follows that one has to know of them."""
 
+from contextlib import suppress
+
 from fixloop.bridging import child_of, has_word_of
 from fixloop.commands.session import Seen, Session
+from fixloop.errors import Damaged
 
 __all__ = ["waiting_child"]
 
@@ -14,13 +17,17 @@ def waiting_child(session: Session, workflow: str) -> Seen | None:
     """
     found = session.store.read(workflow)
     for held in found.tickets if found is not None else ():
-        child = session.store.read(child_of(held.ticket.id))
-        if child is None or has_word_of(session.store, held.ticket.id):
-            continue
-        seen = Seen.of(child)
-        if seen.standing.waits_for:
-            return seen
-        below = waiting_child(session, child.workflow)
-        if below is not None:
-            return below
+        # A damaged one ends what it was begun for with an error of its own.
+        with suppress(Damaged):
+            waiting = _waiting_for(session, held.ticket.id)
+            if waiting is not None:
+                return waiting
     return None
+
+
+def _waiting_for(session: Session, ticket: str) -> Seen | None:
+    child = session.store.read(child_of(ticket))
+    if child is None or has_word_of(session.store, ticket):
+        return None
+    seen = Seen.of(child)
+    return seen if seen.standing.waits_for else waiting_child(session, child.workflow)

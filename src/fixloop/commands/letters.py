@@ -20,6 +20,7 @@ from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.markdown import bullets
 from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.refusals import Repeated
+from fixloop.store.damage import reading
 
 if TYPE_CHECKING:
     from fixloop.commands.doors.outside import Facts
@@ -76,12 +77,12 @@ def change_document(change: Change) -> dict[str, Any]:
 
 def runs_asked(session: Session, project: str, agent: str) -> list[Shown]:
     """What cycles and handoffs of a project ask of the agents of this name who are outside."""
-    name = agent.lower()
-    return [
-        _shown_run(session, seen, name)
-        for seen, agents in _outside(session, project)
-        if name in agents and agents[name].asked and not seen.standing.held
-    ]
+    name, found = agent.lower(), []
+    for seen, agents in _outside(session, project):
+        with suppress(ProtocolError), reading(seen.found.workflow):
+            if name in agents and agents[name].asked and not seen.standing.held:
+                found.append(_shown_run(session, seen, name))
+    return found
 
 
 def agents_outside(session: Session, project: str) -> set[str]:
@@ -91,10 +92,11 @@ def agents_outside(session: Session, project: str) -> set[str]:
 
 def _outside(session: Session, project: str) -> Iterator[tuple[Seen, Mapping[str, "Facts"]]]:
     for workflow, fields in session.store.workflows(live_only=True):
-        # A validation workflow says whom it asks in its plain fields, and has no profile there.
+        # A validation workflow says whom it asks in its plain fields, and has no profile there. Damage
+        # keeps nobody else's from being read.
         if not fields.get("profile") or not workflow.startswith(f"{project}-"):
             continue
-        with suppress(ProtocolError):  # what is damaged or newer keeps nobody else's from being read
+        with suppress(ProtocolError), reading(workflow):
             found = session.store.read(workflow)
             if found is not None:
                 seen = Seen.of(found)

@@ -9,7 +9,7 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
@@ -22,7 +22,7 @@ from fixloop.commands.telling import Hints, announce
 from fixloop.commands.views.table import view_in
 from fixloop.commands.views.view import Standing, View
 from fixloop.configuration.project import project_at
-from fixloop.errors import FixloopError, ProtocolError, RefusedError, UsageError
+from fixloop.errors import Damaged, FixloopError, ProtocolError, RefusedError, UsageError
 from fixloop.profiles.reading import profile_of
 from fixloop.protocol.durations import stamp
 from fixloop.redis_place import Place
@@ -31,7 +31,7 @@ from fixloop.repository.identity import Project, top_of
 from fixloop.repository.traces import issues_handed_in
 from fixloop.settings import RedisUrls, Settings, load_settings, redis_urls
 from fixloop.store.contract import Store
-from fixloop.store.damage import reading
+from fixloop.store.damage import BROKEN, reading
 from fixloop.store.keys import project_hash
 from fixloop.store.records import Snapshot
 from fixloop.store.redis_store import RedisStore
@@ -96,6 +96,22 @@ class Session:
     directory: Path
     project: Project
 
+    meant: list[str] = field(default_factory=list)
+    """The workflows that were asked for, the last one last."""
+
+    def name_damage(self) -> None:
+        """
+        Tell what a command broke over: the workflow it was about, or itself.
+
+        Raises:
+            Damaged: the workflow does not verify.
+        """
+        from fixloop.commands.replaying import audit
+
+        found = audit(self.store, self.meant[-1]) if self.meant else None
+        if found is not None and found.problems:
+            raise Damaged(found.workflow, found.problems[0]) from None
+
     @cached_property
     def engine(self) -> "Engine":
         """Sends a hint for each new ticket; a broker that is away loses nothing but time."""
@@ -151,6 +167,10 @@ class Session:
         Raises:
             UsageError: there is none, or there are several and `project` does not decide.
         """
+        self.meant.append(self._meant(issue, project))
+        return self.meant[-1]
+
+    def _meant(self, issue: int | str | None, project: str | None) -> str:
         if isinstance(issue, str) and _WORKFLOW.fullmatch(issue):
             return self._existing(issue)
         number, hash8 = _number(issue), self.project.hash8 if project is None else _hash_of(project)
@@ -332,7 +352,12 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
     with redis_urls(settings, top) as urls, closing(RedisStore(urls.state)) as redis:
         redis.ping()
         with _keeping_time(settings, home):
-            yield Session(settings, urls, _with_archive(redis, settings), place, project_at(place))
+            session = Session(settings, urls, _with_archive(redis, settings), place, project_at(place))
+            try:
+                yield session
+            except BROKEN:
+                session.name_damage()
+                raise
 
 
 @contextmanager

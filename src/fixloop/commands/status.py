@@ -16,6 +16,7 @@ from fixloop.commands.outcome import (
 )
 from fixloop.commands.screen import called, row, short, table
 from fixloop.commands.unverified import blocking, documents
+from fixloop.errors import ProtocolError
 from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds, stamp
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.monitoring import Running, running
@@ -158,7 +159,7 @@ def summary(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
     """One workflow in the list of all, from its plain fields."""
     try:
         return _summary(workflow, fields)
-    except ValueError as error:
+    except (ValueError, ProtocolError) as error:
         return _summary(workflow, {DAMAGED: f"a plain field of it cannot be read ({error})"})
 
 

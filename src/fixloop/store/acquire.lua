@@ -5,13 +5,15 @@ local agent, lease = ARGV[1], tonumber(ARGV[2])
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+-- What is no lock is nobody's.
+if redis.call('TYPE', LOCK).ok ~= 'hash' then redis.call('DEL', LOCK) end
 local held = redis.call('HMGET', LOCK, 'agent', 'token', 'expires', 'acquired', 'lease')
 -- One that ends later than any could is by a clock that was turned back since.
-if held[5] and tonumber(held[3]) - now > tonumber(held[5]) + 1 then
+if tonumber(held[5]) and tonumber(held[3]) and held[3] - now > held[5] + 1 then
   held[3] = string.format('%.6f', now + tonumber(held[5]))
   redis.call('HSET', LOCK, 'expires', held[3])
 end
-local live = held[1] and tonumber(held[3]) > now
+local live = held[1] and held[4] and (tonumber(held[3]) or 0) > now
 
 if live then
   local status = held[1] == agent and 'again' or 'refused'

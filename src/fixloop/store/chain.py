@@ -8,6 +8,8 @@ from fixloop.store.packing import leans_of, unpack
 
 __all__ = ["RawHistory", "named", "problems"]
 
+HEAD_DIGITS: Final = 32
+"""At least so many of a digest vouch for an entry."""
 MOST_NAMED: Final = 100
 """Missing entries, each by itself: a version may say that there are any number."""
 
@@ -25,6 +27,8 @@ def problems(raw: RawHistory, fetch: Fetch) -> list[str]:
     """What is wrong with a history, oldest first; empty when every byte is what was committed."""
     texts = Texts(raw.entries)
     found = list(_chain_problems(raw, texts))
+    if raw.entries and len(raw.head) < HEAD_DIGITS:
+        found.append("its head is gone, and with it what vouches for the last entry")
     found.reverse()
     found.extend(_state_problems(raw, texts))
     found.extend(_artifact_problems(raw, texts, fetch))

@@ -3,6 +3,8 @@
 local LOCK = KEYS[1]
 local token, lease = ARGV[1], tonumber(ARGV[2])
 
+-- What is no lock is nobody's.
+if redis.call('TYPE', LOCK).ok ~= 'hash' then redis.call('DEL', LOCK) end
 local held = redis.call('HMGET', LOCK, 'token', 'expires')
 if held[1] ~= token then return 'lost' end
 if lease == 0 then
@@ -12,7 +14,7 @@ end
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-if tonumber(held[2]) <= now then return 'lost' end
+if (tonumber(held[2]) or 0) <= now then return 'lost' end
 redis.call('HSET', LOCK, 'expires', string.format('%.6f', now + lease), 'lease', lease)
 redis.call('PEXPIRE', LOCK, math.ceil(lease * 2000))
 return 'ok'

@@ -4,7 +4,7 @@
 local function broken(kind, history, id, version)
   if kind == 'none' then return 'its state is gone' end
   if kind ~= 'hash' then return 'its state is a ' .. kind .. ' and has to be a hash' end
-  if not version then return 'its state has no version' end
+  if not version or #version > 15 or not tonumber(version) then return 'its state has no version' end
   local found = redis.call('TYPE', history).ok
   if found ~= 'list' then return found == 'none' and 'its history is gone' or 'its history is a ' .. found .. ' and has to be a list' end
   local entries = redis.call('LLEN', history)
