@@ -72,12 +72,14 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         duration_seconds=round(result.duration_seconds, 3),
     )
     # What an earlier check added is no part of the tree; all that was there at the start is.
-    changed = ground.workspace.tracked_changes(tree)
+    injury = ground.workspace.injury()
+    changed = () if injury else ground.workspace.tracked_changes(tree)
     output = ground.redaction.text(result.output)
     said = output or ground.redaction.text(_end_of(reports.get(check.output)))
-    written = ground.lent.written_into(began)
-    if result.timed_out or changed or written:
-        why = ground.redaction.text(_why(check, changed, written))
+    written = () if injury else ground.lent.written_into(began)
+    if result.timed_out or changed or written or injury:
+        why = f"check {check.name} {injury}" if injury else _why(check, changed, written)
+        why = ground.redaction.text(why)
         return Ran(_unusable(check, evidence, said, why), output)
     judged = judge(
         check,

@@ -59,6 +59,8 @@ def fix(work: Work, configuration: Configuration, cache: Path) -> Done | None:
         result = _run(work, configuration.fixer, ground, report)
         if result is None:
             return None
+        if injury := ground.workspace.injury():
+            return _failed(work, f"the fixer {injury}", ground.redaction.text(result.output))
         written = ground.lent.written_into(began)
         if written:
             hide = ground.redaction.text

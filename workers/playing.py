@@ -101,6 +101,8 @@ def _limit_seconds(state: Any, agent: str) -> float:
 
 def _played(work: Work, ground: Ground, result: GuardedResult, snapshot: bytes) -> Played:
     state, workspace = work.holding.state, ground.workspace
+    if injury := workspace.injury():
+        return Played(error=f"the command of {work.holding.ticket.specialist} {injury}")
     answer, talk = ground.redaction.text(result.output), ground.redaction.text(result.talk)
     kept = tuple(
         work.store.put_artifact(state.workflow, text.encode(errors="replace"))

@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Self
 
+from fixloop.disk import obstacle
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths, lay_copied
@@ -27,11 +28,9 @@ from fixloop.repository.tree import (
     CACHES,
     GITLINK,
     Entry,
-    deltas,
     entries_on_disk,
     tracked_in_index,
     tracked_in_tree,
-    tree_id,
     write_tree,
 )
 
@@ -80,6 +79,13 @@ class Workspace:
     copied: str = ""
     """A commit with files that are there although they are not tracked: what becomes of them is no part of a change."""
 
+    def injury(self) -> str:
+        """What the command that ran in it did to all of it, as the end of a sentence about it; usually nothing."""
+        if any(place.is_symlink() or not place.is_dir() for place in (self.path, self.directory)):
+            return "deleted its workspace"
+        full = obstacle(self.folder)
+        return f"left no room on the disk of its workspace ({full})" if full else ""
+
     def tree_hash(self) -> str:
         """
         The hash of all that is there now, untracked and not ignored files included; caches never count.
@@ -94,9 +100,9 @@ class Workspace:
 
         New files are no changes: reports and build results are a check's right.
         """
-        old = before or tree_id(self.mirror.git, self.commit)
-        found = deltas(self.mirror.git, old, self.tree_hash())
-        return tuple(shown(delta.path) for delta in found if not delta.is_addition)
+        was = tracked_in_tree(self.mirror.git, before or self.commit)
+        now = entries_on_disk(self._git(), was, was)
+        return tuple(shown(path) for path in sorted(was) if now.get(path) != was[path])
 
     def capture(self, parent: str, message: str) -> Change:
         """

@@ -118,8 +118,13 @@ def _started(place: Place) -> bool:
 def _start(place: Place) -> None:
     server, version = server_for(place.data)
     socket = place.socket()
-    write_written_by(place.data, version)
-    said = _launch(place, Assignment(server=str(server), data=str(place.data), socket=str(socket)))
+    try:
+        write_written_by(place.data, version)
+        said = _launch(place, Assignment(server=str(server), data=str(place.data), socket=str(socket)))
+    except OSError as error:
+        raise InfrastructureError(
+            f"the embedded Redis ({version}, {server}) cannot be started on {place.data}: {error.strerror}"
+        ) from None
     if said in ("ready", "taken"):
         return
     reason = said.removeprefix("failed ") or "its keeper said nothing"

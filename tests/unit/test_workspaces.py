@@ -102,6 +102,29 @@ def test_new_files_change_the_hash_and_are_no_tracked_changes(workspace: Workspa
     assert workspace.tracked_changes() == ()
 
 
+def test_files_that_take_minutes_to_read_are_refused_before_they_are_read(workspace: Workspace) -> None:
+    enlarge(workspace, "data.bin")
+
+    assert workspace.tracked_changes() == ()
+    with pytest.raises(
+        UsageError, match=r"^3 GB of files are new or have grown, data\.bin above all, and at"
+    ):
+        workspace.capture(workspace.commit, "fixed\n")
+
+
+def test_a_tracked_file_that_grew_as_much_is_refused_likewise(workspace: Workspace) -> None:
+    enlarge(workspace, "tests/test_shop.py")
+
+    with pytest.raises(UsageError, match=r"^3 GB of files are new or have grown, tests/test_shop\.py"):
+        workspace.tracked_changes()
+
+
+def enlarge(workspace: Workspace, name: str) -> None:
+    """Let a file show a size of 3 GB, and take nearly nothing of the disk."""
+    (workspace.path / name).touch()
+    os.truncate(workspace.path / name, 3_000_000_000)
+
+
 def test_deletions_and_modes_are_tracked_changes(workspace: Workspace) -> None:
     (workspace.path / "tests/test_shop.py").unlink()
     (workspace.path / ".gitignore").chmod(0o755)

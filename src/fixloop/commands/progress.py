@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 from rich.console import Console, Group
 from rich.live import Live
 
-from fixloop.commands.screen import console, short, styled
+from fixloop.commands.screen import console, say, short, styled
 from fixloop.commands.session import Seen, Session
 from fixloop.commands.status import is_away
 from fixloop.commands.views.view import Standing
@@ -34,6 +34,46 @@ class _Look(NamedTuple):
     seen: Seen
     away: bool = False
     """No worker has been there for 5 s."""
+
+
+class _Patience:
+    """Goes on asking while Redis is away, and says what it waits for where that is known."""
+
+    def __init__(self, obstacle: Callable[[], str]) -> None:
+        self._obstacle = obstacle
+        self._said = ""
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """
+        The answer to `question`, as soon as there is one.
+
+        Raises:
+            InfrastructureError: Redis was away for too long, and nobody knows why.
+        """
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                answer = question()
+            except InfrastructureError:
+                obstacle = self._obstacle()
+                if obstacle:
+                    give_up = time.monotonic() + PATIENCE_SECONDS
+                elif time.monotonic() >= give_up:
+                    raise
+                self._tell(obstacle or self._said)
+                time.sleep(POLL_SECONDS)
+            else:
+                # A server that can only read comes and goes.
+                if self._said:
+                    self._tell(self._obstacle())
+                return answer
+
+    def _tell(self, obstacle: str) -> None:
+        if obstacle and not self._said:
+            say(f"{obstacle}; make room: the workflow waits for it, and then goes on by itself")
+        elif self._said and not obstacle:
+            say("the embedded Redis can write again; the workflow goes on")
+        self._said = obstacle
 
 
 def _is_settled(standing: Standing) -> bool:
@@ -66,15 +106,20 @@ def follow(
         InfrastructureError: Redis was away for too long.
     """
     target = out if out is not None else console(sys.stdout)
-    looks = _looks(session, workflow, tick)
+    patience = _Patience(session.obstacle)
+    looks = _looks(session, workflow, tick, patience)
     first = next(looks)
     version = first.seen.found.version
-    printer = _Printer(session.store, workflow, target, version if since is None else since)
+    printer = _Printer(session.store, workflow, target, version if since is None else since, patience)
+
+    def is_there(standing: Standing) -> bool:
+        return patience.ask(lambda: until(standing))
+
     if not target.is_terminal:
-        return _printed(looks, first, until, printer)
-    if until(first.seen.standing):
+        return _printed(looks, first, is_there, printer)
+    if is_there(first.seen.standing):
         return first.seen
-    return _animated(looks, first, until, target)
+    return _animated(looks, first, is_there, target)
 
 
 def _animated(looks: Iterator[_Look], now: _Look, until: Callable[[Standing], bool], out: Console) -> Seen:
@@ -99,8 +144,9 @@ def _printed(
 class _Printer:
     """Prints the history as it grows."""
 
-    def __init__(self, store: Store, workflow: str, out: Console, shown: int) -> None:
+    def __init__(self, store: Store, workflow: str, out: Console, shown: int, patience: _Patience) -> None:
         self._store = store
+        self._patience = patience
         self._workflow = workflow
         self._out = out
         self._shown = shown
@@ -109,18 +155,20 @@ class _Printer:
         """Print what was not shown yet."""
         if seen.found.version <= self._shown:
             return
-        entries = _patiently(lambda: self._store.history(self._workflow, self._shown))
+        entries = self._patience.ask(lambda: self._store.history(self._workflow, self._shown))
         for line in seen.view.happened(entries):
             self._out.print(styled(line), soft_wrap=True)
         self._out.file.flush()
         self._shown = max([seen.found.version, *(entry.seq for entry in entries)])
 
 
-def _looks(session: Session, workflow: str, tick: Callable[[], object] | None) -> Iterator[_Look]:
+def _looks(
+    session: Session, workflow: str, tick: Callable[[], object] | None, patience: _Patience
+) -> Iterator[_Look]:
     """The workflow four times a second; its state is read anew only at a new version."""
     now: _Look | None = None
     while True:
-        found = _patiently(lambda: session.store.read(workflow))
+        found = patience.ask(lambda: session.store.read(workflow))
         if found is None:
             raise UsageError(
                 f"workflow {workflow} is gone: it was archived or purged, or Redis lost its data; see `fixloop status`"
@@ -136,17 +184,6 @@ def _looks(session: Session, workflow: str, tick: Callable[[], object] | None) -
         if tick is not None:
             tick()
         time.sleep(POLL_SECONDS)
-
-
-def _patiently(ask: Callable[[], T]) -> T:
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
-            return ask()
-        except InfrastructureError:
-            if time.monotonic() >= give_up:
-                raise
-            time.sleep(POLL_SECONDS)
 
 
 def view(seen: Seen, *, away: bool = False) -> Group:

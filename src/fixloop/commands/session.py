@@ -6,6 +6,7 @@ project's `.fixloop` for a command that only looks.
 
 import os
 import re
+import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -22,7 +23,15 @@ from fixloop.commands.telling import Hints, announce
 from fixloop.commands.views.table import view_in
 from fixloop.commands.views.view import Standing, View
 from fixloop.configuration.project import project_at
-from fixloop.errors import Damaged, FixloopError, ProtocolError, RefusedError, UsageError
+from fixloop.disk import obstacle
+from fixloop.errors import (
+    Damaged,
+    FixloopError,
+    InfrastructureError,
+    ProtocolError,
+    RefusedError,
+    UsageError,
+)
 from fixloop.profiles.reading import profile_of
 from fixloop.protocol.durations import stamp
 from fixloop.redis_place import Place
@@ -204,6 +213,11 @@ class Session:
         engine.apply(workflow, told, operation=uuid.uuid4().hex)
         self.draw(workflow)
 
+    def obstacle(self) -> str:
+        """What keeps an embedded Redis from writing, in one sentence; empty where nothing is known to."""
+        home = self.settings.embedded or top_of(self.directory)[0]
+        return _obstacle(home) if self.settings.is_embedded else ""
+
     def draw(self, workflow: str) -> None:
         """Bring a workflow's named files to its present version; what stands in the way is told."""
         from fixloop.projecting import project
@@ -349,15 +363,27 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
         raise NothingYet(
             lost or f"no workflow here yet: nothing was started in {home}; `fixloop run` starts one"
         )
-    with redis_urls(settings, top) as urls, closing(RedisStore(urls.state)) as redis:
-        redis.ping()
-        with _keeping_time(settings, home):
-            session = Session(settings, urls, _with_archive(redis, settings), place, project_at(place))
-            try:
-                yield session
-            except BROKEN:
-                session.name_damage()
-                raise
+    try:
+        with redis_urls(settings, top) as urls, closing(RedisStore(urls.state)) as redis:
+            redis.ping()
+            with _keeping_time(settings, home):
+                session = Session(settings, urls, _with_archive(redis, settings), place, project_at(place))
+                try:
+                    yield session
+                except BROKEN:
+                    session.name_damage()
+                    raise
+    except (InfrastructureError, OSError):
+        problem = _obstacle(home) if settings.is_embedded else ""
+        if not problem:
+            raise
+        raise InfrastructureError(f"{problem}; make room, then try again") from None
+
+
+def _obstacle(home: Path) -> str:
+    data = Place(home).data
+    found = obstacle(data) if data.is_dir() else ""
+    return f"the embedded Redis cannot write to {data}: {found}" if found else ""
 
 
 @contextmanager
@@ -371,7 +397,8 @@ def _keeping_time(settings: Settings, home: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        _keep_time(home)
+        if not isinstance(sys.exception(), InfrastructureError):
+            _keep_time(home)
 
 
 def _keep_time(home: Path) -> None:

@@ -62,6 +62,8 @@ NAMED_FILES: Final = (
 NEVER: Final = frozenset({b".git", b".fixloop"})
 READ_BY_GIT: Final = frozenset({b".gitignore", b".gitattributes", b".gitmodules", b".git"})
 NOT_ENTERED: Final = frozenset(name.encode() for name in CACHES) | NEVER
+NEW_BYTES: Final = 1_000_000_000
+"""Of files that are new or have grown: what git reads in ten seconds. Sparse files count with the size they show."""
 GITLINK: Final = "160000"
 SYMLINK: Final = "120000"
 ABSENT: Final = "000000"
@@ -117,6 +119,7 @@ def write_tree(git: Git, *, tracked: Mapping[bytes, Entry], without: Collection[
         own = git.with_index(Path(folder) / "index")
         files = _fill(own, tracked)
         files += [path for path in _untracked(own) if path not in without]
+        _refuse_what_is_large(own, files, tracked)
         _hash(own, files)
         return own.text("write-tree", "--missing-ok")
 
@@ -160,7 +163,9 @@ def entries_on_disk(git: Git, paths: Iterable[bytes], tracked: Mapping[bytes, En
         own = git.with_index(Path(folder) / "index")
         wanted = set(paths)
         _fill(own, {path: entry for path, entry in tracked.items() if path in wanted})
-        _hash(own, [path for path in wanted if _is_file(os.fsencode(git.directory), path, {})])
+        files = [path for path in wanted if _is_file(os.fsencode(git.directory), path, {})]
+        _refuse_what_is_large(own, files, tracked)
+        _hash(own, files)
         return tracked_in_index(own)
 
 
@@ -228,6 +233,25 @@ def _blocks(path: bytes) -> bool:
     except OSError:
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _refuse_what_is_large(own: Git, files: Iterable[bytes], tracked: Mapping[bytes, Entry]) -> None:
+    """Files that were made or grew by more than `NEW_BYTES` in all: reading them takes minutes, or fills the disk."""
+    sizes = {path: os.lstat(os.path.join(os.fsencode(own.directory), path)).st_size for path in files}
+    if sum(sizes.values()) <= NEW_BYTES:
+        return
+    known = [path for path in sizes if path in tracked]
+    blobs = "".join(f"{tracked[path].blob}\n" for path in known).encode()
+    lines = own.run("cat-file", "--batch-check=%(objectsize)", stdin=blobs).stdout.decode().split("\n")
+    for path, line in zip(known, lines, strict=False):
+        sizes[path] -= int(line) if line.isdigit() else 0
+    new = sum(size for size in sizes.values() if size > 0)
+    if new > NEW_BYTES:
+        largest = max(sizes, key=lambda path: sizes[path])
+        raise UsageError(
+            f"{new / 1e9:.3g} GB of files are new or have grown, {shown(largest)} above all, and at most "
+            f"{NEW_BYTES / 1e9:g} GB are taken; remove them, or have git ignore them"
+        )
 
 
 def _fill(own: Git, tracked: Mapping[bytes, Entry]) -> list[bytes]:
