@@ -1,4 +1,4 @@
-"""A project without workers of its own, whose `run` has ended where an agent outside is waited for (A56, A65, A73)."""
+"""A project without workers of its own, whose `run` has ended where an agent outside is waited for (A56, A66, A73)."""
 
 import os
 import re
@@ -58,7 +58,7 @@ def told(project: Project) -> str:
     return said.out
 
 
-@pytest.mark.proves("A56", "A65", "A73")
+@pytest.mark.proves("A56", "A66", "A73")
 def test_a_reminder_and_an_escalation_come_after_run_has_ended_and_then_nothing_is_left(
     make: Callable[..., Project], tmp_path: Path
 ) -> None:
