@@ -139,7 +139,7 @@ def profiles(store: Any, text: str) -> None:
 
 @pytest.mark.slow
 @settings(
-    max_examples=40,
+    max_examples=15,
     phases=[Phase.explicit, Phase.generate, Phase.shrink] if FULL else [Phase.explicit],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
