@@ -17,7 +17,7 @@ __all__ = ["ALLOWED", "Control"]
 ALLOWED: Final = frozenset(
     {
         *("ping", "stats", "active_queues", "registered", "scheduled", "active", "reserved", "revoked"),
-        *("enable_events", "disable_events", "heartbeat"),
+        *("enable_events", "heartbeat"),
     }
 )
 """What Flower sends, apart from `conf`, and `ping` for people."""

@@ -58,10 +58,8 @@ class QoS(redis.QoS):
         self.channel.exchange.settle()
         try:
             kombus.restore_by_tag(tag, client=client, leftmost=leftmost)
-        except (
-            ValueError,
-            TypeError,
-        ) as error:  # not of kombu's making, and it would be found again and again
+        except (ValueError, TypeError) as error:
+            # Kombu has not written it, and would find it again and again.
             self.channel.exchange.tell(("HDEL", self.unacked_key, tag), ("ZREM", self.unacked_index_key, tag))
             reject(self.unacked_key, _bytes(tag), error)
 

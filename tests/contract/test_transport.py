@@ -3,6 +3,8 @@
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,9 @@ from kombu.entity import Queue
 
 from fixloop.embedded import embedded_redis
 from fixloop.settings import celery_url
+from fixloop.store.redis_store import RedisStore
+from tests.e2e.deployment import wait_until
+from workers import rejecting
 from workers.transport import Transport
 
 pytestmark = pytest.mark.slow
@@ -85,6 +90,30 @@ def test_a_message_that_was_taken_is_noted_and_put_back_when_its_taker_ends(conn
     message.requeue()
 
     assert queue.get().payload == {"number": 1}
+
+
+@pytest.mark.parametrize("stored", [b"no json", b"5", b"[1]", b"\xff"])
+def test_what_is_no_message_among_those_that_were_taken_is_dropped_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: bytes
+) -> None:
+    with (
+        embedded_redis(tmp_path) as url,
+        closing(RedisStore(url)) as store,
+        _connection(celery_url(url)) as made,
+    ):
+        monkeypatch.setenv("FIXLOOP_STATE_URL", url)
+        monkeypatch.setattr(rejecting, "_waiting", lru_cache(rejecting._waiting.__wrapped__))
+        made.transport_cls = Transport
+        channel = made.channel()
+        with channel.conn_or_acquire() as client:
+            client.hset("unacked", "tag", stored)
+            client.zadd("unacked_index", {"tag": 0})
+
+            channel.qos.restore_by_tag("tag")
+
+            channel.exchange.settle()
+            assert (client.hlen("unacked"), client.zcard("unacked_index")) == (0, 0)
+        wait_until(lambda: store.rejections().total == 1, seconds=30)
 
 
 def test_messages_of_one_channel_keep_their_priorities(connection: Any) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import redis
+from flower.inspector import Inspector
 from packaging.requirements import Requirement
 from redis.exceptions import NoPermissionError
 from ruamel.yaml import YAML
@@ -26,6 +27,7 @@ from fixloop.keeper import ping
 from fixloop.redis_binary import server_binary
 from fixloop.settings import celery_url
 from tests.ports import free_port
+from workers.remote import ALLOWED
 
 ROOT = Path(__file__).parents[2]
 
@@ -320,3 +322,11 @@ def test_a_real_flower_lets_nobody_in_without_the_password(tmp_path: Path) -> No
         finally:
             flower.terminate()
             flower.wait(60)
+
+
+def test_flower_asks_for_what_workers_answer_and_for_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Inspector, "inspect_methods", Inspector.inspect_methods)
+
+    flower_settings(monkeypatch)
+
+    assert ALLOWED >= set(Inspector.inspect_methods) >= ALLOWED - {"ping", "heartbeat", "enable_events"}
