@@ -110,9 +110,12 @@ def _say(path: str | Path, command: bytes, timeout_seconds: float) -> bytes:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a small file so that a reader sees all of it or what was there before."""
+    """Write a small file so that a reader sees all of it or what was there before, also after a loss of power."""
     part = path.with_name(f"{path.name}.{os.getpid()}")
-    part.write_text(text, encoding="utf-8")
+    with part.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
     part.replace(path)
 
 

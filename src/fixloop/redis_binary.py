@@ -92,10 +92,13 @@ def read_written_by(data: Path) -> ServerVersion | None:
     try:
         text = (data / WRITTEN_BY).read_text(encoding="utf-8")
     except FileNotFoundError:
-        # Since 7.0 the log is a directory; older ones do not look into it.
-        return ServerVersion("redis", (7, 0, 0)) if (data / "appendonlydir").exists() else None
+        text = ""
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read {data / WRITTEN_BY}: {error}") from None
+    if not text:
+        # Older versions did not sync it: a loss of power left it empty.
+        # Since 7.0 the log is a directory; older ones do not look into it.
+        return ServerVersion("redis", (7, 0, 0)) if (data / "appendonlydir").exists() else None
     version = ServerVersion.parse(text)
     if version is None:
         raise UsageError(

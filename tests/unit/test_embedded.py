@@ -193,6 +193,14 @@ def test_data_of_a_multi_part_log_is_taken_for_redis_7_where_nothing_names_its_w
     assert read_written_by(tmp_path) == ("redis", (7, 0, 0))
 
 
+def test_a_writer_whose_name_a_loss_of_power_took_is_told_by_the_form_of_the_data(tmp_path: Path) -> None:
+    (tmp_path / "written-by").touch()
+    assert read_written_by(tmp_path) is None
+
+    (tmp_path / "appendonlydir").mkdir()
+    assert read_written_by(tmp_path) == ServerVersion("redis", (7, 0, 0))
+
+
 def test_an_unreadable_version_is_refused_with_its_text(tmp_path: Path) -> None:
     (tmp_path / "written-by").write_text("soup")
 

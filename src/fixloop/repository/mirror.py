@@ -38,6 +38,8 @@ CONFIG: Final = """[core]
 \tfilemode = true
 \tbare = true
 \thooksPath = /dev/null
+\tfsync = committed
+\tfsyncMethod = batch
 [gc]
 \tauto = 0
 [maintenance]
@@ -258,7 +260,19 @@ class Mirror:
             (made / "config").write_text(text + (SHA256 if sha256 else ""))
             (made / "description").write_text(self.source + "\n", errors="replace")
             (made / "HEAD").write_text("ref: refs/heads/received\n")
+            _sync(made)
             made.rename(self.path)
+
+
+def _sync(folder: Path) -> None:
+    """Git syncs objects and refs; without its HEAD and its configuration a loss of power leaves no repository."""
+    for file in folder.rglob("*"):
+        if file.is_file():
+            descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def _kept(commit: str) -> str:

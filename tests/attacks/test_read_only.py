@@ -1,0 +1,104 @@
+"""A file system that an error makes read-only in mid-run, under project, cache and the embedded Redis."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.project import FIXLOOP, RIGHT, Project, environment, until
+
+pytestmark = pytest.mark.slow
+
+# In a mount namespace of its own: whatever becomes of the test, its mounts go with this shell.
+HOLD = 'mkdir -p "$1" && mount -o loop,errors=remount-ro "$0" "$1" && findmnt -no SOURCE "$1" && read -r _'
+
+
+class Disk:
+    """An ext4 in a file, mounted for those that `within` runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._image, self.place = folder / "image", folder / "disk"
+        with self._image.open("wb") as file:
+            file.truncate(300_000_000)
+        subprocess.run(["mkfs.ext4", "-q", "-F", self._image], check=True)
+        self._holder: subprocess.Popen[str] | None = None
+        self.mount()
+
+    def mount(self) -> None:
+        self._holder = subprocess.Popen(
+            ["unshare", "-m", "sh", "-c", HOLD, self._image, self.place],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._holder.stdout is not None
+        self._device = Path(self._holder.stdout.readline().strip()).name
+        if not self._device:
+            self.unmount()
+            pytest.skip("nothing can be mounted here")
+
+    def within(self, *words: str | Path) -> list[str]:
+        """A command as it is run where the disk is mounted."""
+        assert self._holder is not None
+        return ["nsenter", "-t", str(self._holder.pid), "-m", "--", *map(str, words)]
+
+    def fail(self) -> None:
+        """What the kernel does with a disk on which it finds an error."""
+        Path(f"/sys/fs/ext4/{self._device}/trigger_fs_error").write_text("1")
+
+    def unmount(self) -> None:
+        """Returns when nobody uses it any more."""
+        if self._holder is not None:
+            self._holder.communicate()
+            self._holder = None
+            until(lambda: not Path(f"/sys/fs/ext4/{self._device}").exists(), what="the end of all who use it")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    if os.getuid() or not all(map(shutil.which, ("mkfs.ext4", "nsenter", "unshare", "findmnt"))):
+        pytest.skip("needs root, mkfs.ext4 and util-linux")
+    own = Disk(tmp_path)
+    try:
+        yield own
+    finally:
+        own.unmount()
+
+
+@pytest.mark.proves("S30")
+def test_a_run_whose_disk_becomes_read_only_ends_in_a_sentence_and_goes_on_later(
+    disk: Disk, tmp_path: Path
+) -> None:
+    begun, go_on = tmp_path / "begun", tmp_path / "go on"
+    wait = f"touch '{begun}'; while [ ! -e '{go_on}' ]; do sleep 0.05; done; python check.py $0"
+    toml = f'[specialist.test-runner]\ncommand = ["sh", "-c", "{wait}", "{{junit}}"]\n'
+    Project(tmp_path / "shop", toml=toml, calc=RIGHT)
+    subprocess.run(disk.within("mv", tmp_path / "shop", disk.place), check=True)
+    # What is the project's own is on the disk; what fixloop writes, it has to see to itself.
+    subprocess.run(disk.within("sync", "-f", disk.place), check=True)
+
+    def fixloop(*words: str) -> subprocess.Popen[str]:
+        variables = environment(disk.place / "home") | {"FIXLOOP_KEEP": "0"}
+        entered = disk.within("env", "-C", disk.place / "shop", FIXLOOP, *words)
+        return subprocess.Popen(
+            entered, env=variables, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    running = fixloop("run", ".", "--issue", "1")
+    until(begun.exists)
+    disk.fail()
+    go_on.touch()
+    _, said = running.communicate(timeout=120)
+    disk.unmount()
+    disk.mount()
+    resumed = fixloop("resume", "1")
+    out, err = resumed.communicate(timeout=120)
+
+    assert running.returncode == 4
+    assert said.splitlines()[-1].startswith("fixloop: ")
+    assert "Traceback" not in said
+    assert resumed.returncode == 0, out + err
+    assert "passed (1 specialist, 1 run" in out
