@@ -44,7 +44,7 @@ def _section(title: str, prompt: str, seq: int) -> str:
 
 def _record(ticket: str, step: str) -> None:
     """The fields of `fixloop.testing.verdict.Execution`; the process is the one that asked, above the guard."""
-    above = os.environ["FIXLOOP_RUNNER"]
+    above = os.environ["FIXLOOP_TESTING_RUNNER"]
     skew = time.time() - time.clock_gettime(time.CLOCK_REALTIME)
     told = ticket, time.monotonic_ns(), step, "-", above, f"{time.monotonic():.6f}", f"{skew:.1f}"
     descriptor = os.open(os.environ["FIXLOOP_EXECUTIONS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

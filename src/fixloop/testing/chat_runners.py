@@ -19,7 +19,7 @@ from fixloop.testing.processes import below, kill, with_clock
 __all__ = ["Chat", "Runner", "RunnerHost"]
 
 # Its process id is told to its agents, who may see none but their own.
-_TELLING: Final = 'FIXLOOP_RUNNER=$$ exec "$@"'
+_TELLING: Final = 'FIXLOOP_TESTING_RUNNER=$$ exec "$@"'
 LEVELS: Final = (1, 2)
 """Below a runner: the guard, and the agent."""
 
