@@ -103,7 +103,7 @@ def runner(
     Run checks and fixers for workers of this machine, apart from their Redis.
 
     It belongs into a container of its own, on a network that Redis is not on, with the same image, the workers'
-    directories below the cache and the socket's directory; workers find it by FIXLOOP_RUNNER.
+    directories below the cache and the socket's directory. Workers find it by their variable FIXLOOP_RUNNER.
     """
     from fixloop.runner import serve
 
