@@ -62,10 +62,10 @@ def log_command(
     with open_session() as session:
         seen = look(session, session.workflow_of(issue, project))
         entries = session.store.history(seen.found.workflow)
-    logged = Logged(seen.state, seen.found.moment, entries, all, specialist or "")
-    wanted = Format.JSON if json else format
-    if wanted is Format.JSON:
-        print_json(seen.view.log_document(logged))
-    else:
-        shown = seen.view.log_markdown if wanted is Format.MARKDOWN else seen.view.log_text
-        print_text(shown(logged))
+        logged = Logged(seen.state, seen.found.moment, entries, all, specialist or "")
+        wanted = Format.JSON if json else format
+        if wanted is Format.JSON:
+            print_json(seen.view.log_document(logged))
+        else:
+            shown = seen.view.log_markdown if wanted is Format.MARKDOWN else seen.view.log_text
+            print_text(shown(logged))

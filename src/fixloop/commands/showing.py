@@ -56,7 +56,7 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
             # A timekeeper that was started just now has not swept yet.
             away = away and not (session.settings.keeps_time and seen.standing.waits_for_agent)
             across = seen.view.across(session.store, project_of(seen.found.workflow))
-        _show_status(seen, across, json=json, away=away)
+            _show_status(seen, across, json=json, away=away)
         return
     counted: Mapping[str, Across] = {}
     try:
