@@ -45,7 +45,7 @@ os.symlink(outside, os.path.join(repository, "d"))
 
 
 @pytest.mark.proves("K23")
-@pytest.mark.parametrize("attempt", range(size(3, 50)))
+@pytest.mark.parametrize("attempt", range(size(3, 15)))
 def test_a_folder_that_becomes_a_link_while_a_fix_is_applied_leads_nothing_out(
     tmp_path: Path, attempt: int
 ) -> None:
