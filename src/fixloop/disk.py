@@ -1,11 +1,15 @@
 """Whether there is room on a disk, found out by writing."""
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-__all__ = ["obstacle"]
+__all__ = ["READ_ONLY", "obstacle"]
+
+READ_ONLY: Final = os.strerror(errno.EROFS)
+"""The obstacle that no room removes."""
 
 PROBE_BYTES: Final = 1_000_000
 """With less room a Redis takes a few more writes, and then none."""

@@ -115,10 +115,10 @@ def _watch_ends(module: Any) -> None:
     """A step that nothing follows sends no hint: its points are those of looking for one."""
     follow = module.follow
 
-    def dying_follow(task: Any, done: Any, state: Any, steps: Sequence[Any]) -> None:
+    def dying_follow(task: Any, done: Any, state: Any, steps: Sequence[Any], *further: Any) -> None:
         last = "" if steps else done.id
         _die("before hint", last)
-        follow(task, done, state, steps)
+        follow(task, done, state, steps, *further)
         _die("after hint", last)
 
     module.follow = dying_follow

@@ -186,7 +186,10 @@ def test_what_commands_print_beside_their_answers_is_logged_by_role(stage: Stage
     assert log_findings(log, "log") == []
 
 
-def test_a_command_knows_chat_role_number_and_branch(stage: Stage, run: Run) -> None:
+def test_a_command_knows_chat_role_number_and_branch(
+    stage: Stage, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FIXLOOP_KEEP")
     run(architect="env | grep ^FIXLOOP_ | sort > told; cat architect.md", further=("--messages", "1"))
 
     assert Path("told").read_text().splitlines() == [

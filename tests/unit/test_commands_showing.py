@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 STATUS_KEYS = [
     *("issue", "name", "workflow_id", "profile", "status", "paused", "held", "verdict", "outcome", "owner"),
     *("phase", "specialist", "iteration", "max_iterations", "deadline", "operations", "report", "tree"),
-    *("updated_at", "unverified", "specialists"),
+    *("updated_at", "unverified", "specialists", "clocks_stand_still"),
 ]
 SPECIALIST_KEYS = [
     *("name", "phase", "applicable", "status", "iteration", "max_iterations", "failures"),
@@ -117,7 +117,10 @@ def test_all_workflows_are_listed_live_ones_first(agents: Agents, capsys: Capsys
     assert rows[0]["workflow_id"] == f"{PROJECT}-2-1"
     assert (rows[0]["iteration"], rows[0]["max_iterations"], rows[0]["paused"]) == (1, 5, False)
     assert table[1].startswith("#2")
-    assert said(capsys, "status", "--json", "--project", "ffffffff").document == {"workflows": []}
+    assert said(capsys, "status", "--json", "--project", "ffffffff").document == {
+        "workflows": [],
+        "metrics": {},
+    }
 
 
 def test_the_inbox_lists_decisions_with_their_commands_and_fixes_for_outside_agents(

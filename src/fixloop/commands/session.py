@@ -23,7 +23,7 @@ from fixloop.commands.telling import Hints, announce
 from fixloop.commands.views.table import view_in
 from fixloop.commands.views.view import Standing, View
 from fixloop.configuration.project import project_at
-from fixloop.disk import obstacle
+from fixloop.disk import READ_ONLY, obstacle
 from fixloop.errors import (
     Damaged,
     FixloopError,
@@ -214,7 +214,12 @@ class Session:
         self.draw(workflow)
 
     def obstacle(self) -> str:
-        """What keeps an embedded Redis from writing, in one sentence; empty where nothing is known to."""
+        """
+        What keeps an embedded Redis from writing, in one sentence; empty where nothing is known to.
+
+        Raises:
+            InfrastructureError: its disk can only be read.
+        """
         home = self.settings.embedded or top_of(self.directory)[0]
         return _obstacle(home) if self.settings.is_embedded else ""
 
@@ -383,7 +388,10 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
 def _obstacle(home: Path) -> str:
     data = Place(home).data
     found = obstacle(data) if data.is_dir() else ""
-    return f"the embedded Redis cannot write to {data}: {found}" if found else ""
+    said = f"the embedded Redis cannot write to {data}: {found}"
+    if found == READ_ONLY:
+        raise InfrastructureError(f"{said}; mount it writable, then `fixloop resume` goes on")
+    return said if found else ""
 
 
 @contextmanager
