@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,9 @@ os.environ["FIXLOOP_KEEP"] = "0"
 # Where it is set, every process that a test starts would compile the whole of fixloop anew, and pytest every test.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Tests that were started in the background ignore Ctrl-C, and so would whatever they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says how busy the machine is, nothing of the code.
 settings.register_profile("patient", deadline=None)

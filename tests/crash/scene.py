@@ -70,7 +70,7 @@ class Scene:
 
     def start(self, *words: str, crash_at: str = "") -> "subprocess.Popen[bytes]":
         """`fixloop WORDS` as the leader of a session and group of its own."""
-        with self._said_to(words) as (out, err), _interruptible_children():
+        with self._said_to(words) as (out, err):
             process = subprocess.Popen(
                 [sys.executable, "-m", "fixloop.cli", *words],
                 cwd=self.project,
@@ -225,16 +225,6 @@ def wait_for(condition: Callable[[], bool], what: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < give_up, what()
         time.sleep(0.02)
-
-
-@contextlib.contextmanager
-def _interruptible_children() -> Iterator[None]:
-    """Tests that were started in the background ignore Ctrl-C, and so would whatever they start."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def timeless(found: Any) -> Any:
