@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -77,7 +77,9 @@ class Machine:
     def kill(self) -> None:
         """Every process on it ends at once."""
         for pid in _said("ip", "netns", "pids", self.name).split():
-            os.kill(int(pid), signal.SIGKILL)
+            # What the ones before held with it is gone already: a guard takes its namespace along.
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
         for process in self._started:
             process.wait(60)
 
