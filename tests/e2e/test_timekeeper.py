@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +34,8 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Project]]:
     yield project
     for each in made:
         for pid in timekeepers(each):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         gone(each)
 
 

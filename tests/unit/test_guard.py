@@ -7,6 +7,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +200,8 @@ def test_a_killed_guard_is_an_injury_and_leaves_no_survivor(tmp_path: Path) -> N
     def kill() -> bool:
         guards = set(running("guard_program")) & set(running(tmp_path)) if are_there(tmp_path) else set()
         for pid in guards:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         return False
 
     result = guarded("sh", "-c", family(tmp_path) + "wait", cancelled=kill)
