@@ -94,6 +94,10 @@ def _download(project: Project) -> list[str]:
             return ["apt-get", "download", f"{package}={version}"]
         case Registry.DEBIAN_SOURCE:
             return ["apt-get", "source", "--download-only", f"{package}={version}"]
+        case Registry.GITHUB:
+            clone = f"git clone --quiet --depth 1 --branch {version} https://github.com/{package} clone"
+            archive = "git -C clone archive --format=tar --prefix=release/ --output ../release.tar HEAD"
+            return ["sh", "-c", f"{clone} 2>/dev/null && {archive} && rm -rf clone"]
 
 
 def _unpack(release: Path, project: Project, checkout: Path) -> None:
@@ -139,7 +143,7 @@ def _install(project: Project, checkout: Path) -> None:
     if project.packages:
         _call(["python3", "-m", "venv", ".venv"], checkout, environment)
         _call(["python", "-m", "pip", "install", "--quiet", *project.packages], checkout, environment)
-    elif project.registry is Registry.NPM:
+    elif (checkout / "package.json").exists():
         _call(["npm", "install", "--no-audit", "--no-fund"], checkout, environment)
         _call(["git", "add", "-A"], checkout)
         _call(["git", *_AUTHOR, "commit", "-qm", "Lock the dependencies"], checkout)

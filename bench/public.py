@@ -19,6 +19,8 @@ class Registry(StrEnum):
     NPM = "npm"
     DEBIAN = "Debian"
     DEBIAN_SOURCE = "Debian source"
+    GITHUB = "GitHub"
+    """For projects whose releases carry no tests: the commit of a tag, `package` being owner/name."""
 
 
 class Edit(BaseModel):
@@ -56,6 +58,7 @@ class Project(BaseModel):
     package: str
     version: str
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    """Of the release; of what comes from GitHub, of `git archive --format=tar --prefix=release/`."""
     inside: str = ""
     """The folder of the sources inside a Debian package."""
     remove: tuple[str, ...] = ()
