@@ -51,7 +51,7 @@ def keep(options: Mapping[str, Any]) -> int:
     place, user = Place(Path(options["project"])), Lock.held(options["user"])
     charge: Lock | None = Lock.held(options["charge"])
     try:
-        while charge is not None and place.data.is_dir():
+        while charge is not None and charge.is_of(place.data / LOCK):
             charge = _kept(place, charge, user)
     except (FixloopError, OSError) as error:
         log.error("the clocks stand still: %s", error)
@@ -61,13 +61,13 @@ def keep(options: Mapping[str, Any]) -> int:
 
 def _kept(place: Place, charge: Lock, user: Lock) -> Lock | None:
     """Keep time until nothing waits; the lock again where something began to wait in the last moment."""
-    with embedded_redis(place.project) as url, closing(Timekeeper(url, place)) as keeper:
+    with embedded_redis(place.project) as url, closing(Timekeeper(url, place, charge)) as keeper:
         user.close()
         keeper.keep()
+        if not charge.is_of(place.data / LOCK):
+            return None
         # Whoever commits now finds the lock free; what was committed before is seen here.
         charge.close()
-        if not place.data.is_dir():
-            return None
         again = Lock(place.data / LOCK)
         if keeper.waits() and again.take():
             return again
@@ -78,10 +78,11 @@ def _kept(place: Place, charge: Lock, user: Lock) -> Lock | None:
 class Timekeeper:
     """Keeps the clocks of one embedded Redis."""
 
-    def __init__(self, url: str, place: Place) -> None:
-        """Nothing is asked yet."""
+    def __init__(self, url: str, place: Place, charge: Lock) -> None:
+        """Nothing is asked yet; `charge` is the lock of the one who keeps time."""
         self._url = url
         self._place = place
+        self._charge = charge
         self._reminding: subprocess.Popen[bytes] | None = None
         self._reminding_until = 0.0
         self._reading, self._lifeline = os.pipe()
@@ -90,8 +91,8 @@ class Timekeeper:
         """Workflow → how often in a row what is due there was tried, and when it may be tried again."""
 
     def keep(self) -> None:
-        """Round after round, until nothing waits or the project is gone."""
-        while self._place.data.is_dir():
+        """Round after round, until nothing waits or the project's data are gone, perhaps with others in their place."""
+        while self._charge.is_of(self._place.data / LOCK):
             try:
                 rest = self._round()
             except (FixloopError, OSError) as error:

@@ -75,6 +75,13 @@ class Lock:
             else:
                 return True
 
+    def is_of(self, path: Path) -> bool:
+        """Whether the locked file stands at `path`; another may have taken its place, or none."""
+        try:
+            return os.path.samestat(os.fstat(self.descriptor), path.stat())
+        except FileNotFoundError:
+            return False
+
     def close(self) -> None:
         """Let go; may be called twice. Never by LOCK_UN: a forked child shares the lock and would lose it too."""
         if self.descriptor >= 0:
@@ -225,13 +232,20 @@ class Server:
             self.process.kill()
             self.process.wait()
 
+    def abandon(self) -> None:
+        """End it where its data were removed: by itself it would take along the socket of the server after it."""
+        _log("the data were removed")
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
 
-def _watch(server: Server, users: Lock) -> None:
-    """Keep the server running until the last user is gone; holds the users' lock exclusively on return."""
+
+def _watch(server: Server, users: Lock, has_data: Callable[[], bool]) -> None:
+    """Keep the server running until the last user is gone, or its data are."""
     backoff_seconds = 0.0
-    while not users.take():
+    while has_data() and not users.take():
         time.sleep(POLL_SECONDS)
-        if server.is_reachable():
+        if server.is_reachable() or not has_data():
             continue
         lived_seconds = time.monotonic() - server.started
         backoff_seconds = 0.0 if lived_seconds > SHORTEST_LIFE_SECONDS else backoff_seconds * 2 + POLL_SECONDS
@@ -249,6 +263,10 @@ def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
     if not charge.take(patience_seconds=1.0):
         say("taken")
         return
+
+    def has_data() -> bool:
+        return charge.is_of(assignment.path("keeper.lock"))
+
     write_whole(assignment.path("keeper.pid"), f"{os.getpid()}\n")
     write_whole(assignment.path("socket"), assignment.socket)
     server = Server(assignment, say)
@@ -257,9 +275,12 @@ def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
             say(f"failed {reason}")
             return
         say("ready")
-        _watch(server, users)
+        _watch(server, users, has_data)
     finally:
-        server.stop()
+        if has_data():
+            server.stop()
+        else:
+            server.abandon()
         # In this order: whoever then gets the users' lock never meets a keeper that is leaving.
         charge.close()
         users.close()

@@ -3,12 +3,13 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -400,3 +401,23 @@ def serves_another(url: str, process: int) -> bool:
             return bool(client.info("server")["process_id"] != process)
     except redis.exceptions.RedisError:
         return False
+
+
+@pytest.mark.slow
+def test_data_that_were_removed_in_use_leave_those_after_them_alone(tmp_path: Path) -> None:
+    with ExitStack() as after:
+        with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as old:
+            pid = old.info("server")["process_id"]
+            shutil.rmtree(tmp_path / ".fixloop")
+            new = redis.Redis.from_url(after.enter_context(embedded_redis(tmp_path)))
+            after.enter_context(closing(new))
+            new.set("is", "new")
+            run = new.info("server")["run_id"]
+        until(lambda: not Path(f"/proc/{pid}").exists())
+        until(lambda: new.info("server")["uptime_in_seconds"] >= 2)
+
+        assert new.info("server")["run_id"] == run
+        assert new.get("is") == b"new"
+    until(lambda: leftovers(tmp_path) == [])
+    with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as again:
+        assert again.get("is") == b"new"
