@@ -93,7 +93,7 @@ class _Headers(_Form):
     replaced_task_nesting: Annotated[int, Field(ge=0, le=1000)] | None = None
     eta: _SoonTime | None = None
     expires: _Time | None = None
-    timelimit: tuple[None, None] | list[None] | None = None
+    timelimit: Annotated[list[None], Field(min_length=2, max_length=2)] | None = None
     ignore_result: bool | None = None
     stamped_headers: list[str] | None = None
     stamps: dict[str, Any] | None = None
@@ -217,8 +217,8 @@ def arrived(message: Any, known: Mapping[str, Any]) -> Arrived:
         args, kwargs, embedded = payload.get("args", []), payload.get("kwargs", {}), payload
     told = _Headers.model_validate(headers)
     _Embedded.model_validate(embedded if embedded is not None else {})
-    if args:
-        raise ValueError("it has arguments without a name")
+    if args != []:
+        raise ValueError("it has arguments without a name, or none at all")
     if not told.task.startswith(_OURS):
         raise ValueError(f"no fixloop has a task {told.task}")
     if told.task in known:

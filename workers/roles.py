@@ -77,10 +77,11 @@ def _control(options: Mapping[str, Any]) -> int:
 def _celery(kind: str, queues: Sequence[str], **pool: Any) -> int:
     lifeline.attach()
     from workers.app import app
+    from workers.controller import Worker
 
     # What `celery worker` does, without what its command line loads: all other commands, and Flower's web server.
     # Neighbours are nobody's business: gossip and mingle cost start-up time and messages.
-    worker = app.Worker(
+    worker = app.subclass_with_self(Worker)(
         hostname=f"{kind}-{os.getpid()}@{socket.gethostname()}",
         queues=list(queues),
         loglevel=logging.WARNING,

@@ -21,6 +21,7 @@ __all__ = [
     "CONTROL_EXCHANGE",
     "KINDS",
     "POISON",
+    "TOO_DEEP",
     "Message",
     "honest",
     "mutated",
@@ -168,11 +169,14 @@ POISON: Final[Mapping[str, Callable[[Message], Message]]] = {
     "a time that is a number": _header("eta", 5),
     "a time that is none": _header("expires", "tomorrow"),
     "a limit that is a word": _header("timelimit", "soon"),
+    "one limit of two": _header("timelimit", [None]),
+    "three limits": _header("timelimit", [None, None, None]),
     "stamps that are a number": _header("stamped_headers", 5),
     "retries that are a word": _header("retries", "many"),
     "a compression": _header("compression", "zlib"),
     "arguments that are none": _body([None, None, None]),
     "arguments of nobody": _body([[1, 2], {"a": 1}, {}]),
+    "arguments that are a number": lambda message: replace(message, body=[0, *message.body[1:]]),
     "a chain that is a word": lambda message: replace(message, body=[*message.body[:2], {"chain": "on"}]),
     "another kind of content": lambda message: replace(
         message, content_type="application/x-python-serialize"
@@ -197,6 +201,8 @@ POISON_OF_REDIS: Final[Mapping[str, Callable[[Message], Message]]] = {
 """What only Redis takes: it asks for no form."""
 
 _DEEP: Final = 3000
+TOO_DEEP: Final = _header("stamps", json.loads('{"a":' * 900 + "1" + "}" * 900))
+"""It is read, and cannot be passed on to another process."""
 POISON_OF_RABBITMQ: Final[Mapping[str, Callable[[Message], Message]]] = {
     name: partial(replace, fields=fields)
     for name, fields in {
@@ -315,7 +321,7 @@ def send_rabbitmq(channel: Any, message: Message) -> bool:
     try:
         made = _Raw(message) if message.fields else amqp.Message(message.text, **properties)
         channel.basic_publish_confirm(made, exchange=exchange, routing_key=key)
-    except (amqp.FrameSyntaxError, struct.error, ValueError, TypeError, AttributeError):
+    except (amqp.FrameSyntaxError, struct.error, ValueError, TypeError, AttributeError, RecursionError):
         return False  # the driver has no form for it
     except (amqp.ConnectionError, OSError):
         return False  # RabbitMQ refuses it, and closes the connection

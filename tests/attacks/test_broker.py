@@ -18,6 +18,7 @@ from tests.attacks.messages import (
     POISON,
     POISON_OF_RABBITMQ,
     POISON_OF_REDIS,
+    TOO_DEEP,
     Message,
     honest,
     mutated,
@@ -138,6 +139,16 @@ def test_whatever_arrives_is_refused_and_an_honest_feature_goes_on(target: Targe
     assert f"rejected so far: {target.rejected()} messages, the last at " in checked.stderr
     assert len(target.fixloop("doctor", "--rejected").stdout.splitlines()) == 2 * len(kept)
     target.deployment.until(lambda: target.waiting() == 0)
+
+
+def test_what_the_pool_refuses_takes_no_place_in_it(target: Target) -> None:
+    before = target.rejected()
+
+    sent = sum(target.send(TOO_DEEP(honest("validation.validate", number))) for number in range(1, 9))
+    target.honest_work(1)
+
+    target.deployment.until(lambda: target.rejected() - before >= sent)
+    assert target.rejected() - before == sent
 
 
 def test_honest_work_is_at_most_half_as_fast_while_anything_arrives(target: Target) -> None:

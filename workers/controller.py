@@ -1,0 +1,27 @@
+"""Celery's worker, with one difference: a request that cannot be handed to the pool keeps no place in it.
+
+By itself it ends over such a message, which the consumer does not let happen. The place would stay taken then, and
+with as many of them as there are processes a worker would take nothing more, without a word.
+"""
+
+from typing import Any
+
+from celery.apps import worker
+from celery.worker import state
+
+from workers.rejecting import reject_message
+
+__all__ = ["Worker"]
+
+
+class Worker(worker.Worker):  # type: ignore[misc]
+    """What a process for work or control is made of."""
+
+    def _process_task(self, req: Any) -> None:
+        try:
+            super()._process_task(req)
+        except Exception as error:  # whatever a hostile message makes a serializer or the pool raise
+            state.task_ready(req)
+            if self.semaphore is not None:
+                self._quick_release()
+            reject_message(req.message, error)
