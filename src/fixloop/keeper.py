@@ -177,7 +177,11 @@ class Server:
         try:
             if not lock.take(patience_seconds=0.5) and not self._outlive_orphan(lock):
                 return "another server still uses this data"
-            Path(self.assignment.socket).parent.mkdir(mode=0o700, exist_ok=True)
+            socket_path = Path(self.assignment.socket)
+            socket_path.parent.mkdir(mode=0o700, exist_ok=True)
+            # There may answer yet a server whose data were removed.
+            socket_path.unlink(missing_ok=True)
+            write_whole(self.assignment.path("socket"), self.assignment.socket)
             # The server inherits this descriptor: the data stays locked exactly as long as it lives.
             self.process = subprocess.Popen(
                 _arguments(self.assignment),
@@ -226,15 +230,12 @@ class Server:
         if self.process is None:
             return
         self.process.terminate()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self.process.wait(SILENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        self.kill()
 
-    def abandon(self) -> None:
-        """End it where its data were removed: by itself it would take along the socket of the server after it."""
-        _log("the data were removed")
+    def kill(self) -> None:
+        """End it at once; its socket stays."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -268,7 +269,6 @@ def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
         return charge.is_of(assignment.path("keeper.lock"))
 
     write_whole(assignment.path("keeper.pid"), f"{os.getpid()}\n")
-    write_whole(assignment.path("socket"), assignment.socket)
     server = Server(assignment, say)
     try:
         if reason := server.start():
@@ -279,8 +279,9 @@ def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
     finally:
         if has_data():
             server.stop()
-        else:
-            server.abandon()
+        else:  # asked to end, it would take along the socket of the server after it
+            _log("the data were removed")
+            server.kill()
         # In this order: whoever then gets the users' lock never meets a keeper that is leaving.
         charge.close()
         users.close()

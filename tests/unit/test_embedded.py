@@ -403,12 +403,24 @@ def serves_another(url: str, process: int) -> bool:
         return False
 
 
+def slow_server(folder: Path) -> Path:
+    """Where a program stands that becomes the Redis server after half a second."""
+    program = folder / "slow" / "redis-server"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nsleep 0.5\nexec {shutil.which("redis-server")} "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return program.parent
+
+
 @pytest.mark.slow
-def test_data_that_were_removed_in_use_leave_those_after_them_alone(tmp_path: Path) -> None:
+def test_data_that_were_removed_in_use_leave_those_after_them_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with ExitStack() as after:
         with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as old:
             pid = old.info("server")["process_id"]
             shutil.rmtree(tmp_path / ".fixloop")
+            monkeypatch.setenv("PATH", f"{slow_server(tmp_path)}:{os.environ['PATH']}")
             new = redis.Redis.from_url(after.enter_context(embedded_redis(tmp_path)))
             after.enter_context(closing(new))
             new.set("is", "new")
