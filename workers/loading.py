@@ -24,6 +24,7 @@ _MODULES: Final = (
     "celery.worker.strategy",
     "workers.chats",
     "workers.consumer",
+    "workers.controller",
     "workers.pool",
     "workers.redrawing",
     "workers.remote",
