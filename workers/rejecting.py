@@ -8,6 +8,7 @@ import logging
 import os
 import queue
 import threading
+import time
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -26,6 +27,8 @@ log = logging.getLogger("fixloop.rejecting")
 
 SHOWN_CHARACTERS: Final = 200
 KEPT_BYTES: Final = 2_000
+PAUSE_SECONDS: Final = 0.2
+"""In which rejected messages gather: each time they are counted costs a write that Redis has on its disk."""
 MOST_WAITING: Final = 10_000
 """While Redis is away; the others have their line in the log."""
 
@@ -64,6 +67,7 @@ def _count_for_ever(waiting: "queue.Queue[RejectedMessage]") -> None:
     store, redaction = RedisStore(named_urls().state), Redaction.of((), os.environ)
     while True:
         some = [waiting.get()]
+        time.sleep(PAUSE_SECONDS)
         while not waiting.empty():
             some.append(waiting.get())
         kept = [each._replace(text=_shown(redaction, each.text)) for each in some[-MOST_REJECTED:]]

@@ -1,9 +1,10 @@
 """The Celery tasks, by explicit names (R2): a durable message must survive a module that moves."""
 
 import logging
-from typing import Any
+from typing import Annotated, Any
 
 from celery import Task
+from pydantic import AfterValidator
 
 from fixloop.engine import ProfileEngine
 from fixloop.enqueueing import enqueue
@@ -13,6 +14,7 @@ from fixloop.hints import START_TASK, task_name
 from fixloop.profiles.table import profile_in
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.repository.git import without_userinfo
+from fixloop.repository.snapshot import is_url
 from fixloop.settings import load_settings
 from workers.app import app
 from workers.arriving import DeadlineCall
@@ -76,13 +78,25 @@ def _engine_for(workflow: str, deadline_name: str) -> ProfileEngine[Any]:
     return here.engine_of(profile_in(found.snapshot)) if found is not None else here.engine
 
 
-@app.task(name=START_TASK, form=Feature)  # type: ignore[untyped-decorator]
+def _from_anywhere(repo: str) -> str:
+    if not (repo.startswith("/") or is_url(repo)):
+        raise ValueError(f"{repo} is neither an absolute path nor a URL")
+    return repo
+
+
+class _Arriving(Feature):
+    """A feature that a caller names from anywhere: a relative path would be one from where this worker runs."""
+
+    repo: Annotated[str, AfterValidator(_from_anywhere)]
+
+
+@app.task(name=START_TASK, form=_Arriving)  # type: ignore[untyped-decorator]
 def start(**feature: Any) -> None:
     """Take a feature from a caller that has only celery; a work process prepares it, control stays quick."""
     prepare.apply_async(kwargs=feature, queue="fixloop.prepare")
 
 
-@app.task(name="fixloop.validation.prepare", form=Feature)  # type: ignore[untyped-decorator]
+@app.task(name="fixloop.validation.prepare", form=_Arriving)  # type: ignore[untyped-decorator]
 def prepare(**feature: Any) -> str:
     """
     Snapshot the repository and create the workflow; the same call twice is one workflow.

@@ -95,8 +95,10 @@ def test_the_same_call_twice_is_one_workflow(deployment: Deployment, repository:
     ("kwargs", "sentence"),
     [
         ({"issue": 9, "repo": "/nowhere/at/all"}, "no such path: /nowhere/at/all"),
-        ({"issue": 9, "repos": "."}, "repos: Extra inputs are not permitted"),
-        ({"issue": "many", "repo": "."}, "issue: Input should be a valid integer"),
+        ({"issue": 9, "repos": "/a"}, "repos: Extra inputs are not permitted"),
+        ({"issue": "many", "repo": "/a"}, "issue: Input should be a valid integer"),
+        ({"issue": 9, "repo": "a"}, "repo: Value error, a is neither an absolute path nor a URL"),
+        ({"issue": 9}, "repo: Field required"),
     ],
 )
 def test_a_call_that_makes_no_sense_is_one_sentence_in_the_log(
