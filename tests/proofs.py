@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple, TypeGuard
 
-__all__ = ["LISTED", "MOST", "ROOT", "Proof", "collect", "read", "statements"]
+__all__ = ["LISTED", "MOST", "ROOT", "Proof", "collect", "every", "read", "statements"]
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 LISTED: Final = ROOT / "docs" / "requirements.toml"
@@ -31,15 +31,20 @@ class Proof(NamedTuple):
 
 
 @cache
-def collect() -> tuple[Proof, ...]:
-    """Every test with a `proves` marker, in the order of the files."""
+def every() -> tuple[Proof, ...]:
+    """Every test, in the order of the files."""
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     return tuple(proof for file in files for proof in read(file.read_text(encoding="utf-8"), _relative(file)))
 
 
+def collect() -> list[Proof]:
+    """Those with a `proves` marker."""
+    return [proof for proof in every() if proof.requirements]
+
+
 def read(text: str, path: str) -> Iterator[Proof]:
     """
-    The proofs of one test file.
+    The tests of one file, and what each proves.
 
     Raises:
         ValueError: a marker stands where it would not be seen: on a class, a module or an assignment.
@@ -56,9 +61,8 @@ def read(text: str, path: str) -> Iterator[Proof]:
     module_is_slow = _is_slow([node.value for node in tree.body if isinstance(node, ast.Assign)])
     for test in tests:
         cited = [mark for mark in test.decorator_list if _is_mark(mark, "proves")]
-        if cited:
-            requirements = tuple(_word(word) for mark in cited for word in mark.args)
-            yield Proof(path, test.name, requirements, module_is_slow or _is_slow(test.decorator_list))
+        requirements = tuple(_word(word) for mark in cited for word in mark.args)
+        yield Proof(path, test.name, requirements, module_is_slow or _is_slow(test.decorator_list))
 
 
 @cache

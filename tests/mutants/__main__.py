@@ -85,7 +85,7 @@ def _verdicts(wanted: Sequence[Rule]) -> Iterator[Verdict]:
 def _judge(place: Path, rule: Rule) -> Verdict:
     proofs = proofs_of(rule)
     if not proofs:
-        return Verdict(rule, False, f"no test cites {' or '.join(rule.requirements)}")
+        return Verdict(rule, False, f"no test cites {_cited(rule)}")
     folder = _copy(place / re.sub(r"\W+", "-", rule.name))
     (folder / rule.file).write_text(switched_off(rule), encoding="utf-8")
     code, said = PASSED, ""
@@ -98,8 +98,12 @@ def _judge(place: Path, rule: Rule) -> Verdict:
     if code == ENDLESS:
         return Verdict(rule, rule.hangs, f"{said}{'' if rule.hangs else ', and no test turned red'}")
     if code == PASSED:
-        return Verdict(rule, False, f"{len(proofs)} tests of {', '.join(rule.requirements)} stay green")
+        return Verdict(rule, False, f"{len(proofs)} tests of {_cited(rule)} stay green")
     return Verdict(rule, False, f"the tests could not be run:\n{said}")
+
+
+def _cited(rule: Rule) -> str:
+    return ", ".join((*rule.requirements, *rule.tests))
 
 
 def _copy(folder: Path) -> Path:
