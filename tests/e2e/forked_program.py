@@ -1,12 +1,16 @@
 """The program `fixloop`, loaded once and forked for each call: a user's process without the time it takes to load.
 
-Loading takes half a second of a processor, more than most calls need. Reads a JSON document a line (words,
-directory, variables, and the files for stdin, stdout and stderr) and answers each with the exit code.
+Loading takes half a second of a processor, more than most calls need; a command loads what it needs itself, but all
+is loaded for the list of them. Reads a JSON document a line (words, directory, variables, and the files for stdin,
+stdout and stderr) and answers each with the exit code.
 """
 
+import gc
+import io
 import json
 import os
 import sys
+from contextlib import redirect_stdout
 from typing import Any
 
 from fixloop import api, cli
@@ -24,6 +28,9 @@ def _call(asked: dict[str, Any]) -> int:
 
 
 def _serve() -> None:
+    with redirect_stdout(io.StringIO()):
+        cli.main(["--help"])
+    gc.freeze()  # what a call does not touch stays shared
     for line in sys.stdin.buffer:
         child = os.fork()
         if child == 0:
