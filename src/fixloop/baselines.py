@@ -19,7 +19,7 @@ from fixloop.protocol.failures import Failure
 
 __all__ = ["Baseline", "Baselines", "key_of"]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raised when checks' failures are read or compared differently."""
 MOST: Final = 200
 """Files that are kept: some megabytes, and years of one project's branches."""

@@ -6,6 +6,7 @@ import pytest
 
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.failures import Severity
+from fixloop.protocol.state import FailureRef
 from fixloop.reports import as_json, read_report
 from tests.unit.reports.samples import JUNIT, junit, pytest_suite, read, seen, written
 
@@ -128,6 +129,27 @@ def test_a_module_that_cannot_be_imported_is_resolved_by_being_imported(tmp_path
     )
     assert before.counts.errors == 1
     assert failure.name in after.passed_names
+
+
+def test_a_module_that_cannot_be_imported_is_listed_with_what_it_could_not_import(tmp_path: Path) -> None:
+    text = (
+        "a.py:1: in &lt;module&gt;\n    import nope\nE   ModuleNotFoundError: No module named 'nope._version'"
+    )
+    broken = f'<testcase classname="" name="a"><error message="collection failure">{text}</error></testcase>'
+
+    (failure,) = read(tmp_path, "junit", pytest_suite(broken)).failures
+
+    assert FailureRef.of(failure).headline == "ModuleNotFoundError: No module named 'nope._version'"
+    assert "    import nope\n" in failure.message
+
+
+@pytest.mark.parametrize("text", ["", "E   Exit: no display", "raise ValueError"])
+def test_a_module_that_raises_nothing_with_a_name_is_a_collection_failure(tmp_path: Path, text: str) -> None:
+    broken = f'<testcase classname="" name="a"><error message="collection failure">{text}</error></testcase>'
+
+    (failure,) = read(tmp_path, "junit", pytest_suite(broken)).failures
+
+    assert FailureRef.of(failure).headline == "collection failure"
 
 
 @pytest.mark.proves("K7")

@@ -18,7 +18,7 @@ from fixloop.reports.frames import deepest
 from fixloop.reports.limits import CONTEXT_BYTES, cut, plain, short_name
 from fixloop.reports.report import Unusable
 from fixloop.reports.results import place_in
-from fixloop.reports.tracebacks import error_type, line_in
+from fixloop.reports.tracebacks import error_type, line_in, raised_in
 from fixloop.reports.tree import SourceTree
 
 __all__ = ["Case", "Suite", "Verdict", "read_case", "suite_failure"]
@@ -30,6 +30,9 @@ _DID_FAIL: Final = frozenset({"fail", "failed", "failure", "error"})
 
 # pytest heads each stream, also an empty one, with a line such as `--- Captured Out ---`.
 _BANNER: Final = re.compile(r"^-{3,} ?Captured (?:Log|Out|Err) ?-{3,}$\n?", re.MULTILINE)
+
+# What pytest says of every file that it could not import, whatever the reason.
+_NOT_COLLECTED: Final = "collection failure"
 
 
 class Verdict(StrEnum):
@@ -146,6 +149,8 @@ def _full_text(fault: _Fault) -> str:
     The first line is what lists show of a failure: pytest's text begins with the test's own source instead.
     """
     message, text = plain(fault.message).strip(), plain(fault.text).strip("\n").rstrip()
+    if message == _NOT_COLLECTED:
+        message = raised_in(text) or message
     if not message or text.lstrip().startswith(message):
         return text or message or fault.tag
     return f"{message}\n{text}" if text else message

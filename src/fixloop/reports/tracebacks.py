@@ -6,7 +6,7 @@ Owns the guessing; every pattern reads a bounded piece of the text, so that no t
 import re
 from typing import Final
 
-__all__ = ["error_type", "line_in"]
+__all__ = ["error_type", "line_in", "raised_in"]
 
 _EXCERPT: Final = 4096
 _TOKEN: Final = 512
@@ -43,6 +43,13 @@ def error_type(declared: str | None, message: str, text: str, fallback: str) -> 
         if named := _NAMED.search(excerpt):
             return named[1]
     return fallback
+
+
+def raised_in(text: str) -> str:
+    """What pytest says was raised, as `KeyError: 'x'`; empty where it names no error."""
+    excerpt = text[-_EXCERPT:]
+    found = [excerpt[match.start(1) :].partition("\n")[0] for match in _RAISED.finditer(excerpt)]
+    return found[-1] if found else ""
 
 
 def line_in(text: str, file: str) -> int | None:
