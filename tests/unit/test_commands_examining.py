@@ -178,11 +178,12 @@ def test_doctor_tells_what_the_checks_of_this_folder_need_and_of_no_other_tool(
     )
 
 
+@pytest.mark.parametrize("scripts", [{}, {"test": "vitest"}])
 def test_doctor_says_nothing_of_python_in_a_project_without_any(
-    project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+    scripts: dict[str, str], project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fixloop.commands.examining.examine", lambda *_: [])
-    (project / "package.json").write_text("{}")
+    (project / "package.json").write_text(json.dumps({"scripts": scripts}))
 
     told = said(capsys, "doctor").out.replace(str(project), "")
 

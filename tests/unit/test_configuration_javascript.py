@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from fixloop.configuration.init import first_configuration, init
 from fixloop.configuration.javascript import proposals
+from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.proposal import Proposal
 from tests.unit.reports.samples import written
 
@@ -184,3 +186,17 @@ def test_where_no_script_calls_a_tool_its_configuration_speaks_for_it(tmp_path: 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"scripts": 5}', '{"scripts": {"test": 5}}', "[" * 100_000])
 def test_a_package_file_that_says_nothing_speaks_for_nothing(tmp_path: Path, text: str) -> None:
     assert proposals(written(tmp_path, {"package.json": text})) == ()
+
+
+def test_a_project_without_configuration_is_checked_by_its_scripts_and_init_writes_them(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path, {"package.json": '{"scripts": {"test": "vitest"}}'})
+
+    found, text = load_configuration(tmp_path), init(first_configuration(tmp_path, None))
+
+    command = "node_modules/.bin/vitest run --reporter=junit --outputFile={junit}"
+    (check,) = found.specialist("test-runner").checks
+    assert " ".join(check.command) == command
+    assert f'command = "{command}"' in text
+    assert "make test" not in text

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of
 from fixloop.errors import NotVerifiedError, UsageError
+from fixloop.interpreters import Interpreter
 from tests.unit.configuration_project import (
     check_of,
     commands_of,
@@ -263,3 +265,28 @@ def test_above_several_projects_each_is_suggested(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match=r"`fixloop run one`: one, packages/two"):
         loaded(tmp_path, installed(tmp_path))
+
+
+def test_where_checks_run_above_several_projects_a_hint_names_one(tmp_path: Path) -> None:
+    written(tmp_path, {**CODE, "one/pyproject.toml": "", "packages/two/setup.py": ""})
+    here = installed(tmp_path, modules=("pytest",))
+
+    preflight = preflight_of(loaded(tmp_path, here), tmp_path, here)
+
+    hint = "2 projects lie below this folder: `fixloop run one` checks one of them alone"
+    assert preflight.hints == (hint,)
+    assert lines(preflight)[-1] == f"hint: {hint}"
+
+
+def test_without_a_virtual_environment_a_hint_says_what_the_checks_run_with(tmp_path: Path) -> None:
+    written(tmp_path, CODE)
+    venv = installed(tmp_path, modules=("pytest",))
+    system = replace(venv, interpreter=Interpreter(venv.interpreter.path, "", "PATH"))
+
+    with_venv, without = (preflight_of(loaded(tmp_path, here), tmp_path, here) for here in (venv, system))
+
+    assert with_venv.hints == ()
+    assert without.hints == (
+        f"no virtual environment was found, so checks run with {venv.interpreter.path}; "
+        "make a .venv in the project, activate one, or name `[workspace] setup`",
+    )

@@ -86,10 +86,12 @@ def test_a_project_without_tools_gets_only_what_its_tests_need(tmp_path: Path) -
 def test_where_no_preset_applies_nothing_passes(tmp_path: Path, files: dict[str, str]) -> None:
     written(tmp_path, files)
 
-    with pytest.raises(
-        UsageError, match=r"^nothing to check in .*; write a fixloop.toml \(`fixloop init`\)$"
-    ):
-        load_configuration(tmp_path)
+    with pytest.raises(UsageError) as raised:
+        load_configuration(tmp_path, project="https://example.org/shop.git")
+
+    assert str(raised.value) == (
+        f"nothing to check in {tmp_path}: nothing was detected; write a fixloop.toml (`fixloop init`)"
+    )
 
 
 @pytest.mark.parametrize(

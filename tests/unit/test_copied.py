@@ -117,6 +117,15 @@ def test_what_nothing_imports_and_what_sounds_like_a_secret_stays_where_it_is(tm
     assert copied(repository, "local_settings.py") == ["local_settings.py"]
 
 
+def test_node_modules_are_lent_and_not_copied_although_copy_names_them(tmp_path: Path) -> None:
+    repository = make_repository(
+        tmp_path / "r", {"package.json": "{}", ".gitignore": "node_modules/\nmade/\n"}
+    )
+    write(repository, {"node_modules/vitest/index.js": "", "made/a.json": ""})
+
+    assert copied(repository, "node_modules/**", "made/**") == ["made/a.json"]
+
+
 @pytest.mark.parametrize(
     "table",
     [

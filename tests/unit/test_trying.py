@@ -21,6 +21,7 @@ from fixloop.protocol.checks import RunOutcome
 from fixloop.repository.snapshot import Snapshot, take_snapshot
 from fixloop.trying import Asked, Tried, try_checks
 from tests.processes import running
+from tests.unit.configuration_project import executable
 from tests.unit.repositories import git, make_repository
 
 pytestmark = pytest.mark.slow
@@ -73,6 +74,18 @@ def test_every_check_of_every_specialist_runs_once_though_one_of_them_fails(site
         ("security", RunOutcome.PASSED),
     ]
     assert {each.result.evidence.tree for each in found} == {site.snapshot().tree}
+
+
+def test_a_check_of_another_language_names_no_interpreter(site: Site) -> None:
+    executable(site.repository / "node_modules" / ".bin" / "lint")
+    command = ("node_modules/.bin/lint", "price")
+
+    found = site.tried(Configuration(specialists=checks(code_quality=(command, shell("true")))))
+
+    assert {each.result.outcome for each in found} == {RunOutcome.PASSED}
+    foreign, own = (each.result.evidence.interpreter for each in found)
+    assert foreign == ""
+    assert own.endswith("python")
 
 
 def test_neither_a_ref_nor_a_workspace_is_left(site: Site) -> None:
