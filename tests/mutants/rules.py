@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from tests.proofs import ROOT, Proof, every
 
-__all__ = ["LISTED", "Rule", "WrongRule", "proofs_of", "rules", "switched_off"]
+__all__ = ["LISTED", "Rule", "WrongRule", "asked_first", "proofs_of", "rules", "switched_off"]
 
 LISTED: Final = Path(__file__).with_name("rules.toml")
 
@@ -65,3 +65,9 @@ def proofs_of(rule: Rule) -> list[Proof]:
         if proof.name in rule.tests or not set(proof.requirements).isdisjoint(rule.requirements)
     ]
     return sorted(found, key=lambda proof: (proof.is_slow, proof.path.startswith("tests/chaos")))
+
+
+def asked_first(rule: Rule) -> list[str]:
+    """The rule's quick tests; the slow ones where it has no other, or none would be seen green."""
+    proofs = proofs_of(rule)
+    return [proof.node for proof in proofs if proof.is_slow == proofs[0].is_slow]

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.mutants.drawing import asked, drawn
-from tests.mutants.rules import Rule, WrongRule, proofs_of, rules, switched_off
+from tests.mutants.rules import Rule, WrongRule, asked_first, proofs_of, rules, switched_off
 from tests.proofs import ROOT, statements
 
 RULES = rules()
@@ -33,6 +33,16 @@ def test_each_rule_has_a_test(rule: Rule) -> None:
 
 def test_there_are_sixty_rules_and_no_two_are_called_alike() -> None:
     assert len(RULES) == len({rule.name for rule in RULES}) >= 60
+
+
+def test_before_a_rule_is_switched_off_its_quick_tests_are_seen_green_and_else_its_slow_ones() -> None:
+    quick = "test_a_request_says_first_what_to_reach"
+    slow = "test_without_a_timekeeper_status_says_that_clocks_stand_still"
+    rule = RULES[0]._replace(requirements=(), tests=())
+
+    assert asked_first(rule._replace(tests=(quick, slow))) == [f"tests/unit/test_asking.py::{quick}"]
+    assert asked_first(rule._replace(tests=(slow,))) == [f"tests/e2e/test_timekeeper.py::{slow}"]
+    assert asked_first(rule) == []
 
 
 def test_a_sample_is_the_same_for_the_same_seed_and_asks_for_what_has_no_rule() -> None:
