@@ -159,7 +159,11 @@ def test_a_fix_that_nobody_is_configured_for_is_waited_for_and_not_at_work() -> 
     page = Page(as_html(summary))
     assert "At work" not in page.text
     assert f"{summary.workflow}, running" not in page.text
-    assert "It waits for a fix since" in as_markdown(summary)
+    assert "waiting for a person 0.0 s" not in page.text
+    markdown = as_markdown(summary)
+    assert "**Waits for a fix.**" in markdown
+    assert "It waits for a fix since" in markdown
+    assert "- **Status**: waits for a fix (AWAITING_FIX)" in markdown
 
 
 def test_the_last_lines_of_a_fixer_that_failed_and_what_fails_are_not_folded() -> None:
@@ -169,9 +173,9 @@ def test_the_last_lines_of_a_fixer_that_failed_and_what_fails_are_not_folded() -
 
     page = Page(as_html(handed_in(stage)))
 
-    assert "fatal: invalid object name 'main'" in page.seen
+    assert "Traceback\nfatal: invalid object name 'main'" in page.seen
     assert "assert 41 == 42" in page.seen
-    assert "fatal: invalid object name" in as_markdown(handed_in(stage))
+    assert "Traceback\nfatal: invalid object name" in as_markdown(handed_in(stage))
 
 
 def test_the_difference_of_each_fix_and_of_all_is_shown_and_what_is_cut_is_counted() -> None:
@@ -197,13 +201,16 @@ def test_the_difference_of_each_fix_and_of_all_is_shown_and_what_is_cut_is_count
 
 def test_the_title_is_the_commits_subject_unless_the_feature_has_a_name() -> None:
     stage = Stage([passes()]).run()
-    snapshot = {"branch": "totals", "subject": "Count items"}
+    snapshot = {"branch": "totals", "subject": "Count items", "author": "Ann Lee"}
 
     page = Page(as_html(handed_in(stage, snapshot=snapshot)))
 
     assert "Count items" in page.text
     assert "totals" in page.text
-    assert "- **Branch**: totals" in as_markdown(handed_in(stage, snapshot=snapshot))
+    assert "by Ann Lee" in page.text
+    markdown = as_markdown(handed_in(stage, snapshot=snapshot))
+    assert "- **Branch**: totals" in markdown
+    assert "- **Author**: Ann Lee" in markdown
     named = summarize(
         stage.state.model_copy(update={"name": "Cart", "snapshot": json.dumps(snapshot)}),
         history_of(stage),
@@ -218,6 +225,7 @@ def test_what_does_not_apply_takes_one_line_and_one_of_a_thing_is_no_plural() ->
     assert page.tags["article"] == 1
     assert "5 phases do not apply: Unit Test Writing, " in page.text
     assert "10 gates N/A: Unit tests written, " in page.seen
+    assert page.seen.count("Unit tests written") == 1
     assert re.search(r"specialist1\b", page.text)
     assert "1 specialists" not in page.text
 
@@ -263,6 +271,14 @@ def test_the_page_can_be_used_without_seeing_colours_and_without_a_mouse() -> No
     assert 'tabindex="0" role="region"' in text
     assert "prefers-color-scheme: dark" in text
     assert "@media print" in text
+
+
+def test_on_a_narrow_screen_the_timeline_says_that_it_goes_on_sideways() -> None:
+    text = as_html(plain())
+    narrow = text[text.index("@media (max-width") : text.index("@media print")]
+
+    assert "it goes on sideways" in Page(text).text
+    assert ".sideways { display: block; }" in narrow
 
 
 HOSTILE: Final = [

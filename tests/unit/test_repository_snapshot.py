@@ -245,18 +245,27 @@ def test_a_repository_without_commits_is_taken_as_it_stands(tmp_path: Path) -> N
 
 def test_the_snapshot_says_on_which_branch_and_commit_the_work_is(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", {"a": "1"})
-    git(repository, "commit", "-q", "--allow-empty", "-m", "Count " + "very " * 30 + "far")
+    git(
+        repository,
+        "commit",
+        "-q",
+        "--allow-empty",
+        "--author=Ann <a@b>",
+        "-m",
+        "Count " + "very " * 30 + "far",
+    )
     write(repository, {"a": "2"})
 
     snapshot = take_snapshot(repository, issue=1, cache=tmp_path / "cache")
 
     assert snapshot.branch == "main"
+    assert snapshot.author == "Ann"
     assert snapshot.subject.startswith("Count very very")
     assert len(snapshot.subject) <= 100
     git(repository, "checkout", "-q", "--detach")
     assert take_snapshot(repository, issue=1, cache=tmp_path / "cache").branch == ""
     of_url = take_snapshot_of_url(f"file://{repository}", "main", issue=2, cache=tmp_path / "cache")
-    assert (of_url.branch, of_url.subject) == ("main", snapshot.subject)
+    assert (of_url.branch, of_url.subject, of_url.author) == ("main", snapshot.subject, "Ann")
 
 
 def test_a_plain_folder_works_and_nothing_is_written_in_it(tmp_path: Path) -> None:

@@ -69,6 +69,8 @@ class Snapshot(BaseModel):
     """What was checked out, or the ref; empty where HEAD is on no branch."""
     subject: str = ""
     """The first line of the commit that the work is based on, cut."""
+    author: str = ""
+    """Who wrote that commit."""
     copied: str = ""
     """A commit with the files that go along although git does not track them, see `copied`."""
     submodules: tuple[str, ...] = ()
@@ -122,7 +124,8 @@ def take_snapshot(
         tree=tree_id(git, commit),
         changed=not ref and commit != head,
         branch=ref or git.found("symbolic-ref", "-q", "--short", "HEAD"),
-        subject=_subject(git, commit if ref else head),
+        subject=_shown(git, commit if ref else head, "%s"),
+        author=_shown(git, commit if ref else head, "%an"),
         copied=copied.commit,
         submodules=copied.submodules,
         notes=copied.notes,
@@ -153,7 +156,8 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         tree=tree_id(mirror.git, commit),
         is_url=True,
         branch=ref or "",
-        subject=_subject(mirror.git, commit),
+        subject=_shown(mirror.git, commit, "%s"),
+        author=_shown(mirror.git, commit, "%an"),
         submodules=submodules,
         notes=_missing_at_url(mirror.git, commit, submodules),
     )
@@ -278,8 +282,8 @@ def _write_refs(git: Git, mirror: Mirror, issue: int, commit: str, copied: str) 
         write_ref(git, f"refs/fixloop/{issue}/copied", copied)
 
 
-def _subject(git: Git, commit: str) -> str:
-    return one_line(git.found("show", "-s", "--format=%s", commit), SUBJECT_CHARACTERS) if commit else ""
+def _shown(git: Git, commit: str, what: str) -> str:
+    return one_line(git.found("show", "-s", f"--format={what}", commit), SUBJECT_CHARACTERS) if commit else ""
 
 
 def _missing_at_url(git: Git, commit: str, submodules: Sequence[str]) -> tuple[str, ...]:

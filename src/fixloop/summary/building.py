@@ -86,6 +86,7 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
         name=one_line(state.name),
         title=_title(state),
         branch=one_line(str(_handed_in(state).get("branch", ""))),
+        author=one_line(str(_handed_in(state).get("author", ""))),
         workflow=state.workflow,
         project=one_line(state.project),
         protocol_version=state.protocol_version,

@@ -331,6 +331,8 @@ class Summary(_Value):
     title: str = ""
     """The commit's subject, where the feature has no name of its own."""
     branch: str = ""
+    author: str = ""
+    """Who wrote the last commit."""
     workflow: str
     project: str
     protocol_version: str
