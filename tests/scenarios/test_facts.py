@@ -17,7 +17,8 @@ from fixloop.protocol.messages import (
     RevalidationTrigger,
     Success,
 )
-from fixloop.protocol.rendering import render
+from fixloop.protocol.rendering import render, render_delivery
+from fixloop.protocol.request import request_json
 from tests.scenarios.script import Breaks, Fix, errs, fails, failure, passes
 from tests.scenarios.stage import Stage
 
@@ -55,23 +56,44 @@ def test_failures_beyond_those_kept_are_counted_in_report_and_request() -> None:
     assert text.count("#### Fix for Failure ") == 50
 
 
-def measured(gate: float | None, coverage: str) -> Stage:
-    """A workflow whose first run failed under this gate."""
+def failed(found: Failure, *evidence: Evidence, coverage: str = "") -> Stage:
+    """A workflow whose first run failed with `found`."""
     stage = Stage([passes()], answers=None)
-    evidence = Evidence(check="pytest", command="pytest", exit_code=1, coverage_gate=gate)
     event = RunFinished(
         step="validate",
         specialist="test-runner",
         iteration=1,
         outcome="failed",
         tree="tree-0",
-        failures=(Failure(name="coverage", error_type="below gate", measure="73.2"),),
-        evidence=(evidence,),
+        failures=(found,),
+        evidence=evidence,
         coverage=coverage,
     )
     stage.pending.clear()
     stage.apply(event)
     return stage.run()
+
+
+def measured(gate: float | None, coverage: str) -> Stage:
+    """A workflow whose first run failed under this gate."""
+    evidence = Evidence(check="pytest", command="pytest", exit_code=1, coverage_gate=gate)
+    found = Failure(name="coverage", error_type="below gate", measure="73.2")
+    return failed(found, evidence, coverage=coverage)
+
+
+def test_a_request_names_the_command_that_has_to_pass() -> None:
+    again = "env PYTHONPATH=src /v/bin/python -m pytest"
+    stage = failed(
+        Failure(name="test_a", check="pytest"),
+        Evidence(check="pytest", command="python -m pytest --junitxml={junit}", reproduce=again),
+        Evidence(check="doctest", command="python -m doctest", reproduce="python -m doctest"),
+    )
+    report = stage.message("VFR-101-test-runner-1")
+
+    first, *_ = render_delivery(report).splitlines()
+
+    assert first == f"Make 1 failing test of Test Execution pass: `{again}` must exit 0."
+    assert request_json(report)["fix_request"]["body"]["commands"] == [again]
 
 
 @pytest.mark.proves("A29", "U3")

@@ -1,5 +1,7 @@
 """How failures are grouped and how much a request may hold, whatever failed."""
 
+import re
+
 import pytest
 
 from fixloop.protocol.failures import Failure
@@ -26,7 +28,9 @@ def test_one_error_at_one_place_is_one_group_whatever_its_values_are() -> None:
 
 
 def test_the_findings_of_one_rule_are_one_group_wherever_they_lie() -> None:
-    refs = [FailureRef(name="F401", file=f"{name}.py", line=1, headline=f"`{name}` unused") for name in "abc"]
+    refs = [
+        FailureRef(name="F401", file=f"{name}.py", line=1, headline=f"{name} is unused") for name in "abc"
+    ]
 
     assert [group.size for group in groups(refs)] == [3]
 
@@ -68,12 +72,41 @@ def test_a_request_has_at_most_ten_thousand_tokens_whatever_failed(others: str) 
         assert report.body.total == 999
 
 
+def test_names_that_grow_as_they_are_written_make_no_longer_request() -> None:
+    found = [Failure(name=short_name(f"{n}{'`' * 500}"), message="E", frame=f"a.py:{n}") for n in range(50)]
+    stage = Stage([fails(*found)], answers=None).run()
+
+    text = render_delivery(stage.message("VFR-101-test-runner-1"))
+
+    assert len(text) <= DELIVERY_CHARACTERS
+
+
+def test_a_request_tells_a_cause_once_and_names_the_failures_it_stands_for() -> None:
+    alike = [
+        Failure(name=f"tests/t.py::test_{n}", message="TypeError: no kind", frame="src/a.py:3")
+        for n in range(4)
+    ]
+    other = Failure(name="tests/t.py::test_b", message="KeyError: 1", frame="src/a.py:9")
+    stage = Stage([fails(other, *alike)], answers=None).run()
+
+    text = render_delivery(stage.message("VFR-101-test-runner-1"))
+
+    assert re.findall(r"^## (F.*)$", text, re.MULTILINE) == [
+        "F2, 4 failures alike at src/a.py:3",
+        "F1 at src/a.py:9",
+    ]
+    assert text.count("TypeError: no kind") == 1
+    assert "Also in tests/t.py: F3 test_1, F4 test_2, F5 test_3\n" in text.replace("\\", "")
+
+
 def test_a_later_request_tells_what_was_tried_and_what_came_of_it() -> None:
-    stage = Stage([fails("a", "b"), fails("b", "c")], answers=[Fix()]).run()
+    fix = Fix("", diff="-price = 1\n+price = 2\n", said="I believe it is the price.")
+    stage = Stage([fails("a", "b"), fails("b", "c")], answers=[fix]).run()
     request = stage.message("FIXREQ-101-2").body
 
     assert isinstance(request, FixRequest)
     (tried,) = request.tried
+    assert (tried.diff, tried.said) == (fix.diff, fix.said)
     assert (tried.iteration, tried.resolved, tried.left, tried.new, tried.new_count) == (1, 1, 1, ("c",), 1)
 
 

@@ -143,6 +143,7 @@ def test_an_example_has_the_lines_around_its_frame_without_secrets(root: Path) -
 
     assert told.source.split("\n")[2:5] == ["   6 line 6", ">  7 line 7", "   8 ***"]
     assert told.rerun == "python -m pytest --no-cov tests/test_cart.py::test_kind"
+    assert told.message == digest(LONG, SourceTree(root))
 
 
 def test_a_frame_behind_the_end_of_its_file_has_no_source(root: Path) -> None:

@@ -338,5 +338,14 @@ def test_failures_are_bounded_and_their_number_is_exact(tmp_path: Path) -> None:
     assert result.output_tail.endswith("noise")
 
 
+def test_a_failing_test_is_told_with_the_names_of_its_subtests(tmp_path: Path) -> None:
+    output = "SUBFAILED[quoted-unicode] a.py::x - KeyError: 1\nSUBFAILED[b] (i=2) a.py::x - KeyError: 1\n"
+    (tmp_path / "a.py").write_text("")
+
+    (failure,) = judged(tmp_path, TESTS, 1, output, {"junit": FAILING}).failures
+
+    assert failure.message.endswith("failing subtests: [quoted-unicode], [b] (i=2)")
+
+
 def test_a_command_of_no_words_is_judged_too(tmp_path: Path) -> None:
     assert judged(tmp_path, (), 127).outcome is RunOutcome.ERROR

@@ -22,7 +22,7 @@ from fixloop.repository.snapshot import Snapshot, take_snapshot
 from fixloop.trying import Asked, Tried, try_checks
 from tests.processes import running
 from tests.unit.configuration_project import executable
-from tests.unit.repositories import git, make_repository
+from tests.unit.repositories import git, make_repository, write
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +86,19 @@ def test_a_check_of_another_language_names_no_interpreter(site: Site) -> None:
     foreign, own = (each.result.evidence.interpreter for each in found)
     assert foreign == ""
     assert own.endswith("python")
+
+
+def test_the_command_to_run_again_is_run_by_the_interpreter_of_the_check(site: Site) -> None:
+    write(site.repository, {".venv/pyvenv.cfg": "", ".venv/bin/python": "#!/bin/sh\necho own; exit 1\n"})
+    (site.repository / ".venv/bin/python").chmod(0o755)
+    tests = ("python", "-m", "pytest", "--junitxml={junit}")
+    [found] = site.tried(Configuration(specialists=checks(test_runner=(tests,))))
+
+    again = found.result.evidence.reproduce
+    done = subprocess.run(again, shell=True, capture_output=True, check=False)
+
+    assert again.endswith("/.venv/bin/python -m pytest")
+    assert (done.returncode, done.stdout) == (1, b"own\n")
 
 
 def test_neither_a_ref_nor_a_workspace_is_left(site: Site) -> None:
