@@ -263,6 +263,8 @@ def environment(home: Path, variables: Mapping[str, str] | None = None) -> dict[
         "XDG_CACHE_HOME": str(home / "cache"),
         "LANG": "C.UTF-8",
         "FIXLOOP_KEEP": os.environ.get("FIXLOOP_KEEP", "0"),
+        # The sources of a mutant are judged, not those that are installed.
+        **({"PYTHONPATH": os.environ["MUTANT_SOURCES"]} if "MUTANT_SOURCES" in os.environ else {}),
         **(variables or {}),
     }
 

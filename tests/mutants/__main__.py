@@ -120,12 +120,13 @@ def _copy(folder: Path) -> Path:
 def _run(folder: Path, nodes: list[str], limit_seconds: int = LIMIT_SECONDS) -> tuple[int, str]:
     """pytest on `nodes` in `folder`, with its sources; the exit code and what was said."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "--tb=line", "-p", "no:cacheprovider"]
-    environment = os.environ | {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    sources = str(folder / "src")
+    variables = {"PYTHONPATH": sources, "MUTANT_SOURCES": sources, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
             [*command, "--hypothesis-seed=0", *nodes],
             cwd=folder,
-            env=environment,
+            env=os.environ | variables,
             capture_output=True,
             text=True,
             timeout=limit_seconds,
