@@ -423,3 +423,15 @@ def test_words_stand_out_from_what_is_behind_them(front: str, back: str, look: i
 
     dark, light = sorted((luminance(colours[front]), luminance(colours[back])))
     assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_what_fixloop_takes_around_the_commands_is_told_as_its_own() -> None:
+    summary = report_on(Stage([passes(takes_seconds=9.5)]).run())
+    times = summary.times.model_copy(update={"commands": 0.5})
+    summary = summary.model_copy(update={"times": times})
+
+    markdown, page = as_markdown(summary), as_html(summary)
+
+    assert "took 0.5 s by themselves, and fixloop 9.0 s around them" in markdown
+    assert "their commands 0.5 s, fixloop around them 9.0 s" in page
+    assert "own steps" not in markdown

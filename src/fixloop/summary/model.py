@@ -103,9 +103,14 @@ class Times(_Value):
     away: float = 0.0
     """The engine was away, and no clock ran (K34)."""
     engine: float = 0.0
-    """fixloop's own steps."""
+    """Between the steps."""
     commands: float = 0.0
     """What the checks' commands took by themselves."""
+
+    @property
+    def around(self) -> float:
+        """The rest of the checks' time: starting workers, making workspaces, and what runs on the base."""
+        return max(self.checks - self.commands, 0.0)
 
 
 class Totals(_Value):
