@@ -170,15 +170,17 @@ def test_the_scope_that_the_project_gives_its_linter_wins(
     assert " ".join(ruff.command) == (
         f"ruff check --no-fix --output-format sarif --output-file {{sarif}} {command}"
     )
+    assert ruff.why.startswith(tuple(files))
 
 
 def test_a_formatter_is_looked_for_in_the_hooks(tmp_path: Path) -> None:
     files = {".pre-commit-config.yaml": HOOKS, "pyproject.toml": "[tool.ruff]\n"}
 
-    commands = commands_of(loaded(written(tmp_path, {**CODE, **files}), None))["code-quality"]
+    configuration = loaded(written(tmp_path, {**CODE, **files}), None)
 
-    assert commands["black"] == "black --check ."
-    assert "format" not in commands
+    black = check_of(configuration, "code-quality", "black")
+    assert (black.command, black.why) == (("black", "--check", "."), ".pre-commit-config.yaml: black")
+    assert "format" not in commands_of(configuration)["code-quality"]
 
 
 def test_a_tool_comes_from_an_environment_that_tox_has_made(tmp_path: Path) -> None:
@@ -290,3 +292,13 @@ def test_without_a_virtual_environment_a_hint_says_what_the_checks_run_with(tmp_
         f"no virtual environment was found, so checks run with {venv.interpreter.path}; "
         "make a .venv in the project, activate one, or name `[workspace] setup`",
     )
+
+
+def test_without_a_virtual_environment_the_remedy_makes_one(tmp_path: Path) -> None:
+    written(tmp_path, {**CODE, "pyproject.toml": "[tool.pytest]\n"})
+    system = replace(installed(tmp_path), interpreter=Interpreter("", "", "none"))
+
+    with pytest.raises(NotVerifiedError) as raised:
+        loaded(tmp_path, system)
+
+    assert str(raised.value).endswith(": python3 -m venv .venv && .venv/bin/pip install -e . pytest")

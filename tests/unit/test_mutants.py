@@ -60,8 +60,8 @@ def test_a_sample_is_the_same_for_the_same_seed_and_asks_for_what_has_no_rule() 
 def test_a_snippet_that_is_not_there_or_there_twice_is_refused() -> None:
     with pytest.raises(WrongRule, match="occurs 0 times"):
         switched_off(RULES[0]._replace(snippet="no such line"))
-    with pytest.raises(WrongRule, match=r"occurs [2-9]\d* times"):
-        switched_off(RULES[0]._replace(snippet="def "))
+    with pytest.raises(WrongRule, match=r"occurs \d+ times"):
+        switched_off(RULES[0]._replace(snippet="\n"))
 
 
 def test_a_replacement_that_is_no_python_is_refused() -> None:
