@@ -22,7 +22,6 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
-from tests.proofs import ROOT
 from tests.redis_server import RedisServer
 
 __all__ = [
@@ -253,10 +252,7 @@ def _program() -> _Program:
 def environment(home: Path, variables: Mapping[str, str] | None = None) -> dict[str, str]:
     """What a new user's shell has with the environment activated: nothing of this test run's own settings."""
     home.mkdir(parents=True, exist_ok=True)
-    # A mutant's sources are not those that are installed.
-    sources = str(ROOT / "src")
     return {
-        **({"PYTHONPATH": sources} if os.environ.get("PYTHONPATH") == sources else {}),
         "PATH": f"{FIXLOOP.parent}{os.pathsep}{os.environ['PATH']}",
         "VIRTUAL_ENV": str(FIXLOOP.parent.parent),
         "HOME": str(home),
