@@ -38,12 +38,12 @@ def _commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]
 class Waiting:
     """A workflow whose first agent has failed for good, and the ticket that tells of it."""
 
-    def __init__(self, folder: Path, profile: str, command: str) -> None:
+    def __init__(self, folder: Path, profile: str, command: str, queue: str = "") -> None:
         (folder / "fixloop.toml").write_text(f"notify = {command!r}\n{AGENT[profile]}")
         self.store = MemoryStore(lambda: datetime(2026, 1, 22, tzinfo=UTC))
         self.profile = PROFILES[profile]
         self.engine: ProfileEngine[Any] = ProfileEngine(self.store, self.profile)
-        assert self.engine.start(self._begun(folder)).status == "ok"
+        assert self.engine.start(self._begun(folder, queue)).status == "ok"
         found = self.store.read(WORKFLOW)
         assert found is not None
         [first] = found.tickets
@@ -63,12 +63,13 @@ class Waiting:
         assert event is not None
         assert step.finish(event).status == "ok"
 
-    def _begun(self, folder: Path) -> Any:
+    def _begun(self, folder: Path, queue: str) -> Any:
         configuration = load_configuration(folder, profile=self.profile.name)
         facts: dict[str, Any] = {
             "workflow": WORKFLOW,
             "issue": 7,
             "name": "OAuth",
+            "queue": queue,
             "configuration": self.store.put_artifact(WORKFLOW, configuration.to_json().encode()),
         }
         if self.profile.name == "cycle":
@@ -125,3 +126,18 @@ def test_a_command_that_fails_changes_nothing_but_a_note(
     assert waiting.engine.state(WORKFLOW).with_(last_at=before.last_at) == before
     *_, last = waiting.store.history(WORKFLOW)
     assert last.body["notes"] == [f"notified: {why}"]
+
+
+@pytest.mark.parametrize(("queue", "seen"), [("", False), ("run-0a1b2c3d-7-1", True)])
+@pytest.mark.parametrize("profile", AGENT)
+def test_a_worker_for_everybody_keeps_its_variables_from_the_command(
+    profile: str, queue: str, seen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIXLOOP_STATE_URL", "redis://:of-all@queue:6379")
+    waiting = Waiting(tmp_path, profile, "sh -c 'env > $HOME/variables'", queue)
+
+    waiting.tell()
+
+    told = (tmp_path / "variables").read_text()
+    assert f"HOME={tmp_path}\n" in told
+    assert ("of-all" in told) == seen

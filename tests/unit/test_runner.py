@@ -39,7 +39,10 @@ def runner(
 ) -> Iterator["subprocess.Popen[bytes]"]:
     place = tmp_path_factory.mktemp("runner") / "socket"
     program = [sys.executable, "-m", "fixloop.cli", "runner", str(place)]
-    with subprocess.Popen(program, env={"PATH": os.environ["PATH"]}) as process:
+    told = {"PATH": os.environ["PATH"], "OF_THE_RUNNER": "1"}
+    if "MUTANT_SOURCES" in os.environ:
+        told["PYTHONPATH"] = os.environ["MUTANT_SOURCES"]
+    with subprocess.Popen(program, env=told) as process:
         test_guard.wait_for(place.exists, 60)
         monkeypatch.setenv(RUNNER, str(place))
         yield process
