@@ -1,7 +1,7 @@
 """Celery's worker, with one difference: a request that cannot be handed to the pool keeps no place in it.
 
-By itself it ends over such a message, which the consumer does not let happen. The place would stay taken then, and
-with as many of them as there are processes a worker would take nothing more, without a word.
+Celery ends over such a message. Our consumer prevents that, but then the place would stay taken: after as many of
+these messages as there are processes, a worker would take nothing more, without a word.
 """
 
 from typing import Any

@@ -403,28 +403,21 @@ def serves_another(url: str, process: int) -> bool:
         return False
 
 
-def slow_server(folder: Path) -> Path:
-    """Where a program stands that becomes the Redis server after half a second."""
-    program = folder / "slow" / "redis-server"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nsleep 0.5\nexec {shutil.which("redis-server")} "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
-    return program.parent
-
-
 @pytest.mark.slow
-def test_data_that_were_removed_in_use_leave_those_after_them_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_that_were_removed_in_use_leave_those_after_them_alone(tmp_path: Path) -> None:
     with ExitStack() as after:
         with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as old:
             pid = old.info("server")["process_id"]
-            shutil.rmtree(tmp_path / ".fixloop")
-            monkeypatch.setenv("PATH", f"{slow_server(tmp_path)}:{os.environ['PATH']}")
-            new = redis.Redis.from_url(after.enter_context(embedded_redis(tmp_path)))
-            after.enter_context(closing(new))
-            new.set("is", "new")
-            run = new.info("server")["run_id"]
+            keeper = keeper_process(tmp_path)
+            os.kill(keeper, signal.SIGSTOP)  # the old server answers until the new one is there
+            try:
+                shutil.rmtree(tmp_path / ".fixloop")
+                new = redis.Redis.from_url(after.enter_context(embedded_redis(tmp_path)))
+                after.enter_context(closing(new))
+                new.set("is", "new")
+                run = new.info("server")["run_id"]
+            finally:
+                os.kill(keeper, signal.SIGCONT)
         until(lambda: not Path(f"/proc/{pid}").exists())
         until(lambda: new.info("server")["uptime_in_seconds"] >= 2)
 

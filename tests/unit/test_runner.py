@@ -39,9 +39,7 @@ def runner(
 ) -> Iterator["subprocess.Popen[bytes]"]:
     place = tmp_path_factory.mktemp("runner") / "socket"
     program = [sys.executable, "-m", "fixloop.cli", "runner", str(place)]
-    told = {"PATH": os.environ["PATH"], "OF_THE_RUNNER": "1"}
-    if "MUTANT_SOURCES" in os.environ:
-        told["PYTHONPATH"] = os.environ["MUTANT_SOURCES"]
+    told = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     with subprocess.Popen(program, env=told) as process:
         test_guard.wait_for(place.exists, 60)
         monkeypatch.setenv(RUNNER, str(place))
