@@ -16,7 +16,7 @@ from fixloop.process_name import role_of
 from fixloop.testing import ScriptedCrew
 from fixloop.testing.processes import below
 
-__all__ = ["cpu_by_role", "timed_crew", "told_pieces"]
+__all__ = ["cpu_by_role", "cpu_seconds", "timed_crew", "told_pieces"]
 
 TOLD: Final = "bench:pieces"
 TELL_SECONDS: Final = 0.2
@@ -118,18 +118,19 @@ def told_pieces(client: Any) -> dict[str, float]:
 def cpu_by_role(supervisor: int, others: Mapping[str, int]) -> dict[str, float]:
     """CPU seconds so far of a worker's processes by what they are, and of `others` by name."""
     children, grandchildren = below(supervisor, 1), below(supervisor, 2)
-    found = {name: _cpu_seconds([pid]) for name, pid in others.items()}
-    found["worker, supervisor or main"] = _cpu_seconds([supervisor])
+    found = {name: cpu_seconds([pid]) for name, pid in others.items()}
+    found["worker, supervisor or main"] = cpu_seconds([supervisor])
     for role in ("sweep", "control", "work"):
         pids = [pid for pid in children if role_of(pid) == role]
         if pids:
-            found[f"worker, {role} main"] = _cpu_seconds(pids)
+            found[f"worker, {role} main"] = cpu_seconds(pids)
     # Those of the bare worker are its children, ours are those of one of the supervisor's.
-    found["work processes"] = _cpu_seconds(grandchildren or children)
+    found["work processes"] = cpu_seconds(grandchildren or children)
     return found
 
 
-def _cpu_seconds(pids: Iterable[int]) -> float:
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """CPU seconds so far of the processes that still run, without those of their children."""
     ticks = 0
     for pid in pids:
         try:
