@@ -1,7 +1,7 @@
 """Print a preset dictionary for `fixloop.store.packing`: what typical entries and snapshots have in common.
 
 A dictionary that was shipped never changes. A new one gets the next number, and pays only where what is stored has
-changed much: `python -m bench.dictionary > src/fixloop/store/dictionary-2.txt`.
+changed much: `python -m bench.dictionary > src/fixloop/store/dictionary-4.txt`.
 """
 
 import re

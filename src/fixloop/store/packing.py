@@ -17,8 +17,8 @@ from fixloop.errors import NewerVersion
 
 __all__ = ["NOTHING", "Context", "context_of", "inflate", "leans_of", "pack", "pack_alone", "unpack"]
 
-DICTIONARY: Final = 2
-"""The one that is written with: `dictionary-2.txt`."""
+DICTIONARY: Final = 3
+"""The one that is written with: `dictionary-3.txt`."""
 _LAST_DICTIONARY: Final = 9
 _LEVEL: Final = 6
 _MEMORY_LEVEL: Final = 7
