@@ -13,8 +13,8 @@ import time
 from redis import Redis
 
 from bench.stage import ROOT, background, redis_server, wait_until
-from fixloop.engine import Engine
-from fixloop.hints import producer, send_hint
+from fixloop.engine.engine import Engine
+from fixloop.engine.hints import producer, send_hint
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.keys import workflow_id
 from fixloop.store.redis_store import RedisStore

@@ -6,7 +6,7 @@ import time
 from celery import Celery, chain
 from redis import Redis
 
-from fixloop.settings import celery_url
+from fixloop.servers.settings import celery_url
 
 __all__ = ["app", "hop", "hop_chain", "noted"]
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from fixloop.engine import Engine, Holding, hold
+from fixloop.engine.engine import Engine, Holding, hold
 from fixloop.protocol.checks import Counts, Evidence
 from fixloop.protocol.events import (
     DecisionMade,

@@ -16,13 +16,13 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.profiles.cycle import CYCLE
-from fixloop.projecting import project
 from fixloop.protocol.cycle.events import CycleStarted, PhaseReported, Written
 from fixloop.protocol.cycle.phase_result import PhaseResult
 from fixloop.protocol.cycle.statuses import ResultStatus
 from fixloop.protocol.cycle.workers import WORKERS
+from fixloop.statefiles.sync import project
 from fixloop.store.memory_store import MemoryStore
 
 WORKFLOW: Final = "0a1b2c3d-7-1"

@@ -9,8 +9,8 @@ import uuid
 from types import SimpleNamespace
 from typing import Final
 
-from fixloop.engine import Engine, hold
-from fixloop.owner import identity
+from fixloop.engine.engine import Engine, hold
+from fixloop.machine.owner import identity
 from fixloop.protocol.events import Event, ReportDelivered, RunFinished, WorkflowStarted
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.ticket import Ticket

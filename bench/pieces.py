@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from redis import Redis
 
-from fixloop.process_name import role_of
+from fixloop.machine.process_name import role_of
 from fixloop.testing import ScriptedCrew
 from fixloop.testing.processes import below
 
@@ -78,7 +78,7 @@ def timed_crew() -> ScriptedCrew:
     """The factory that `FIXLOOP_CREW` names."""
     from kombu.messaging import Producer
 
-    import fixloop.engine
+    import fixloop.engine.engine
     import fixloop.protocol.validation
     import fixloop.store.entries
     import fixloop.store.replies
@@ -93,9 +93,9 @@ def timed_crew() -> ScriptedCrew:
         decide=pieces.timed("decide", plain.decide), load=pieces.timed("JSON read", plain.load)
     )
     # The one that holds are made with, and the one that decides.
-    vars(fixloop.engine)["VALIDATION"] = timed
+    vars(fixloop.engine.engine)["VALIDATION"] = timed
     process().engine.profile = timed
-    pieces.time("entry and fields made", fixloop.engine, "_commit")
+    pieces.time("entry and fields made", fixloop.engine.engine, "_commit")
     pieces.time("JSON written", State, "model_dump_json")
     pieces.time("JSON written", fixloop.store.entries, "_json")
     pieces.time("deflated", fixloop.store.entries, "pack")

@@ -22,7 +22,7 @@ from bench.preparing import prepared
 from bench.public import Project, public_projects
 from bench.table import page, row
 from bench.trying import Trial, tried
-from fixloop.settings import Settings
+from fixloop.servers.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "projects.md"

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.configuration.model import Check
-from fixloop.engine import Engine
-from fixloop.history import open_report
+from fixloop.engine.engine import Engine
+from fixloop.profiles.history import open_report
 from fixloop.protocol.checks import Evidence
 from fixloop.protocol.events import ReportDelivered, RunFinished, WorkflowStarted
 from fixloop.protocol.markdown import line

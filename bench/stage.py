@@ -11,7 +11,7 @@ from pathlib import Path
 
 from redis import Redis
 
-from fixloop.redis_binary import server_binary
+from fixloop.servers.redis_binary import server_binary
 
 __all__ = ["ROOT", "background", "redis_server", "wait_until"]
 

@@ -19,8 +19,8 @@ from redis import Redis
 
 from bench.pieces import cpu_by_role, told_pieces
 from bench.stage import ROOT, background, redis_server, wait_until
-from fixloop.engine import Engine
-from fixloop.hints import producer, send_hint
+from fixloop.engine.engine import Engine
+from fixloop.engine.hints import producer, send_hint
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.keys import workflow_id, workflow_key
 from fixloop.store.redis_store import RedisStore

@@ -20,9 +20,9 @@ from redis import Redis
 
 from bench.filling import Filling, workflow_of
 from bench.stage import ROOT, background, redis_server, wait_until
-from fixloop.engine import Engine
-from fixloop.hints import producer, send_hint
-from fixloop.process_name import role_of
+from fixloop.engine.engine import Engine
+from fixloop.engine.hints import producer, send_hint
+from fixloop.machine.process_name import role_of
 from fixloop.protocol.events import FixCompleted
 from fixloop.protocol.state import Completion
 from fixloop.testing.processes import below

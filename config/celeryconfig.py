@@ -4,8 +4,8 @@ to double as little as it can, and nothing rests on any of them.
 
 import os
 
-from fixloop.broker_url import celery_settings, is_rabbitmq
-from fixloop.settings import load_settings
+from fixloop.servers.broker_url import celery_settings, is_rabbitmq
+from fixloop.servers.settings import load_settings
 
 # `fixloop worker` gives both; for `celery -A workers.app` one of the two is enough, as everywhere.
 _named = load_settings().urls()

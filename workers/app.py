@@ -3,7 +3,7 @@
 from celery import Celery
 
 from config import celeryconfig
-from fixloop.broker import amqp_class
+from fixloop.servers.broker import amqp_class
 from workers import transport
 
 __all__ = ["app"]

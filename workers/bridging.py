@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fixloop.bridging import attended, child_of
-from fixloop.carrying import bring_work, keep_bundle, keep_diff, snapshot_in
 from fixloop.configuration.model import Configuration
-from fixloop.hiding import redaction_of
-from fixloop.history import open_report
-from fixloop.played import Brought, Played
+from fixloop.engine.bridging import attended, child_of
+from fixloop.engine.verdicts import phase_answer, phase_documents, review_answer
+from fixloop.intake.redaction_scope import redaction_of
+from fixloop.outside.transfer import bring_work, keep_bundle, keep_diff, snapshot_in
 from fixloop.profiles.beginning import handoffs_started, validation_started
 from fixloop.profiles.handoff import HANDOFF
+from fixloop.profiles.history import open_report
 from fixloop.profiles.profile import AnyStart, Profile
 from fixloop.profiles.table import profile_in
 from fixloop.profiles.validation import VALIDATION
@@ -29,8 +29,8 @@ from fixloop.protocol.state import Completion, State, WorkflowOutcome
 from fixloop.repository.change import change_between
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.tree import tree_id
-from fixloop.verdicts import phase_answer, phase_documents, review_answer
-from fixloop.written import Writings
+from fixloop.statefiles.agent_output import Writings
+from fixloop.statefiles.agent_run import Brought, Played
 from workers.crew import PutOff, Work
 from workers.process import process
 

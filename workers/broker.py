@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kombu.exceptions import OperationalError
 
-from fixloop.broker import SHORTLY, errors_of
+from fixloop.servers.broker import SHORTLY, errors_of
 from fixloop.store.records import Lane
 from workers.app import app
 

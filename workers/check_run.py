@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 
 from fixloop.configuration.commands import is_foreign
 from fixloop.configuration.model import Check
-from fixloop.guard import GuardedResult
+from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.reports.examples import with_examples
 from fixloop.reports.judging import judge

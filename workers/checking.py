@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from fixloop.carrying import snapshot_in
 from fixloop.configuration.model import Configuration
-from fixloop.guard import GuardedResult
+from fixloop.machine.guard import GuardedResult
+from fixloop.outside.transfer import snapshot_in
 from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.roles import worker_of

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from fixloop.health import Part
-from fixloop.owner import VARIABLE, identity
+from fixloop.machine.health import Part
+from fixloop.machine.owner import VARIABLE, identity
 from workers import beating, lifeline, memory
 from workers.queues import queues_for
 from workers.starting import Given, Main, Running, forked, spawned

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from fixloop.carrying import bring_work, snapshot_in
 from fixloop.configuration.model import Configuration
-from fixloop.frozen import frozen_configuration
-from fixloop.played import Brought, Played
+from fixloop.intake.frozen_configuration import frozen_configuration
+from fixloop.outside.push import push_branch
+from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
-from fixloop.pushing import push_branch
 from fixloop.repository.publish import publish
-from fixloop.settings import load_settings
+from fixloop.servers.settings import load_settings
+from fixloop.statefiles.agent_run import Brought, Played
 from workers import checking, fixers, notifying, playing
 from workers.crew import Work
 

@@ -11,13 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from fixloop.engine import ProfileHolding
-from fixloop.guard import GuardedResult
-from fixloop.mailbox import Letter
-from fixloop.played import Brought, Played
+from fixloop.engine.engine import ProfileHolding
+from fixloop.machine.guard import GuardedResult
+from fixloop.outside.mailbox import Letter
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.state import State
+from fixloop.statefiles.agent_run import Brought, Played
 from fixloop.store.contract import Store
 
 __all__ = ["Crew", "Injured", "PutOff", "Work", "crew"]

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from fixloop.played import Played
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.cycle.events import (
@@ -17,6 +16,7 @@ from fixloop.protocol.cycle.events import (
     PhaseReported,
 )
 from fixloop.protocol.cycle.phase_result import InvalidResult, read_result
+from fixloop.statefiles.agent_run import Played
 from workers import runs
 from workers.step import Step
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from fixloop.bridging import bridge
+from fixloop.engine.bridging import bridge
 from fixloop.errors import InfrastructureError
-from fixloop.mailbox import Letter
-from fixloop.mailbox import announce as put_letters
+from fixloop.outside.mailbox import Letter
+from fixloop.outside.mailbox import announce as put_letters
 from fixloop.profiles.profile import AnyEvent, AnyOutcome, Profile
 from fixloop.protocol.events import DeliveryFailed, MessageStored
 from fixloop.protocol.letters import letter_id

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from fixloop.interpreters import Interpreter
+from fixloop.machine.interpreters import Interpreter
 from workers.interpreter import source_roots
 from workers.workspaces import Workspace
 

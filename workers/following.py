@@ -9,8 +9,8 @@ from celery.canvas import Signature
 from celery.exceptions import MaxRetriesExceededError, TaskError
 from kombu.exceptions import OperationalError
 
+from fixloop.engine.hints import arguments, send_hint
 from fixloop.errors import NewerVersion, ProtocolError
-from fixloop.hints import arguments, send_hint
 from fixloop.profiles.table import profile_in
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store

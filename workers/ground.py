@@ -10,14 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fixloop.carrying import bring_work, snapshot_in
 from fixloop.configuration.model import Configuration
 from fixloop.errors import FixloopError
-from fixloop.hiding import redaction_of
-from fixloop.interpreters import Interpreter, choose_interpreter
+from fixloop.intake.redaction_scope import redaction_of
+from fixloop.machine.interpreters import Interpreter, choose_interpreter
+from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.secrets.redaction import Redaction
-from fixloop.settings import load_settings
+from fixloop.servers.settings import load_settings
 from workers.environment import allowed_names, allowed_variables, environment_for
 from workers.interpreter import probe_imports
 from workers.lending import Lent, lend_generated, lend_node_modules

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any, Final
 
-from fixloop.attending import ATTEND
-from fixloop.played import Played
+from fixloop.profiles.attending import ATTEND
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.handoff.events import (
@@ -24,6 +23,7 @@ from fixloop.protocol.handoff.making import changed
 from fixloop.protocol.handoff.returns import InvalidReturn, Returned, fitting, read_questions, read_return
 from fixloop.protocol.handoff.routes import HandoffStatus
 from fixloop.protocol.handoff.working import escalation, rejection
+from fixloop.statefiles.agent_run import Played
 from workers import runs
 from workers.delivering import attend
 from workers.step import Step

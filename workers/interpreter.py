@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from fixloop.guard import run_guarded
-from fixloop.interpreters import Interpreter
+from fixloop.machine.guard import run_guarded
+from fixloop.machine.interpreters import Interpreter
 from fixloop.repository.git import one_line
 
 __all__ = ["probe_imports", "source_roots"]

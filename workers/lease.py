@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from fixloop.engine import ProfileHolding
+from fixloop.engine.engine import ProfileHolding
 from fixloop.errors import InfrastructureError
 from fixloop.store.contract import Store
 

@@ -11,8 +11,8 @@ import logging
 from collections import OrderedDict
 from typing import Final
 
+from fixloop.engine.hints import task_name
 from fixloop.errors import Damaged, FixloopError, NewerVersion, UsageError
-from fixloop.hints import task_name
 from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_of
 from fixloop.store.limits import DAMAGED_AGAIN

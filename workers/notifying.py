@@ -7,16 +7,16 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
-from fixloop.guard import run_guarded
-from fixloop.history import said
+from fixloop.machine.guard import run_guarded
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.handoff import HANDOFF
+from fixloop.profiles.history import said
 from fixloop.protocol.cycle.messages import Message as CycleMessage
 from fixloop.protocol.cycle.spoken import message_text as cycle_text
 from fixloop.protocol.handoff.files import message_text as handoff_text
 from fixloop.protocol.handoff.records import Message as HandoffMessage
 from fixloop.protocol.notifying import line_of
-from fixloop.settings import load_settings
+from fixloop.servers.settings import load_settings
 from workers.crew import Work
 from workers.environment import allowed_variables
 

@@ -9,25 +9,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from fixloop.carrying import NotKept, bring_work, keep_bundle
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.roles import Role
 from fixloop.errors import ProtocolError
-from fixloop.guard import GuardedResult
-from fixloop.placing import read
-from fixloop.played import Brought, Played
+from fixloop.machine.atomic_files import read
+from fixloop.machine.guard import GuardedResult
+from fixloop.outside.prompts import request_for
+from fixloop.outside.specification import missing_specification
+from fixloop.outside.transfer import NotKept, bring_work, keep_bundle
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.profiles.reading import profile_of
-from fixloop.projecting import fields_written, lay, tell_of_edits
-from fixloop.prompting import request_for
 from fixloop.protocol.cycle.phase_result import InvalidResult
 from fixloop.protocol.handoff.files import STATE_FILE
 from fixloop.protocol.handoff.returns import InvalidReturn, read_return
 from fixloop.repository.change import Change, change_between
 from fixloop.repository.merge import brought_onto
-from fixloop.specification import missing_specification
-from fixloop.written import Writings, written_by
+from fixloop.statefiles.agent_output import Writings, written_by
+from fixloop.statefiles.agent_run import Brought, Played
+from fixloop.statefiles.sync import fields_written, lay, tell_of_edits
 from workers import bridging
 from workers.crew import Work
 from workers.ground import Ground, open_ground

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.guard import GuardedResult, run_guarded
+from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.repository.flock import held
 from fixloop.repository.git import one_line
 from fixloop.repository.mirror import Mirror

@@ -4,14 +4,14 @@ import os
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from fixloop.engine import Engine, ProfileEngine
+from fixloop.engine.engine import Engine, ProfileEngine
 from fixloop.errors import UsageError
-from fixloop.mailbox import Mailboxes
-from fixloop.owner import owner
+from fixloop.machine.owner import owner
+from fixloop.outside.mailbox import Mailboxes
 from fixloop.profiles.profile import AnyOutcome, Profile
 from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.ticket import Ticket
-from fixloop.settings import RedisUrls, load_settings
+from fixloop.servers.settings import RedisUrls, load_settings
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from workers.lease import Heart

@@ -9,14 +9,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from fixloop.carrying import snapshot_in
 from fixloop.errors import FixloopError
+from fixloop.intake.trial import NOTE
+from fixloop.outside.transfer import snapshot_in
 from fixloop.profiles.table import profile_in
 from fixloop.repository.git import Git
 from fixloop.repository.mirror import Mirror
 from fixloop.store.contract import Store
 from fixloop.store.keys import issue_of, number_of
-from fixloop.trying import NOTE
 from workers.workspaces import remove_folder
 
 __all__ = ["is_over", "prune_cache"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fixloop.serving import WORK_QUEUES
+from fixloop.machine.processes import WORK_QUEUES
 
 __all__ = ["queues_for"]
 

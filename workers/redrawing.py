@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.errors import Damaged, FixloopError
-from fixloop.projecting import Projected, project
-from fixloop.settings import load_settings
+from fixloop.servers.settings import load_settings
+from fixloop.statefiles.sync import Projected, project
 from fixloop.store.contract import Store
 from workers.saying import say_once
 

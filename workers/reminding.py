@@ -7,12 +7,12 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
+from fixloop.engine.hints import arguments, task_name
 from fixloop.errors import FixloopError
-from fixloop.hints import arguments, task_name
+from fixloop.machine.timekeeper import TELLING
 from fixloop.profiles.reading import profile_of
 from fixloop.store.keys import issue_of
 from fixloop.store.records import Snapshot
-from fixloop.timekeeping import TELLING
 from workers import lifeline
 from workers.app import app
 from workers.process import process

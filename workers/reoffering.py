@@ -13,7 +13,7 @@ from typing import Any, Final
 from celery.worker import request, state
 
 from fixloop.errors import Damaged, InfrastructureError, UsageError
-from fixloop.owner import VARIABLE, age_seconds, identity, is_dead_here, pid_of, supervisor_of
+from fixloop.machine.owner import VARIABLE, age_seconds, identity, is_dead_here, pid_of, supervisor_of
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore

@@ -13,8 +13,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from fixloop.process_name import name_after
-from fixloop.visible import on_one_line, visible
+from fixloop.machine.process_name import name_after
+from fixloop.machine.terminal_text import on_one_line, visible
 from workers import lifeline
 from workers.beating import beat, beat_with
 

@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from fixloop.errors import FixloopError, UsageError
-from fixloop.played import Played
 from fixloop.profiles.profile import AnyEvent, Profile
 from fixloop.profiles.table import profile_in
 from fixloop.protocol.closing import PUSH
 from fixloop.protocol.letters import DELIVER, number_of
 from fixloop.protocol.notifying import NOTIFY
+from fixloop.statefiles.agent_run import Played
 from workers.crew import crew
 from workers.delivering import deliver_letter
 from workers.publishing import not_pushed, pushed

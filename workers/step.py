@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
-from fixloop.engine import ProfileApplied, ProfileEngine, ProfileHolding
-from fixloop.guard import GuardedResult, run_guarded
-from fixloop.mailbox import Letter
+from fixloop.engine.engine import ProfileApplied, ProfileEngine, ProfileHolding
+from fixloop.machine.guard import GuardedResult, run_guarded
+from fixloop.outside.mailbox import Letter
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket

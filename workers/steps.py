@@ -13,8 +13,8 @@ from typing import Any
 from celery import Task
 from celery.exceptions import Retry
 
-from fixloop.bridging import LOOK_AGAIN_SECONDS, has_word_of, is_given_up, wake
-from fixloop.engine import ROUNDS, ProfileApplied, ProfileEngine
+from fixloop.engine.bridging import LOOK_AGAIN_SECONDS, has_word_of, is_given_up, wake
+from fixloop.engine.engine import ROUNDS, ProfileApplied, ProfileEngine
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, NewerVersion
 from fixloop.profiles.profile import AnyEvent, AnyOutcome
 from fixloop.repository.snapshot import Unseen

@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Final
 
 from fixloop.errors import InfrastructureError
-from fixloop.health import Health, forget, note
-from fixloop.owner import identity
-from fixloop.redis_url import shown_url
-from fixloop.settings import load_settings
+from fixloop.machine.health import Health, forget, note
+from fixloop.machine.owner import identity
+from fixloop.servers.redis_url import shown_url
+from fixloop.servers.settings import load_settings
 from fixloop.store.redis_store import RedisStore
 from workers.child import Child
 from workers.process import named_urls

@@ -11,9 +11,9 @@ from typing import Final
 
 from kombu.exceptions import OperationalError
 
+from fixloop.engine.hints import PRIORITY_STEPS
 from fixloop.errors import Damaged, FixloopError, ProtocolError
-from fixloop.hints import PRIORITY_STEPS
-from fixloop.owner import identity
+from fixloop.machine.owner import identity
 from fixloop.store.contract import Store
 from fixloop.store.keys import SHARDS, issue_of
 from fixloop.store.limits import SHARD_LEASE_SECONDS

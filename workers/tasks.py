@@ -6,16 +6,16 @@ from typing import Annotated, Any
 from celery import Task
 from pydantic import AfterValidator
 
-from fixloop.engine import ProfileEngine
-from fixloop.enqueueing import enqueue
+from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.hints import START_TASK, task_name
 from fixloop.errors import Damaged, FixloopError, NewerVersion
-from fixloop.feature import Feature
-from fixloop.hints import START_TASK, task_name
+from fixloop.intake.feature import Feature
+from fixloop.intake.submission import enqueue
 from fixloop.profiles.table import profile_in
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.repository.git import without_userinfo
 from fixloop.repository.snapshot import is_url
-from fixloop.settings import load_settings
+from fixloop.servers.settings import load_settings
 from workers.app import app
 from workers.arriving import DeadlineCall
 from workers.following import FAILURES

@@ -11,8 +11,8 @@ from fixloop.archive.files import Archive, archive_at
 from fixloop.archive.moving import archive_ended
 from fixloop.archive.reading import with_archive
 from fixloop.errors import FixloopError
-from fixloop.owner import identity
-from fixloop.settings import Settings, load_settings
+from fixloop.machine.owner import identity
+from fixloop.servers.settings import Settings, load_settings
 from fixloop.store.contract import Store
 from workers.process import process
 from workers.pruning import prune_cache

@@ -17,11 +17,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from fixloop.embedded import embedded_redis
 from fixloop.errors import FixloopError
-from fixloop.keeper import Lock
-from fixloop.redis_place import Place
-from fixloop.timekeeping import LOCK, Clocks, Kept
+from fixloop.machine.timekeeper import LOCK, Clocks, Kept
+from fixloop.servers.embedded import embedded_redis
+from fixloop.servers.keeper import Lock
+from fixloop.servers.redis_place import Place
 
 __all__ = ["keep"]
 

@@ -17,7 +17,7 @@ from kombu.transport import TRANSPORT_ALIASES, redis, virtual
 from kombu.utils.json import dumps
 from pydantic_core import PydanticSerializationError, to_json
 
-from fixloop.redis_exchange import Exchange
+from fixloop.servers.redis_exchange import Exchange
 from workers.arriving import opened
 from workers.rejecting import reject
 
@@ -236,6 +236,6 @@ def register() -> None:
     """Have kombu use them, and ours for RabbitMQ."""
     for scheme in ("redis", "rediss"):
         TRANSPORT_ALIASES[scheme] = f"{__name__}:Transport"
-    TRANSPORT_ALIASES["amqp"] = "fixloop.rabbitmq:Transport"
-    TRANSPORT_ALIASES["amqps"] = "fixloop.rabbitmq:TLSTransport"
+    TRANSPORT_ALIASES["amqp"] = "fixloop.servers.rabbitmq:Transport"
+    TRANSPORT_ALIASES["amqps"] = "fixloop.servers.rabbitmq:TLSTransport"
     TRANSPORT_ALIASES["sentinel"] = f"{__name__}:SentinelTransport"

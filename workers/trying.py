@@ -1,4 +1,4 @@
-"""The process behind `fixloop.trying`: each specialist's checks once on a snapshot, each on a ground of its own.
+"""The process behind `fixloop.intake.trial`: each specialist's checks once on a snapshot, each on a ground of its own.
 
 No ticket, no store and no Celery: what a run of the loop would commit is a line on standard output.
 """
@@ -15,11 +15,11 @@ from typing import Final
 
 from fixloop.configuration.model import Configuration, SpecialistChecks
 from fixloop.errors import FixloopError, UsageError
-from fixloop.guard import GuardedResult, run_guarded
+from fixloop.intake.trial import NOTE, Asked, Refused, Tried
+from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.repository.snapshot import mirror_of
-from fixloop.trying import NOTE, Asked, Refused, Tried
 from workers import lifeline
 from workers.baseline import Circumstances, Comparing
 from workers.check_run import run_check

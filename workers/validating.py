@@ -2,7 +2,7 @@
 
 from typing import Final, Literal, cast
 
-from fixloop.attending import ATTEND
+from fixloop.profiles.attending import ATTEND
 from fixloop.profiles.profile import AnyEvent
 from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.events import (

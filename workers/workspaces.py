@@ -17,8 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Self
 
-from fixloop.disk import obstacle
 from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.machine.disk import obstacle
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths, lay_copied
 from fixloop.repository.git import Git, shown

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from celery import Celery
 from celery.canvas import Signature
 
-from fixloop.hints import arguments, task_name
+from fixloop.engine.hints import arguments, task_name
 from fixloop.protocol.cycle.outcome import finish_ticket, work_ticket
 from fixloop.protocol.cycle.state import Agent, Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus

@@ -10,7 +10,7 @@ from typing import Final
 from celery import Celery
 from celery.canvas import Signature
 
-from fixloop.hints import arguments, task_name
+from fixloop.engine.hints import arguments, task_name
 from fixloop.protocol.handoff.outcome import work_ticket
 from fixloop.protocol.handoff.state import Handoffs
 from fixloop.protocol.ticket import Ticket

@@ -8,7 +8,7 @@ otherwise (a PASS, a wait, an escalation) replaces the rest (DESIGN, The canvas)
 from celery import Celery
 from celery.canvas import Signature
 
-from fixloop.hints import arguments, task_name
+from fixloop.engine.hints import arguments, task_name
 from fixloop.protocol.ids import ticket_id
 from fixloop.protocol.messages import Priority
 from fixloop.protocol.state import State

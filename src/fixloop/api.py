@@ -9,9 +9,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from fixloop.commands.session import Seen, look, open_session
-from fixloop.enqueueing import enqueue as _enqueue
-from fixloop.feature import Feature
-from fixloop.preparing import refuse_unusable
+from fixloop.intake.feature import Feature
+from fixloop.intake.preparation import refuse_unusable
+from fixloop.intake.submission import enqueue as _enqueue
 from fixloop.repository.snapshot import is_url
 
 __all__ = ["FeatureStatus", "SpecialistStatus", "enqueue", "status"]

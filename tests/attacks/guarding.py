@@ -10,7 +10,7 @@ import time
 import uuid
 from pathlib import Path
 
-from fixloop.guard import run_guarded
+from fixloop.machine.guard import run_guarded
 from tests.attacks import leaving
 from tests.processes import running
 

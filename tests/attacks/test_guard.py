@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.guard import ANSWER_SECONDS, mode_in_use
+from fixloop.machine.guard import ANSWER_SECONDS, mode_in_use
 from tests.attacks import guarding, leaving
 from tests.processes import running
 from tests.proofs import ROOT
@@ -24,7 +24,9 @@ pytestmark = [
 SLACK_SECONDS = 10.0
 """The machine may be busy with other tests."""
 # Of the rights that the first exec still has nothing is left at the second.
-PROBE = "import subprocess, sys, fixloop.guard; subprocess.run([sys.executable, '-c', ''], check=True)"
+PROBE = (
+    "import subprocess, sys, fixloop.machine.guard; subprocess.run([sys.executable, '-c', ''], check=True)"
+)
 AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 

@@ -14,11 +14,11 @@ from threading import Barrier
 import pytest
 
 from fixloop.commands.replaying import audit
-from fixloop.engine import Engine, hold
+from fixloop.engine.engine import Engine, hold
 from fixloop.errors import FixloopError, RefusedError
 from fixloop.protocol import events as ev
 from fixloop.protocol.state import WorkflowOutcome
-from fixloop.settings import load_settings
+from fixloop.servers.settings import load_settings
 from fixloop.store.redis_store import RedisStore
 from tests.attacks.sizes import size
 from tests.contract.making import FLOW, ME, change, created
@@ -207,7 +207,7 @@ ENTER = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 @pytest.mark.parametrize("mode", ["namespace", "watched"])
 def test_a_check_that_takes_all_memory_is_an_injury_and_its_worker_lives(group: Path, mode: str) -> None:
     program = (
-        "import sys; from pathlib import Path; from fixloop.guard import run_guarded\n"
+        "import sys; from pathlib import Path; from fixloop.machine.guard import run_guarded\n"
         f"print(run_guarded([sys.executable, '-c', {HOG!r}], cwd=Path('/'), env={{}}, timeout_seconds=60).injured)"
     )
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any, Final
 
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import RefusedError
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.handoff import HANDOFF

@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from fixloop.engine import Applied, Engine, Holding, hold
+from fixloop.engine.engine import Applied, Engine, Holding, hold
+from fixloop.engine.hints import PRIORITY_STEPS
 from fixloop.errors import UsageError
-from fixloop.hints import PRIORITY_STEPS
+from fixloop.profiles.snapshots import load_state
 from fixloop.protocol import events as ev
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
-from fixloop.snapshots import load_state
 from fixloop.store.keys import shard_of
 from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Lane, Snapshot

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 import pytest
 from hypothesis import settings
 
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.protocol.cycle.events import CycleStarted

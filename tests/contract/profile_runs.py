@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.profiles.profile import AnyEvent, AnyStart, Profile

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from fixloop.attending import ATTEND
-from fixloop.bridging import LOOK_AGAIN_SECONDS, attended, bridge, child_of, has_word_of, is_given_up
-from fixloop.engine import ProfileEngine
+from fixloop.engine.bridging import LOOK_AGAIN_SECONDS, attended, bridge, child_of, has_word_of, is_given_up
+from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.verdicts import phase_answer
+from fixloop.profiles.attending import ATTEND
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.profile import AnyEvent, Profile
 from fixloop.profiles.table import profile_in
@@ -22,7 +23,6 @@ from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.testing import ScriptedCrew
-from fixloop.verdicts import phase_answer
 from tests.contract.making import ME, sweep
 from tests.contract.world import World
 from tests.scenarios.cycle_stage import COMMANDS, reported

@@ -8,7 +8,7 @@ import pytest
 from redis import ConnectionPool, Redis, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from fixloop.redis_exchange import Exchange
+from fixloop.servers.redis_exchange import Exchange
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +97,7 @@ def test_a_connection_that_was_closed_is_replaced_by_the_next_attempt(pool: Any)
 def test_one_that_was_closed_while_it_was_idle_for_long_is_not_noticed(
     pool: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fixloop.redis_exchange._TRUSTED_SECONDS", 0.0)
+    monkeypatch.setattr("fixloop.servers.redis_exchange._TRUSTED_SECONDS", 0.0)
     exchange = Exchange(pool)
     exchange.ask("PING")
     _cut(pool)

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from fixloop.errors import InfrastructureError
-from fixloop.mailbox import EXCHANGE, Letter, Mailboxes, queue_name
+from fixloop.outside.mailbox import EXCHANGE, Letter, Mailboxes, queue_name
 from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow

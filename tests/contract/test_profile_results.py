@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.engine import ProfileEngine, ProfileHolding
+from fixloop.engine.engine import ProfileEngine, ProfileHolding
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.cycle import events as cyc
 from fixloop.protocol.handoff import events as hnd

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fixloop.engine import ProfileEngine
-from fixloop.projecting import Projected, edited_in, lay, project, root_of, tell_of_edits
+from fixloop.engine.engine import ProfileEngine
 from fixloop.protocol.handoff.events import LockAcquired
 from fixloop.repository.git import Git
 from fixloop.repository.snapshot import Snapshot
+from fixloop.statefiles.sync import Projected, edited_in, lay, project, root_of, tell_of_edits
 from fixloop.store.contract import Store
 from tests.contract.profile_runs import FLOW, SCRIPTS, carry_out, run
 

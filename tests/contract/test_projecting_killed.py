@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import RefusedError
-from fixloop.named_files import NamedFiles
 from fixloop.profiles.table import PROFILES
-from fixloop.projecting import place_of, project
 from fixloop.protocol.moment import Moment
-from fixloop.rebuilding import lost, rebuild
+from fixloop.statefiles.named_files import NamedFiles
+from fixloop.statefiles.rebuild import lost, rebuild
+from fixloop.statefiles.sync import place_of, project
 from fixloop.store.memory_store import MemoryStore
 from tests.contract.profile_runs import FLOW
 from tests.contract.test_projecting import tree_of, versions

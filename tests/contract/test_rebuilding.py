@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from fixloop.carrying import bring_work
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import RefusedError, UsageError
+from fixloop.outside.transfer import bring_work
 from fixloop.profiles.handoff import HANDOFF
-from fixloop.projecting import project
 from fixloop.protocol.cycle.events import Paused
 from fixloop.protocol.handoff.events import Cancelled, HandoffsStarted
-from fixloop.rebuilding import lost, rebuild
 from fixloop.repository.copied import DATE
 from fixloop.repository.snapshot import bring, take_snapshot
 from fixloop.repository.tree import commit_tree
+from fixloop.statefiles.rebuild import lost, rebuild
+from fixloop.statefiles.sync import project
 from fixloop.store.contract import Store
 from fixloop.store.memory_store import MemoryStore
 from tests.contract.profile_runs import FLOW, SCRIPTS, carry_out

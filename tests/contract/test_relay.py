@@ -12,8 +12,8 @@ import pytest
 import redis
 from celery import Celery
 
-from fixloop.engine import Engine, hold
-from fixloop.hints import producer, send_hint
+from fixloop.engine.engine import Engine, hold
+from fixloop.engine.hints import producer, send_hint
 from fixloop.protocol.events import RunFinished, WorkflowStarted
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.redis_store import RedisStore

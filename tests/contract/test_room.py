@@ -8,7 +8,7 @@ import redis
 from bench.filling import Filling, workflow_of
 from bench.stage import ROOT, redis_server
 from fixloop.commands.replaying import audit
-from fixloop.keeper import Assignment, _arguments
+from fixloop.servers.keeper import Assignment, _arguments
 from fixloop.store.keys import workflow_key
 
 pytestmark = pytest.mark.slow

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
+from fixloop.machine.timekeeper import Clocks
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.store.keys import shard_of, workflow_key
-from fixloop.timekeeping import Clocks
 from tests.contract.making import FLOW, change, claimed, created, sweep, ticket
 from tests.contract.world import RedisWorld
 

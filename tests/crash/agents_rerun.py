@@ -7,13 +7,13 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
-from fixloop.drawing import drawn
-from fixloop.engine import ProfileHolding
-from fixloop.mailbox import Letter
+from fixloop.engine.engine import ProfileHolding
+from fixloop.outside.mailbox import Letter
 from fixloop.profiles.profile import AnyEvent, AnyStart
 from fixloop.protocol.cycle.events import CycleStarted
 from fixloop.protocol.handoff.events import HandoffsStarted
 from fixloop.protocol.refusals import Repeated
+from fixloop.statefiles.rendering import drawn
 from fixloop.store.contract import Store
 from fixloop.testing.crew import ScriptedError
 from tests.crash.rerun import WORKFLOW, Boundary, Ending, Rerun

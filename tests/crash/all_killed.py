@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import redis
 
-from fixloop.hints import producer
+from fixloop.engine.hints import producer
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.testing.bare import send
 from fixloop.testing.contrast import BareHost

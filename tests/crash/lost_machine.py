@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from fixloop.owner import machine
+from fixloop.machine.owner import machine
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.testing.undisturbed import undisturbed
 from tests.crash.figures import Report, begun

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from fixloop.owner import pid_of
+from fixloop.machine.owner import pid_of
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.testing.undisturbed import undisturbed
 from tests.crash.figures import Begun, Report, begun, percentile

@@ -16,8 +16,8 @@ from types import SimpleNamespace
 from typing import Any, Final, Literal, NamedTuple
 
 from fixloop.commands.replaying import audit
-from fixloop.engine import ProfileEngine, ProfileHolding
-from fixloop.hints import PRIORITY_STEPS
+from fixloop.engine.engine import ProfileEngine, ProfileHolding
+from fixloop.engine.hints import PRIORITY_STEPS
 from fixloop.profiles.profile import AnyEvent, AnyStart, Profile
 from fixloop.profiles.table import PROFILES
 from fixloop.protocol import events as ev

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from fixloop.cli import main
-from fixloop.embedded import embedded_redis
+from fixloop.servers.embedded import embedded_redis
 from tests.crash.ledger import ISSUE, make_ledger
 from tests.unit.repositories import git
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from fixloop.bridging import child_of
+from fixloop.engine.bridging import child_of
 from tests.crash.agents_scene import AgentsEnding, AgentsScene
 from tests.crash.ledger import ISSUE
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.health import healths, problems
+from fixloop.machine.health import healths, problems
 from fixloop.protocol.events import Cancelled, Continued, Paused, WorkflowStarted
 from fixloop.protocol.messages import Escalation, Reason
 from fixloop.protocol.state import Limits, WorkflowOutcome

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from fixloop.configuration.loading import load_configuration
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.hints import send_hint
 from fixloop.errors import UsageError
-from fixloop.hints import send_hint
 from fixloop.profiles.beginning import cycle_started, handoffs_started
 from fixloop.profiles.profile import AnyEvent
 from fixloop.profiles.table import PROFILES

@@ -20,10 +20,10 @@ import pytest
 import redis
 
 from fixloop.commands.replaying import audit
-from fixloop.engine import Engine
-from fixloop.hints import producer, send_hint
-from fixloop.history import said
-from fixloop.process_name import role_of
+from fixloop.engine.engine import Engine
+from fixloop.engine.hints import producer, send_hint
+from fixloop.machine.process_name import role_of
+from fixloop.profiles.history import said
 from fixloop.protocol.events import Event, WorkflowStarted
 from fixloop.protocol.messages import Message
 from fixloop.protocol.outcome import Transition

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from fixloop.played import Played
+from fixloop.statefiles.agent_run import Played
 from fixloop.testing import ScriptedCrew
 
 __all__ = ["MEETING", "MeetingCrew", "meeting_crew"]

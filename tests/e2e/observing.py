@@ -10,10 +10,10 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from fixloop.drawing import drawn
-from fixloop.file_record import read_record
 from fixloop.profiles.profile import Profile
 from fixloop.protocol.moment import Moment
+from fixloop.statefiles.record import read_record
+from fixloop.statefiles.rendering import drawn
 from fixloop.store.contract import Store
 from tests.scenarios.file_steps import on_disk
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.bridging import child_of
-from fixloop.enqueueing import enqueue
-from fixloop.feature import Feature
+from fixloop.engine.bridging import child_of
+from fixloop.intake.feature import Feature
+from fixloop.intake.submission import enqueue
 from tests.e2e.crews import Crews
 from tests.e2e.deployment import ROOT, Deployment, deployed
 from tests.unit.repositories import git

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import redis
 
-from fixloop.hints import producer
+from fixloop.engine.hints import producer
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.testing.undisturbed import undisturbed

@@ -11,9 +11,9 @@ import pytest
 
 from fixloop.chat.events import ChatRead
 from fixloop.chat.examining import examine_all
-from fixloop.hints import START_TASK
+from fixloop.engine.hints import START_TASK
 from fixloop.repository.identity import project_of
-from fixloop.settings import celery_url
+from fixloop.servers.settings import celery_url
 from tests.e2e.chat_defects import ERRORS, TITLE, WARNED, make_chats
 from tests.e2e.deployment import Deployment, deployed
 from tests.unit.chat_stage import ARCHITECT, Stage, body

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import redis
 
-from fixloop.mailbox import queue_name
+from fixloop.outside.mailbox import queue_name
 from fixloop.protocol.messages import Escalation
 from fixloop.protocol.state import Limits
 from tests.e2e.crews import Crews

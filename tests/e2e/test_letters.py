@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from fixloop.engine import ProfileEngine
-from fixloop.mailbox import Letter, Mailboxes, queue_name
+from fixloop.engine.engine import ProfileEngine
+from fixloop.outside.mailbox import Letter, Mailboxes, queue_name
 from fixloop.protocol.cycle.events import DecisionMade
 from fixloop.protocol.handoff.events import AgentReturned
 from fixloop.protocol.handoff.returns import Returned

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import redis
 
-from fixloop.mailbox import Letter, Mailboxes, queue_name
+from fixloop.outside.mailbox import Letter, Mailboxes, queue_name
 from fixloop.protocol.changes import change_uid
 from fixloop.protocol.events import (
     BlockerSignalled,

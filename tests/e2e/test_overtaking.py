@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.mailbox import Mailboxes
+from fixloop.outside.mailbox import Mailboxes
 from fixloop.protocol.events import ReportDelivered, RunFinished, WorkflowStarted
 from fixloop.protocol.failures import Failure, Severity
 from tests.e2e.deployment import PROJECT, Deployment, fresh_database

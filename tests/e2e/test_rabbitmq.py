@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from fixloop.broker import ping
+from fixloop.engine.hints import producer, send_hint
 from fixloop.errors import InfrastructureError
-from fixloop.hints import producer, send_hint
-from fixloop.mailbox import Mailboxes
+from fixloop.outside.mailbox import Mailboxes
 from fixloop.protocol.events import WorkflowStarted
-from fixloop.rabbitmq import queue_arguments
-from fixloop.redis_url import shown_url
+from fixloop.servers.broker import ping
+from fixloop.servers.rabbitmq import queue_arguments
+from fixloop.servers.redis_url import shown_url
 from tests.contract.test_mailboxes import PROJECT, issues, letter
 from tests.crash.test_workers_killed import SCRIPTS, unharmed
 from tests.e2e.deployment import Deployment, fresh_database, wait_until

@@ -11,7 +11,7 @@ from uuid import uuid1
 
 import pytest
 
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import UsageError
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.cycle import events as cyc

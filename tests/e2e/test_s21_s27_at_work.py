@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.hints import send_hint
+from fixloop.engine.hints import send_hint
 from fixloop.protocol.cycle import events as cyc
 from fixloop.protocol.cycle.files import state_document
 from fixloop.protocol.cycle.graph import DEFAULT_GRAPH

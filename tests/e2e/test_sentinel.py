@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import pytest
 
-from fixloop.doctor import examine
-from fixloop.settings import load_settings
+from fixloop.commands.doctor import examine
+from fixloop.servers.settings import load_settings
 from fixloop.store.keys import workflow_key
 from fixloop.store.redis_store import RedisStore
 from tests.contract.making import FLOW, change, claimed, created, ticket

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from fixloop.health import healths, problems
+from fixloop.machine.health import healths, problems
 from tests.e2e.deployment import Deployment, deployed
 
 pytestmark = pytest.mark.slow

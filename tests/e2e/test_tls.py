@@ -14,10 +14,10 @@ from typing import Final
 import pytest
 
 from fixloop.cli import main
-from fixloop.doctor import examine
+from fixloop.commands.doctor import examine
 from fixloop.errors import InfrastructureError
-from fixloop.mailbox import Mailboxes
-from fixloop.settings import RedisUrls, load_settings
+from fixloop.outside.mailbox import Mailboxes
+from fixloop.servers.settings import RedisUrls, load_settings
 from fixloop.store.redis_store import RedisStore
 from tests.contract.test_mailboxes import PROJECT, issues, letter
 from tests.e2e.certificates import Certificates, make_certificates

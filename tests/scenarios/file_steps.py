@@ -7,9 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from fixloop.drawing import drawn
-from fixloop.file_record import Stamp
-from fixloop.named_files import NamedFiles
+from fixloop.statefiles.named_files import NamedFiles
+from fixloop.statefiles.record import Stamp
+from fixloop.statefiles.rendering import drawn
 
 __all__ = ["account", "artifacts_of", "on_disk", "steps_on_disk"]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fixloop.engine import Engine
+from fixloop.engine.engine import Engine
 from fixloop.protocol import events as ev
 from fixloop.protocol.moment import Moment
 from fixloop.store.memory_store import MemoryStore

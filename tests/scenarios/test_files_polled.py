@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fixloop.drawing import drawn
-from fixloop.file_record import Stamp
-from fixloop.named_files import NamedFiles
+from fixloop.statefiles.named_files import NamedFiles
+from fixloop.statefiles.record import Stamp
+from fixloop.statefiles.rendering import drawn
 from tests.scenarios.cycle_stage import CycleStage
 from tests.scenarios.file_steps import artifacts_of, on_disk
 from tests.scenarios.handoff_stage import HandoffStage

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 import fixloop.protocol
 from fixloop.commands.replaying import audit
-from fixloop.engine import Engine
+from fixloop.engine.engine import Engine
 from fixloop.errors import UsageError
-from fixloop.history import said
+from fixloop.profiles.history import said
 from fixloop.profiles.validation import plain_fields
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, FixRequest, Message, RevalidationResult

@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from fixloop.cli import main
-from fixloop.engine import Engine, Holding, hold
+from fixloop.engine.engine import Engine, Holding, hold
 from fixloop.protocol.events import Event, MessageStored, PersonNotified, ReportDelivered, WorkflowStarted
 from fixloop.protocol.state import State
 from fixloop.store.contract import Store

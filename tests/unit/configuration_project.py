@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Check, Configuration
-from fixloop.interpreters import Interpreter
+from fixloop.machine.interpreters import Interpreter
 
 __all__ = ["check_of", "commands_of", "executable", "installed", "unverified_of", "written"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.profiles.profile import AnyEvent

@@ -12,7 +12,7 @@ from fixloop.archive.moving import Moved, archive_ended, purge_ended
 from fixloop.archive.reading import with_archive
 from fixloop.commands.replaying import audit
 from fixloop.protocol.events import Cancelled
-from fixloop.settings import Settings
+from fixloop.servers.settings import Settings
 from fixloop.store.contract import Store
 from fixloop.store.keys import artifact_key
 from fixloop.store.memory_store import MemoryStore

@@ -7,10 +7,10 @@ import pytest
 
 from fixloop.configuration.model import Check, Configuration, Policy, SpecialistChecks
 from fixloop.errors import UsageError
+from fixloop.intake.trial import try_checks
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.repository.feature_base import with_base
 from fixloop.repository.snapshot import Snapshot, take_snapshot, take_snapshot_of_url
-from fixloop.trying import try_checks
 from tests.unit.repositories import git, make_repository, write
 
 pytestmark = pytest.mark.slow

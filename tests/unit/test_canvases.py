@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixloop.hints import task_name
+from fixloop.engine.hints import task_name
 from fixloop.protocol.cycle.outcome import Outcome as CycleOutcome
 from fixloop.protocol.ticket import Ticket
 from tests.scenarios.cycle_stage import COMMANDS, CycleStage

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.carrying import TooLarge, bring_work, keep_bundle, keep_diff, snapshot_in
-from fixloop.engine import Engine
+from fixloop.engine.engine import Engine
 from fixloop.errors import InfrastructureError
+from fixloop.outside.transfer import TooLarge, bring_work, keep_bundle, keep_diff, snapshot_in
 from fixloop.protocol.events import FixCompleted, ReportDelivered, RunFinished, WorkflowStarted
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.state import Completion, State

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fixloop.commands.doctor import Finding
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.doctor import Finding
 from tests.unit.command_stage import said
 from tests.unit.configuration_project import executable
 

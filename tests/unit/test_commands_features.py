@@ -9,7 +9,7 @@ import pytest
 
 from fixloop.commands.features import MOST_BYTES, Options, ProfileName, facts_of
 from fixloop.errors import UsageError
-from fixloop.feature import Feature
+from fixloop.intake.feature import Feature
 from fixloop.protocol.cycle.graph import check_graph
 from fixloop.protocol.handoff.routes import Kind, Priority
 

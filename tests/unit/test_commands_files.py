@@ -11,13 +11,13 @@ import redis
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.files import restore_lost
 from fixloop.commands.session import open_session
-from fixloop.engine import ProfileEngine
-from fixloop.owner import identity, is_dead_here
+from fixloop.engine.engine import ProfileEngine
+from fixloop.machine.owner import identity, is_dead_here
 from fixloop.profiles.handoff import HANDOFF
-from fixloop.projecting import project
 from fixloop.protocol.handoff.events import Cancelled
-from fixloop.redis_place import Place
 from fixloop.repository.snapshot import Snapshot
+from fixloop.servers.redis_place import Place
+from fixloop.statefiles.sync import project
 from tests.contract.profile_runs import FLOW, SCRIPTS
 from tests.e2e.deployment import PATIENCE_SECONDS, wait_until
 from tests.unit.command_stage import Agents, on_redis, said

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fixloop.settings import Settings
+from fixloop.servers.settings import Settings
 from tests.unit.command_pages import PAGE, SETTINGS, page, pages
 
 PAGES = dict(pages())

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import redis
 
+from fixloop.commands.doctor import examine
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.doctor import examine
-from fixloop.settings import Settings
+from fixloop.servers.settings import Settings
 from fixloop.store import keys
 from tests.unit.command_stage import PROJECT, Agents, Said, on_redis, said
 from tests.unit.test_commands_handing_in import profiles as checkout

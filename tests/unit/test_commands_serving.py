@@ -16,7 +16,7 @@ import pytest
 import redis
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.process_name import role_of
+from fixloop.machine.process_name import role_of
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.store.redis_store import RedisStore
 from tests.ports import free_port

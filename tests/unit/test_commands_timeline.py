@@ -15,7 +15,7 @@ from fixloop.commands.status import is_away
 from fixloop.commands.timeline import Happening, happenings, with_ticks
 from fixloop.commands.views.validation import VIEW
 from fixloop.errors import RefusedError
-from fixloop.history import said
+from fixloop.profiles.history import said
 from fixloop.protocol.events import Cancelled, Continued, DecisionMade, FixCompleted, Paused
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.moment import Moment

@@ -12,7 +12,7 @@ from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of
 from fixloop.errors import NotVerifiedError, UsageError
-from fixloop.interpreters import Interpreter
+from fixloop.machine.interpreters import Interpreter
 from tests.unit.configuration_project import (
     check_of,
     commands_of,

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from fixloop.doctor import Finding, examine, redis_findings
-from fixloop.embedded import embedded_redis
-from fixloop.redis_place import Place
-from fixloop.settings import Settings
+from fixloop.commands.doctor import Finding, examine, redis_findings
+from fixloop.servers.embedded import embedded_redis
+from fixloop.servers.redis_place import Place
+from fixloop.servers.settings import Settings
 from fixloop.store.records import RejectedMessage
 from fixloop.store.redis_store import RedisStore
 

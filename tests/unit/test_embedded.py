@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 import redis
 
-from fixloop.embedded import embedded_redis
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.redis_binary import ServerVersion, read_written_by, server_binary
-from fixloop.redis_place import Place, runtime_directory
+from fixloop.servers.embedded import embedded_redis
+from fixloop.servers.redis_binary import ServerVersion, read_written_by, server_binary
+from fixloop.servers.redis_place import Place, runtime_directory
 
 USER = """
 import json, sys
 from pathlib import Path
 import redis
-from fixloop.embedded import embedded_redis
+from fixloop.servers.embedded import embedded_redis
 
 name, project = sys.argv[1:]
 with embedded_redis(Path(project)) as url:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.interpreters import Interpreter
+from fixloop.machine.interpreters import Interpreter
 from fixloop.repository.snapshot import mirror_of, take_snapshot
 from tests.unit.repositories import make_repository, write
 from workers.environment import allowed_names, allowed_variables, environment_for

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fixloop.errors import InfrastructureError
-from fixloop.guard import GuardedResult, mode_in_use, run_guarded
+from fixloop.machine.guard import GuardedResult, mode_in_use, run_guarded
 from tests.processes import running
 
 pytestmark = pytest.mark.slow
@@ -228,7 +228,7 @@ def test_a_command_inherits_none_of_the_guards_pipes() -> None:
 
 def start_worker(folder: Path) -> subprocess.Popen[bytes]:
     program = (
-        "import sys; from pathlib import Path; from fixloop.guard import run_guarded\n"
+        "import sys; from pathlib import Path; from fixloop.machine.guard import run_guarded\n"
         f"run_guarded(['sh', '-c', {family(folder) + 'wait'!r}], cwd=Path('/'), "
         f"env={{'PATH': {os.environ['PATH']!r}}}, timeout_seconds=600)\n"
     )

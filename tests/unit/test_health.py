@@ -5,8 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.health import SILENT_SECONDS, Health, Part, forget, health_file, healths, note, problems, well
-from fixloop.owner import identity
+from fixloop.machine.health import (
+    SILENT_SECONDS,
+    Health,
+    Part,
+    forget,
+    health_file,
+    healths,
+    note,
+    problems,
+    well,
+)
+from fixloop.machine.owner import identity
 
 NOW = 1000.0
 WELL = Health(

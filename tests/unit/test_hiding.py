@@ -9,9 +9,9 @@ from typing import Final
 import pytest
 
 from fixloop.chat.agents import run_agent
-from fixloop.engine import ProfileEngine
-from fixloop.enqueueing import enqueue
-from fixloop.feature import Feature
+from fixloop.engine.engine import ProfileEngine
+from fixloop.intake.feature import Feature
+from fixloop.intake.submission import enqueue
 from fixloop.profiles.validation import VALIDATION
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.repositories import make_repository

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.interpreters import Interpreter, choose_interpreter
+from fixloop.machine.interpreters import Interpreter, choose_interpreter
 from fixloop.repository.snapshot import mirror_of, take_snapshot
 from tests.unit.repositories import make_repository, write
 from workers.environment import environment_for

@@ -6,9 +6,9 @@ import pytest
 import redis
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.file_record import Stamp
-from fixloop.named_files import Files, NamedFiles
 from fixloop.repository.traces import issues_handed_in
+from fixloop.statefiles.named_files import Files, NamedFiles
+from fixloop.statefiles.record import Stamp
 from fixloop.store.redis_store import RedisStore
 from tests.unit.command_stage import Agents, on_redis, said
 from tests.unit.repositories import git, make_repository

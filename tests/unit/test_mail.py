@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fixloop.engine import Engine
-from fixloop.history import said
-from fixloop.mail import Mail, arrived, changed, known_agents, waiting
-from fixloop.mailbox import Letter
+from fixloop.engine.engine import Engine
+from fixloop.outside.mail import Mail, arrived, changed, known_agents, waiting
+from fixloop.outside.mailbox import Letter
+from fixloop.profiles.history import said
 from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.changes import change_letter
 from fixloop.protocol.events import (

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from fixloop.errors import RefusedError, UsageError
-from fixloop.file_record import Record, Stamp
-from fixloop.named_files import Edited, Files, NamedFiles
-from fixloop.placing import File, Folders
+from fixloop.machine.atomic_files import File, Folders
+from fixloop.statefiles.named_files import Edited, Files, NamedFiles
+from fixloop.statefiles.record import Record, Stamp
 
 FOLDERS = ("pending", "accepted", "completed")
 READER = Path(__file__).with_name("file_reader.py")

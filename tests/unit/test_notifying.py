@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fixloop.configuration.loading import load_configuration
-from fixloop.engine import ProfileEngine, ProfileHolding
+from fixloop.engine.engine import ProfileEngine, ProfileHolding
 from fixloop.profiles.beginning import cycle_started, handoffs_started
 from fixloop.profiles.profile import AnyEvent
 from fixloop.profiles.table import PROFILES

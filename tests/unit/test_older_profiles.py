@@ -14,14 +14,14 @@ from fixloop.archive.files import Archive
 from fixloop.archive.reading import with_archive
 from fixloop.archive.record import stored_of
 from fixloop.commands.replaying import audit
-from fixloop.drawing import drawn
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import NewerVersion
-from fixloop.file_record import Record, read_record, write_record
 from fixloop.profiles.table import PROFILES
-from fixloop.projecting import project
 from fixloop.protocol.moment import Moment
-from fixloop.rebuilding import rebuild
+from fixloop.statefiles.rebuild import rebuild
+from fixloop.statefiles.record import Record, read_record, write_record
+from fixloop.statefiles.rendering import drawn
+from fixloop.statefiles.sync import project
 from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Commit
 from tests.contract.profile_runs import FLOW, SCRIPTS

@@ -12,9 +12,10 @@ import pytest
 from fixloop.archive.files import Archive
 from fixloop.archive.reading import with_archive
 from fixloop.archive.record import stored_of
+from fixloop.engine.hints import arguments
 from fixloop.errors import NewerVersion, ProtocolError
-from fixloop.hints import arguments
-from fixloop.history import said
+from fixloop.profiles.history import said
+from fixloop.profiles.snapshots import load_state
 from fixloop.protocol.events import DecisionMade, FixCompleted, Paused, event_from_json
 from fixloop.protocol.log import full_log
 from fixloop.protocol.messages import Decision, Message, RevalidationTrigger
@@ -23,7 +24,6 @@ from fixloop.protocol.rendering import render_whole
 from fixloop.protocol.state import SCHEMA_VERSION, Completion, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import decide
-from fixloop.snapshots import load_state
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.golden_schema import FOLDER, PRESENT, event_kinds, schemas, text
 from tests.unit.message_samples import SAMPLES

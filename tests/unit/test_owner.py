@@ -5,7 +5,16 @@ import subprocess
 
 import pytest
 
-from fixloop.owner import VARIABLE, age_seconds, identity, is_dead_here, machine, owner, pid_of, supervisor_of
+from fixloop.machine.owner import (
+    VARIABLE,
+    age_seconds,
+    identity,
+    is_dead_here,
+    machine,
+    owner,
+    pid_of,
+    supervisor_of,
+)
 
 
 def test_this_process_lives() -> None:

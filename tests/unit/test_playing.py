@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from fixloop.configuration.loading import load_configuration
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import UsageError
-from fixloop.played import Played
 from fixloop.profiles.beginning import cycle_started
 from fixloop.profiles.cycle import CYCLE
 from fixloop.repository.snapshot import take_snapshot
+from fixloop.statefiles.agent_run import Played
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.repositories import git, make_repository
 from workers.commands import Commands

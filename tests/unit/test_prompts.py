@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import UsageError
+from fixloop.outside.prompts import request_for
 from fixloop.profiles.handoff import HANDOFF
-from fixloop.prompting import request_for
 from fixloop.protocol.cycle.phase_result import InvalidResult, read_result
 from fixloop.protocol.cycle.plan import PlanTask
 from fixloop.protocol.cycle.prompt import prompt as cycle_prompt

@@ -11,16 +11,16 @@ import pytest
 from fixloop.archive.files import Archive
 from fixloop.archive.moving import archive_ended
 from fixloop.archive.reading import with_archive
-from fixloop.carrying import bring_work, snapshot_in
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
+from fixloop.intake.trial import NOTE
+from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.protocol.events import Cancelled, RunFinished
 from fixloop.repository.publish import publish
 from fixloop.repository.tree import commit_tree, tree_id
-from fixloop.settings import Settings
+from fixloop.servers.settings import Settings
 from fixloop.store.memory_store import MemoryStore
-from fixloop.trying import NOTE
 from tests.contract.profile_runs import SCRIPTS
 from tests.unit.repositories import git
 from tests.unit.test_carrying import WORKFLOW, Loop

@@ -7,14 +7,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from fixloop.carrying import keep_bundle, snapshot_in
 from fixloop.commands.outcome import next_command, remarks
 from fixloop.commands.views.view import way_out
-from fixloop.engine import Engine
-from fixloop.enqueueing import enqueue
+from fixloop.engine.engine import Engine
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
-from fixloop.feature import Feature
-from fixloop.preparing import refuse_unusable
+from fixloop.intake.feature import Feature
+from fixloop.intake.preparation import refuse_unusable
+from fixloop.intake.submission import enqueue
+from fixloop.outside.push import push_branch
+from fixloop.outside.transfer import keep_bundle, snapshot_in
 from fixloop.protocol.events import (
     BranchPushed,
     Cancelled,
@@ -29,7 +30,6 @@ from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import Completion, State, WorkflowOutcome
 from fixloop.protocol.ticket import Ticket
-from fixloop.pushing import push_branch
 from fixloop.repository.git import without_userinfo
 from fixloop.repository.merge import commit_of_directory
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot_of_url

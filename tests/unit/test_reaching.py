@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from fixloop.reaching import reason_of
+from fixloop.servers.unreachable import reason_of
 
 
 def wrapped(cause: BaseException) -> RuntimeError:

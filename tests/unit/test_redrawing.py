@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.profiles.handoff import HANDOFF
 from fixloop.protocol.handoff.events import Cancelled, HandoffsStarted, LockAcquired
 from fixloop.repository.snapshot import Snapshot

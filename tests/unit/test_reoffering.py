@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from fixloop.owner import identity, machine
+from fixloop.machine.owner import identity, machine
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.command_stage import Agents
 from workers.reoffering import released

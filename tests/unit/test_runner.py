@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from fixloop.guard import RUNNER
+from fixloop.machine.guard import RUNNER
 from tests.processes import running
 from tests.unit import test_guard
 

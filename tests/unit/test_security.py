@@ -13,12 +13,12 @@ from kombu.exceptions import ContentDisallowed
 from kombu.messaging import Consumer
 from markdown_it import MarkdownIt
 
-from fixloop.cache_folder import make_cache
 from fixloop.errors import UsageError
+from fixloop.machine.cache_folder import make_cache
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.markdown import fence, line, unescape, unfence
-from fixloop.redis_place import Place, own_folder
 from fixloop.reports import read_report
+from fixloop.servers.redis_place import Place, own_folder
 from fixloop.store.entries import ARTIFACT_LIMIT_BYTES, excerpt
 from workers.app import app
 from workers.environment import allowed_names, allowed_variables

@@ -8,12 +8,12 @@ import pytest
 import redis
 from celery import Celery
 
-from fixloop.broker_url import celery_settings, celery_url
-from fixloop.embedded import embedded_redis
 from fixloop.errors import UsageError
-from fixloop.redis_url import checked_url, place_of, shown_url
-from fixloop.serving import environment_for
-from fixloop.settings import RedisUrls, Settings, load_settings, redis_urls
+from fixloop.machine.processes import environment_for
+from fixloop.servers.broker_url import celery_settings, celery_url
+from fixloop.servers.embedded import embedded_redis
+from fixloop.servers.redis_url import checked_url, place_of, shown_url
+from fixloop.servers.settings import RedisUrls, Settings, load_settings, redis_urls
 
 
 @pytest.fixture(autouse=True)

@@ -47,12 +47,18 @@ def loaded_by(words: list[str], directory: Path) -> set[str]:
 @pytest.mark.parametrize(
     ("words", "not_needed"),
     [
-        (["--version"], NEVER | {"redis", "rich", "fixloop.settings"}),
+        (["--version"], NEVER | {"redis", "rich", "fixloop.servers.settings"}),
         # redis-py loads asyncio itself.
-        (["status"], NEVER - {"asyncio"} | {"fixloop.engine", "fixloop.reports", "fixloop.preparing"}),
-        (["log", "47"], NEVER - {"asyncio"} | {"fixloop.engine", "fixloop.reports", "fixloop.preparing"}),
-        (["decide", "47", "skip"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.preparing"}),
-        (["fixed", "47"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.preparing"}),
+        (
+            ["status"],
+            NEVER - {"asyncio"} | {"fixloop.engine.engine", "fixloop.reports", "fixloop.intake.preparation"},
+        ),
+        (
+            ["log", "47"],
+            NEVER - {"asyncio"} | {"fixloop.engine.engine", "fixloop.reports", "fixloop.intake.preparation"},
+        ),
+        (["decide", "47", "skip"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.intake.preparation"}),
+        (["fixed", "47"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.intake.preparation"}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -17,9 +17,9 @@ from fixloop.configuration.model import (
     WorkspaceSettings,
 )
 from fixloop.errors import InfrastructureError, UsageError
+from fixloop.intake.trial import Asked, Tried, try_checks
 from fixloop.protocol.checks import RunOutcome
 from fixloop.repository.snapshot import Snapshot, take_snapshot
-from fixloop.trying import Asked, Tried, try_checks
 from tests.processes import running
 from tests.unit.configuration_project import executable
 from tests.unit.repositories import git, make_repository, write
@@ -156,7 +156,7 @@ def test_whoever_reads_no_further_ends_the_check_that_runs(site: Site, tmp_path:
 PARENT = """
 import sys
 from pathlib import Path
-from fixloop.trying import Asked, try_checks
+from fixloop.intake.trial import Asked, try_checks
 asked = Asked.model_validate_json(sys.stdin.read())
 list(try_checks(asked.snapshot, asked.configuration, asked.cache))
 """

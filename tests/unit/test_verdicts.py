@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from fixloop.engine.verdicts import go_on, phase_answer, phase_documents, review_answer
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.cycle.phase_result import read_result
 from fixloop.protocol.cycle.statuses import ResultStatus
@@ -12,7 +13,6 @@ from fixloop.protocol.events import DecisionMade, RunFinished
 from fixloop.protocol.handoff.returns import Returned, check_return, read_return
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import State
-from fixloop.verdicts import go_on, phase_answer, phase_documents, review_answer
 from tests.contract.world import MemoryWorld
 from tests.unit.command_stage import Agents
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.commands.screen import note, print_json, print_lines, say
-from fixloop.visible import HIDDEN, json_visible, on_one_line, visible
+from fixloop.machine.terminal_text import HIDDEN, json_visible, on_one_line, visible
 
 ANY: Final = st.text(st.characters())
 CATEGORIES: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import NewerVersion
 from fixloop.profiles.profile import AnyEvent
 from fixloop.profiles.table import PROFILES

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.engine import ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.profiles.cycle import CYCLE
-from fixloop.projecting import lay
 from fixloop.protocol.cycle import events as cyc
 from fixloop.protocol.cycle.phase_result import InvalidResult, PhaseResult
 from fixloop.protocol.cycle.statuses import ResultStatus
+from fixloop.statefiles.agent_output import Writings, written_by
+from fixloop.statefiles.sync import lay
 from fixloop.store.memory_store import MemoryStore
-from fixloop.written import Writings, written_by
 
 WORKFLOW = "0a1b2c3d-7-1"
 CYCLE_ID = "cycle-v1-x"

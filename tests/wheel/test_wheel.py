@@ -48,7 +48,7 @@ def test_every_file_of_library_and_application_is_carried_and_nothing_else(
     "name",
     [
         "fixloop/py.typed",
-        "fixloop/keeper.py",
+        "fixloop/servers/keeper.py",
         "fixloop/store/commit.lua",
         "fixloop/protocol/templates/failure-report.md.j2",
         "fixloop/_app/workers/launch.py",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
-from fixloop.guard import GuardedResult, run_guarded
+from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.secrets.redaction import Redaction
 
 __all__ = ["AgentRun", "run_agent"]

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from fixloop.chat.findings import Finding, Level, shown
 from fixloop.chat.message import lines_of
 from fixloop.chat.roles import Role
-from fixloop.visible import visible
+from fixloop.machine.terminal_text import visible
 
 __all__ = ["TO_USER", "Channel", "Line", "log_findings", "tagged", "to_user"]
 

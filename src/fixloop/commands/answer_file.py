@@ -11,7 +11,7 @@ from typing import Final
 
 from fixloop.commands.session import Session, caller
 from fixloop.errors import RefusedError, UsageError
-from fixloop.hiding import redaction_for
+from fixloop.intake.redaction_scope import redaction_for
 from fixloop.protocol.answers import (
     LIMIT_BYTES,
     Answer,

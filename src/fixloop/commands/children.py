@@ -2,8 +2,8 @@
 
 from contextlib import suppress
 
-from fixloop.bridging import child_of, has_word_of
 from fixloop.commands.session import Seen, Session
+from fixloop.engine.bridging import child_of, has_word_of
 from fixloop.errors import Damaged
 
 __all__ = ["waiting_child"]

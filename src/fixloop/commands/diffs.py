@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from fixloop.carrying import snapshot_in
 from fixloop.commands.session import Session
+from fixloop.outside.transfer import snapshot_in
 from fixloop.repository.change import diff_between
 from fixloop.repository.snapshot import mirror_of
 from fixloop.store.records import Entry

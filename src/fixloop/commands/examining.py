@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from fixloop.archive.files import archive_at
+from fixloop.commands.doctor import Finding, examine
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.initiating import COVERAGE_REPORT, first_text
 from fixloop.commands.replaying import Audit, audit
@@ -15,13 +16,12 @@ from fixloop.commands.session import AsJson, OptionalIssue, ProjectOption, here,
 from fixloop.configuration.document import FILE_NAME
 from fixloop.configuration.model import FailOn
 from fixloop.configuration.preflight import Preflight, as_document, lines
-from fixloop.doctor import Finding, examine
 from fixloop.errors import FixloopError, NotVerifiedError, RefusedError, UsageError
-from fixloop.frozen import preflight_at
+from fixloop.intake.frozen_configuration import preflight_at
 from fixloop.protocol.checks import RunOutcome
 from fixloop.reports import Report, as_json, read_report
 from fixloop.repository.identity import top_of
-from fixloop.settings import load_settings
+from fixloop.servers.settings import load_settings
 
 __all__ = ["register"]
 

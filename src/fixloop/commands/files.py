@@ -8,14 +8,14 @@ import typer
 from fixloop.commands.lost_data import files_root
 from fixloop.commands.screen import print_lines, say
 from fixloop.commands.session import Issue, ProjectOption, Session, here, open_session
-from fixloop.drawing import has_files
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
-from fixloop.named_files import NamedFiles, records_below
-from fixloop.projecting import lay, place_of, root_of
-from fixloop.projecting import project as projected
 from fixloop.protocol.ticket import Ticket
-from fixloop.rebuilding import lost, rebuild
-from fixloop.settings import load_settings
+from fixloop.servers.settings import load_settings
+from fixloop.statefiles.named_files import NamedFiles, records_below
+from fixloop.statefiles.rebuild import lost, rebuild
+from fixloop.statefiles.rendering import has_files
+from fixloop.statefiles.sync import lay, place_of, root_of
+from fixloop.statefiles.sync import project as projected
 from fixloop.store.records import Snapshot
 
 __all__ = ["register", "restore_lost"]
@@ -116,7 +116,7 @@ def _put_back(session: Session, root: Path, issue: int) -> str:
 
 
 def _hints(session: Session) -> Any:
-    from fixloop.hints import producer, send_hint
+    from fixloop.engine.hints import producer, send_hint
 
     app = producer(session.urls.broker)
 

@@ -12,13 +12,13 @@ from fixloop.configuration.installed import Installed
 from fixloop.configuration.loading import configuration_from
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of
-from fixloop.frozen import installed_at
+from fixloop.intake.frozen_configuration import installed_at
+from fixloop.intake.trial import Tried, try_checks
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.notices import count_of
 from fixloop.reports import read_report
 from fixloop.repository.snapshot import take_snapshot
-from fixloop.settings import load_settings
-from fixloop.trying import Tried, try_checks
+from fixloop.servers.settings import load_settings
 
 __all__ = ["COVERAGE_REPORT", "first_text"]
 

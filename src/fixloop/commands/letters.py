@@ -12,9 +12,9 @@ from fixloop.commands.outcome import waits_for_agent
 from fixloop.commands.screen import called, say
 from fixloop.commands.session import Seen, Session, caller
 from fixloop.errors import FixloopError, ProtocolError
-from fixloop.mail import Change, Mail
-from fixloop.offering import offer
-from fixloop.prompting import request_for
+from fixloop.outside.mail import Change, Mail
+from fixloop.outside.offer import offer
+from fixloop.outside.prompts import request_for
 from fixloop.protocol.documents import entity_of
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.markdown import bullets

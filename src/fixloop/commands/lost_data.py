@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from fixloop.named_files import records_below
 from fixloop.repository.identity import top_of
+from fixloop.statefiles.named_files import records_below
 
 __all__ = ["SHOWN_ISSUES", "files_root", "listed", "lost_by"]
 

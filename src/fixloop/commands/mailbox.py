@@ -32,10 +32,10 @@ from fixloop.configuration.document import read_document
 from fixloop.configuration.place import nearest, shown
 from fixloop.configuration.roles import CYCLE_AGENTS, HANDOFF_AGENTS
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.mail import Mail, arrived, changed, known_agents, waiting
+from fixloop.outside.mail import Mail, arrived, changed, known_agents, waiting
 
 if TYPE_CHECKING:
-    from fixloop.mailbox import Letter, Mailboxes, Received
+    from fixloop.outside.mailbox import Letter, Mailboxes, Received
 
 __all__ = ["register"]
 
@@ -130,7 +130,7 @@ def _known(agent: str, known: set[str]) -> str:
 
 
 def _read(session: Session, project: str, agent: str, seconds: float, *, json: bool) -> bool:
-    from fixloop.mailbox import Mailboxes
+    from fixloop.outside.mailbox import Mailboxes
 
     with closing(Mailboxes(session.urls.broker)) as mailboxes:
         told: list[Received] = []

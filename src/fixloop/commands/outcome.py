@@ -117,7 +117,7 @@ def remarks(state: State) -> Iterator[str]:
 def old_failures(state: State) -> Iterator[str]:
     """What the base has too, a line for each check, and which checks could not be compared with it."""
     # It loads what makes snapshots, which `status` does not need.
-    from fixloop.carrying import snapshot_in
+    from fixloop.outside.transfer import snapshot_in
 
     snapshot = snapshot_in(state) if state.snapshot else None
     there = (snapshot.base_name or snapshot.base[:7]) if snapshot is not None else ""

@@ -15,8 +15,8 @@ from fixloop.commands.screen import print_lines, say
 from fixloop.commands.session import Issue, ProjectOption, open_session
 from fixloop.errors import RefusedError, UsageError
 from fixloop.protocol.durations import iso_stamp
-from fixloop.redis_place import own_folder
 from fixloop.repository.identity import top_of
+from fixloop.servers.redis_place import own_folder
 
 __all__ = ["register"]
 

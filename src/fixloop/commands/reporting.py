@@ -16,8 +16,8 @@ from fixloop.commands.screen import print_json, print_lines, print_patch, print_
 from fixloop.commands.session import Issue, ProjectOption, Seen, Session, look, open_session, project_of
 from fixloop.commands.views.view import Logged
 from fixloop.errors import UsageError
-from fixloop.redis_place import own_folder
 from fixloop.repository.identity import top_of
+from fixloop.servers.redis_place import own_folder
 
 __all__ = ["register"]
 

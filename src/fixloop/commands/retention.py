@@ -13,7 +13,7 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import AsJson, OnlyProject, Session, open_session, prefix_of
 from fixloop.errors import RefusedError, UsageError
-from fixloop.owner import identity
+from fixloop.machine.owner import identity
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.store.keys import feature_of
 

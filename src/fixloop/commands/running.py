@@ -9,7 +9,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from fixloop.carrying import snapshot_in
 from fixloop.commands import progress
 from fixloop.commands.children import waiting_child
 from fixloop.commands.doors.table import door_of
@@ -38,14 +37,15 @@ from fixloop.commands.session import (
 )
 from fixloop.commands.trying import preflight_lines, say_what_goes_along, try_feature
 from fixloop.commands.views.view import PASSED, UNVERIFIED, Standing
-from fixloop.enqueueing import Enqueued, enqueue
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.feature import Feature
-from fixloop.preparing import refuse_unusable
+from fixloop.intake.feature import Feature
+from fixloop.intake.preparation import refuse_unusable
+from fixloop.intake.submission import Enqueued, enqueue
+from fixloop.machine.processes import supervisor
+from fixloop.outside.transfer import snapshot_in
 from fixloop.protocol.letters import DELIVER
 from fixloop.protocol.notifying import NOTIFY
 from fixloop.repository.snapshot import is_url
-from fixloop.serving import supervisor
 
 __all__ = ["register"]
 

@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import typer
 
+from fixloop.machine.terminal_text import json_visible, on_one_line, visible
 from fixloop.protocol.ids import called
-from fixloop.visible import json_visible, on_one_line, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

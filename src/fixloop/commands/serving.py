@@ -14,15 +14,15 @@ from typing import Annotated, Final
 
 import typer
 
-from fixloop.app_folder import app_folder
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import say
 from fixloop.commands.session import Session, open_session
 from fixloop.commands.status import is_away
 from fixloop.errors import UsageError
-from fixloop.health import healths, problems, well
-from fixloop.redis_url import shown_url
-from fixloop.serving import STOP_SECONDS, WORK_QUEUES, environment_for, supervisor
+from fixloop.machine.app_folder import app_folder
+from fixloop.machine.health import healths, problems, well
+from fixloop.machine.processes import STOP_SECONDS, WORK_QUEUES, environment_for, supervisor
+from fixloop.servers.redis_url import shown_url
 
 __all__ = ["register"]
 
@@ -105,7 +105,7 @@ def runner(
     It belongs into a container of its own, on a network that Redis is not on, with the same image, the workers'
     directories below the cache and the socket's directory. Workers find it by their variable FIXLOOP_RUNNER.
     """
-    from fixloop.runner import serve
+    from fixloop.machine.runner import serve
 
     serve(socket_path)
 
@@ -190,7 +190,7 @@ def _wait(process: "subprocess.Popen[bytes]", stopping: _Stopping) -> None:
 
 def _ping_broker(session: Session) -> None:
     if session.urls.broker != session.urls.state:
-        from fixloop.broker import ping
+        from fixloop.servers.broker import ping
 
         ping(session.urls.broker)
 

@@ -23,7 +23,6 @@ from fixloop.commands.telling import Hints, announce
 from fixloop.commands.views.table import view_in
 from fixloop.commands.views.view import Standing, View
 from fixloop.configuration.project import project_at
-from fixloop.disk import READ_ONLY, obstacle
 from fixloop.errors import (
     Damaged,
     FixloopError,
@@ -32,13 +31,14 @@ from fixloop.errors import (
     RefusedError,
     UsageError,
 )
+from fixloop.machine.disk import READ_ONLY, obstacle
 from fixloop.profiles.reading import profile_of
 from fixloop.protocol.durations import stamp
-from fixloop.redis_place import Place
-from fixloop.redis_url import shown_url
 from fixloop.repository.identity import Project, top_of
 from fixloop.repository.traces import issues_handed_in
-from fixloop.settings import RedisUrls, Settings, load_settings, redis_urls
+from fixloop.servers.redis_place import Place
+from fixloop.servers.redis_url import shown_url
+from fixloop.servers.settings import RedisUrls, Settings, load_settings, redis_urls
 from fixloop.store.contract import Store
 from fixloop.store.damage import BROKEN, reading
 from fixloop.store.keys import project_hash
@@ -46,7 +46,7 @@ from fixloop.store.records import Snapshot
 from fixloop.store.redis_store import RedisStore
 
 if TYPE_CHECKING:
-    from fixloop.engine import Engine, ProfileEngine
+    from fixloop.engine.engine import Engine, ProfileEngine
     from fixloop.profiles.profile import AnyEvent, AnyOutcome, Profile
     from fixloop.protocol.ticket import Ticket
 
@@ -125,7 +125,7 @@ class Session:
     def engine(self) -> "Engine":
         """Sends a hint for each new ticket; a broker that is away loses nothing but time."""
         # It knows every decision there is; a command that only looks needs none of them.
-        from fixloop.engine import Engine
+        from fixloop.engine.engine import Engine
 
         return Engine(self.store, self._hints, self._announce)
 
@@ -145,7 +145,7 @@ class Session:
         return self._engine(profile_in(found.snapshot))
 
     def _engine(self, profile: "Profile[Any]") -> "ProfileEngine[Any]":
-        from fixloop.engine import ProfileEngine
+        from fixloop.engine.engine import ProfileEngine
 
         return ProfileEngine(self.store, profile, self._hints, self._announce)
 
@@ -155,7 +155,7 @@ class Session:
 
     def _announce(self, outcome: "AnyOutcome[Any]") -> None:
         """Tell outside agents and other workflows what follows for them; whoever misses it finds it in the state."""
-        from fixloop.bridging import bridge
+        from fixloop.engine.bridging import bridge
 
         announce(self.urls.broker, outcome)
         bridge(self.store, self._engine, outcome, self._hint_again)
@@ -200,7 +200,7 @@ class Session:
         Raises:
             RefusedError: the workflow does not allow it, or ended.
         """
-        from fixloop.hiding import redaction_for, without_secrets
+        from fixloop.intake.redaction_scope import redaction_for, without_secrets
 
         engine = self.engine_of(workflow)
         state = engine.state(workflow)
@@ -225,7 +225,7 @@ class Session:
 
     def draw(self, workflow: str) -> None:
         """Bring a workflow's named files to its present version; what stands in the way is told."""
-        from fixloop.projecting import project
+        from fixloop.statefiles.sync import project
 
         told = project(self.store, workflow)
         for sentence in (told.problem, *told.edits):
@@ -410,7 +410,7 @@ def _keeping_time(settings: Settings, home: Path) -> Iterator[None]:
 
 
 def _keep_time(home: Path) -> None:
-    from fixloop.timekeeping import keep_time
+    from fixloop.machine.timekeeper import keep_time
 
     try:
         started = keep_time(Place(home.resolve()))

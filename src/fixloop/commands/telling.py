@@ -27,7 +27,7 @@ class Hints:
 
     def send(self, ticket: "Ticket", profile: str) -> None:
         """Send one."""
-        from fixloop.hints import producer, send_hint
+        from fixloop.engine.hints import producer, send_hint
 
         self._app = self._app or producer(self._broker_url)
         send_hint(self._app, ticket, profile)
@@ -39,8 +39,8 @@ def announce(broker_url: str, outcome: "AnyOutcome[Any]") -> None:
 
     told = PROFILES[outcome.state.profile].letters(outcome)
     if told:
-        from fixloop.mailbox import Mailboxes
-        from fixloop.mailbox import announce as send
+        from fixloop.outside.mailbox import Mailboxes
+        from fixloop.outside.mailbox import announce as send
 
         mailboxes = Mailboxes(broker_url)
         with suppress(InfrastructureError):

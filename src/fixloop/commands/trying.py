@@ -10,16 +10,16 @@ from fixloop.commands.unverified import blocking, missing_lines, passed_over
 from fixloop.configuration.installed import installed_with
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of
-from fixloop.feature import Feature
-from fixloop.frozen import interpreter_at
-from fixloop.preparing import prepare
+from fixloop.intake.feature import Feature
+from fixloop.intake.frozen_configuration import interpreter_at
+from fixloop.intake.preparation import prepare
+from fixloop.intake.trial import Tried, try_checks
 from fixloop.protocol.checks import CheckResult, RunOutcome, Unverified
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef
 from fixloop.repository.snapshot import Snapshot
-from fixloop.settings import load_settings
-from fixloop.trying import Tried, try_checks
+from fixloop.servers.settings import load_settings
 
 __all__ = ["preflight_lines", "say_what_goes_along", "try_feature"]
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from fixloop.configuration.pre_commit import hooks_of
 from fixloop.configuration.proposal import Need
-from fixloop.interpreters import Interpreter, importable_modules
+from fixloop.machine.interpreters import Interpreter, importable_modules
 
 __all__ = ["PYTHON", "Installed", "installed_with"]
 

@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from fixloop.attending import LEAST_URGENT
-from fixloop.history import recorded
+from fixloop.profiles.attending import LEAST_URGENT
+from fixloop.profiles.history import recorded
 from fixloop.profiles.profile import Profile, Told, iso
+from fixloop.profiles.snapshots import load_state
 from fixloop.protocol.changes import change_letter
 from fixloop.protocol.delivering import RECEIPT_DEADLINE
 from fixloop.protocol.events import Cancelled, DeadlineReached, EventRefused, event_from_json
@@ -14,7 +15,6 @@ from fixloop.protocol.roles import check_party, worker_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OperationName, State
 from fixloop.protocol.validation import DECIDE_VERSION, decide
-from fixloop.snapshots import load_state
 
 __all__ = ["VALIDATION", "plain_fields"]
 

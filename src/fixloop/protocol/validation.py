@@ -4,7 +4,7 @@
 
 Pure: no clock, no Redis, no Celery. Reading order: this file (the flow of results), `fixing.py` (the main
 agent's side), `delivering.py` (the way to its mailbox), `timers.py` (lateness), `deciding.py` (escalations and
-decisions), `pushing.py` (the way out), `pausing.py`.
+decisions), `outside/push.py` (the way out), `pausing.py`.
 """
 
 from collections.abc import Callable

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fixloop.cache_folder import make_cache
 from fixloop.errors import InfrastructureError
+from fixloop.machine.cache_folder import make_cache
 from fixloop.repository.flock import held
 from fixloop.repository.git import Git, LockHeld
 

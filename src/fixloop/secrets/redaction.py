@@ -16,7 +16,7 @@ from fixloop.secrets.variables import SHORTEST_PASSWORD, secrets_in, worker_secr
 __all__ = ["HIDDEN", "Redaction"]
 
 LEFT_OUT: Final = "\n[… "
-"""Where a long output was cut (`fixloop.guard`): half a secret may stand on either side."""
+"""Where a long output was cut (`fixloop.machine.guard`): half a secret may stand on either side."""
 _WIDE: Final = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 _MARKS: Final = (
     # Those of UTF-32 begin with those of UTF-16.

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from fixloop.visible import visible
+from fixloop.machine.terminal_text import visible
 
 __all__ = ["clean", "one_line"]
 

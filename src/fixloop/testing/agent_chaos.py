@@ -16,12 +16,12 @@ from typing import Any, Final, NamedTuple
 from fixloop.commands.replaying import audit
 from fixloop.profiles.profile import AnyEvent, AnyStart, Profile
 from fixloop.profiles.table import PROFILES
-from fixloop.projecting import project
 from fixloop.protocol.cycle import events as of_cycles
 from fixloop.protocol.cycle.state import Limits as CycleLimits
 from fixloop.protocol.handoff import events as of_handoffs
 from fixloop.protocol.handoff.state import Limits as HandoffLimits
 from fixloop.repository.snapshot import Snapshot
+from fixloop.statefiles.sync import project
 from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_id
 from fixloop.testing.caller import Caller, Workflows, calling

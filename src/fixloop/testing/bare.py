@@ -15,7 +15,7 @@ import redis
 from celery import Celery, chain
 from celery.signals import worker_init
 
-from fixloop.settings import celery_url
+from fixloop.servers.settings import celery_url
 from fixloop.testing.clock import skew_seconds
 from fixloop.testing.wire import BEGUN, EFFECTS
 

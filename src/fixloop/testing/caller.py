@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import redis
 
-from fixloop.engine import Engine, ProfileEngine
-from fixloop.hints import producer, send_hint
+from fixloop.engine.engine import Engine, ProfileEngine
+from fixloop.engine.hints import producer, send_hint
 from fixloop.profiles.profile import AnyEvent, AnyStart, Profile
 from fixloop.protocol.events import DecisionMade, WorkflowStarted
 from fixloop.protocol.messages import Decision

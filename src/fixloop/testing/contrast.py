@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 import redis
 from kombu.exceptions import OperationalError
 
+from fixloop.engine.hints import producer
 from fixloop.errors import InfrastructureError
-from fixloop.hints import producer
-from fixloop.serving import environment_for
-from fixloop.settings import RedisUrls
+from fixloop.machine.processes import environment_for
+from fixloop.servers.settings import RedisUrls
 from fixloop.testing.bare import QUEUE, send
 from fixloop.testing.lines import Network
 from fixloop.testing.places import VALIDATION

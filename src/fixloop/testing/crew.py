@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
-from fixloop.played import Brought, Played
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.ticket import Ticket
+from fixloop.statefiles.agent_output import Writings
+from fixloop.statefiles.agent_run import Brought, Played
 from fixloop.testing.clock import skew_seconds
 from fixloop.testing.parts import answer_of, part_of, writings_of
 from fixloop.testing.script import Word, script_of
-from fixloop.written import Writings
 
 __all__ = ["Answered", "ScriptedCrew", "ScriptedError", "scripted_crew"]
 

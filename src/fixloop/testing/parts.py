@@ -24,8 +24,8 @@ from fixloop.protocol.cycle.events import Written
 from fixloop.protocol.cycle.plan import PlanTask
 from fixloop.protocol.cycle.workers import worker
 from fixloop.protocol.ticket import Ticket
+from fixloop.statefiles.agent_output import Writings
 from fixloop.testing.script import AFFIXED, Word, worded
-from fixloop.written import Writings
 
 __all__ = ["answer_of", "part_of", "writings_of"]
 

@@ -19,10 +19,10 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from fixloop.errors import InfrastructureError
-from fixloop.process_name import role_of
-from fixloop.redis_binary import server_binary
-from fixloop.serving import supervisor
-from fixloop.settings import RedisUrls
+from fixloop.machine.process_name import role_of
+from fixloop.machine.processes import supervisor
+from fixloop.servers.redis_binary import server_binary
+from fixloop.servers.settings import RedisUrls
 from fixloop.testing import clock
 from fixloop.testing.clock import set_clock
 

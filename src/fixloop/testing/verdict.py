@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.commands.replaying import audit
-from fixloop.history import said
+from fixloop.profiles.history import said
+from fixloop.profiles.snapshots import load_state
 from fixloop.protocol.outcome import Transition
-from fixloop.snapshots import load_state
 from fixloop.store.contract import Store
 from fixloop.store.limits import LEASE_SECONDS
 from fixloop.testing.plan import Boundary, Injury

@@ -17,7 +17,7 @@ from fixloop.commands.screen import note
 from fixloop.commands.session import Session, look
 from fixloop.commands.views.work import DECISIONS
 from fixloop.errors import UsageError
-from fixloop.hiding import redaction_for
+from fixloop.intake.redaction_scope import redaction_for
 from fixloop.protocol.cycle import events as ev
 from fixloop.protocol.cycle.outcome import URGENCY, work_id
 from fixloop.protocol.cycle.phase_result import InvalidResult, PhaseResult, read_result
@@ -25,7 +25,7 @@ from fixloop.protocol.cycle.records import InputKind
 from fixloop.protocol.cycle.state import Agent, Cycle
 from fixloop.protocol.cycle.statuses import ResultStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, USER
-from fixloop.written import Writings, written_by
+from fixloop.statefiles.agent_output import Writings, written_by
 
 __all__ = ["DOOR", "OUTSIDE"]
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from fixloop.carrying import bring_work
 from fixloop.commands.doors.door import Answer, Said
 from fixloop.commands.doors.outside import (
     Facts,
@@ -20,6 +19,8 @@ from fixloop.commands.screen import note
 from fixloop.commands.session import Session, look
 from fixloop.commands.views.handoff import options_of
 from fixloop.errors import RefusedError, UsageError
+from fixloop.outside.specification import missing_specification
+from fixloop.outside.transfer import bring_work
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff.asking import ENGINE_REASONS
@@ -37,7 +38,6 @@ from fixloop.protocol.handoff.returns import (
 from fixloop.protocol.handoff.routes import USER, HandoffStatus, check_agent, sent_by
 from fixloop.protocol.handoff.state import Agent, Handoffs
 from fixloop.protocol.handoff.working import escalation, rejection
-from fixloop.specification import missing_specification
 
 __all__ = ["DOOR", "OUTSIDE"]
 

@@ -11,18 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fixloop.carrying import bring_work, keep_bundle, snapshot_in
 from fixloop.commands.answer_file import read_answer
 from fixloop.commands.doors.door import Answer, Door, Said, Work
 from fixloop.commands.screen import called, note, print_lines, print_text
 from fixloop.commands.session import Seen, Session, look
 from fixloop.commands.views.view import Standing
 from fixloop.errors import RefusedError, UsageError
-from fixloop.hiding import redaction_for
-from fixloop.offering import SNAPSHOT, Offer, offer_run, run_offered_at
+from fixloop.intake.redaction_scope import redaction_for
+from fixloop.outside.offer import SNAPSHOT, Offer, offer_run, run_offered_at
+from fixloop.outside.prompts import request_for
+from fixloop.outside.transfer import bring_work, keep_bundle, snapshot_in
 from fixloop.profiles.agents import ORCHESTRATOR
 from fixloop.profiles.profile import AnyEvent
-from fixloop.prompting import request_for
 from fixloop.protocol.answers import LIMIT_BYTES
 from fixloop.protocol.cycle.workers import USER
 from fixloop.protocol.refusals import Repeated

@@ -4,15 +4,15 @@ import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from fixloop.carrying import bring_work, keep_bundle, keep_diff, snapshot_in
 from fixloop.commands.doors.door import Answer as Given
 from fixloop.commands.doors.door import Door, Work
 from fixloop.commands.screen import called, note, print_lines, print_text
 from fixloop.commands.session import Session, caller
 from fixloop.errors import RefusedError, UsageError
-from fixloop.hiding import redaction_for
-from fixloop.history import shown_failure
-from fixloop.offering import offer, offered_at
+from fixloop.intake.redaction_scope import redaction_for
+from fixloop.outside.offer import offer, offered_at
+from fixloop.outside.transfer import bring_work, keep_bundle, keep_diff, snapshot_in
+from fixloop.profiles.history import shown_failure
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.events import (
@@ -272,8 +272,8 @@ def _completion(
 
 def _reread(session: Session, state: State, commit: str) -> _Reread:
     """The configuration as the person left it: a manual fix may change the gates, and the log says so."""
-    from fixloop.frozen import configuration_in, frozen_configuration
-    from fixloop.preparing import exported
+    from fixloop.intake.frozen_configuration import configuration_in, frozen_configuration
+    from fixloop.intake.preparation import exported
     from fixloop.profiles.beginning import limits_of, unverified_in
 
     snapshot = snapshot_in(state)

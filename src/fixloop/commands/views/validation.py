@@ -9,10 +9,10 @@ from fixloop.commands.screen import short
 from fixloop.commands.timeline import Happening, happenings
 from fixloop.commands.views.validation_items import items
 from fixloop.commands.views.view import Logged, View
+from fixloop.profiles.snapshots import load_state
 from fixloop.protocol.durations import hours_minutes_seconds, minutes_seconds
 from fixloop.protocol.log import title
 from fixloop.protocol.state import State
-from fixloop.snapshots import load_state
 from fixloop.store.records import Entry, Snapshot
 
 __all__ = ["VIEW"]

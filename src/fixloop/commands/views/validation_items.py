@@ -7,7 +7,7 @@ from typing import Any
 from fixloop.commands.choices import Choice, choices, fix_choices, no_fixer
 from fixloop.commands.outcome import offered_since, waits_for_agent
 from fixloop.commands.screen import called
-from fixloop.offering import offered_at
+from fixloop.outside.offer import offered_at
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.ids import request_id
 from fixloop.protocol.messages import MAIN_AGENT, USER, Decision

@@ -7,7 +7,7 @@ from fixloop.commands.screen import short
 from fixloop.commands.timeline import Happening, happenings, with_ticks
 from fixloop.commands.views.view import Logged
 from fixloop.errors import UsageError
-from fixloop.history import Said, said
+from fixloop.profiles.history import Said, said
 from fixloop.protocol import documents, log, markdown
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.protocol.flow import flow_log

@@ -1,0 +1,335 @@
+"""What is wrong with this machine, one line for each check, each with its remedy.
+
+Looks at the interpreter, git, Redis and the directories. Changes nothing, apart from starting the project's
+embedded Redis for the moment of the question, and refuses to guess: what cannot be told is marked so.
+"""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import redis
+
+from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.machine.guard import mode_in_use
+from fixloop.servers.broker_url import is_rabbitmq
+from fixloop.servers.redis_binary import server_for
+from fixloop.servers.redis_place import Place
+from fixloop.servers.redis_url import RedisPlace, place_of, shown_url
+from fixloop.servers.settings import Settings, redis_urls
+from fixloop.servers.unreachable import reason_of
+from fixloop.store.connection import client_for
+from fixloop.store.records import DAMAGED
+from fixloop.store.redis_store import RedisStore
+
+__all__ = ["Finding", "examine", "redis_findings"]
+
+OLDEST_PYTHON: Final = (3, 11)
+OLDEST_GIT: Final = (2, 38)
+"""The first with `git merge-tree --write-tree`."""
+OLDEST_REDIS: Final = (6, 2)
+KNOWS_QUEUES_TIMEOUT: Final = (3, 12)
+"""Of RabbitMQ, the first that lets a queue have a timeout of its own."""
+FULL: Final = 0.9
+"""Of its memory: the rest is soon gone, and nothing is ever evicted."""
+SHOWN: Final = 5
+"""Damaged workflows that are named."""
+_COMPOSE_REMEDY: Final = "start it, for example with `docker compose up -d redis`"
+
+
+class Finding(NamedTuple):
+    """One check's answer."""
+
+    name: str
+    ok: bool | None
+    """None where it cannot be told, or where it may be meant so."""
+    detail: str
+    remedy: str = ""
+    """What to do; empty where nothing needs doing."""
+
+    def __str__(self) -> str:
+        word = {True: "ok", False: "wrong", None: "note"}[self.ok]
+        line = f"{word:5}  {self.name}: {self.detail}"
+        return f"{line}; {self.remedy}" if self.remedy and not self.ok else line
+
+
+def examine(settings: Settings, directory: Path) -> list[Finding]:
+    """
+    Every check, in a fixed order; none raises.
+
+    Args:
+        settings: as the environment gives them.
+        directory: the project somebody wants to validate.
+    """
+    found = [_python(), _git(), _venv(), _project(directory), _cache(settings.cache_dir), _guard()]
+    if settings.archive_dir is not None:
+        found.append(_archive(settings.archive_dir))
+    if settings.is_embedded:
+        project = settings.embedded or directory
+        found.append(_server(project))
+        if not (found[-1].ok and _project(project).ok):
+            return found
+    return [*found, *_servers(settings, directory)]
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding(
+        "python",
+        sys.version_info >= OLDEST_PYTHON,
+        f"{version} ({sys.executable})",
+        "use Python 3.11 or newer",
+    )
+
+
+def _git() -> Finding:
+    remedy = f"install git {'.'.join(map(str, OLDEST_GIT))} or newer"
+    try:
+        said = subprocess.run(
+            ["git", "--version"], capture_output=True, text=True, timeout=5, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return Finding("git", False, "it does not run", remedy)
+    return Finding("git", _numbers(said) >= OLDEST_GIT, said.strip().removeprefix("git version "), remedy)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    found = re.search(r"\d+(?:\.\d+)+", text)
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
+
+
+def _venv() -> Finding:
+    # Debian splits ensurepip off; venv without it fails only when it is used.
+    missing = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
+    detail = f"no {' and '.join(missing)}" if missing else "environments can be made"
+    return Finding("venv", not missing, detail, "install it (on Debian `apt install python3-venv`)")
+
+
+def _project(directory: Path) -> Finding:
+    remedy = "run fixloop in a directory you may write"
+    if not directory.is_dir():
+        return Finding("project", False, f"{directory} is not a directory", remedy)
+    writable = os.access(directory, os.W_OK | os.X_OK)
+    return Finding("project", writable, f"{directory} is {'writable' if writable else 'read-only'}", remedy)
+
+
+def _cache(cache: Path) -> Finding:
+    cache = cache.resolve()
+    checkout = next((folder for folder in (cache, *cache.parents) if (folder / ".git").exists()), None)
+    if checkout is not None:
+        return Finding(
+            "cache",
+            False,
+            f"{cache} lies in the checkout {checkout}",
+            "set FIXLOOP_CACHE_DIR to a place outside",
+        )
+    return _writable("cache", cache, "FIXLOOP_CACHE_DIR")
+
+
+def _guard() -> Finding:
+    """Both modes are well; a namespace cannot be left, a watched command can kill its worker."""
+    try:
+        mode = mode_in_use()
+    except InfrastructureError as error:
+        return Finding("guard", False, str(error))
+    detail = (
+        "each command in a PID namespace"
+        if mode.name == "namespace"
+        else "commands are watched by their worker"
+    )
+    return Finding("guard", True, f"{detail}{f' ({mode.reason})' if mode.reason else ''}")
+
+
+def _archive(archive: Path) -> Finding:
+    """Ended workflows stay in Redis as long as it cannot be written."""
+    return _writable("archive", archive, "FIXLOOP_ARCHIVE_DIR")
+
+
+def _writable(name: str, folder: Path, variable: str) -> Finding:
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+    return Finding(
+        name,
+        writable,
+        f"{folder} is writable" if writable else f"{existing} cannot be written",
+        f"set {variable} to a directory you may write",
+    )
+
+
+def _server(project: Path) -> Finding:
+    try:
+        path, version = server_for(Place(project.resolve()).data)
+    except FixloopError as error:
+        return Finding("server", False, str(error))
+    return Finding("server", True, f"{version} for the embedded mode ({path})")
+
+
+def _servers(settings: Settings, directory: Path) -> Iterator[Finding]:
+    try:
+        with redis_urls(settings, directory) as urls:
+            parted = urls.broker != urls.state
+            found = redis_findings("state" if parted else "redis", urls.state, settings)
+            yield from found
+            if found[0].ok:
+                yield _workflows(urls.state)
+                yield from _rejected(urls.state)
+            if is_rabbitmq(urls.broker):
+                yield from _rabbitmq(urls.broker)
+            elif parted:
+                yield from redis_findings("broker", urls.broker, settings)
+    except FixloopError as error:
+        yield Finding("redis", False, str(error))
+
+
+def _workflows(url: str) -> Finding:
+    """Those that cannot be used, as far as lists tell; `audit verify` looks at every byte."""
+    with closing(RedisStore(url)) as store:
+        found = {workflow: DAMAGED in fields for workflow, fields in store.workflows()}
+    damaged = sorted(workflow for workflow, is_damaged in found.items() if is_damaged)
+    if not damaged:
+        return Finding("workflows", True, f"{len(found)} stored")
+    return Finding(
+        "workflows",
+        False,
+        f"{len(damaged)} of {len(found)} cannot be used: {', '.join(damaged[:SHOWN])}",
+        f"`fixloop repair {damaged[0]}` sets it aside",
+    )
+
+
+def _rejected(url: str) -> Iterator[Finding]:
+    """What came through the broker that was none of fixloop's."""
+    with closing(RedisStore(url)) as store:
+        found = store.rejections()
+    if found.total:
+        yield Finding(
+            "messages",
+            None,
+            f"workers have rejected {found.last}",
+            "`fixloop doctor --rejected` shows the last ones; see who can reach the broker",
+        )
+
+
+def _rabbitmq(url: str) -> Iterator[Finding]:
+    # It loads Celery, and no other check needs it.
+    from fixloop.servers.broker import ping
+
+    try:
+        told = ping(url)
+    except FixloopError as error:
+        yield Finding("broker", False, str(error), "start it, or set FIXLOOP_BROKER_URL")
+        return
+    product, version = str(told.get("product", "unknown")), str(told.get("version", ""))
+    yield Finding("broker", product == "RabbitMQ", f"{product} {version} at {shown_url(url)}", "use RabbitMQ")
+    if _numbers(version) < KNOWS_QUEUES_TIMEOUT:
+        yield Finding(
+            "broker timeout",
+            None,
+            "it closes the channel of a worker whose step takes more than its consumer_timeout (30 minutes); the "
+            "worker opens it again",
+            "set `consumer_timeout` in rabbitmq.conf above your longest step",
+        )
+
+
+def redis_findings(name: str, url: str, settings: Settings) -> list[Finding]:
+    """Whether the Redis at `url` answers, how old it is, whether it keeps what it is told, and who has a copy."""
+    place = place_of(url)
+    try:
+        with closing(_client(place, settings)) as client:
+            state: dict[str, Any] = {
+                key: value
+                for section in ("server", "persistence", "memory", "replication")
+                for key, value in client.info(section).items()
+            }
+    except (redis.RedisError, OSError, ValueError) as error:
+        reason = reason_of(error, url)
+        return [
+            Finding(
+                name,
+                False,
+                f"cannot reach {shown_url(url)}: {reason.text}",
+                reason.remedy or _COMPOSE_REMEDY,
+            )
+        ]
+    return [_answers(name, url, state), *_keeps(name, state), *_copied(name, place, state, settings)]
+
+
+def _client(place: RedisPlace, settings: Settings) -> redis.Redis:
+    return client_for(
+        place,
+        connect_seconds=settings.redis_connect_seconds,
+        answer_seconds=settings.redis_timeout_seconds,
+    )
+
+
+def _copied(name: str, place: RedisPlace, state: dict[str, Any], settings: Settings) -> Iterator[Finding]:
+    """Its replicas, where somebody counts on them, and the sentinels that would choose one."""
+    if place.replicas:
+        found = int(state.get("connected_slaves", 0))
+        yield Finding(
+            f"{name} replicas",
+            found >= place.replicas,
+            f"{found} connected, {place.replicas} to confirm each commit",
+            "start them, or set FIXLOOP_REPLICAS",
+        )
+    if place.sentinels:
+        answers = [_knows_master(place, sentinel, settings) for sentinel in place.sentinels]
+        yield Finding(
+            f"{name} sentinels",
+            all(answers),
+            f"{sum(answers)} of {len(answers)} answer and know {place.service!r}",
+            "start the others: the majority of them has to agree on a failover",
+        )
+
+
+def _knows_master(place: RedisPlace, sentinel: tuple[str, int], settings: Settings) -> bool:
+    try:
+        with closing(_client(place._replace(sentinels=(sentinel,)), settings)) as client:
+            return bool(client.ping())
+    except (redis.RedisError, OSError):
+        return False
+
+
+def _answers(name: str, url: str, state: dict[str, Any]) -> Finding:
+    version = str(state.get("redis_version", "unknown"))
+    return Finding(
+        name,
+        _numbers(version) >= OLDEST_REDIS,
+        f"version {version} at {shown_url(url)}",
+        f"use Redis {'.'.join(map(str, OLDEST_REDIS))} or newer",
+    )
+
+
+def _keeps(name: str, state: dict[str, Any]) -> Iterator[Finding]:
+    log = str(state.get("aof_enabled")) == "1"
+    yield Finding(
+        f"{name} log",
+        log,
+        "append-only" if log else "not append-only, a restart forgets",
+        "set `appendonly yes`",
+    )
+    if log:
+        status = str(state.get("aof_last_write_status"))
+        yield Finding(
+            f"{name} writes",
+            status == "ok",
+            f"the last write to the log was {status}",
+            "look at the disk and at the server's log",
+        )
+    policy = str(state.get("maxmemory_policy", "unknown"))
+    yield Finding(
+        f"{name} memory", policy == "noeviction", f"policy {policy}", "set `maxmemory-policy noeviction`"
+    )
+    used, most = int(state.get("used_memory", 0)), int(state.get("maxmemory", 0))
+    if most:
+        yield Finding(
+            f"{name} space",
+            used < FULL * most,
+            f"{used * 100 // most} % of {most >> 20} MB used",
+            "raise `maxmemory`: a full Redis takes no step any more",
+        )

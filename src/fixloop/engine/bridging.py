@@ -1,0 +1,200 @@
+"""
+Workflows that work for others: the validation loop as an agent of a cycle or of handoffs, handoffs as its fixer.
+
+A child is named after the ticket it works for, so the same run never starts two. While it works nobody holds that
+ticket: it is put off, and woken when the child has something to say. If that is lost, it comes back by itself.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from fixloop.configuration.roles import VALIDATION_LOOP
+from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.verdicts import go_on
+from fixloop.errors import Damaged, NewerVersion
+from fixloop.profiles.attending import LOOK_AGAIN_SECONDS
+from fixloop.profiles.profile import AnyEvent, AnyOutcome, AnyStart, Profile
+from fixloop.profiles.table import profile_in
+from fixloop.protocol import events as validation
+from fixloop.protocol.cycle.outcome import work_id as cycle_work
+from fixloop.protocol.cycle.state import Cycle
+from fixloop.protocol.handoff import events as handoff
+from fixloop.protocol.handoff.outcome import work_id as handoff_work
+from fixloop.protocol.handoff.state import Handoffs
+from fixloop.protocol.ids import ticket_id
+from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.state import State
+from fixloop.protocol.ticket import Ticket
+from fixloop.store.contract import Store
+from fixloop.store.keys import issue_of, project_hash, workflow_id, workflow_of
+from fixloop.store.records import Snapshot
+
+__all__ = [
+    "LOOK_AGAIN_SECONDS",
+    "attended",
+    "bridge",
+    "child_of",
+    "has_word_of",
+    "is_given_up",
+    "wake",
+]
+
+EngineOf = Callable[[Profile[Any]], ProfileEngine[Any]]
+Hint = Callable[[Ticket], object]
+
+
+def child_of(ticket: str) -> str:
+    """
+    The workflow that does the work of a ticket.
+
+    Raises:
+        UsageError: it is no ticket's id.
+    """
+    return workflow_id(project_hash(ticket), issue_of(workflow_of(ticket)), 1)
+
+
+def attended(
+    store: Store, engine_of: EngineOf, ticket: Ticket, profile: Profile[Any], begin: Callable[[str], AnyStart]
+) -> Any:
+    """
+    The state of the child that works for `ticket`, or None as long as it has not ended.
+
+    A child that is not there is begun; one that judges for others is told to go on where a phase failed.
+
+    Args:
+        begin: makes the event that begins it, given its id.
+    """
+    child, engine = child_of(ticket.id), engine_of(profile)
+    if store.read(child) is None:
+        engine.start(begin(child))
+        _begun(store, engine_of, ticket.id)
+    state = engine.state(child)
+    while isinstance(state, State) and state.escalation is not None and (decision := go_on(state)):
+        opened = state.escalation.message_id
+        event = validation.DecisionMade(
+            decision=decision,
+            by=ticket.workflow,
+            reason=f"{ticket.specialist} has it fixed",
+            escalation=opened,
+        )
+        engine.apply(child, event, operation=f"go-on/{opened}")
+        state = engine.state(child)
+    return state if state.ended else None
+
+
+def is_given_up(store: Store, engine_of: EngineOf, state: Any) -> bool:
+    """
+    Whether nobody waits for a child any more; it is cancelled then.
+
+    Asked before each of its steps, and of one that stands still once in a while, because the word of its parent's end
+    may have been lost.
+    """
+    parent = getattr(state, "parent", "")
+    try:
+        if not parent or _is_awaited(store.read(workflow_of(parent)), parent):
+            return False
+    except (Damaged, NewerVersion):
+        # Nobody can tell; once it is set aside, it is given up.
+        return False
+    _tell(store, engine_of, state.workflow, "cancelled")
+    return True
+
+
+def _is_awaited(found: Snapshot | None, ticket: str) -> bool:
+    return found is not None and any(kept.ticket.id == ticket for kept in found.tickets)
+
+
+def _begun(store: Store, engine_of: EngineOf, ticket: str) -> None:
+    """A child has begun: have it told what those whom it works for were told while it was being made."""
+    found = store.read(workflow_of(ticket))
+    if found is None or not _is_awaited(found, ticket):
+        _tell(store, engine_of, child_of(ticket), "cancelled")
+    elif found.fields.get("held"):
+        _tell(store, engine_of, child_of(ticket), "paused")
+
+
+def has_word_of(store: Store, ticket: str) -> bool:
+    """Whether the child that works for `ticket` has something to say to it."""
+    found = store.read(child_of(ticket))
+    return found is not None and _says(profile_in(found.snapshot).load(found.snapshot))
+
+
+def _says(state: Any) -> bool:
+    """Whether those whom a child works for have something to do about it."""
+    return bool(state.ended or (isinstance(state, State) and go_on(state)))
+
+
+def wake(store: Store, ticket: str, hint: Hint) -> None:
+    """Have the ticket that a child works for be taken up again."""
+    woken = store.wake(ticket)
+    if woken is not None:
+        hint(woken)
+
+
+def bridge(store: Store, engine_of: EngineOf, outcome: AnyOutcome[Any], hint: Hint) -> None:
+    """
+    After a commit: tell those whom this workflow works for, and those who work for it.
+
+    It may be lost, and it may come twice.
+    """
+    state = outcome.state
+    parent = getattr(state, "parent", "")
+    if parent and _says(state):
+        wake(store, parent, hint)
+    for child, event in _words(outcome):
+        _tell(store, engine_of, child, event)
+
+
+def _words(outcome: AnyOutcome[Any]) -> Iterator[tuple[str, str]]:
+    """Which children are told what: `cancelled`, `paused` or `continued`."""
+    void = set(outcome.dropped)
+    at_work = _tickets_of(outcome.state) if outcome.withdraws_tickets or outcome.holds is not None else ()
+    if outcome.withdraws_tickets:
+        void.update(at_work)
+    yield from ((child_of(ticket), "cancelled") for ticket in void)
+    if outcome.holds is not None:
+        word = "paused" if outcome.holds else "continued"
+        yield from ((child_of(ticket), word) for ticket in at_work if ticket not in void)
+
+
+def _tickets_of(state: Any) -> list[str]:
+    """The tickets of this state that a child may work for."""
+    if isinstance(state, Cycle):
+        return [cycle_work(state, agent) for agent in state.agents if agent.command == VALIDATION_LOOP]
+    if isinstance(state, Handoffs):
+        return [handoff_work(state, agent) for agent in state.agents if agent.command == VALIDATION_LOOP]
+    if isinstance(state, State) and state.fixer == "command" and state.current:
+        active = state.active
+        return [
+            ticket_id(state.workflow, active.name, "fix", active.iteration, attempt, epoch)
+            for attempt in range(1, state.attempts + 1)
+            for epoch in range(state.epoch + 1)
+        ]
+    return []
+
+
+def _tell(store: Store, engine_of: EngineOf, child: str, word: str) -> None:
+    with suppress(Damaged, NewerVersion, Unexpected):
+        found = store.read(child)
+        if found is None:
+            return
+        profile = profile_in(found.snapshot)
+        if not profile.load(found.snapshot).ended:
+            operation = f"{word}/{found.version}"
+            engine_of(profile).apply(child, _event(profile.name, word), operation=operation)
+
+
+def _event(profile: str, word: str) -> AnyEvent:
+    why = "by the workflow that it works for"
+    events: dict[str, AnyEvent] = {
+        "cancelled": validation.Cancelled(by="fixloop", reason=why),
+        "paused": validation.Paused(by="fixloop", reason=why),
+        "continued": validation.Continued(by="fixloop"),
+    }
+    of_handoffs: dict[str, AnyEvent] = {
+        "cancelled": handoff.Cancelled(reason=why),
+        "paused": handoff.Paused(reason=why),
+        "continued": handoff.Continued(),
+    }
+    return of_handoffs[word] if profile == "handoff" else events[word]

@@ -1,0 +1,409 @@
+"""The shell around `decide`: read, decide, commit; nothing is decided here.
+
+Used alike by workers, which hold a ticket, and by commands, which bring an event from outside. A commit that
+meets a newer version decides again on that version; a repetition gets its first answer (DESIGN, the one rule).
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any, Final, Generic, NamedTuple
+
+from fixloop.errors import ProtocolError, UsageError
+from fixloop.profiles.attending import attend_ticket
+from fixloop.profiles.profile import AnyEvent, AnyOutcome, AnyStart, Profile, S, iso
+from fixloop.profiles.validation import VALIDATION
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.refusals import Moved, NotDue, Repeated, Unexpected
+from fixloop.protocol.state import State
+from fixloop.protocol.ticket import Ticket
+from fixloop.store.contract import Store
+from fixloop.store.packing import NOTHING, Context
+from fixloop.store.records import Claim, Commit, Committed
+
+__all__ = [
+    "ROUNDS",
+    "Applied",
+    "Engine",
+    "Holding",
+    "ProfileApplied",
+    "ProfileEngine",
+    "ProfileHolding",
+    "hold",
+]
+
+MOST_OF_A_REASON: Final = 500
+ROUNDS: Final = 60
+"""How often a decision is made anew on a newer version before giving up; each round lost one race."""
+AT_ONCE: Final = 3
+"""Rounds without a pause; many that go for one workflow make room for each other then."""
+LONGEST_PAUSE_SECONDS: Final = 0.05
+
+
+class ProfileHolding(NamedTuple, Generic[S]):
+    """A claimed ticket as its holder knows it."""
+
+    ticket: Ticket
+    owner: str
+    fence: int
+    version: int
+    head: str
+    state: S
+    moment: Moment
+    deaths: int = 0
+    context: Context = NOTHING
+
+
+class _Basis(NamedTuple, Generic[S]):
+    """What a decision was made on."""
+
+    version: int
+    head: str
+    context: Context
+    moment: Moment
+    state: S | None = None
+
+    def moved(self, to: Committed, load: Callable[[bytes], S]) -> "_Basis[S]":
+        """What another commit, which was faster, made of it."""
+        return _Basis(to.version, to.head, to.context, self.moment, load(to.snapshot or b""))
+
+
+class ProfileApplied(NamedTuple, Generic[S]):
+    """An event that was committed, or that was known already."""
+
+    outcome: AnyOutcome[S] | None
+    """None when there was nothing to commit: a repetition, or a ticket that others took over."""
+    status: str
+    """`ok`, `dup`, `stale`, `gone`, `exists`; `refused`: it was not its bringer's to bring; `moved`: see `finish`."""
+    version: int
+    other: str = ""
+    """The workflow that is live already, for `exists`."""
+
+    @property
+    def steps(self) -> Sequence[Ticket]:
+        return self.outcome.steps if self.outcome is not None else ()
+
+
+class ProfileEngine(Generic[S]):
+    """Applies events to workflows; `hint` is called for each new ticket and may be lost, `announce` likewise."""
+
+    def __init__(
+        self,
+        store: Store,
+        profile: Profile[S],
+        hint: Callable[[Ticket, S], object] | None = None,
+        announce: Callable[[Any], object] | None = None,
+    ) -> None:
+        """
+        Nothing is applied yet.
+
+        Args:
+            announce: tells a declared agent what a committed outcome says to it.
+        """
+        self.store = store
+        self.profile = profile
+        self._hint = hint
+        self._announce = announce
+
+    def of(self, profile: Profile[Any]) -> "ProfileEngine[Any]":
+        """The same store and the same listeners, for workflows of another profile."""
+        return ProfileEngine(self.store, profile, self._hint, self._announce)
+
+    def start(self, event: AnyStart) -> ProfileApplied[S]:
+        """
+        Create the workflow, unless one of its feature is live already.
+
+        Raises:
+            UsageError: nothing applies.
+        """
+        moment = self.store.now(event.workflow)
+        outcome = self.profile.decide(None, event, moment)
+        basis: _Basis[S] = _Basis(0, "", NOTHING, moment)
+        committed = self.store.create(_commit(self.profile, event, outcome, basis, live=True))
+        return self._applied(outcome, committed)
+
+    def state(self, workflow: str) -> S:
+        """
+        The workflow's present state.
+
+        Raises:
+            UsageError: there is no such workflow.
+        """
+        found = self.store.read(workflow)
+        if found is None:
+            raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+        return self.profile.load(found.snapshot)
+
+    def apply(self, workflow: str, event: AnyEvent, *, operation: str) -> ProfileApplied[S]:
+        """
+        Apply an event that comes from outside, once for each `operation`.
+
+        Raises:
+            Unexpected: the state does not allow it; nothing was changed, and the history tells of it.
+            UsageError: there is no such workflow.
+        """
+        try:
+            return self._apply(workflow, event, operation)
+        except (NotDue, Repeated):
+            raise
+        except Unexpected as refused:
+            kept = getattr(event, "artifacts", ())
+            self.refuse(workflow, event.kind, str(refused), sender=event.sender, artifacts=kept)
+            raise
+
+    def refuse(
+        self, workflow: str, kind: str, reason: str, *, sender: str = "", artifacts: tuple[str, ...] = ()
+    ) -> None:
+        """
+        Have the history tell that an event was refused, once for each sentence; nothing else changes.
+
+        Args:
+            kind: the refused event's.
+            reason: the sentence with which it was refused.
+            sender: the handle it came from, as far as anybody said so.
+            artifacts: the digests of what it rested on.
+        """
+        shown = reason[:MOST_OF_A_REASON]
+        event = self.profile.refused(refused=kind, reason=shown, sender=sender, artifacts=artifacts)
+        digest = sha256(event.model_dump_json().encode()).hexdigest()[:32]
+        self._apply(workflow, event, f"refused/{digest}")
+
+    def _apply(self, workflow: str, event: AnyEvent, operation: str) -> ProfileApplied[S]:
+        found = self.store.read(workflow)
+        if found is None:
+            raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+        state = self.profile.load(found.snapshot)
+        basis = _Basis(found.version, found.head, found.context, found.moment, state)
+        for round_ in range(ROUNDS):
+            _make_room(round_)
+            outcome = self.profile.decide(basis.state, event, basis.moment)
+            if not outcome.commits:
+                return ProfileApplied(outcome, "ok", basis.version)
+            committed = self.store.commit(_commit(self.profile, event, outcome, basis, operation=operation))
+            if committed.status != "conflict":
+                return self._applied(outcome, committed)
+            basis = basis.moved(committed, self.profile.load)
+        raise ProtocolError(f"workflow {workflow} changed {ROUNDS} times in a row; try again")
+
+    def reach(self, workflow: str, name: str, due: float) -> ProfileApplied[S]:
+        """
+        Act on a deadline, if it is still the one the state set (R6).
+
+        Raises:
+            NotDue: it lies ahead.
+        """
+        found = self.store.read(workflow)
+        current = found.deadlines.get(name) if found is not None else None
+        operation = f"{name}@{due}"
+        if found is not None and current is None and self._passed(found.moment, name, due):
+            # What it was for was faster (K8). One that was acted on has its operation already, and is not told again.
+            reason = f"{name} no longer matters"
+            late = self.profile.refused(
+                refused="deadline-reached", reason=reason, sender=self.profile.orchestrator
+            )
+            self._apply(workflow, late, operation)
+        if current is None or abs(current - due) > 0.001:
+            return ProfileApplied(None, "gone", found.version if found is not None else 0)
+        return self.apply(workflow, self.profile.reached(name=name, due=due), operation=operation)
+
+    def _passed(self, now: Moment, name: str, due: float) -> bool:
+        return self.profile.is_deadline(name) and now.clock > due
+
+    @staticmethod
+    def held(profile: Profile[S], ticket: Ticket, claim: Claim, owner: str) -> ProfileHolding[S]:
+        """What a granted claim gives its holder."""
+        return ProfileHolding(
+            ticket=ticket,
+            owner=owner,
+            fence=claim.fence,
+            version=claim.version,
+            head=claim.head,
+            context=claim.context,
+            deaths=claim.deaths,
+            state=profile.load(claim.snapshot),
+            moment=claim.moment,
+        )
+
+    def finish(self, held: ProfileHolding[S], event: AnyEvent, moment: Moment) -> ProfileApplied[S]:
+        """
+        Commit a ticket's result; its holder follows up the new tickets itself.
+
+        Returns:
+            `stale` or `gone` when the ticket was withdrawn or taken over: the result is dropped. `refused` when it is
+            not for whoever does this ticket's work to bring (A51): the ticket is still held. The history tells of both.
+            `moved` when the work so far is not what it was made on any more: the ticket is still held.
+        """
+        worker = self.profile.worker_of(held.ticket)
+        try:
+            self.profile.check_party(event, worker)
+        except Unexpected as refused:
+            self.refuse(held.ticket.workflow, event.kind, str(refused), sender=worker)
+            return ProfileApplied(None, "refused", held.version)
+        applied, reason = self._finish(held, event, moment)
+        if applied.status == "stale":
+            self.refuse(held.ticket.workflow, event.kind, reason, sender=worker)
+        return applied
+
+    def _finish(
+        self, held: ProfileHolding[S], event: AnyEvent, moment: Moment
+    ) -> tuple[ProfileApplied[S], str]:
+        """What became of it, and why it is stale."""
+        basis = _Basis(held.version, held.head, held.context, moment, held.state)
+        for round_ in range(ROUNDS):
+            _make_room(round_)
+            try:
+                outcome = self.profile.decide(basis.state, event, moment)
+            except Unexpected as refused:
+                present = self._present(basis)
+                if present.version > basis.version:
+                    basis = present
+                    continue
+                instead = self.profile.instead(event, refused)
+                if instead is None:
+                    status = "moved" if isinstance(refused, Moved) else "stale"
+                    return ProfileApplied(None, status, basis.version), str(refused)
+                event = instead
+                continue
+            committed = self.store.commit(_commit(self.profile, event, outcome, basis, held=held))
+            if committed.status != "conflict":
+                done = outcome if committed.status == "ok" else None
+                return ProfileApplied(done, committed.status, committed.version), _too_late(held)
+            basis = basis.moved(committed, self.profile.load)
+        raise ProtocolError(f"workflow {held.ticket.workflow} changed {ROUNDS} times in a row")
+
+    def _present(self, basis: _Basis[S]) -> _Basis[S]:
+        """What others made of the state meanwhile: a refusal is by the present one."""
+        workflow = basis.state.workflow if basis.state is not None else ""
+        found = self.store.read(workflow)
+        if found is None or found.version == basis.version:
+            return basis
+        state = self.profile.load(found.snapshot)
+        return _Basis(found.version, found.head, found.context, basis.moment, state)
+
+    def _applied(self, outcome: AnyOutcome[S], committed: Committed) -> ProfileApplied[S]:
+        done = committed.status == "ok"
+        if done and self._hint is not None:
+            for ticket in (*outcome.steps, *self._released(outcome)):
+                self._hint(ticket, outcome.state)
+        if done and self._announce is not None:
+            self._announce(outcome)
+        return ProfileApplied(outcome if done else None, committed.status, committed.version, committed.other)
+
+    def _released(self, outcome: AnyOutcome[S]) -> list[Ticket]:
+        """The tickets that a pause had held back and nobody has yet."""
+        found = self.store.read(outcome.state.workflow) if outcome.holds is False else None
+        made = {ticket.id for ticket in outcome.steps}
+        tickets = found.tickets if found is not None else ()
+        return [kept.ticket for kept in tickets if kept.status == "pending" and kept.ticket.id not in made]
+
+
+def _make_room(round_: int) -> None:
+    if round_ > AT_ONCE:
+        time.sleep(random.uniform(0, min(LONGEST_PAUSE_SECONDS, 0.001 * 2 ** (round_ - AT_ONCE))))
+
+
+def _too_late(held: ProfileHolding[Any]) -> str:
+    return f"ticket {held.ticket.id} was withdrawn or taken over from fence {held.fence}"
+
+
+class Engine(ProfileEngine[State]):
+    """Applies events to validation workflows."""
+
+    def __init__(
+        self,
+        store: Store,
+        hint: Callable[[Ticket, State], object] | None = None,
+        announce: Callable[[Any], object] | None = None,
+    ) -> None:
+        super().__init__(store, VALIDATION, hint, announce)
+
+
+Holding = ProfileHolding[State]
+Applied = ProfileApplied[State]
+
+
+def hold(ticket: Ticket, claim: Claim, owner: str) -> Holding:
+    """What a granted claim of a validation workflow gives its holder."""
+    return Engine.held(VALIDATION, ticket, claim, owner)
+
+
+def _commit(
+    profile: Profile[S],
+    event: AnyEvent,
+    outcome: AnyOutcome[S],
+    basis: _Basis[S],
+    *,
+    held: ProfileHolding[S] | None = None,
+    operation: str = "",
+    live: bool | None = None,
+) -> Commit:
+    state = outcome.state
+    # What comes from outside and asks for a step takes the place of the one in progress: a fix brought by hand,
+    # that of the fixer which still runs. Left alone, that one would be refused and offered again for ever.
+    supersedes = profile.supersedes and held is None and basis.version > 0 and bool(outcome.steps)
+    drops_all = outcome.withdraws_tickets or supersedes
+    is_child = bool(getattr(state, "parent", "")) and not state.ended
+    attends = (
+        (attend_ticket(state, basis.version + 1),) if is_child and (drops_all or not basis.version) else ()
+    )
+    return Commit(
+        workflow=state.workflow,
+        expected_version=basis.version,
+        head=basis.head,
+        context=basis.context,
+        snapshot=state.model_dump_json(exclude_defaults=True).encode(),
+        fields=_changed_fields(profile, basis.state, state),
+        entry=_entry(profile, event, outcome, basis.moment, held),
+        ticket=held.ticket.id if held is not None else "",
+        owner=held.owner if held is not None else "",
+        fence=held.fence if held is not None else 0,
+        operation=operation,
+        new_tickets=(*outcome.steps, *attends),
+        drop_tickets=outcome.dropped,
+        drop_all_tickets=drops_all,
+        set_deadlines=dict(outcome.deadlines),
+        clear_deadlines=outcome.cleared_deadlines,
+        clear_all_deadlines=outcome.withdraws_tickets,
+        hold=outcome.holds,
+        stood_seconds=outcome.stood_seconds,
+        live=False if state.ended else live,
+    )
+
+
+def _changed_fields(profile: Profile[S], before: S | None, after: S) -> dict[str, str]:
+    fields = profile.fields(after)
+    return fields if before is None else dict(fields.items() - profile.fields(before).items())
+
+
+def _entry(
+    profile: Profile[S],
+    event: AnyEvent,
+    outcome: AnyOutcome[S],
+    moment: Moment,
+    held: ProfileHolding[S] | None,
+) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "at": iso(outcome.state.last_at),
+        "clock": moment.clock,
+        "decide": profile.decide_version,
+        "event": event.model_dump(mode="json", exclude_defaults=True) | {"kind": event.kind},
+    }
+    named = _artifacts(event)
+    if named:
+        entry["artifacts"] = named
+    if outcome.messages:
+        entry["messages"] = [profile.recorded(message) for message in outcome.messages]
+    if outcome.transitions:
+        entry["transitions"] = [change.model_dump(mode="json") for change in outcome.transitions]
+    if outcome.notes:
+        entry["notes"] = list(outcome.notes)
+    if held is not None:
+        entry["by"] = {"ticket": held.ticket.id, "fence": held.fence, "owner": held.owner}
+    return entry
+
+
+def _artifacts(event: AnyEvent) -> list[str]:
+    """What the event rests on and the history has to vouch for."""
+    single = (getattr(event, name, "") for name in ("configuration", "bundle"))
+    return [*getattr(event, "artifacts", ()), *filter(None, single)]

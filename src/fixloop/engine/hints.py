@@ -1,0 +1,57 @@
+"""Hints: Celery messages that say a ticket is there to be taken. Losing one loses nothing (DESIGN, the one rule)."""
+
+from typing import Any
+
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from fixloop.protocol.ticket import Ticket
+from fixloop.servers.broker import app_for
+from fixloop.servers.broker_url import PRIORITY_STEPS
+
+__all__ = ["PRIORITY_STEPS", "arguments", "producer", "send_hint", "task_name"]
+
+START_TASK = "fixloop.validation.start"
+
+
+def producer(broker_url: str) -> Celery:
+    """A Celery app that only sends: JSON, and a bounded wait for a broker that is away."""
+    app = app_for(broker_url)
+    app.conf.update(
+        task_serializer="json",
+        accept_content=["json"],
+        task_ignore_result=True,
+        task_publish_retry_policy={"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
+    )
+    return app
+
+
+def task_name(profile: str, step: str) -> str:
+    """`fixloop.{profile}.{step}` (R2)."""
+    return f"fixloop.{profile}.{step}"
+
+
+def arguments(ticket: Ticket) -> dict[str, Any]:
+    """What a step's task is called with; the issue is there to be seen in Flower (R12)."""
+    return {
+        "ticket": ticket.id,
+        "issue": int(ticket.workflow.split("-")[1]),
+        "specialist": ticket.specialist,
+        "iteration": ticket.iteration,
+    }
+
+
+def send_hint(app: Celery, ticket: Ticket, profile: str) -> bool:
+    """Send one hint, of a ticket alone. False when the broker is away: the sweeper will send it again."""
+    try:
+        app.send_task(
+            task_name(profile, ticket.step),
+            kwargs=arguments(ticket),
+            task_id=ticket.id,
+            queue=ticket.queue,
+            priority=ticket.priority,
+            countdown=ticket.delay_seconds or None,
+        )
+    except OperationalError:
+        return False
+    return True

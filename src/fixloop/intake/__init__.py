@@ -1,0 +1,1 @@
+"""How a feature becomes a workflow: what is handed in, prepared, frozen and submitted."""

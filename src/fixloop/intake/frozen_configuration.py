@@ -1,0 +1,98 @@
+"""The configuration a workflow goes by: read once from a folder, kept with the workflow, and read back from there."""
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from fixloop.configuration.installed import Installed, installed_with
+from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.model import Configuration
+from fixloop.configuration.preflight import Preflight, preflight_of
+from fixloop.errors import InfrastructureError
+from fixloop.machine.interpreters import Interpreter, choose_interpreter
+from fixloop.repository.identity import top_of
+from fixloop.store.contract import Store
+
+__all__ = [
+    "Configured",
+    "configuration_in",
+    "frozen_configuration",
+    "installed_at",
+    "interpreter_at",
+    "preflight_at",
+]
+
+
+class Configured(Protocol):
+    """A workflow of any profile, as far as its configuration is concerned."""
+
+    @property
+    def workflow(self) -> str: ...
+
+    @property
+    def configuration(self) -> str: ...
+
+
+def configuration_in(
+    directory: Path,
+    *,
+    home: Path,
+    fixer: str | None = None,
+    only: str | None = None,
+    project: str,
+    profile: str = "validation",
+    runs_here: bool = True,
+) -> Configuration:
+    """
+    The configuration of a folder: what it writes, else what is detected, as far as it can be started.
+
+    Args:
+        directory: what is configured.
+        home: the folder's place in the user's checkout, whose interpreter will be used; itself where there is none.
+        runs_here: the checks run on this machine; else only a worker can tell what is installed.
+
+    Raises:
+        UsageError: the configuration is wrong, or nothing applies; NotVerifiedError where nothing can be started.
+    """
+    installed = installed_at(directory, home) if runs_here else None
+    loaded = load_configuration(
+        directory, fixer=fixer, only=only, project=project, installed=installed, profile=profile
+    )
+    return loaded.model_copy(update={"only": only or ""})
+
+
+def installed_at(directory: Path, home: Path | None = None) -> Installed:
+    """What this machine has for the checks of `directory`, whose place in the user's checkout is `home` or itself."""
+    return installed_with(interpreter_at(home or directory), directory, home or directory)
+
+
+def preflight_at(directory: Path) -> Preflight:
+    """
+    What would run in a folder now, and what would not.
+
+    Raises:
+        UsageError: the configuration is wrong, or nothing applies; NotVerifiedError where nothing can be started.
+    """
+    configuration = configuration_in(directory, home=directory, project="")
+    return preflight_of(configuration, directory, installed_at(directory))
+
+
+def interpreter_at(home: Path) -> Interpreter:
+    """The interpreter that a folder in the user's checkout will be checked with, before any setup."""
+    top, subdirectory = top_of(home)
+    return choose_interpreter(made=None, source=top, subdirectory=subdirectory, variables=os.environ)
+
+
+def frozen_configuration(store: Store, state: Configured) -> Configuration:
+    """
+    The configuration a workflow goes by.
+
+    Raises:
+        InfrastructureError: the store has lost it.
+    """
+    data = store.get_artifact(state.workflow, state.configuration)
+    if data is None:
+        raise InfrastructureError(
+            f"the configuration {state.configuration[:12]} of {state.workflow} is missing from the store"
+        )
+    return Configuration.model_validate_json(data)

@@ -1,0 +1,214 @@
+"""What has to be known before a workflow is created: its project and number, its snapshot, its configuration.
+
+Refuses what cannot be used before anything is written.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from fixloop.configuration.document import read_document
+from fixloop.configuration.model import Configuration
+from fixloop.configuration.project import project_at
+from fixloop.errors import UsageError
+from fixloop.intake.feature import Feature
+from fixloop.intake.frozen_configuration import configuration_in, interpreter_at
+from fixloop.machine.interpreters import choose_interpreter
+from fixloop.protocol.cycle.graph import check_graph
+from fixloop.repository.feature_base import with_base
+from fixloop.repository.identity import Project, project_of_url
+from fixloop.repository.snapshot import (
+    Snapshot,
+    is_url,
+    mirror_of,
+    take_snapshot,
+    take_snapshot_of_url,
+)
+from fixloop.store.contract import Store
+
+__all__ = ["Prepared", "exported", "prepare", "refuse_unusable"]
+
+
+class Prepared(NamedTuple):
+    """All of it."""
+
+    project: Project
+    issue: int
+    """0 where it was given none."""
+    snapshot: Snapshot
+    configuration: Configuration
+
+
+def refuse_unusable(feature: Feature) -> None:
+    """
+    Look at a folder's configuration and fixer before anything is started or written.
+
+    Raises:
+        UsageError: the path, the configuration or the fixer cannot be used.
+    """
+    _refuse_push(feature)
+    if feature.graph:
+        check_graph(feature.graph)
+    if not is_url(feature.repo) and not feature.ref:
+        directory = _directory(feature)
+        configuration = _configuration(directory, feature, project_at(directory), directory)
+        _check_commands(configuration, directory, feature)
+
+
+def prepare(store: Store | None, feature: Feature, cache: Path) -> Prepared:
+    """
+    Find out all of it, and take the snapshot.
+
+    Args:
+        store: What gives it its number; None: it gets none, for there will be no workflow.
+
+    Raises:
+        UsageError: the number, the path, the configuration or a command cannot be used.
+    """
+    if feature.issue is not None and not 0 < feature.issue < 10**15:
+        raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
+    _refuse_push(feature)
+    if is_url(feature.repo):
+        return _from_url(store, feature, cache)
+    directory = _directory(feature)
+    project = project_at(directory)
+    if feature.ref:
+        return _from_ref(store, feature, cache, directory)
+    configuration = _configuration(directory, feature, project, directory)
+    _check_commands(configuration, directory, feature)
+    issue = _number(store, project, feature)
+    globs = configuration.workspace.copy_globs
+    snapshot = take_snapshot(directory, issue=issue, cache=cache, copy_globs=globs)
+    return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
+
+
+@contextmanager
+def exported(snapshot: Snapshot, commit: str, cache: Path) -> Iterator[Path]:
+    """The folder a workflow's commands see, at `commit`, as plain files in a temporary place."""
+    with tempfile.TemporaryDirectory(prefix="fixloop-") as folder:
+        top, index = Path(folder) / "tree", Path(folder) / "index"
+        top.mkdir()
+        git = mirror_of(snapshot, cache).over(top).with_index(index)
+        git.run("read-tree", commit)
+        git.run("checkout-index", "--all", "--force")
+        yield top / snapshot.subdirectory
+
+
+def _refuse_push(feature: Feature) -> None:
+    if feature.push and not is_url(feature.repo):
+        raise UsageError(
+            f"{feature.repo} is a path, and --push needs a URL to push to; leave it out: the branch fixloop/ISSUE "
+            "is written into the repository itself"
+        )
+
+
+def _directory(feature: Feature) -> Path:
+    directory = Path(feature.repo)
+    if not directory.is_dir():
+        raise UsageError(
+            f"{feature.repo} is no folder" if directory.exists() else f"no such path: {feature.repo}"
+        )
+    return directory
+
+
+def _from_ref(store: Store | None, feature: Feature, cache: Path, directory: Path) -> Prepared:
+    project = project_at(directory)
+    issue = _number(store, project, feature)
+    snapshot = take_snapshot(directory, issue=issue, cache=cache, ref=feature.ref)
+    with exported(snapshot, snapshot.commit, cache) as folder:
+        configuration = _configuration(folder, feature, project, directory)
+        _check_commands(configuration, folder, feature)
+    return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
+
+
+def _from_url(store: Store | None, feature: Feature, cache: Path) -> Prepared:
+    project = project_of_url(feature.repo)
+    issue = _number(store, project, feature)
+    snapshot = take_snapshot_of_url(feature.repo, feature.ref, issue=issue, cache=cache)
+    with exported(snapshot, snapshot.commit, cache) as folder:
+        configured = read_document(folder).table.get("project", "")
+        if configured and isinstance(configured, str):
+            project = project_of_url(feature.repo, configured)
+        configuration = _configuration(folder, feature, project, folder)
+        _check_commands(configuration, folder, feature)
+    return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
+
+
+def _based(prepared: Prepared, feature: Feature, cache: Path) -> Prepared:
+    wanted, ref = prepared.configuration.base, feature.ref or ""
+    snapshot = with_base(prepared.snapshot, issue=prepared.issue, cache=cache, wanted=wanted, ref=ref)
+    if snapshot.no_base and prepared.configuration.compares:
+        note = f"no base to compare with, so every failure counts: {snapshot.no_base}"
+        snapshot = snapshot.model_copy(update={"notes": (*snapshot.notes, note)})
+    return prepared._replace(snapshot=snapshot)
+
+
+def _configuration(directory: Path, feature: Feature, project: Project, home: Path) -> Configuration:
+    loaded = configuration_in(
+        directory,
+        home=home,
+        fixer=feature.fixer,
+        only=feature.only,
+        project=project.name,
+        profile=feature.profile,
+        runs_here=feature.own_queue,
+    )
+    given = {
+        "base": feature.base,
+        "gates_all": feature.gates_all or None,
+    }
+    return loaded.model_copy(update={name: value for name, value in given.items() if value is not None})
+
+
+def _number(store: Store | None, project: Project, feature: Feature) -> int:
+    if store is None:
+        return 0
+    if feature.issue is None:
+        return store.allocate_issue(project.hash8)
+    store.use_issue(project.hash8, feature.issue)
+    return feature.issue
+
+
+def _check_commands(configuration: Configuration, directory: Path, feature: Feature) -> None:
+    """A command that cannot be found is refused before anything runs; what is installed elsewhere, only there."""
+    for whose, place, command in _commands(configuration, feature.profile):
+        program = command[0]
+        if "/" in program:
+            found = os.access(directory / program, os.X_OK) and (directory / program).is_file()
+        else:
+            found = (
+                not feature.own_queue
+                or bool(configuration.workspace.setup)
+                or _is_installed(program, feature)
+            )
+        if not found:
+            raise UsageError(
+                f"{whose} command {program!r} is not found or not executable; install it or mend `{place} command`"
+            )
+
+
+def _commands(configuration: Configuration, profile: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Whose command it is, the section that names it, and its words."""
+    settings = {"cycle": configuration.cycle, "handoff": configuration.handoff}.get(profile)
+    fixer = configuration.fixer
+    if profile == "validation" and fixer is not None and not fixer.is_handoffs:
+        yield "the fixer's", "[fixer]", fixer.command
+    for name, role in settings.agent.items() if settings is not None else ():
+        if role.command and not role.is_validation_loop:
+            yield f"{name}'s", f"[{profile}.agent.{name}]", role.command
+
+
+def _is_installed(program: str, feature: Feature) -> bool:
+    """Where a fixer is looked for: beside the project's interpreter, which is `python` by any name, and on the PATH."""
+    if is_url(feature.repo):
+        chosen = choose_interpreter(made=None, source=None, subdirectory="", variables=os.environ)
+    else:
+        chosen = interpreter_at(Path(feature.repo))
+    places = [str(Path(chosen.path).parent), os.environ.get("PATH", os.defpath)]
+    return bool(chosen.path and program == "python") or bool(
+        shutil.which(program, path=os.pathsep.join(places))
+    )

@@ -1,0 +1,64 @@
+"""Whose secrets are cut out of what a workflow records: those its project asks for, and all of this environment."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from fixloop.configuration.model import Configuration
+from fixloop.intake.frozen_configuration import Configured, frozen_configuration
+from fixloop.secrets.redaction import Redaction
+from fixloop.store.contract import Store
+
+__all__ = ["redaction_for", "redaction_of", "without_secrets"]
+
+T = TypeVar("T")
+
+
+def redaction_of(configuration: Configuration) -> Redaction:
+    """Of the variables that some command may see: what one prints may reach the next one's output."""
+    return Redaction.of(frozenset(_asked_for(configuration)), os.environ)
+
+
+def redaction_for(store: Store, state: Configured) -> Redaction:
+    """
+    The same for a workflow, on this machine.
+
+    Raises:
+        InfrastructureError: the store has lost its configuration.
+    """
+    return (
+        redaction_of(frozen_configuration(store, state))
+        if state.configuration
+        else Redaction.of((), os.environ)
+    )
+
+
+def without_secrets(value: T, hide: Callable[[str], str]) -> T:
+    """An event, or another record, with every text in it gone through `hide`; words of an enumeration stay."""
+    if not isinstance(value, BaseModel):
+        return value
+    fields = {name: _hidden(getattr(value, name), hide) for name in type(value).model_fields}
+    return value.model_copy(update=fields)
+
+
+def _hidden(value: Any, hide: Callable[[str], str]) -> Any:
+    if type(value) is str:
+        return hide(value)
+    if type(value) in (tuple, list):
+        return type(value)(_hidden(each, hide) for each in value)
+    if isinstance(value, dict):
+        return {name: _hidden(each, hide) for name, each in value.items()}
+    return without_secrets(value, hide)
+
+
+def _asked_for(configuration: Configuration) -> Iterator[str]:
+    if configuration.fixer is not None:
+        yield from configuration.fixer.env
+    for settings in (configuration.cycle, configuration.handoff):
+        for role in settings.agent.values() if settings is not None else ():
+            yield from role.env
+    for entry in configuration.specialists:
+        for check in entry.checks:
+            yield from check.env

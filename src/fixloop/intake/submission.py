@@ -1,0 +1,187 @@
+"""Handing a feature in: the workflow that is created from what was prepared, or the live one that is joined.
+
+The same code serves `run`, `enqueue`, the Python call and the Celery task. The same call twice is one workflow.
+"""
+
+import secrets
+import string
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from fixloop.configuration.model import Configuration
+from fixloop.configuration.roles import CycleSettings
+from fixloop.engine.engine import ProfileEngine
+from fixloop.errors import RefusedError
+from fixloop.intake.feature import Feature
+from fixloop.intake.preparation import Prepared, prepare
+from fixloop.intake.redaction_scope import redaction_of
+from fixloop.profiles.beginning import cycle_started, handoffs_started, validation_started
+from fixloop.profiles.profile import AnyStart
+from fixloop.profiles.table import PROFILES, profile_in
+from fixloop.repository.git import Git
+from fixloop.repository.snapshot import Snapshot, write_ref
+from fixloop.statefiles.sync import project
+from fixloop.store.contract import Store
+from fixloop.store.damage import reading
+from fixloop.store.keys import workflow_id
+
+__all__ = ["Enqueued", "enqueue"]
+
+
+class Enqueued(NamedTuple):
+    """The feature's workflow, new or joined."""
+
+    workflow: str
+    created: bool
+    state: Any
+    """Of the feature's profile."""
+    configuration: Configuration
+
+
+def enqueue(engine: ProfileEngine[Any], feature: Feature, *, cache: Path) -> Enqueued:
+    """
+    Create the feature's workflow, or join the live one on the same tree.
+
+    Args:
+        engine: of any profile; its store and listeners are taken.
+
+    Raises:
+        UsageError: the path, the configuration or the fixer cannot be used; nothing was created.
+        RefusedError: the feature is live on another tree.
+    """
+    engine = engine.of(PROFILES[feature.profile])
+    prepared = prepare(engine.store, feature, cache)
+    hide = redaction_of(prepared.configuration).text
+    feature = feature.model_copy(update={"name": hide(feature.name), "task": hide(feature.task)})
+    live = engine.store.live(prepared.project.hash8, prepared.issue)
+    if live is not None:
+        joined = _join(engine, live, prepared, feature)
+        if joined is not None:
+            return joined
+    return _create(engine, prepared, feature)
+
+
+def _join(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Feature) -> Enqueued | None:
+    with reading(live):
+        return _joined(engine, live, prepared, feature)
+
+
+def _joined(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Feature) -> Enqueued | None:
+    found = engine.store.read(live)
+    if found is None:
+        return None
+    profile = profile_in(found.snapshot)
+    if feature.restart:
+        event = profile.cancelled(reason="started again with --restart")
+        engine.of(profile).apply(live, event, operation=f"restart/{prepared.snapshot.tree}")
+        project(engine.store, live)
+        return None
+    state = profile.load(found.snapshot)
+    how = _other(engine.store, state, prepared, feature)
+    if how:
+        began = Snapshot.model_validate_json(state.snapshot) if state.snapshot else None
+        if began is not None and began.is_git and not began.is_url:
+            # The refused call has taken its own snapshot; the live one's is what this ref stands for.
+            write_ref(Git(Path(began.source)), f"refs/fixloop/{prepared.issue}/base", began.commit)
+        raise RefusedError(
+            f"issue {prepared.issue} is live {how} (workflow {live}); `fixloop cancel "
+            f"{prepared.issue}` it, or start again with --restart"
+        )
+    return Enqueued(live, False, state, prepared.configuration)
+
+
+def _other(store: Store, state: Any, prepared: Prepared, feature: Feature) -> str:
+    """How the live workflow is another one than this call would begin; empty where it is the same."""
+    if state.profile != feature.profile:
+        return f"as a workflow of profile {state.profile}"
+    if not state.snapshot or Snapshot.model_validate_json(state.snapshot).tree != prepared.snapshot.tree:
+        return "on another tree"
+    how = _difference(store, state.workflow, prepared)
+    if not how and state.push != feature.push:
+        return "with --push" if state.push else "without --push"
+    if not how and feature.task and feature.task != _TASKS[feature.profile](state):
+        return "with another task"
+    return how
+
+
+def _difference(store: Store, live: str, prepared: Prepared) -> str:
+    """How the call differs from the one that began the live workflow, whose gates a person may have changed since."""
+    [first, *_] = store.history(live)
+    data = store.get_artifact(live, first.body["event"].get("configuration", ""))
+    began = Configuration.model_validate_json(data) if data is not None else prepared.configuration
+    if (began.fixer, began.agent) != (prepared.configuration.fixer, prepared.configuration.agent):
+        return "with another fixer"
+    # What is merely detected depends on the caller's shell.
+    same = {"unverified": began.unverified}
+    return "" if prepared.configuration.model_copy(update=same) == began else "with other gates"
+
+
+def _create(engine: ProfileEngine[Any], prepared: Prepared, feature: Feature) -> Enqueued:
+    project, configuration, snapshot = prepared.project.hash8, prepared.configuration, prepared.snapshot
+    number = engine.store.next_number(project, prepared.issue)
+    workflow = workflow_id(project, prepared.issue, number)
+    facts = {
+        "workflow": workflow,
+        "project": prepared.project.name,
+        "issue": prepared.issue,
+        "name": feature.name or Path(snapshot.source).name.removesuffix(".git"),
+        "queue": f"run-{workflow}" if feature.own_queue else "",
+        "configuration": engine.store.put_artifact(workflow, configuration.to_json().encode(), shared=True),
+        "snapshot": snapshot.model_dump_json(exclude_defaults=True),
+        "tip": snapshot.commit,
+        "push": feature.push,
+    }
+    applied = engine.start(_BEGINNINGS[feature.profile](engine.store, prepared, feature, facts))
+    if applied.status == "exists":
+        joined = _join(engine, applied.other, prepared, feature)
+        return joined if joined is not None else _create(engine, prepared, feature)
+    return Enqueued(workflow, applied.status == "ok", engine.state(workflow), configuration)
+
+
+def _validation(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
+    return validation_started(prepared.configuration, **facts, tree=prepared.snapshot.tree)
+
+
+def _cycle(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
+    settings = prepared.configuration.cycle or CycleSettings()
+    zone = timezone(timedelta(minutes=settings.utc_offset_minutes))
+    own = {"graph": feature.graph} if feature.graph else {}
+    return cycle_started(
+        prepared.configuration,
+        **facts,
+        cycle_id=_cycle_id(store.now(facts["workflow"]).at.astimezone(zone)),
+        description=feature.task,
+        **own,
+    )
+
+
+def _cycle_id(at: datetime) -> str:
+    """`cycle-v1-{YYYYMMDDTHHMMSS}-{eight characters}` (U10)."""
+    return f"cycle-v1-{at:%Y%m%dT%H%M%S}-{''.join(secrets.choice(_BASE_36) for _ in range(8))}"
+
+
+def _handoff(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
+    return handoffs_started(
+        prepared.configuration,
+        **facts,
+        request=feature.task,
+        type=feature.kind,
+        priority=feature.priority,
+    )
+
+
+_BASE_36: Final = string.digits + string.ascii_lowercase
+_BEGINNINGS: Final[dict[str, Callable[[Store, Prepared, Feature, Mapping[str, Any]], AnyStart]]] = {
+    "validation": _validation,
+    "cycle": _cycle,
+    "handoff": _handoff,
+}
+"""The event that begins a workflow of each profile, given what all have in common."""
+_TASKS: Final[dict[str, Callable[[Any], str]]] = {
+    "validation": lambda state: "",
+    "cycle": lambda state: str(state.description),
+    "handoff": lambda state: str(state.request),
+}
+"""What a workflow was asked to do."""

@@ -1,0 +1,122 @@
+"""Each check of a configuration once on a snapshot, without a workflow: no Redis, no number, no worker.
+
+The checks run in a process of the application, through the code that a worker's specialists run through.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from fixloop.configuration.model import Configuration
+from fixloop.errors import FixloopError, InfrastructureError, UsageError
+from fixloop.machine.app_folder import app_folder
+from fixloop.protocol.checks import CheckResult
+from fixloop.repository.snapshot import Snapshot
+
+__all__ = ["NOTE", "Asked", "Refused", "Tried", "try_checks"]
+
+NOTE: Final = "tried-"
+"""What a mirror notes such a snapshot as, with the commit behind it: where a workflow's is noted as the workflow."""
+END_SECONDS: Final = 12.0
+"""How long the process may take to end what it runs and to remove its workspace."""
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Asked(_Value):
+    """What the process is to do, on its standard input."""
+
+    snapshot: Snapshot
+    configuration: Configuration
+    cache: Path
+
+
+class Tried(_Value):
+    """What one check came to; a line of the process' output."""
+
+    specialist: str
+    result: CheckResult
+
+
+class Refused(_Value):
+    """Why it did not go on; its last line."""
+
+    error: str
+    is_usage: bool
+
+
+_LINE: Final = TypeAdapter[Tried | Refused](Tried | Refused)
+
+
+def try_checks(snapshot: Snapshot, configuration: Configuration, cache: Path) -> Iterator[Tried]:
+    """
+    Run every check of every specialist once, in the order of the phases; each result as soon as it is there.
+
+    Where a workspace cannot be made ready, the one result is an error of a check named `workspace`.
+
+    Raises:
+        UsageError: the snapshot or its configuration cannot be used as they are.
+        InfrastructureError: git, the cache or the process is away.
+    """
+    asked = Asked(snapshot=snapshot, configuration=configuration, cache=cache)
+    with _process() as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        # Of one that is gone already its exit code tells.
+        with suppress(BrokenPipeError), process.stdin as written:
+            written.write(asked.model_dump_json(by_alias=True).encode())
+        for line in process.stdout:
+            said = _LINE.validate_json(line)
+            if isinstance(said, Refused):
+                raise _raised(said)
+            yield said
+        if process.wait() != 0:
+            raise InfrastructureError(
+                f"the process that runs the checks ended with exit code {process.returncode}"
+            )
+
+
+@contextmanager
+def _process() -> Iterator["subprocess.Popen[bytes]"]:
+    """The process; it ends with this one, however this one ends."""
+    reading, writing = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, str(app_folder() / "workers" / "launch.py"), "try"],
+            env={**os.environ, "FIXLOOP_LIFELINE": str(reading)},
+            pass_fds=(reading,),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Ctrl-C is for this process, which tells it.
+            start_new_session=True,
+        )
+        os.close(reading)
+        with process:
+            try:
+                yield process
+            finally:
+                _end(process)
+    finally:
+        os.close(writing)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Whoever reads no further wants nothing more of it."""
+    if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _raised(refused: Refused) -> FixloopError:
+    return UsageError(refused.error) if refused.is_usage else InfrastructureError(refused.error)

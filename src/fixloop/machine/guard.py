@@ -1,0 +1,397 @@
+"""Running a command under guard: a time limit, an output limit, a way to cancel, and no survivors.
+
+Owns the worker's end of the guard (`guard_program.py` is the other one) and which of its two modes is used: a PID
+namespace for each command where the kernel grants one, else a guard that this process watches. Never judges what the
+command did.
+"""
+
+import contextlib
+import logging
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+from fixloop.errors import InfrastructureError
+from fixloop.machine import guard_program, remote_guard
+from fixloop.machine.orphans import Ward, adopting
+from fixloop.servers.settings import load_settings
+
+__all__ = ["GuardedResult", "Mode", "mode_in_use", "run_guarded"]
+
+log = logging.getLogger("fixloop.guard")
+
+POLL_SECONDS: Final = 0.25
+CHUNK_BYTES: Final = 65_536
+ANSWER_SECONDS: Final = 2.0
+"""A guard that says nothing for so long is killed, with all below it."""
+END_SECONDS: Final = 10.0
+"""How long the guard may take to end everything once it has begun; it gives up by itself after five."""
+MOST_UNANSWERED: Final = round(ANSWER_SECONDS / POLL_SECONDS)
+PROBE_SECONDS: Final = 30.0
+
+
+class Mode(NamedTuple):
+    """How commands are kept from leaving something behind."""
+
+    name: str
+    """`namespace` or `watched`."""
+    reason: str = ""
+    """Why there is no namespace."""
+
+
+RUNNER: Final = "FIXLOOP_RUNNER"
+"""The socket of the runner that has guards where no state is; without it they are children of this process."""
+_PYTHON: Final = (sys.executable, "-I", "-S")
+_refusals: Final[list[str]] = []
+"""What the kernel said when it refused this process a namespace; it is not asked again."""
+
+
+@dataclass(frozen=True)
+class GuardedResult:
+    """How a guarded command ended; exactly one of exit code, signal, `timed_out`, `cancelled`, `not_found` says so."""
+
+    exit_code: int | None
+    signal: int | None
+    output: str
+    """stdout and stderr as they came, the middle left out where they exceed the limit."""
+    talk: str = ""
+    """stderr by itself, where it was asked for apart."""
+    output_bytes: int = 0
+    """All that was printed, also what was left out."""
+    timed_out: bool = False
+    cancelled: bool = False
+    not_found: bool = False
+    """The command does not exist or cannot be executed."""
+    duration_seconds: float = 0.0
+
+    @property
+    def injured(self) -> bool:
+        """True when somebody outside killed it: an injury, not an error of the tool (K40)."""
+        return self.signal in (signal.SIGKILL, signal.SIGTERM)
+
+
+def run_guarded(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: bytes = b"",
+    timeout_seconds: float,
+    output_limit_bytes: int = 1_000_000,
+    cancelled: Callable[[], bool] = lambda: False,
+    since: Callable[[], float] = lambda: 0.0,
+    apart: bool = False,
+) -> GuardedResult:
+    """
+    Run a command to its end, its time limit or its cancellation, whichever comes first.
+
+    When this returns or raises, and also when this process is killed, the command and everything it started is gone.
+
+    Args:
+        argv: looked up on the PATH of `env`.
+        timeout_seconds: from its start, or from what `since` says (as `time.monotonic`) where that is later.
+        cancelled: asked four times a second.
+        apart: keep stderr by itself; each has the limit.
+
+    Raises:
+        InfrastructureError: the guard itself cannot be started.
+    """
+    command = _Command(argv, cwd, env, apart)
+    started = time.monotonic()
+    with contextlib.ExitStack() as held:
+        mode = _mode()
+        ward = held.enter_context(adopting()) if mode == "watched" else None
+        watched = _Watched(_started(command, mode), ward, stdin, output_limit_bytes)
+        try:
+            reason = watched.watch(lambda: max(started, since()) + timeout_seconds, cancelled)
+        finally:
+            watched.end()
+    if watched.word.startswith("unavailable"):
+        _note_refusal(watched.word.partition(" ")[2])
+        return run_guarded(
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=stdin,
+            timeout_seconds=timeout_seconds,
+            output_limit_bytes=output_limit_bytes,
+            cancelled=cancelled,
+            since=since,
+            apart=apart,
+        )
+    return _result(reason, watched, time.monotonic() - started)
+
+
+def mode_in_use() -> Mode:
+    """
+    What commands of this process run in, found out by running one.
+
+    Raises:
+        InfrastructureError: no command can be run, or not in the mode that FIXLOOP_GUARD asks for.
+    """
+    run_guarded(["true"], cwd=Path("/"), env={"PATH": os.defpath}, timeout_seconds=PROBE_SECONDS)
+    name = _mode()
+    return Mode(name, _refusals[0] if _refusals and name == "watched" else "")
+
+
+def _mode() -> str:
+    wanted = load_settings().guard
+    return "watched" if wanted == "watched" or (wanted == "auto" and _refusals) else "namespace"
+
+
+def _note_refusal(reason: str) -> None:
+    if load_settings().guard == "namespace":
+        raise InfrastructureError(
+            f"FIXLOOP_GUARD asks for a namespace and this machine refuses one ({reason}); set it to auto or watched"
+        )
+    log.info("commands are watched by this process, without a PID namespace: %s", reason)
+    _refusals.append(reason)
+
+
+def _result(reason: str, watched: "_Watched", seconds: float) -> GuardedResult:
+    how, _, number = watched.word.partition(" ")
+    if reason:
+        how = reason
+    elif how in ("", "starting", "started", "ending"):
+        # The guard itself was killed, and the command with it.
+        how, number = "signalled", str(int(signal.SIGKILL))
+    return GuardedResult(
+        exit_code=int(number) if how == "exited" else None,
+        signal=int(number) if how == "signalled" else None,
+        output=watched.excerpt.text(),
+        talk=watched.talk.text(),
+        output_bytes=watched.excerpt.total + watched.talk.total,
+        timed_out=how == "timed out",
+        cancelled=how == "cancelled",
+        not_found=how == "unstartable",
+        duration_seconds=seconds,
+    )
+
+
+class _Command(NamedTuple):
+    argv: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+    apart: bool
+
+
+@dataclass(frozen=True)
+class _Started:
+    """A guard with the worker's ends of its pipes."""
+
+    process: subprocess.Popen[bytes]
+    life: int
+    status: int
+
+    @property
+    def stdin(self) -> IO[bytes]:
+        assert self.process.stdin is not None
+        return self.process.stdin
+
+    @property
+    def stdout(self) -> IO[bytes]:
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+
+def _started(command: _Command, mode: str) -> _Started:
+    # The worker keeps the writing end of `life` open: when it is gone, however it went, the pipe ends.
+    life_read, life_write = os.pipe()
+    status_read, status_write = os.pipe()
+    runner = os.environ.get(RUNNER, "")
+    program = (remote_guard.__file__, runner) if runner else (guard_program.__file__,)
+    try:
+        process = subprocess.Popen(
+            [*_PYTHON, *program, mode, str(life_read), str(status_write), *command.argv],
+            cwd=command.cwd,
+            env=command.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if command.apart else subprocess.STDOUT,
+            bufsize=0,
+            pass_fds=(life_read, status_write),
+            # Not in the worker's group: who kills that group must not kill the guard with it.
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        os.close(life_write)
+        os.close(status_read)
+        raise InfrastructureError(f"cannot start {command.argv[0]!r} in {command.cwd}: {error}") from error
+    finally:
+        os.close(life_read)
+        os.close(status_write)
+    return _Started(process, life_write, status_read)
+
+
+@dataclass
+class _Excerpt:
+    """The first and the last half of at most `limit` bytes."""
+
+    limit: int
+    total: int = 0
+    head: bytearray = field(default_factory=bytearray)
+    tail: bytearray = field(default_factory=bytearray)
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        room = self.limit // 2 - len(self.head)
+        self.head += data[: max(room, 0)]
+        self.tail += data[max(room, 0) :]
+        # Cut only now and then, so that a byte is moved once on average.
+        if len(self.tail) > self.limit + CHUNK_BYTES:
+            self._cut()
+
+    def text(self) -> str:
+        self._cut()
+        left_out = self.total - len(self.head) - len(self.tail)
+        marker = f"\n[… {left_out:,} bytes left out …]\n" if left_out else ""
+        return (
+            _decoded(self.head) + marker + _decoded(self.tail) if marker else _decoded(self.head + self.tail)
+        )
+
+    def _cut(self) -> None:
+        surplus = len(self.tail) - (self.limit - self.limit // 2)
+        if surplus > 0:
+            del self.tail[:surplus]
+
+
+def _decoded(data: bytes | bytearray) -> str:
+    return data.decode("utf-8", "replace")
+
+
+class _Watched:
+    """One running command: feeds it, reads it, and decides when it has had enough."""
+
+    def __init__(self, started: _Started, ward: Ward | None, stdin: bytes, limit_bytes: int) -> None:
+        self.started = started
+        self.ward = ward
+        if ward is not None:
+            ward.guard = started.process.pid
+        self.excerpt, self.talk = _Excerpt(limit_bytes), _Excerpt(limit_bytes)
+        self.unsent = memoryview(stdin)
+        self.word = ""
+        """The guard's last word about the command."""
+        self.is_asked = False
+        self.unanswered_polls = 0
+        self.group = 0
+        self._rest = b""
+        self.selector = selectors.DefaultSelector()
+        self.outputs = {pipe: into for pipe, into in self._pipes() if pipe is not None}
+        for pipe in (started.stdin, *self.outputs):
+            os.set_blocking(pipe.fileno(), False)
+        for pipe, into in self.outputs.items():
+            self.selector.register(pipe, selectors.EVENT_READ, partial(self._read, pipe, into))
+        self.selector.register(started.status, selectors.EVENT_READ, self._read_status)
+        self.selector.register(started.stdin, selectors.EVENT_WRITE, self._feed)
+        self.ended = False
+
+    def watch(self, until: Callable[[], float], cancelled: Callable[[], bool]) -> str:
+        """Wait for the guard's end; returns why the command was ended before that, or nothing."""
+        asked = time.monotonic()
+        while not self.ended:
+            self._serve(POLL_SECONDS)
+            now = time.monotonic()
+            if self.ended:
+                break
+            if now >= until():
+                return "timed out"
+            if now - asked >= POLL_SECONDS:
+                asked = now
+                if cancelled():
+                    return "cancelled"
+                if not self._answers():
+                    break
+        return ""
+
+    def end(self) -> None:
+        """Let the guard kill what is left, or do it in its place, and read the last output and its last word."""
+        os.close(self.started.life)
+        if not self.ended and self.unanswered_polls < MOST_UNANSWERED:
+            self._serve_until(ANSWER_SECONDS, lambda: self.ended or self.word == "ending")
+            if self.word == "ending":
+                self._serve_until(END_SECONDS, lambda: self.ended)
+        if not self.ended:
+            log.warning("a guard did not answer for %.0f s; it is killed, with its command", ANSWER_SECONDS)
+            self.started.process.kill()
+        if self.ward is not None:
+            self._serve_until(ANSWER_SECONDS, lambda: self.ended)
+            self.ward.end(self.group if self.word.partition(" ")[0] in ("started", "ending") else 0)
+        self._serve_until(END_SECONDS, lambda: self.ended and self._is_read_out())
+        self._release()
+
+    def _answers(self) -> bool:
+        """Ask the guard whether it is there; polls are counted, so that a standstill of this process is none of its."""
+        if not self.word:
+            return True
+        if self.is_asked:
+            self.unanswered_polls += 1
+            return self.unanswered_polls < MOST_UNANSWERED
+        self.is_asked, self.unanswered_polls = True, 0
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.started.life, b"?")
+        return True
+
+    def _serve_until(self, seconds: float, is_over: Callable[[], bool]) -> None:
+        until = time.monotonic() + seconds
+        while not is_over() and time.monotonic() < until:
+            self._serve(0.05)
+
+    def _serve(self, seconds: float) -> None:
+        for key, _ in self.selector.select(seconds):
+            key.data()
+
+    def _is_read_out(self) -> bool:
+        return self.outputs.keys().isdisjoint(key.fileobj for key in self.selector.get_map().values())
+
+    def _pipes(self) -> list[tuple[IO[bytes] | None, _Excerpt]]:
+        return [(self.started.stdout, self.excerpt), (self.started.process.stderr, self.talk)]
+
+    def _read(self, pipe: IO[bytes], into: _Excerpt) -> None:
+        data = os.read(pipe.fileno(), CHUNK_BYTES)
+        into.add(data)
+        if not data:
+            self.selector.unregister(pipe)
+
+    def _read_status(self) -> None:
+        data = os.read(self.started.status, 4096)
+        *words, self._rest = (self._rest + data).split(b"\n")
+        for word in map(bytes.decode, words):
+            if word == "alive":
+                self.is_asked, self.unanswered_polls = False, 0
+                continue
+            self.word = word
+            if word.startswith("started"):
+                self.group = int(word.partition(" ")[2])
+        if not data:
+            self.selector.unregister(self.started.status)
+            self.ended = True
+
+    def _feed(self) -> None:
+        try:
+            sent = os.write(self.started.stdin.fileno(), self.unsent[:CHUNK_BYTES]) if self.unsent else 0
+        except BrokenPipeError:
+            sent = len(self.unsent)
+        self.unsent = self.unsent[sent:]
+        if not self.unsent:
+            self.selector.unregister(self.started.stdin)
+            self.started.stdin.close()
+
+    def _release(self) -> None:
+        self.selector.close()
+        os.close(self.started.status)
+        for pipe in (self.started.stdin, *self.outputs):
+            pipe.close()
+        try:
+            self.started.process.wait(timeout=ANSWER_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.started.process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.started.process.wait(timeout=ANSWER_SECONDS)

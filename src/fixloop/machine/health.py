@@ -1,0 +1,153 @@
+"""How a worker is: one small file on its machine, written by its supervisor and read by `fixloop worker --check`.
+
+Owns the file's place and form, and what counts as well. Asks no process and no broker: a health check that loads
+Celery every few seconds costs more than some of the work. Times are those of the machine's monotonic clock.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from fixloop.machine.cache_folder import make_cache
+from fixloop.machine.owner import is_dead_here, machine
+
+__all__ = ["Health", "Part", "forget", "health_file", "healths", "note", "problems", "well"]
+
+SILENT_SECONDS: Final = 10.0
+"""A part that serves says so every second; a Redis that is away for longer than that is another exit code."""
+_LONGEST_BYTES: Final = 100_000
+_NAMES: Final = {"work": "the work processes", "control": "control", "sweep": "the sweeper"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One supervised process, with those it forked."""
+
+    role: str
+    """`work`, `control` or `sweep`."""
+    wanted: int = 1
+    """How many processes there should be."""
+    serving: int = 0
+    """How many it last said there are."""
+    heard_at: float | None = None
+    """When it last said so; None since its start: not yet."""
+    deaths: int = 0
+    """How often it ended since the worker began."""
+    last_death: str = ""
+    """Why it ended the last time."""
+
+
+@dataclass(frozen=True)
+class Health:
+    """What a supervisor knows of itself and its processes."""
+
+    owner: str
+    """The supervisor, as `fixloop.machine.owner` names it."""
+    redis: str
+    """Where its state is, without the password."""
+    queue: str = ""
+    """The workflow whose own worker it is; empty: it serves all."""
+    at: float = 0.0
+    """When this was written."""
+    stopping: bool = False
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def pid(self) -> int:
+        """The supervisor's process."""
+        return int(self.owner.split("/")[-2])
+
+
+def health_file(cache: Path, owner: str) -> Path:
+    """Where the supervisor `owner` writes; containers that share a cache have files of their own."""
+    return cache / "workers" / f"{sha256(owner.encode()).hexdigest()[:16]}.json"
+
+
+def note(cache: Path, health: Health) -> None:
+    """
+    Write `health` down, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    target = health_file(cache, health.owner)
+    make_cache(cache)
+    target.parent.mkdir(mode=0o700, exist_ok=True)
+    fresh = target.with_suffix(".new")
+    with open(fresh, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+        json.dump(asdict(health), file)
+    fresh.replace(target)
+
+
+def forget(cache: Path, owner: str) -> None:
+    """Remove the file of a supervisor that ends."""
+    with suppress(OSError):
+        health_file(cache, owner).unlink()
+
+
+def healths(cache: Path) -> Iterator[Health]:
+    """Those of the supervisors that run on this machine; the files of dead ones are removed."""
+    for file in sorted((cache / "workers").glob("*.json")):
+        known = _read(file)
+        if known is None or not known.owner.startswith(f"{machine()}/"):
+            continue
+        if is_dead_here(known.owner):
+            forget(cache, known.owner)
+        else:
+            yield known
+
+
+def problems(health: Health, now: float) -> list[str]:
+    """What is wrong with a worker at `now`, each as a clause; none: it is well."""
+    silent = now - health.at
+    if silent > SILENT_SECONDS:
+        return [f"its supervisor has said nothing for {silent:.0f} s"]
+    if health.stopping:
+        return ["it is ending"]
+    return [clause for part in health.parts if (clause := _problem(part, now))]
+
+
+def well(health: Health) -> str:
+    """`worker 4711 is well: supervisor, 4 of 4 work processes, control and sweeper serve`."""
+    work = next((part for part in health.parts if part.role == "work"), Part("work", 0))
+    parts = f"supervisor, {work.serving} of {work.wanted} work processes, control and sweeper serve"
+    return f"worker {health.pid} is well: {parts}"
+
+
+def _problem(part: Part, now: float) -> str:
+    died = f" ({_times(part.deaths)}, at last {part.last_death})" if part.deaths else ""
+    name = _NAMES.get(part.role, part.role)
+    verb = "have" if part.role == "work" else "has"
+    if part.heard_at is None:
+        return f"{name} {verb} not begun to serve{died}"
+    silent = now - part.heard_at
+    if silent > SILENT_SECONDS:
+        return f"{name} {verb} said nothing for {silent:.0f} s{died}"
+    if part.serving < part.wanted:
+        return f"only {part.serving} of {part.wanted} {part.role} processes run{died}"
+    return ""
+
+
+def _times(deaths: int) -> str:
+    return "it ended once" if deaths == 1 else f"it ended {deaths} times"
+
+
+def _read(file: Path) -> Health | None:
+    """None for what no supervisor of this version wrote."""
+    try:
+        with file.open("rb") as opened:
+            told = json.loads(opened.read(_LONGEST_BYTES))
+        parts: Sequence[dict[str, object]] = told.pop("parts")
+        known = Health(**told, parts=tuple(Part(**part) for part in parts))  # type: ignore[arg-type]
+        return (
+            known
+            if known.pid and os.fspath(file) == os.fspath(health_file(file.parents[1], known.owner))
+            else None
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
+        return None

@@ -1,0 +1,68 @@
+"""What a killed guard leaves behind becomes a child of the process above, which is a subreaper meanwhile, and is ended.
+
+Only needed where commands run without a namespace. Linux only: elsewhere nobody learns of orphans.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from fixloop.machine.guard_program import descendants, end_all, is_running, parents, set_subreaper
+
+__all__ = ["Ward", "adopting"]
+
+_lock: Final = threading.Lock()
+_wards: Final[set["Ward"]] = set()
+"""Those of all threads: what is a child of this process because of one is no orphan of another."""
+
+
+class Ward:
+    """One command's guard and what comes to this process from below it."""
+
+    def __init__(self) -> None:
+        self.guard = 0
+        self._before = frozenset(_children())
+
+    def end(self, group: int = 0) -> None:
+        """Kill the guard, the orphans, all below them, and a group; returns when none is left."""
+        end_all(self._left, group=group, are_left=self._left)
+
+    def _left(self) -> list[int]:
+        # Its pipes end a moment before it hands over its children.
+        guard = [self.guard] if is_running(self.guard) else []
+        return guard + [each for pid in self._orphans() for each in (pid, *descendants(pid))]
+
+    def _orphans(self) -> list[int]:
+        """In no session of this process: what it starts itself, such as git, stays in its own."""
+        ours = self._before | {ward.guard for ward in _wards}
+        return [pid for pid in _children() if pid not in ours and _session(pid) != os.getsid(0)]
+
+
+@contextmanager
+def adopting() -> Iterator[Ward]:
+    """Be a subreaper as long as any thread is in here."""
+    with _lock:
+        set_subreaper(on=True)
+        ward = Ward()
+        _wards.add(ward)
+    try:
+        yield ward
+    finally:
+        with _lock:
+            _wards.discard(ward)
+            if not _wards:
+                set_subreaper(on=False)
+
+
+def _children() -> list[int]:
+    own = os.getpid()
+    return [pid for pid, parent in parents() if parent == own]
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0

@@ -1,0 +1,87 @@
+"""Starting the application's processes from the library: by path, never by import (DESIGN, Layout)."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from fixloop.machine.app_folder import app_folder
+from fixloop.protocol.specialists import NAMES
+from fixloop.servers.settings import RedisUrls
+
+__all__ = ["STOP_SECONDS", "WORK_QUEUES", "environment_for", "supervisor"]
+
+WORK_QUEUES: Final = ("fix", *NAMES, "cycle", "handoff", "prepare")
+"""What a shared worker's processes for work serve, each as `fixloop.{name}`."""
+STOP_SECONDS: Final = 12.0
+"""How long a supervisor may take to drain before it is killed."""
+
+
+def environment_for(urls: RedisUrls) -> dict[str, str]:
+    """The environment of a process of the application."""
+    return os.environ | {"FIXLOOP_BROKER_URL": urls.broker, "FIXLOOP_STATE_URL": urls.state}
+
+
+@contextmanager
+def supervisor(
+    urls: RedisUrls,
+    options: Mapping[str, Any],
+    *,
+    log: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    entering: Sequence[str] = (),
+) -> Iterator[subprocess.Popen[bytes]]:
+    """
+    A worker's supervisor as a child, drained at the end of the block.
+
+    It holds the reading end of a pipe: when this process dies, however it dies, the supervisor and all it started end.
+
+    Args:
+        log: where its processes write; a person who watches the workflow need not see that.
+        environment: variables of its own, besides those of this process.
+        entering: words before its command, such as those that run it in another network namespace.
+    """
+    reading, writing = os.pipe()
+    try:
+        command = [*entering, sys.executable, str(app_folder() / "workers" / "launch.py"), "supervise"]
+        process = _started(
+            [*command, json.dumps(options)], environment_for(urls) | dict(environment or {}), reading, log
+        )
+        os.close(reading)
+        try:
+            yield process
+        finally:
+            _stop(process)
+    finally:
+        os.close(writing)
+
+
+def _started(
+    command: Sequence[str], environment: Mapping[str, str], lifeline: int, log: Path | None
+) -> subprocess.Popen[bytes]:
+    with ExitStack() as files:
+        output = files.enter_context(log.open("ab")) if log is not None else None
+        return subprocess.Popen(
+            command,
+            env={**environment, "FIXLOOP_LIFELINE": str(lifeline)},
+            pass_fds=(lifeline,),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,60 @@
+"""A guard's stand-in where commands run in another container: hands the command and its pipes to the runner there.
+
+A program of its own, started as `python -I -S remote_guard.py SOCKET MODE LIFE STATUS ARGV…` in place of
+`guard_program.py`, standard library only. It says on STATUS what the guard says there.
+A runner that is away for long is an injury: it ends without a word.
+"""
+
+import json
+import os
+import re
+import socket
+import sys
+import time
+
+WORDS = re.compile(
+    rb"(?:starting|alive|ending|unavailable [^\n]{0,200}|(?:started|exited|signalled|unstartable) [0-9]{1,10})\n"
+)
+PATIENCE_SECONDS = 30.0
+"""How long a runner that is started anew may take."""
+
+
+def main() -> None:
+    """Hand the command over, pass on what is said of it."""
+    mode, life, status = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    command = {"mode": mode, "argv": sys.argv[5:], "cwd": os.getcwd(), "env": dict(os.environ)}
+    asked = json.dumps(command).encode()
+    with _connected(sys.argv[1]) as runner:
+        socket.send_fds(runner, [len(asked).to_bytes(8, "big")], [0, 1, 2, life])
+        runner.sendall(asked)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for pipe in (0, 1, 2, life):
+            os.dup2(nothing, pipe)
+        for line in runner.makefile("rb"):
+            if WORDS.fullmatch(line):
+                os.write(status, _in_our_words(line))
+
+
+def _connected(place: str) -> socket.socket:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        runner = socket.socket(socket.AF_UNIX)
+        try:
+            runner.connect(place)
+        except OSError:
+            runner.close()
+            if time.monotonic() > until:
+                sys.exit(1)
+            time.sleep(0.1)
+        else:
+            return runner
+
+
+def _in_our_words(line: bytes) -> bytes:
+    """The command is none of this side's processes: this one stands for it."""
+    is_named = line.startswith(b"started ") and line != b"started 0\n"
+    return b"started %d\n" % os.getpid() if is_named else line
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The runner: starts guards for workers that are on a network which checks and fixers are to be kept from.
+
+Stand-ins of guards (`remote_guard.py`) connect to its Unix socket, each with one command and the pipes for it; what
+the guard says goes back on the connection, and the end of the connection is the end of the command. It knows no
+address, no password and no state.
+"""
+
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from fixloop.machine import guard_program
+from fixloop.machine.orphans import adopting
+
+__all__ = ["serve"]
+
+PIPES: Final = 4
+"""Of a command: its three streams, and the pipe whose end says that the worker is gone."""
+HEAD_BYTES: Final = 8
+MOST_BYTES: Final = 16 * 1024 * 1024
+
+
+def serve(place: Path) -> NoReturn:
+    """Take commands at a socket, until this process is told to end."""
+    place.unlink(missing_ok=True)
+    os.umask(0o077)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place))
+        listening.listen(128)
+        while True:
+            connection, _ = listening.accept()
+            threading.Thread(target=_serve, args=(connection,), daemon=True).start()
+
+
+def _serve(connection: socket.socket) -> None:
+    """One command, to its end or that of the connection."""
+    with connection, adopting() as ward:
+        head, pipes, _, _ = socket.recv_fds(connection, HEAD_BYTES, PIPES)
+        reading, writing = os.pipe()
+        try:
+            asked = json.loads(_received(connection, int.from_bytes(head, "big")))
+            guard = _started(asked, pipes, writing)
+        except (OSError, ValueError, KeyError) as error:
+            os.close(reading)
+            with contextlib.suppress(OSError):
+                connection.sendall(b"unstartable %d\n" % (getattr(error, "errno", None) or 22))
+            return
+        finally:
+            for pipe in (*pipes, writing):
+                os.close(pipe)
+        ward.guard = guard.pid
+        with guard:
+            group = _follow(guard, connection, reading)
+            ward.end(group)
+
+
+def _received(connection: socket.socket, size: int) -> bytes:
+    if size > MOST_BYTES:
+        raise ValueError(f"{size} bytes are no command")
+    data = b""
+    while len(data) < size and (more := connection.recv(size - len(data))):
+        data += more
+    return data
+
+
+def _started(asked: dict[str, Any], pipes: list[int], status: int) -> "subprocess.Popen[bytes]":
+    stdin, stdout, stderr, life = pipes
+    program = [sys.executable, "-I", "-S", guard_program.__file__]
+    return subprocess.Popen(
+        [*program, asked["mode"], str(life), str(status), *asked["argv"]],
+        cwd=asked["cwd"],
+        env=asked["env"],
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        pass_fds=(life, status),
+        start_new_session=True,
+    )
+
+
+def _follow(guard: "subprocess.Popen[bytes]", connection: socket.socket, reading: int) -> int:
+    """Pass on what the guard says, and end it when nobody listens any more; the group of a command it did not end."""
+    said = b""
+    poll = select.poll()
+    poll.register(reading, select.POLLIN)
+    poll.register(connection, select.POLLIN)
+    with os.fdopen(reading, "rb", buffering=0) as status:
+        while True:
+            ready = dict(poll.poll())
+            if connection.fileno() in ready and not connection.recv(1):
+                guard.kill()
+                poll.unregister(connection)
+            if reading in ready:
+                more = status.read(256) or b""
+                said = (said + more)[-4096:]
+                if not more:
+                    break
+                with contextlib.suppress(OSError):
+                    connection.sendall(more)
+    words = [line for line in said.decode().splitlines() if line != "alive"]
+    groups = [int(word.partition(" ")[2]) for word in words if word.startswith("started ")]
+    is_over = bool(words) and words[-1].startswith(("exited", "signalled", "unstartable", "unavailable"))
+    return 0 if is_over or not groups else groups[0]

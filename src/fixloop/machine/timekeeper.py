@@ -1,0 +1,156 @@
+"""Clocks beside an embedded Redis: which workflows they go on for, and the start of the process that keeps them going.
+
+Owns the way to Redis that a timekeeper has, which is small because the timekeeper has to be, and the lock by which a
+project has at most one. What the timekeeper does is `workers/timekeeper.py`. Refuses to start one where nothing waits.
+"""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any, Final, NamedTuple
+
+import hiredis
+
+from fixloop.errors import InfrastructureError
+from fixloop.machine.app_folder import app_folder
+from fixloop.machine.owner import identity
+from fixloop.servers.keeper import Lock
+from fixloop.servers.redis_place import Place
+from fixloop.store.keys import SHARDS, shard_keys, workflow_key_prefix
+from fixloop.store.limits import HORIZON_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SECONDS
+from fixloop.store.scripts import source
+
+__all__ = ["LOCK", "Clocks", "Kept", "keep_time"]
+
+LOCK: Final = "timekeeper.lock"
+"""Beside the embedded Redis' data; held by the one timekeeper."""
+TELLING: Final = ("deliver", "escalate", "notify")
+"""The steps that only tell somebody something; a timekeeper has them done."""
+BESIDE: Final = ("attend",)
+"""The steps that come again and again as long as a workflow lives."""
+ANSWER_SECONDS: Final = 3.0
+START_SECONDS: Final = 10.0
+
+
+class Kept(NamedTuple):
+    """A workflow that only somebody outside can go on with."""
+
+    workflow: str
+    shard: int
+    due: float
+    """Its earliest deadline, in seconds from now on the engine's clock; infinite without one."""
+    tells: bool
+    """Whether somebody can be told something at once."""
+
+
+class Clocks:
+    """What a timekeeper asks of the embedded Redis; every call is one round trip for each shard."""
+
+    def __init__(self, path: str) -> None:
+        """
+        Connect to the socket at `path`.
+
+        Raises:
+            OSError: nobody listens there.
+        """
+        self._owner = identity()
+        self._replies = hiredis.Reader()
+        self._connection = socket.socket(socket.AF_UNIX)
+        try:
+            self._connection.settimeout(ANSWER_SECONDS)
+            self._connection.connect(path)
+        except OSError:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Give up the connection."""
+        self._connection.close()
+
+    def kept(self) -> list[Kept]:
+        """
+        The workflows whose clocks go on without a worker.
+
+        Raises:
+            OSError, InfrastructureError: Redis is away, or cannot serve.
+        """
+        steps = [json.dumps(dict.fromkeys(names, True)) for names in (TELLING, BESIDE)]
+        found = []
+        for shard in range(SHARDS):
+            clock, each = self._run("waiting", shard, workflow_key_prefix(shard), *steps)
+            found += [
+                Kept(name.decode(), shard, float(due or "inf") - float(clock), bool(tells))
+                for name, due, tells in each
+            ]
+        return found
+
+    def sweep(self, shard: int) -> bool:
+        """
+        Let the clock of a shard run on; False when a worker's sweeper does. No deadline is handed out.
+
+        What the sweep offers again is hinted by the next worker's sweeper: it finds that nobody has heard of it.
+
+        Raises:
+            OSError, InfrastructureError: Redis is away, or cannot serve.
+        """
+        limits = (SHARD_LEASE_SECONDS, HORIZON_SECONDS, MOST_PER_SWEEP, 0)
+        mine, *_ = self._run("sweep", shard, self._owner, *limits, workflow_key_prefix(shard), "[]")
+        return bool(mine)
+
+    def _run(self, script: str, shard: int, *arguments: object) -> Sequence[Any]:
+        names = shard_keys(shard)
+        words: Any = ("EVAL", source(script), len(names), *names, *map(str, arguments))
+        self._connection.sendall(hiredis.pack_command(words))
+        while (reply := self._replies.gets()) is False:
+            data = self._connection.recv(65_536)
+            if not data:
+                raise ConnectionError("Redis closed the connection")
+            self._replies.feed(data)
+        if isinstance(reply, Exception):
+            raise InfrastructureError(f"the embedded Redis cannot serve now: {reply}")
+        answer: Sequence[Any] = reply
+        return answer
+
+
+def keep_time(place: Place) -> int:
+    """
+    Start a timekeeper, unless there is one or nothing waits; its process id, 0 where none was started.
+
+    Whoever calls holds the embedded Redis at `place`.
+
+    Raises:
+        OSError, InfrastructureError: Redis is away, or no process can be started.
+    """
+    with closing(Lock(place.data / LOCK)) as charge:
+        if not charge.take():
+            return 0
+        with closing(Clocks(str(place.recorded_socket()))) as clocks:
+            if not clocks.kept():
+                return 0
+        with closing(Lock(place.data / "users.lock")) as user:
+            user.take(shared=True)
+            return _started(place, charge, user)
+
+
+def _started(place: Place, charge: Lock, user: Lock) -> int:
+    """Both locks go along, so that there is no moment without a timekeeper or a user of the Redis."""
+    given = {"project": str(place.project), "charge": charge.descriptor, "user": user.descriptor}
+    command = [sys.executable, str(app_folder() / "workers" / "launch.py"), "keep", json.dumps(given)]
+    with (place.data / "timekeeper.log").open("ab") as log:
+        # It leaves this process' tree and session, says its id and goes on.
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            pass_fds=(charge.descriptor, user.descriptor),
+            start_new_session=True,
+            timeout=START_SECONDS,
+            check=False,
+        )
+    if not done.stdout.strip().isdigit():
+        raise InfrastructureError(f"no timekeeper could be started; see {place.data / 'timekeeper.log'}")
+    return int(done.stdout)

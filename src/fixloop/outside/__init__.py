@@ -1,0 +1,1 @@
+"""What leaves a workflow for agents, persons and other machines: mail, requests, bundles and branches."""

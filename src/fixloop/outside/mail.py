@@ -1,0 +1,232 @@
+"""What a declared agent has to read: what the state says is open for it, and what its mailbox holds beside that.
+
+The state is asked first, so a mailbox that lost everything costs nothing; a letter that no longer matters is dropped.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fixloop.engine.engine import Engine
+from fixloop.errors import ProtocolError, UsageError
+from fixloop.profiles.history import Said, said
+from fixloop.profiles.snapshots import load_state
+from fixloop.protocol.changes import STATUS_CHANGE, change_line, change_uid
+from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
+from fixloop.protocol.messages import MAIN_AGENT, Message
+from fixloop.protocol.outcome import Transition
+from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.rendering import render_delivery
+from fixloop.protocol.roles import WrongParty
+from fixloop.protocol.state import State
+from fixloop.protocol.statuses import Status
+from fixloop.store.contract import Store
+from fixloop.store.damage import reading
+from fixloop.store.records import RejectedMessage
+
+if TYPE_CHECKING:  # kombu is loaded by whoever opens a mailbox
+    from fixloop.outside.mailbox import Letter, Mailboxes, Received
+
+__all__ = ["Change", "Mail", "arrived", "changed", "known_agents", "waiting"]
+
+_AWAITING: Final = (Status.AWAITING_FIX, Status.FIXING)
+MOST_AT_ONCE: Final = 100
+"""Letters taken before the messages among them are shown; the others wait for the next time."""
+_OF_A_REQUEST: Final = frozenset({"fix-request", "protocol-violation", "timeout-reminder"})
+"""Said after a failure report and of no use without it."""
+
+
+class Mail(NamedTuple):
+    """One message that its agent has not dealt with."""
+
+    state: State
+    line: Said
+    received: "Received | None" = None
+    """The letter, when it came with one."""
+
+    @property
+    def message(self) -> Message:
+        return self.line.message
+
+    @property
+    def text(self) -> str:
+        """What its reader gets: a failure report with its request and the rules for whoever fixes."""
+        return render_delivery(self.message) if self.is_request else self.line.rendered
+
+    @property
+    def is_request(self) -> bool:
+        return self.message.body.kind == "failure-report"
+
+    def acknowledge(self, engine: Engine, agent: str, *, sender: str = MAIN_AGENT) -> None:
+        """
+        Send the receipt, and only then take the letter away; doing it twice is doing it once (G1, R8).
+
+        Args:
+            sender: the handle of whoever calls.
+
+        Raises:
+            WrongParty: it is nobody whose mail this is.
+        """
+        try:
+            if not self.state.ended:
+                receipt = self._receipt(agent, sender)
+                engine.apply(self.state.workflow, receipt, operation=f"receipt/{self.message.uid}")
+        except WrongParty:
+            raise
+        except Unexpected:
+            pass  # somebody was faster; it is read all the same
+        if self.received is not None:
+            self.received.acknowledge()
+
+    def _receipt(self, agent: str, sender: str) -> Event:
+        message = self.message
+        if not self.is_request:
+            return ReceiptGiven(uid=message.uid, message_id=message.message_id, by=agent, sender=sender)
+        return FixAcknowledged(
+            specialist=message.specialist,
+            iteration=message.iteration,
+            by=agent,
+            uid=message.uid,
+            sender=sender,
+        )
+
+
+class Change(NamedTuple):
+    """One status change that its agent was not shown yet."""
+
+    issue: int
+    workflow: str
+    message_id: str
+    change: Transition
+
+    @property
+    def line(self) -> str:
+        return change_line(self.issue, self.change)
+
+
+def waiting(store: Store, project: str, agent: str) -> list[Mail]:
+    """What the state says is open for the agent, the most urgent first; `project` is the project's hash."""
+    found: list[Mail] = []
+    for workflow, fields in store.workflows(live_only=True):
+        # Plain fields tell nearly all; the snapshot of the rest has to be read.
+        asked = bool(fields.get("paused")) or fields.get("status") in _AWAITING
+        if asked and fields.get("agent") == agent and workflow.startswith(f"{project}-"):
+            # What is damaged keeps nobody else's from being read.
+            with suppress(ProtocolError), reading(workflow):
+                found.extend(_open_in(store, workflow))
+    return _in_order(found)
+
+
+def arrived(
+    store: Store,
+    mailboxes: "Mailboxes",
+    project: str,
+    agent: str,
+    known: Iterable[Mail],
+    others: "list[Letter] | None" = None,
+    changes: "list[Received] | None" = None,
+) -> list[Mail]:
+    """
+    `known`, with their letters, and what else lies in the mailbox and still matters.
+
+    Args:
+        others: gets the letters that are about workflows of other profiles, whose state says what is open.
+        changes: gets those about status changes, which open nothing; they stay in the mailbox until they were shown.
+
+    Raises:
+        InfrastructureError: the broker is away.
+    """
+    found = {mail.message.uid: mail for mail in known}
+    for _ in range(MOST_AT_ONCE):
+        received = mailboxes.take(project, agent)
+        if received is None:
+            break
+        if received.letter is not None and received.letter.type == STATUS_CHANGE:
+            if changes is not None:
+                changes.append(received)
+            continue
+        if received.letter is None:
+            told = RejectedMessage(store.now(0).at, f"the mailbox of {agent}", "it is no letter", "")
+            store.reject([told], 1)
+        mail = _read(store, received.letter)
+        if others is not None and mail is None and received.letter is not None:
+            others.append(received.letter)
+        if mail is None or (mail.message.uid in found and found[mail.message.uid].received is not None):
+            received.acknowledge()
+        else:
+            found[mail.message.uid] = mail._replace(received=received)
+    return _in_order(found.values())
+
+
+def changed(store: Store, letters: "Iterable[Received]") -> list[Change]:
+    """What the letters about status changes say, oldest first; what the store has no more is left out (A50)."""
+    asked = {each.letter.uid: each.letter for each in letters if each.letter is not None}
+    found = [
+        Change(letter.issue, letter.workflow, letter.message_id, change)
+        for workflow in {letter.workflow for letter in asked.values()}
+        for entry in (store.history(workflow) if _state(store, workflow) is not None else ())
+        for change in map(Transition.model_validate, entry.body.get("transitions", ()))
+        if (letter := asked.get(change_uid(workflow, change))) is not None
+    ]
+    return sorted(found, key=lambda each: each.change.at)
+
+
+def known_agents(store: Store, project: str) -> set[str]:
+    """The agents that workflows of a project were handed in with."""
+    agents = {fields.get("agent", "") for name, fields in store.workflows() if name.startswith(f"{project}-")}
+    return agents - {""}
+
+
+def _open_in(store: Store, workflow: str) -> Iterator[Mail]:
+    state = _state(store, workflow)
+    if state is not None:
+        for line in said(store.history(workflow)):
+            if line.message.recipient == MAIN_AGENT and _is_open(state, line.message):
+                yield Mail(state, line)
+
+
+def _read(store: Store, letter: "Letter | None") -> Mail | None:
+    """The message a letter is about, if there is still something to it."""
+    state = _state(store, letter.workflow) if letter is not None else None
+    if letter is None or state is None:
+        return None
+    with suppress(ProtocolError), reading(letter.workflow):
+        for line in said(store.history(letter.workflow)):
+            if line.message.uid == letter.uid:
+                return Mail(state, line) if _matters(state, line.message) else None
+    return None
+
+
+def _state(store: Store, workflow: str) -> State | None:
+    """None for what is no workflow, or one that this version cannot read: it must not keep others from being read."""
+    try:
+        found = store.read(workflow)
+        return load_state(found.snapshot) if found is not None else None
+    except (UsageError, ProtocolError):
+        return None
+
+
+def _matters(state: State, message: Message) -> bool:
+    return message.body.kind in ("success", "error-notification") or _is_open(state, message)
+
+
+def _is_open(state: State, message: Message) -> bool:
+    """Whether it asks for something that nobody has done yet."""
+    kind, opened, delivery = message.body.kind, state.escalation, state.delivery
+    if kind == "escalation":
+        if opened is None or opened.uid != message.uid:
+            return False
+        return opened.receipt is None and opened.decision is None
+    at_rest = state.paused or state.held is not None or state.ended
+    if at_rest or state.active.status not in _AWAITING or delivery is None:
+        return False
+    if kind == "failure-report":
+        return delivery.uid == message.uid
+    asked = (state.active.name, state.active.iteration)
+    return kind in _OF_A_REQUEST and (message.specialist, message.iteration) == asked
+
+
+def _in_order(found: Iterable[Mail]) -> list[Mail]:
+    return sorted(
+        found, key=lambda mail: (mail.message.priority.broker, mail.message.at, mail.message.number)
+    )

@@ -1,0 +1,209 @@
+"""Mailboxes of declared outside agents, through kombu: letters that carry ids only, the text is in the store.
+
+One topic exchange, `fixloop.messages`; one durable queue for each agent of a project, bound with
+`{project}.{agent}.#`. A letter's routing key is `{project}.{agent}.{type}`, where `project` is its eight hex digits:
+agents of one name in two projects do not mix. A letter that is lost costs nothing but time.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, Final
+
+from kombu.entity import Exchange, Queue
+from kombu.exceptions import KombuError
+from kombu.messaging import Producer
+from kombu.transport.virtual import Channel as VirtualChannel
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from fixloop.profiles.profile import Told
+from fixloop.servers.broker import SHORTLY, connection_to, errors_of, explained
+from fixloop.store.keys import feature_of
+
+__all__ = ["EXCHANGE", "Letter", "Mailboxes", "Received", "announce", "queue_name"]
+
+EXCHANGE: Final = Exchange("fixloop.messages", type="topic", durable=True)
+MOST_LETTERS: Final = 1000
+"""Older ones make room: whatever is open is found in the state, and a mailbox that nobody reads has to end."""
+
+
+class Letter(BaseModel):
+    """What lies in a mailbox."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    workflow: str
+    message_id: str
+    uid: str
+    issue: int
+    type: str
+    """The kind of its body, such as `failure-report`."""
+
+
+class Received:
+    """A letter that was taken out; it comes back to its queue unless it is acknowledged."""
+
+    def __init__(
+        self, letter: Letter | None, message: Any, explain: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self.letter = letter
+        """None: what lay there is no letter of fixloop's."""
+        self._message = message
+        self._explain = explain
+
+    def acknowledge(self) -> None:
+        """It was read: take it away for good."""
+        if self._message is not None:
+            with self._explain():
+                self._message.ack()
+
+
+class Mailboxes:
+    """A broker's mailboxes, for whoever writes to them and for whoever reads one."""
+
+    def __init__(self, broker_url: str, *, most_letters: int = MOST_LETTERS) -> None:
+        """
+        Nothing is connected yet.
+
+        Args:
+            most_letters: so many a mailbox holds.
+        """
+        self._most = most_letters
+        self._url = broker_url
+        self._connection: Any = connection_to(broker_url)
+        self._channel: Any = None
+
+    def put(self, agent: str, letter: Letter, priority: int) -> None:
+        """
+        Store a letter in the mailbox that `agent` has in the letter's project, urgent ones before others (K13).
+
+        Raises:
+            InfrastructureError: the broker is away, or refuses the queue or the letter; nothing was stored.
+        """
+        project = feature_of(letter.workflow).partition("-")[0]
+        with self._used() as channel:
+            queue, waiting = _declared(channel, project, agent)
+            if waiting >= self._most:
+                with suppress(_NoLetter):
+                    _first(queue, no_ack=True)
+            Producer(channel, EXCHANGE, auto_declare=False).publish(
+                letter.model_dump(),
+                routing_key=f"{project}.{agent}.{letter.type}",
+                serializer="json",
+                priority=priority,
+                delivery_mode="persistent",
+            )
+
+    def take(self, project: str, agent: str) -> Received | None:
+        """
+        The next letter, the most urgent one; None when there is none.
+
+        Raises:
+            InfrastructureError: the broker is away, or refuses the queue.
+        """
+        with self._used() as channel:
+            queue, _ = _declared(channel, project, agent)
+            try:
+                found = _first(queue, accept=["json"])
+            except _NoLetter:
+                return Received(None, None, self._explained)
+        if found is None:
+            return None
+        try:
+            return Received(Letter.model_validate(found.payload), found, self._explained)
+        except (ValidationError, KombuError):
+            return Received(None, found, self._explained)
+
+    def close(self) -> None:
+        """What was taken and not acknowledged goes back."""
+        with self._explained():
+            self._connection.release()
+
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained(self._connection, self._url)
+
+    @contextmanager
+    def _used(self) -> Iterator[Any]:
+        with self._explained():
+            try:
+                if self._channel is None:
+                    self._connection.ensure_connection(**SHORTLY)
+                    self._channel = self._connection.channel()
+                yield self._channel
+            except errors_of(self._connection):
+                self._channel = None
+                self._connection.collect()
+                raise
+
+
+def queue_name(project: str, agent: str) -> str:
+    """The queue of an agent's mailbox; `project` is the project's hash."""
+    return f"fixloop.mailbox.{project}.{agent}"
+
+
+def announce(mailboxes: Mailboxes, told: Iterable[Told], workflow: str, issue: int) -> None:
+    """
+    Put a letter for each into its agent's mailbox, as far as that can be reached.
+
+    Raises:
+        InfrastructureError: the broker is away; whoever misses a letter finds what is open in the state.
+    """
+    for each in told:
+        letter = Letter(
+            workflow=workflow, message_id=each.message_id, uid=each.uid, issue=issue, type=each.kind
+        )
+        mailboxes.put(each.agent, letter, each.priority)
+
+
+class _NoLetter(Exception):
+    """What lay there cannot be read at all, and was taken off the queue to see that."""
+
+
+def _first(queue: Queue, **how: Any) -> Any:
+    """
+    The first message of a queue, if there is one.
+
+    Raises:
+        _NoLetter: kombu cannot make a message of it.
+    """
+    try:
+        return queue.get(**how)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        # It is off the list in Redis by then; RabbitMQ has nothing but messages.
+        raise _NoLetter from error
+
+
+def _declared(channel: Any, project: str, agent: str) -> tuple[Queue, int]:
+    """The queue, and how many letters wait in it."""
+    name = queue_name(project, agent)
+    queue = Queue(
+        name,
+        EXCHANGE(channel),
+        routing_key=f"{project}.{agent}.#",
+        durable=True,
+        queue_arguments=_arguments(channel, name),
+    )(channel)
+    if not _is_bound(channel, name):
+        queue.declare()
+    return queue, int(
+        channel.queue_declare(name, passive=not isinstance(channel, VirtualChannel)).message_count
+    )
+
+
+def _arguments(channel: Any, name: str) -> dict[str, Any] | None:
+    if isinstance(channel, VirtualChannel):
+        return None
+    from fixloop.servers.rabbitmq import queue_arguments
+
+    return queue_arguments(name)
+
+
+def _is_bound(channel: Any, name: str) -> bool:
+    """Whether nothing has to be declared, as far as the broker can tell."""
+    if not isinstance(channel, VirtualChannel):
+        return False
+    EXCHANGE(channel).declare()
+    if any(row[-1] == name for row in channel.get_table(EXCHANGE.name)):
+        return True
+    # kombu remembers what it has bound; a broker that was emptied since would drop every letter.
+    channel.state.queue_bindings_delete(name)
+    return False

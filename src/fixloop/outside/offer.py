@@ -1,0 +1,101 @@
+"""What an outside agent or a person is offered: the request as a file and a directory of their own to work in.
+
+The engine never resets that directory while it waits; `fixloop fixed` takes it as it stands.
+"""
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.engine.engine import Engine
+from fixloop.outside.transfer import Carried, bring_work, snapshot_in
+from fixloop.profiles.history import what_is_asked
+from fixloop.protocol.state import State
+from fixloop.repository.copied import lay_copied
+from fixloop.repository.git import Git
+from fixloop.statefiles.sync import lay
+from fixloop.store.contract import Store
+from fixloop.store.records import Snapshot
+
+__all__ = ["SNAPSHOT", "Offer", "offer", "offer_run", "offered_at", "run_offered_at"]
+
+SNAPSHOT: Final = "state.json"
+"""Beside the directory of a run: the state that its named files were drawn from."""
+
+
+class Offer(NamedTuple):
+    """Where the work is, and what it is."""
+
+    top: Path
+    directory: Path
+    """Where commands run: below `top` if the feature lives in a subdirectory."""
+    request: Path
+
+
+def offered_at(state: State, cache: Path) -> Offer:
+    """Where the offer of the open request is, made or not."""
+    active = state.active
+    place = cache / "offers" / f"{state.workflow}.{active.name}.{active.iteration}.{state.epoch}"
+    top = place / "work"
+    return Offer(top, top / snapshot_in(state).subdirectory, place / "request.md")
+
+
+def offer(engine: Engine, state: State, cache: Path) -> Offer:
+    """
+    Make the directory and the request, unless they are there.
+
+    Raises:
+        RefusedError: nobody was asked for anything yet.
+    """
+    made = offered_at(state, cache)
+    if made.top.is_dir():
+        return made
+    found = engine.store.read(state.workflow)
+    request = what_is_asked(engine.store, state.workflow, found.version if found is not None else 0)
+    with _made(made, engine.store, state, cache) as beside:
+        (beside / "request.md").write_text(request, encoding="utf-8")
+    return made
+
+
+def run_offered_at(state: Carried, run: str, cache: Path) -> Offer:
+    """Where the offer of an agent's run is, by the run's id, made or not."""
+    place = cache / "offers" / run
+    top = place / "work"
+    return Offer(top, top / snapshot_in(state).subdirectory, place / "request.md")
+
+
+def offer_run(store: Store, found: Snapshot, state: Carried, run: str, request: str, cache: Path) -> Offer:
+    """
+    Make the directory for a run of an outside agent, unless it is there: the work so far, and the named files.
+
+    Args:
+        found: the workflow as the store has it; `state` is its state.
+    """
+    made = run_offered_at(state, run, cache)
+    if not made.top.is_dir():
+        with _made(made, store, state, cache) as beside:
+            lay(store, found.snapshot, beside / made.directory.relative_to(made.top.parent))
+            (beside / SNAPSHOT).write_bytes(found.snapshot)
+            (beside / "request.md").write_text(request, encoding="utf-8")
+    return made
+
+
+@contextmanager
+def _made(made: Offer, store: Store, state: Carried, cache: Path) -> Iterator[Path]:
+    """The offer's place while it is made: beside the final one, which it takes when all is there."""
+    place = made.top.parent
+    beside = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    mirror = bring_work(store, state, cache)
+    mirror.git.run("clone", "--quiet", "--shared", "--no-checkout", mirror.path, beside / "work")
+    Git(beside / "work").run("checkout", "--quiet", "--detach", state.tip)
+    lay_copied(beside / "work", mirror, snapshot_in(state).copied)
+    yield beside
+    try:
+        beside.rename(place)
+    except OSError:  # somebody else was faster; theirs is as good
+        shutil.rmtree(beside, ignore_errors=True)

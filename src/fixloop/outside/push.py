@@ -1,0 +1,49 @@
+"""Pushing the branch of a workflow that went well to the URL its repository was given by."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from fixloop.errors import ProtocolError, RefusedError
+from fixloop.outside.transfer import Carried, bring_work, snapshot_in
+from fixloop.profiles.table import profile_in
+from fixloop.repository.push import push
+from fixloop.store.contract import Store
+from fixloop.store.keys import number_of
+
+__all__ = ["push_branch"]
+
+
+def push_branch(store: Store, state: Carried, cache: Path) -> str:
+    """
+    Push `fixloop/{issue}`; the same call again changes nothing.
+
+    Returns:
+        The branch's name; empty where no fix was needed, so that there is nothing to push.
+
+    Raises:
+        RefusedError: the repository was given by path, the branch is somebody else's, or the server does not take it.
+        InfrastructureError: the server cannot be reached, or the work so far cannot be brought here.
+    """
+    snapshot = snapshot_in(state)
+    if not snapshot.is_url:
+        raise RefusedError(
+            f"issue {state.issue} was given by path; the branch fixloop/{state.issue} is in {snapshot.source}, "
+            "push it from there"
+        )
+    if state.tip == snapshot.commit:
+        return ""
+    mirror = bring_work(store, state, cache)
+    return push(mirror, issue=state.issue, tip=state.tip, ours=_earlier(store, state.workflow))
+
+
+def _earlier(store: Store, workflow: str) -> set[str]:
+    """What earlier workflows of the same issue may have pushed, as far as the store still knows them."""
+    feature = workflow.rpartition("-")[0]
+    tips = set()
+    for number in range(1, number_of(workflow)):
+        with suppress(ProtocolError):
+            found = store.read(f"{feature}-{number}")
+            state = profile_in(found.snapshot).load(found.snapshot) if found is not None else None
+            if state is not None and state.pushed:
+                tips.add(state.tip)
+    return tips

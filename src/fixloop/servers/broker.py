@@ -1,0 +1,93 @@
+"""What fixloop asks a broker beside sending and taking messages, of RabbitMQ and of Redis alike.
+
+Loads kombu; who only handles URLs uses `fixloop.servers.broker_url`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import redis
+from celery import Celery
+from kombu.connection import Connection
+from kombu.exceptions import KombuError
+
+from fixloop.errors import InfrastructureError
+from fixloop.servers.broker_url import celery_settings, is_rabbitmq
+from fixloop.servers.redis_url import shown_place
+from fixloop.servers.unreachable import reason_of
+
+__all__ = ["SHORTLY", "amqp_class", "app_for", "connection_to", "errors_of", "explained", "ping"]
+
+SHORTLY: Final = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0.0, "interval_max": 0.1}
+"""For a caller that waits: a connection that is refused is tried once more."""
+
+
+def amqp_class(url: str) -> str | None:
+    """What Celery is given as `amqp`; None for its own."""
+    return "fixloop.servers.rabbitmq:AMQP" if is_rabbitmq(url) else None
+
+
+def transport_for(url: str) -> str | None:
+    """The transport of a process that is not ours alone, where `amqp://` has to mean what it always does."""
+    if not is_rabbitmq(url):
+        return None
+    return f"fixloop.servers.rabbitmq:{'TLSTransport' if url.startswith('amqps') else 'Transport'}"
+
+
+def app_for(url: str) -> Celery:
+    """An app that only sends to the broker at `url`, and does not wait long for one that is away."""
+    app = Celery("fixloop", set_as_current=False, amqp=amqp_class(url))
+    app.conf.update(celery_settings(url, connect_seconds=1.0, answer_seconds=1.0))
+    app.conf.broker_transport = transport_for(url)
+    return app
+
+
+def connection_to(url: str) -> Connection:
+    """A connection of a caller that waits; nothing is sent yet."""
+    told = celery_settings(url, connect_seconds=1.0, answer_seconds=1.0)
+    return Connection(
+        told["broker_url"],
+        ssl=told.get("broker_use_ssl", False),
+        transport=transport_for(url),
+        connect_timeout=told["broker_connection_timeout"],
+        transport_options=told["broker_transport_options"],
+    )
+
+
+def errors_of(connection: Any) -> tuple[type[BaseException], ...]:
+    """Whatever a broker that is away or unwilling raises."""
+    return (redis.RedisError, KombuError, OSError, *connection.connection_errors, *connection.channel_errors)
+
+
+def ping(url: str) -> dict[str, Any]:
+    """
+    Ask whether the broker at `url` is there.
+
+    Returns:
+        What it says of itself: `product` and `version` of a RabbitMQ, nothing of a Redis.
+
+    Raises:
+        InfrastructureError: it is away, or refuses the login.
+    """
+    with connection_to(url) as connection, explained(connection, url):
+        connection.ensure_connection(**SHORTLY)
+        connection.default_channel  # noqa: B018 - a Redis is asked only now
+        told: dict[str, Any] = getattr(connection.connection, "server_properties", {})
+        return told
+
+
+@contextmanager
+def explained(connection: Any, url: str) -> Iterator[None]:
+    """
+    Within it, what the broker's driver raises is one sentence.
+
+    Raises:
+        InfrastructureError: that sentence.
+    """
+    try:
+        yield
+    except errors_of(connection) as error:
+        raise InfrastructureError(
+            f"the broker at {shown_place(url)} did not take part: {reason_of(error, url)}"
+        ) from None

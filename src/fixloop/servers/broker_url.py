@@ -1,0 +1,156 @@
+"""Broker URLs: RabbitMQ's `amqp://` and `amqps://` beside those of a Redis, and how Celery is told of each.
+
+Owns the options of a connection for both kinds. Loads neither Celery nor kombu.
+"""
+
+import ssl
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+from fixloop.errors import UsageError
+from fixloop.servers.redis_url import (
+    SENTINEL_SCHEMES,
+    checked_url,
+    hosts_of,
+    place_of,
+    shown_url,
+    tls_options,
+)
+
+__all__ = ["PRIORITY_STEPS", "celery_settings", "celery_url", "checked_broker_url", "is_rabbitmq"]
+
+PRIORITY_STEPS: Final = (0, 3, 6, 9)
+"""The same for everybody who sends or takes messages, or some are stranded."""
+VISIBILITY_SECONDS: Final = 6 * 3600
+"""Longer than any step: a step's lease is what brings it back, not this (R7)."""
+_HEALTH_SECONDS: Final = 2
+"""
+How often kombu asks whether a connection that waits for messages is still one, and how late an answer makes it none.
+
+The other end may have forgotten it while no packet passed, and nobody is told. By kombu's own 25 s a worker would be
+deaf for 50.
+"""
+_RABBITMQ: Final = {"amqp": 5672, "amqps": 5671}
+
+
+def is_rabbitmq(url: str) -> bool:
+    """Whether a broker URL is one of RabbitMQ."""
+    return urlsplit(url).scheme in _RABBITMQ
+
+
+def checked_broker_url(url: str) -> str:
+    """
+    `url` as `celery_settings` takes it.
+
+    Raises:
+        UsageError: it is neither one of RabbitMQ nor one of a Redis.
+    """
+    if not is_rabbitmq(url):
+        return checked_url(url)
+    try:
+        named = hosts_of(url, _RABBITMQ[urlsplit(url).scheme])
+    except ValueError as error:
+        raise UsageError(f"{shown_url(url)!r} is not a RabbitMQ URL: {error}") from None
+    if not named.hosts or not all(host for host, _ in named.hosts):
+        raise UsageError(f"{shown_url(url)!r} is not a RabbitMQ URL: it names no host")
+    return url
+
+
+def celery_url(url: str) -> str:
+    """
+    `url` in the form Celery takes as a broker; the rest of what it has to know is in `celery_settings`.
+
+    Raises:
+        UsageError: as `checked_broker_url`.
+    """
+    url = checked_broker_url(url)
+    parts = urlsplit(url)
+    if is_rabbitmq(url):
+        named = hosts_of(url, _RABBITMQ[parts.scheme])
+        host, port = named.hosts[0]  # the others are an option of the connection
+        return f"{parts.scheme}://{named.login}{host}:{port}{parts.path}"
+    if parts.scheme in SENTINEL_SCHEMES:
+        place, login = place_of(url), hosts_of(url, 0).login
+        return ";".join(
+            f"sentinel://{login}{host}:{port}/{place.options['db']}" for host, port in place.sentinels
+        )
+    return _celerys(place_of(url).url)
+
+
+def celery_settings(url: str, *, connect_seconds: float, answer_seconds: float) -> dict[str, Any]:
+    """
+    Celery's settings for the broker at `url`.
+
+    Args:
+        connect_seconds: how long a connection may take.
+        answer_seconds: how long an answer on it may take.
+
+    Raises:
+        UsageError: as `checked_broker_url`.
+    """
+    settings: dict[str, Any] = {"broker_url": celery_url(url), "broker_connection_timeout": connect_seconds}
+    if is_rabbitmq(url):
+        # Without confirmation what is sent on a connection that has just died is lost in silence. A hint that is sent
+        # again in front of a backlog would be missed only at its end.
+        options: dict[str, Any] = {
+            "read_timeout": answer_seconds,
+            "write_timeout": answer_seconds,
+            "confirm_publish": True,
+            "hosts": hosts_of(url, _RABBITMQ[urlsplit(url).scheme]).hosts,
+        }
+        tls = _amqp_tls(url)
+    else:
+        options = _redis_options(url, connect_seconds, answer_seconds)
+        tls = _redis_tls(url)
+    return settings | {"broker_transport_options": options} | ({"broker_use_ssl": tls} if tls else {})
+
+
+def _redis_options(url: str, connect_seconds: float, answer_seconds: float) -> dict[str, Any]:
+    bounds = {"socket_connect_timeout": connect_seconds, "socket_timeout": answer_seconds}
+    options: dict[str, Any] = {
+        **bounds,
+        "socket_keepalive": True,
+        "health_check_interval": _HEALTH_SECONDS,
+        "visibility_timeout": VISIBILITY_SECONDS,
+        "priority_steps": list(PRIORITY_STEPS),
+        "queue_order_strategy": "round_robin",
+    }
+    place = place_of(url)
+    if place.sentinels:
+        tls = {key: value for key, value in place.options.items() if key.startswith("ssl")}
+        options["master_name"] = place.service
+        options["sentinel_kwargs"] = {**bounds, **place.sentinel_login, **tls}
+    return options
+
+
+def _redis_tls(url: str) -> dict[str, Any]:
+    parts = urlsplit(url)
+    return tls_options(dict(parse_qsl(parts.query))) if parts.scheme in ("rediss", "sentinels") else {}
+
+
+def _amqp_tls(url: str) -> dict[str, Any]:
+    parts = urlsplit(url)
+    if parts.scheme != "amqps":
+        return {}
+    told = {
+        key.removeprefix("ssl_"): value for key, value in tls_options(dict(parse_qsl(parts.query))).items()
+    }
+    check_hostname = told.pop("check_hostname", True)
+    told["cert_reqs"] = {"none": ssl.CERT_NONE}.get(told["cert_reqs"], ssl.CERT_REQUIRED)
+    if check_hostname and told["cert_reqs"] is ssl.CERT_REQUIRED:
+        told["server_hostname"] = None  # kombu puts the name of the host it connects to here
+    return told
+
+
+def _celerys(url: str) -> str:
+    """One Redis that redis-py knows by `url`."""
+    parts = urlsplit(url)
+    query, scheme = parse_qsl(parts.query), parts.scheme
+    if scheme == "unix":
+        query = [("virtual_host" if key == "db" else key, value) for key, value in query]
+        scheme = "redis+socket"
+    if scheme == "rediss" and "ssl_cert_reqs" not in dict(query):
+        # Celery, unlike redis-py, checks no certificate unless it is told to.
+        query.append(("ssl_cert_reqs", "required"))
+    tail = f"?{urlencode(query, quote_via=quote)}" if query else ""
+    return f"{scheme}://{parts.netloc}{parts.path}{tail}"

@@ -1,0 +1,200 @@
+"""An embedded Redis: a real server, append-only, shared by everybody who works on one project.
+
+Owns the users' side: a shared lock for as long as the server is needed, and the start of a keeper where
+none is in charge. The keeper (`fixloop.servers.keeper`) owns the server. Refuses data written by a newer server.
+
+A user is known by its shared flock, never by a list: the kernel drops the lock however the user ends. A
+program started from here does not inherit it; a process that needs the server enters `embedded_redis` itself.
+"""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Final
+from urllib.parse import quote
+
+from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.servers import keeper
+from fixloop.servers.keeper import SILENCE_SECONDS, Assignment, Lock, ping
+from fixloop.servers.redis_binary import server_binary, server_for, write_written_by
+from fixloop.servers.redis_place import Place
+
+__all__ = ["embedded_redis", "server_binary"]
+
+# A keeper that leaves gives its server 5 s to end before it kills it.
+LEAVING_SECONDS: Final = SILENCE_SECONDS + 3
+WATCH_SECONDS: Final = 0.2
+LOG_BYTES: Final = 1_000_000
+_KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TZ")
+
+
+@contextmanager
+def embedded_redis(project_directory: Path) -> Iterator[str]:
+    """
+    The URL of the project's embedded Redis, running for as long as the context is entered.
+
+    Data lies in `{project}/.fixloop/redis`, every write is on the disk before it is answered, and all
+    processes of the machine that enter this for the same directory share one server.
+
+    Yields:
+        a `unix://` URL for redis-py; `fixloop.servers.settings.celery_url` makes it one for Celery.
+
+    Raises:
+        UsageError: the directory cannot be written, or its data is newer than the server.
+        InfrastructureError: there is no server to start, or it does not start.
+    """
+    place = Place.prepare(project_directory)
+    with closing(_enter(place)):
+        socket = _reach(place)
+        done = threading.Event()
+        watch = threading.Thread(target=_watch, args=(place, done), name="embedded-redis", daemon=True)
+        watch.start()
+        try:
+            yield f"unix://{quote(str(socket))}"
+        finally:
+            done.set()
+            watch.join(timeout=1)
+
+
+def _enter(place: Place) -> Lock:
+    """Become a user: from here on no keeper shuts the server down."""
+    lock = _opened(place, "users.lock")
+    if not lock.take(shared=True, patience_seconds=LEAVING_SECONDS):
+        lock.close()
+        raise InfrastructureError(
+            f"the embedded Redis of {place.project} has been shutting down for {LEAVING_SECONDS:g} s"
+            f"{_keeper_hint(place)}"
+        )
+    return lock
+
+
+def _opened(place: Place, name: str) -> Lock:
+    try:
+        return Lock(place.data / name)
+    except OSError as error:
+        raise InfrastructureError(f"cannot lock {place.data / name}: {error.strerror}") from None
+
+
+def _is_kept(place: Place) -> bool:
+    with closing(_opened(place, "keeper.lock")) as lock:
+        return not lock.take(shared=True)
+
+
+def _reach(place: Place) -> Path:
+    """The socket of the running server, after starting it where nobody has."""
+    deadline = time.monotonic() + SILENCE_SECONDS + 1
+    while time.monotonic() < deadline:
+        socket = place.recorded_socket()
+        if socket is not None and _is_kept(place):
+            answer = ping(socket)
+            if answer.ready:
+                return socket
+            if answer.loading:
+                deadline = time.monotonic() + SILENCE_SECONDS
+        if not _started(place):
+            time.sleep(0.02)
+    raise InfrastructureError(
+        f"the embedded Redis of {place.project} does not answer{_keeper_hint(place)}{_last_words(place)}"
+    )
+
+
+def _started(place: Place) -> bool:
+    """Start a keeper unless one is in charge or somebody else is at it."""
+    with closing(_opened(place, "start.lock")) as turn:
+        if not turn.take() or _is_kept(place):
+            return False
+        _start(place)
+        return True
+
+
+def _start(place: Place) -> None:
+    server, version = server_for(place.data)
+    socket = place.socket()
+    try:
+        write_written_by(place.data, version)
+        said = _launch(place, Assignment(server=str(server), data=str(place.data), socket=str(socket)))
+    except OSError as error:
+        raise InfrastructureError(
+            f"the embedded Redis ({version}, {server}) cannot be started on {place.data}: {error.strerror}"
+        ) from None
+    if said in ("ready", "taken"):
+        return
+    reason = said.removeprefix("failed ") or "its keeper said nothing"
+    raise InfrastructureError(
+        f"the embedded Redis ({version}, {server}) did not start on {place.data}: {reason}"
+        f"{_last_words(place)}"
+    )
+
+
+def _launch(place: Place, assignment: Assignment) -> str:
+    """Start a keeper in a session of its own; its word on how that went."""
+    environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    with _log(place) as log:
+        # Isolated and without site: nothing in the user's project or environment can shadow a module.
+        program = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(keeper.__file__), json.dumps(asdict(assignment))],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd="/",
+            env={**environment, "LC_ALL": "C"},
+            start_new_session=True,
+        )
+    with program:  # it forks and ends at once; the keeper is its child
+        assert program.stdout is not None
+        try:
+            return _word(program.stdout)
+        finally:
+            program.kill()  # it is gone, unless it froze before it forked
+
+
+def _word(pipe: IO[bytes]) -> str:
+    said = b""
+    while select.select([pipe], [], [], SILENCE_SECONDS + 1)[0]:
+        piece = os.read(pipe.fileno(), 4096)
+        said += piece
+        *_, last = [line for line in said.decode(errors="replace").splitlines() if line != "loading"] or [""]
+        if not piece or (last and said.endswith(b"\n")):
+            return last
+    return f"failed its keeper did not answer for {SILENCE_SECONDS + 1:g} s"
+
+
+def _log(place: Place) -> IO[bytes]:
+    for name in ("keeper.log", "server.log"):
+        path = place.data / name
+        with suppress(OSError):
+            if path.stat().st_size > LOG_BYTES:
+                path.replace(path.with_suffix(".old.log"))
+    return (place.data / "keeper.log").open("ab")
+
+
+def _watch(place: Place, done: threading.Event) -> None:
+    """While in use, start a new keeper when the one in charge was killed."""
+    while not done.wait(WATCH_SECONDS):
+        with suppress(FixloopError, OSError):
+            if not _is_kept(place) and not done.is_set():
+                _reach(place)
+
+
+def _keeper_hint(place: Place) -> str:
+    with suppress(OSError):
+        return (
+            f"; its keeper is process {(place.data / 'keeper.pid').read_text().strip()}, end it to start anew"
+        )
+    return ""
+
+
+def _last_words(place: Place) -> str:
+    path = place.data / "server.log"
+    with suppress(OSError):
+        lines = path.read_bytes()[-2000:].decode(errors="replace").splitlines()
+        return f"; {path} ends with: {lines[-1][:200]}" if lines else ""
+    return f"; see {place.data / 'keeper.log'}"

@@ -1,0 +1,307 @@
+"""The keeper: a program that owns one embedded Redis server for as long as anybody uses it.
+
+Started by `fixloop.servers.embedded` as a script of its own, with nothing but the standard library, so that neither
+the user's project nor the environment it was started from can change what it does. It owns the server
+process, from the first start to the last user's end, however that user ended. It refuses to share: one keeper
+per data directory (`keeper.lock`), one server per data directory (`server.lock`, held by the server itself).
+
+Locks are flocks. The kernel drops them when their holder dies: the one message `kill -9` cannot suppress.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+__all__ = ["SILENCE_SECONDS", "Assignment", "Lock", "ping", "write_whole"]
+
+SILENCE_SECONDS: Final = 5.0
+"""A server that says nothing for so long is called frozen; one that is loading its data says so."""
+
+POLL_SECONDS: Final = 0.1
+SHORTEST_LIFE_SECONDS: Final = 2.0
+LONGEST_BACKOFF_SECONDS: Final = 2.0
+_PR_SET_PDEATHSIG: Final = 1
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What one keeper looks after; travels as JSON in its command line."""
+
+    server: str
+    data: str
+    socket: str
+
+    def path(self, name: str) -> Path:
+        """Where `name` lies in the data directory."""
+        return Path(self.data, name)
+
+
+class Lock:
+    """One flock on one file, held by an open descriptor that no program started from here inherits."""
+
+    def __init__(self, path: Path) -> None:
+        self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    @classmethod
+    def held(cls, descriptor: int) -> "Lock":
+        """The lock that whoever started this process took and passed on, by its open descriptor."""
+        lock = cls.__new__(cls)
+        lock.descriptor = descriptor
+        os.set_inheritable(descriptor, False)
+        return lock
+
+    def take(self, *, shared: bool = False, patience_seconds: float = 0.0) -> bool:
+        """Take the lock, trying for `patience_seconds`; False if somebody else kept it."""
+        mode = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
+        deadline = time.monotonic() + patience_seconds
+        while True:
+            try:
+                fcntl.flock(self.descriptor, mode)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(0.01)
+            else:
+                return True
+
+    def is_of(self, path: Path) -> bool:
+        """Whether the locked file stands at `path`; another may have taken its place, or none."""
+        try:
+            return os.path.samestat(os.fstat(self.descriptor), path.stat())
+        except FileNotFoundError:
+            return False
+
+    def close(self) -> None:
+        """Let go; may be called twice. Never by LOCK_UN: a forked child shares the lock and would lose it too."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+        self.descriptor = -1
+
+
+class Answer(NamedTuple):
+    """What a server said to PING."""
+
+    ready: bool
+    loading: bool = False
+
+
+SILENT: Final = Answer(ready=False)
+
+
+def ping(path: str | Path, *, timeout_seconds: float = 1.0) -> Answer:
+    """Ask the server at socket `path` whether it is ready; `SILENT` if it is away or frozen."""
+    said = _say(path, b"PING\r\n", timeout_seconds)
+    return Answer(ready=said.startswith(b"+PONG"), loading=said.startswith(b"-LOADING"))
+
+
+def _say(path: str | Path, command: bytes, timeout_seconds: float) -> bytes:
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(timeout_seconds)
+            connection.connect(str(path))
+            connection.sendall(command)
+            return connection.recv(256)
+    except OSError:
+        return b""
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a small file so that a reader sees all of it or what was there before, also after a loss of power."""
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    with part.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def _log(text: str) -> None:
+    print(time.strftime("%Y-%m-%dT%H:%M:%S"), os.getpid(), text, file=sys.stderr, flush=True)
+
+
+def _arguments(assignment: Assignment) -> list[str]:
+    settings = {
+        "port": "0",
+        "unixsocket": assignment.socket,
+        "unixsocketperm": "700",
+        "dir": assignment.data,
+        "appendonly": "yes",
+        "appendfsync": "always",
+        "save": "",
+        "maxmemory-policy": "noeviction",
+        "hash-max-ziplist-entries": "64",
+        "hash-max-ziplist-value": "2048",
+        "daemonize": "no",
+        "logfile": str(assignment.path("server.log")),
+    }
+    return [assignment.server, *(part for name, value in settings.items() for part in (f"--{name}", value))]
+
+
+def _die_with(keeper: int) -> Callable[[], None]:
+    """A step for the server between fork and exec: when its keeper is killed, it goes too."""
+    # Found before the fork: loading a library there could meet a lock that nobody will ever release.
+    control = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+
+    def step() -> None:
+        if control is not None:
+            control(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != keeper:
+                os._exit(1)
+
+    return step
+
+
+class Server:
+    """The server process of one assignment; started again as often as it dies."""
+
+    def __init__(self, assignment: Assignment, say: Callable[[str], None]) -> None:
+        self.assignment = assignment
+        self.say = say
+        self.process: subprocess.Popen[bytes] | None = None
+        self.started = 0.0
+
+    def start(self) -> str:
+        """Start it and wait until it answers; the reason if it does not, else an empty text."""
+        lock = Lock(self.assignment.path("server.lock"))
+        try:
+            if not lock.take(patience_seconds=0.5) and not self._outlive_orphan(lock):
+                return "another server still uses this data"
+            socket_path = Path(self.assignment.socket)
+            socket_path.parent.mkdir(mode=0o700, exist_ok=True)
+            # There may answer yet a server whose data were removed.
+            socket_path.unlink(missing_ok=True)
+            write_whole(self.assignment.path("socket"), self.assignment.socket)
+            # The server inherits this descriptor: the data stays locked exactly as long as it lives.
+            self.process = subprocess.Popen(
+                _arguments(self.assignment),
+                stdin=subprocess.DEVNULL,
+                stdout=sys.stderr,
+                preexec_fn=_die_with(os.getpid()),
+                pass_fds=(lock.descriptor,),
+            )
+        except OSError as error:
+            return f"{error.strerror} ({error.filename})"
+        finally:
+            lock.close()
+        self.started = time.monotonic()
+        return self._until_ready()
+
+    def _outlive_orphan(self, lock: Lock) -> bool:
+        # Where the kernel cannot tie the server to its keeper, a killed keeper leaves one behind.
+        _log("asking the server of a lost keeper to end")
+        _say(self.assignment.socket, b"SHUTDOWN NOSAVE\r\n", 1.0)
+        return lock.take(patience_seconds=SILENCE_SECONDS / 2)
+
+    def _until_ready(self) -> str:
+        deadline = time.monotonic() + SILENCE_SECONDS
+        while time.monotonic() < deadline:
+            if not self.is_alive():
+                return "the server ended at once"
+            answer = ping(self.assignment.socket)
+            if answer.ready:
+                return ""
+            if answer.loading:
+                self.say("loading")
+                deadline = time.monotonic() + SILENCE_SECONDS
+            time.sleep(0.01)
+        return f"the server did not answer for {SILENCE_SECONDS:g} s"
+
+    def is_alive(self) -> bool:
+        """Whether the process runs."""
+        return self.process is not None and self.process.poll() is None
+
+    def is_reachable(self) -> bool:
+        """Whether the process runs and its socket is still there (something may have tidied it away)."""
+        return self.is_alive() and os.path.exists(self.assignment.socket)
+
+    def stop(self) -> None:
+        """End it: asked first, killed after a while. Every write it answered is on the disk already."""
+        if self.process is None:
+            return
+        self.process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(SILENCE_SECONDS)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it at once; its socket stays."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+
+def _watch(server: Server, users: Lock, has_data: Callable[[], bool]) -> None:
+    """Keep the server running until the last user is gone, or its data are."""
+    backoff_seconds = 0.0
+    while has_data() and not users.take():
+        time.sleep(POLL_SECONDS)
+        if server.is_reachable() or not has_data():
+            continue
+        lived_seconds = time.monotonic() - server.started
+        backoff_seconds = 0.0 if lived_seconds > SHORTEST_LIFE_SECONDS else backoff_seconds * 2 + POLL_SECONDS
+        _log(f"the server is gone after {lived_seconds:.1f} s; starting it again")
+        time.sleep(min(backoff_seconds, LONGEST_BACKOFF_SECONDS))
+        server.stop()
+        if reason := server.start():
+            _log(reason)
+            server.stop()
+
+
+def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
+    """Start the server, say `ready`, `taken` or `failed …`, and stay until nobody uses it."""
+    charge, users = Lock(assignment.path("keeper.lock")), Lock(assignment.path("users.lock"))
+    if not charge.take(patience_seconds=1.0):
+        say("taken")
+        return
+
+    def has_data() -> bool:
+        return charge.is_of(assignment.path("keeper.lock"))
+
+    write_whole(assignment.path("keeper.pid"), f"{os.getpid()}\n")
+    server = Server(assignment, say)
+    try:
+        if reason := server.start():
+            say(f"failed {reason}")
+            return
+        say("ready")
+        _watch(server, users, has_data)
+    finally:
+        if has_data():
+            server.stop()
+        else:  # asked to end, it would take along the socket of the server after it
+            _log("the data were removed")
+            server.kill()
+        # In this order: whoever then gets the users' lock never meets a keeper that is leaving.
+        charge.close()
+        users.close()
+
+
+def _tell(text: str) -> None:
+    _log(text)
+    with suppress(OSError):  # the one who started us may be dead
+        os.write(1, f"{text}\n".encode())
+    if text != "loading":
+        os.dup2(2, 1)
+
+
+def main() -> None:
+    """Leave the starter's process tree, then keep."""
+    os.umask(0o077)
+    if os.fork() > 0:
+        os._exit(0)
+    keep(Assignment(**json.loads(sys.argv[1])), _tell)
+
+
+if __name__ == "__main__":
+    main()

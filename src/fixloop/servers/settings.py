@@ -1,0 +1,193 @@
+"""What the environment says about the machine: `FIXLOOP_*` variables.
+
+Owns where Redis and the cache are and which variables a check may see. Gates are not here: the environment
+never decides what passes.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated, Final, Literal, NamedTuple
+
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from fixloop.errors import UsageError
+from fixloop.servers.broker_url import celery_url, checked_broker_url, is_rabbitmq
+from fixloop.servers.embedded import embedded_redis
+from fixloop.servers.redis_url import (
+    MOST_REPLICA_SECONDS,
+    SENTINEL_SCHEMES,
+    checked_url,
+    completed,
+    shown_url,
+)
+
+__all__ = ["RedisUrls", "Settings", "celery_url", "load_settings", "redis_urls"]
+
+_PREFIX: Final = "FIXLOOP_"
+
+
+def _default_cache() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache") / "fixloop"
+
+
+class Settings(BaseSettings):
+    """The deployment's settings; each field is the variable `FIXLOOP_{FIELD}`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX, env_ignore_empty=True, frozen=True, extra="forbid", hide_input_in_errors=True
+    )
+
+    broker_url: str | None = None
+    """RabbitMQ or Redis for Celery's messages; `state_url` if not given."""
+    state_url: str | None = None
+    """Redis for state and locks; `broker_url` if not given. Neither: the embedded one."""
+    tls_ca: Path | None = None
+    """Certificates of the authorities that servers are checked against; the system's if not given."""
+    tls_cert: Path | None = None
+    """Our own certificate, for servers that ask for one."""
+    tls_key: Path | None = None
+    """Its key, where that is not in the same file."""
+    sentinel_username: str | None = None
+    """The login at the sentinels themselves."""
+    sentinel_password: str | None = None
+    """The password at the sentinels themselves."""
+    replicas: int | None = Field(default=None, ge=0, le=100)
+    """How many replicas confirm a commit: one with sentinels, none without, if not given."""
+    replica_seconds: float = Field(default=1.0, gt=0, le=MOST_REPLICA_SECONDS)
+    """How long they may take."""
+    cache_dir: Path = Field(default_factory=_default_cache)
+    """Where mirrors and workspaces lie; outside any checkout."""
+    allow_env: Annotated[tuple[str, ...], NoDecode] = ()
+    """Variables a shared worker may pass on to checks and fixers, separated by commas."""
+    guard: Literal["auto", "namespace", "watched"] = "auto"
+    """How commands are kept from leaving processes: a PID namespace where the kernel grants one, always, or never."""
+    embedded: Path | None = None
+    """The project whose embedded Redis to join; set for the processes a command starts."""
+    keep: bool = True
+    """Whether clocks beside an embedded Redis run on without a worker, where somebody outside is waited for."""
+    archive_dir: Path | None = None
+    """Where ended workflows are moved to; None: they stay in Redis."""
+    archive_after_days: float = Field(default=30.0, ge=0)
+    """How long after their end workers move them there."""
+    redis_connect_seconds: float = Field(default=1.0, gt=0, le=60)
+    """How long the first contact with Redis may take."""
+    redis_timeout_seconds: float = Field(default=2.0, gt=0, le=60)
+    """How long an answer of Redis may take."""
+
+    @field_validator("broker_url", "state_url")
+    @classmethod
+    def _check_url(cls, value: str | None, info: ValidationInfo) -> str | None:
+        check = checked_broker_url if info.field_name == "broker_url" else checked_url
+        try:
+            return value and check(value.strip())
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+
+    @field_validator("tls_ca", "tls_cert", "tls_key")
+    @classmethod
+    def _check_file(cls, value: Path | None) -> Path | None:
+        if value is not None and not os.access(value.expanduser(), os.R_OK):
+            raise ValueError("there is no such file, or it cannot be read")
+        return value and value.expanduser().absolute()
+
+    @field_validator("cache_dir", "archive_dir", "embedded")
+    @classmethod
+    def _make_absolute(cls, value: Path | None) -> Path | None:
+        return value and value.expanduser().absolute()
+
+    @field_validator("allow_env", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        names = tuple(name.strip() for name in value.split(",") if name.strip())
+        for name in names:
+            if not name.isidentifier():
+                raise ValueError(f"{name!r} is not the name of a variable; separate names by commas")
+        return names
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether neither URL is given."""
+        return self.broker_url is None and self.state_url is None
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether a command sees to it that clocks run on when no worker does."""
+        return self.keep and self.is_embedded
+
+    def urls(self) -> "RedisUrls | None":
+        """
+        Broker and state as they are named, each with all that has to be known to use it; None for the embedded ones.
+
+        Raises:
+            UsageError: the state would have to be where it cannot be.
+        """
+        state = self.state_url or self.broker_url
+        if state is None:
+            return None
+        if is_rabbitmq(state):
+            raise UsageError(
+                "FIXLOOP_BROKER_URL is a RabbitMQ; set FIXLOOP_STATE_URL to a Redis for the state"
+            )
+        return RedisUrls(self._complete(self.broker_url or state), self._complete(state))
+
+    def _complete(self, url: str) -> str:
+        scheme = url.partition("://")[0]
+        told: dict[str, object] = {}
+        if scheme in ("rediss", "amqps", "sentinels"):
+            told = {"ssl_ca_certs": self.tls_ca, "ssl_certfile": self.tls_cert, "ssl_keyfile": self.tls_key}
+        if scheme in SENTINEL_SCHEMES:
+            told |= {name: getattr(self, name) for name in ("sentinel_username", "sentinel_password")}
+        replicas = self.replicas if self.replicas is not None else int(scheme in SENTINEL_SCHEMES)
+        if replicas and not is_rabbitmq(url):
+            told |= {"replicas": replicas, "replica_seconds": self.replica_seconds}
+        return completed(url, told) if told else url
+
+
+class RedisUrls(NamedTuple):
+    """Where broker and state are; `fixloop.servers.broker_url` says the first in Celery's words."""
+
+    broker: str
+    state: str
+
+
+def load_settings() -> Settings:
+    """
+    The settings of this process' environment.
+
+    Raises:
+        UsageError: a variable has a value that cannot be; the sentence names both.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = f"{_PREFIX}{first['loc'][0]}".upper()
+        value = shown_url(os.environ.get(name, ""))
+        raise UsageError(f"{name} is {value!r}: {_reason(first['msg'])}") from None
+
+
+def _reason(message: str) -> str:
+    reason = message.removeprefix("Value error, ")
+    return reason[:1].lower() + reason[1:]
+
+
+@contextmanager
+def redis_urls(settings: Settings, project_directory: Path) -> Iterator[RedisUrls]:
+    """
+    Broker and state of this process; holds the project's embedded Redis while entered, where no URL is given.
+
+    Raises:
+        UsageError, InfrastructureError: as `embedded_redis`.
+    """
+    with ExitStack() as held:
+        named = settings.urls()
+        if named is None:
+            embedded = held.enter_context(embedded_redis(settings.embedded or project_directory))
+            named = RedisUrls(embedded, embedded)
+        yield named

@@ -1,0 +1,203 @@
+"""Files that others read while they change: never older than they were, and no edit is lost or believed (K23, R13).
+
+They are one place's, and of one workflow at a time. What somebody changed by hand since is kept aside and drawn anew.
+Knows nothing of what the files say.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from fixloop.machine.atomic_files import File, Folders, is_ours, listed, place, read, swap
+from fixloop.repository.flock import held
+from fixloop.servers.redis_place import own_folder
+from fixloop.statefiles.record import Kept, Record, Stamp, read_record, write_record
+
+__all__ = ["Edited", "Files", "NamedFiles", "Written", "records_below"]
+
+LOCK_SECONDS: Final = 30.0
+_RECORDS: Final = Path(".fixloop", "files")
+
+
+class Files(NamedTuple):
+    """All named files of one state."""
+
+    files: Sequence[File]
+    """In the order they change; the state file is the last."""
+    swapped: Mapping[str, Folders] = MappingProxyType({})
+    """By path, directories whose files change places."""
+    folders: Sequence[str] = ()
+    """Further ones that are there, empty or not."""
+
+    def inside(self) -> Iterator[tuple[str, bytes]]:
+        """The files of these directories, by path below the root."""
+        for directory, inside in self.swapped.items():
+            for path, content in inside.files.items():
+                yield f"{directory}/{path}", content
+
+
+class Edited(NamedTuple):
+    """A file that is not as fixloop wrote it."""
+
+    path: str
+    found: bytes | None
+    """What stands there; None: nothing does."""
+    kept: str = ""
+    """Where that is kept now, below the root."""
+
+
+class Written(NamedTuple):
+    """What a write did."""
+
+    done: bool
+    """False when a later version, or this one, is written already, or the place is another workflow's."""
+    before: Record
+    """What stood there."""
+    edited: tuple[Edited, ...] = ()
+    """What somebody else changed, made or removed since; it was kept aside and drawn anew."""
+
+
+def _never(before: Record) -> bool:
+    return False
+
+
+class NamedFiles:
+    """The named files of one place below one folder."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        """
+        Nothing is written yet.
+
+        Args:
+            root: the folder that all paths are relative to.
+            name: of the place; its lock and its record are kept under it.
+        """
+        self._root = root
+        self._name = name
+        self._record = root / _RECORDS / f"{name}.json"
+        self._intent = self._record.with_suffix(".intent")
+
+    @property
+    def record(self) -> Record:
+        """What is known of the files; empty before the first."""
+        return read_record(self._record)
+
+    @property
+    def intended(self) -> Record:
+        """What a writer that was killed was about to write; empty where none was."""
+        return read_record(self._intent)
+
+    def write(
+        self,
+        stamp: Stamp,
+        files: Files,
+        *,
+        takes_over: Callable[[Record], bool] = _never,
+        again: bool = False,
+    ) -> Written:
+        """
+        Bring the files to a version of their state.
+
+        Args:
+            takes_over: whether these files may replace those of another workflow.
+            again: look at files of this version, too.
+
+        Raises:
+            RefusedError: something else stands in the place of a directory.
+            UsageError: a path leads out of the folder.
+        """
+        own_folder(self._root)
+        self._record.parent.mkdir(exist_ok=True)
+        with held(self._record.with_suffix(".lock"), timeout_seconds=LOCK_SECONDS):
+            before = self.record
+            if before.workflow == stamp.workflow:
+                late = before.rank > stamp.rank or (before.rank == stamp.rank and not again)
+            else:
+                late = bool(before.workflow) and not takes_over(before)
+            return Written(False, before) if late else self._bring(before, stamp, files)
+
+    def forget(self) -> None:
+        """Know nothing of this place any more; its files stay."""
+        for path in (self._record, self._intent):
+            path.unlink(missing_ok=True)
+
+    def _bring(self, before: Record, stamp: Stamp, files: Files) -> Written:
+        edited = tuple(self.edited(before, files))
+        # Of files that a crash left behind it is not known which were written.
+        touched = before.files.keys() if self._intent.exists() else {edit.path for edit in edited}
+        known = {path: kept for path, kept in before.files.items() if path not in touched}
+        changed = [file.made() for file in files.files if _sources(known, file.path) != file.sources]
+        after = {file.path: known[file.path] for file in files.files if file.path in known}
+        after |= {file.path: Kept.of(file.parts(), file.sources) for file in changed}
+        after |= {path: Kept.of((content,), "") for path, content in files.inside()}
+        record = Record(**stamp.model_dump(), files=after)
+        write_record(self._intent, record)
+        aside = self._set_aside(stamp, edited)
+        for directory, inside in files.swapped.items():
+            is_there = is_ours(self._root, directory) and not any(map(_in(directory), touched))
+            if not is_there or _below(known, directory) != _below(after, directory):
+                swap(self._root, directory, inside)
+        place(self._root, changed, files.folders)
+        write_record(self._record, record)
+        self._intent.unlink(missing_ok=True)
+        return Written(True, before, aside)
+
+    def edited(self, before: Record, files: Files) -> Iterator[Edited]:
+        """
+        The files that are not as they were written, and those of somebody else in their places (K23).
+
+        Args:
+            before: what was written.
+            files: what will be written.
+        """
+        intent = self.intended.files
+        ours: dict[str, set[str]] = {}
+        for path, kept in (*before.files.items(), *intent.items()):
+            ours.setdefault(path, set()).add(kept.digest)
+        there = sorted(path for directory in files.swapped for path in listed(self._root, directory))
+        new = {file.path: file for file in files.files}
+        new |= {path: File.of(path, content) for path, content in files.inside()}
+        for path in dict.fromkeys((*before.files, *there, *new)):
+            found = read(self._root, path, files.swapped)
+            if found is None:
+                if path in before.files and not intent:
+                    yield Edited(path, None)
+            elif sha256(found).hexdigest() not in ours.get(path, ()) and (
+                path not in new or new[path].content != found
+            ):
+                yield Edited(path, found)
+
+    def _set_aside(self, stamp: Stamp, edited: Sequence[Edited]) -> tuple[Edited, ...]:
+        """Keep what somebody else wrote where no file of fixloop's will ever be."""
+        if not edited:
+            return ()
+        number = 1
+        while (self._root / (aside := f"{_RECORDS}/edited/{self._name}.{stamp.version}.{number}")).exists():
+            number += 1
+        kept = [
+            edit._replace(kept=f"{aside}/{edit.path}") if edit.found is not None else edit for edit in edited
+        ]
+        place(self._root, (File.of(edit.kept, edit.found) for edit in kept if edit.found is not None))
+        return tuple(kept)
+
+
+def records_below(root: Path) -> Iterator[Record]:
+    """What is known of the files of each place below a folder."""
+    for path in sorted((root / _RECORDS).glob("*.json")):
+        record = read_record(path)
+        if record.workflow:
+            yield record
+
+
+def _sources(known: Mapping[str, Kept], path: str) -> str:
+    return known[path].sources if path in known else ""
+
+
+def _below(kept: Mapping[str, Kept], directory: str) -> dict[str, Kept]:
+    return {path: entry for path, entry in kept.items() if _in(directory)(path)}
+
+
+def _in(directory: str) -> Callable[[str], bool]:
+    return lambda path: path.startswith(f"{directory}/")

@@ -1,0 +1,230 @@
+"""Redis rebuilt from the named files of a cycle or of handoffs, when it lost them (K23, R13).
+
+What is rebuilt is a state that was committed once: the one that the files were last drawn from. Files that say
+something else are a disagreement, which is told and never merged. The history begins anew and says so.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from fixloop.engine.engine import ProfileEngine
+from fixloop.errors import RefusedError, UsageError
+from fixloop.machine.atomic_files import listed, read
+from fixloop.profiles.profile import AnyStart
+from fixloop.profiles.table import profile_in
+from fixloop.protocol.cycle.events import CycleRestored
+from fixloop.protocol.cycle.files import named_files as cycle_files
+from fixloop.protocol.handoff.events import HandoffsRestored
+from fixloop.protocol.handoff.files import HANDOFFS
+from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.ticket import Ticket
+from fixloop.repository.snapshot import Snapshot, mirror_of
+from fixloop.statefiles.edits import difference
+from fixloop.statefiles.named_files import NamedFiles, records_below
+from fixloop.statefiles.record import Kept, Record
+from fixloop.statefiles.rendering import ARTIFACT, drawn
+from fixloop.statefiles.sync import place_of, project
+from fixloop.store.contract import Store
+
+__all__ = ["lost", "rebuild"]
+
+_SWAPPED: Final = (HANDOFFS,)
+_SHOWN: Final = 3
+"""Disagreements that are told."""
+
+
+def lost(store: Store, root: Path) -> list[Record]:
+    """What the files below a folder tell of workflows that were live and that the store does not know."""
+    return [record for record in records_below(root) if not record.ended and not _known(store, record)]
+
+
+def rebuild(
+    store: Store,
+    root: Path,
+    issue: int,
+    *,
+    cache: Path | None = None,
+    hint: Callable[[Ticket, Any], object] | None = None,
+) -> str:
+    """
+    Put the workflow of an issue back into a store that does not know it, as its files have it; its id.
+
+    What was asked of agents is asked again, once: their tickets have the ids they had.
+
+    Args:
+        root: the folder that the named files are below.
+        cache: where this machine's mirrors are, with the commits of agents; other machines get them from here.
+        hint: called for each ticket, as by the engine.
+
+    Raises:
+        UsageError: there are no files of this issue.
+        RefusedError: the store knows the workflow, it ended, its files disagree, or its work is not on this machine;
+            nothing was changed.
+        NewerVersion: a newer fixloop wrote them.
+    """
+    record = _record(root, issue)
+    if _known(store, record):
+        raise RefusedError(
+            f"Redis knows workflow {record.workflow}, and is right; `fixloop files {issue}` draws its files anew"
+        )
+    chosen, artifacts = _agreed(root, record)
+    if chosen.ended:
+        raise RefusedError(f"workflow {chosen.workflow} ended; there is nothing to go on with")
+    profile = profile_in(chosen.snapshot.encode())
+    profile.load(chosen.snapshot.encode())
+    work = _work(chosen, cache)
+    store.use_issue(chosen.workflow[:8], issue)
+    bundle = store.put_artifact(chosen.workflow, work) if work else ""
+    for data in artifacts:
+        store.put_artifact(chosen.workflow, data)
+    if chosen.configuration:
+        store.put_artifact(chosen.workflow, chosen.configuration.encode(), shared=True)
+    try:
+        applied = ProfileEngine(store, profile, hint).start(_restored(chosen, bundle))
+    except Unexpected as error:
+        raise RefusedError(str(error)) from None
+    if applied.status == "exists":
+        raise RefusedError(
+            f"issue {issue} is live as workflow {applied.other}; `fixloop cancel {issue}` it first"
+        )
+    project(store, chosen.workflow, root=root)
+    return chosen.workflow
+
+
+def _record(root: Path, issue: int) -> Record:
+    found = [record for record in records_below(root) if record.issue == issue]
+    if not found:
+        raise UsageError(f"there are no named files of issue {issue} below {root}")
+    return max(found, key=lambda record: int(record.workflow.rpartition("-")[2]))
+
+
+def _known(store: Store, record: Record) -> bool:
+    """Whether the store has it, had it, or has a later one of its feature."""
+    project_, issue, number = record.workflow.rsplit("-", 2)
+    if store.read(record.workflow) is not None:
+        return True
+    retired, latest = store.retired(project_, int(issue)), store.latest(project_, int(issue))
+    others = [name for name in (retired.workflow if retired else "", latest or "") if name]
+    return any(int(name.rpartition("-")[2]) >= int(number) for name in others)
+
+
+def _restored(record: Record, bundle: str) -> AnyStart:
+    event = CycleRestored if record.profile == "cycle" else HandoffsRestored
+    return event(workflow=record.workflow, state=json.loads(record.snapshot), bundle=bundle)
+
+
+def _work(record: Record, cache: Path | None) -> bytes:
+    """
+    What agents committed so far, as a bundle over what the workflow began with; empty where that is nothing.
+
+    Raises:
+        RefusedError: this machine does not have it.
+    """
+    state = json.loads(record.snapshot)
+    told, tip = state.get("snapshot", ""), state.get("tip", "")
+    if cache is None or not told or not tip:
+        return b""
+    taken = Snapshot.model_validate_json(told)
+    mirror = mirror_of(taken, cache)
+    if tip == taken.commit:
+        return b""
+    if not mirror.has(tip):
+        raise RefusedError(
+            f"commit {tip[:12]}, the work of {record.workflow} so far, is not in {mirror.path}; "
+            "rebuild on the machine whose worker made it"
+        )
+    with mirror.bundled(tip, since=taken.commit) as file:
+        return file.read_bytes()
+
+
+def _agreed(root: Path, record: Record) -> tuple[Record, list[bytes]]:
+    """The state that the files are of, and its documents; a killed writer left some of the next one's, or all."""
+    named = NamedFiles(root, place_of(record.snapshot.encode(), record.workflow))
+    known = [found for found in (named.intended, record) if found.workflow == record.workflow]
+    _refuse_disagreement(root, known)
+    pool = {sha256(data).hexdigest(): data for found in known for data in _pieces(root, found)}
+    missing = ""
+    for found in known:
+        wanted = list(_documents(found))
+        missing = next((digest for digest in wanted if digest not in pool), "")
+        if not missing:
+            return found, [pool[digest] for digest in wanted]
+    raise RefusedError(
+        f"document {missing[:12]} of workflow {record.workflow} is not among the files in {root}; "
+        "nothing was rebuilt"
+    )
+
+
+def _refuse_disagreement(root: Path, known: list[Record]) -> None:
+    """
+    Every file has to be as it was written.
+
+    Raises:
+        RefusedError: which are not, with field and value.
+    """
+    digests: dict[str, set[str]] = {}
+    for record in known:
+        for path, kept in record.files.items():
+            digests.setdefault(path, set()).add(kept.digest)
+    last = known[-1]
+    ours = _texts(last)
+    told = []
+    # One that waited for the place has no files there.
+    for path in listed(root, HANDOFFS) if last.profile == "handoff" and last.files else ():
+        digests.setdefault(path, set())
+    for path, allowed in digests.items():
+        found = read(root, path, _SWAPPED)
+        if found is None and (len(known) > 1 or path not in last.files):
+            continue
+        if found is None or sha256(found).hexdigest() not in allowed:
+            told.append(_disagreement(path, found, ours.get(path), last))
+    if told:
+        more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+        raise RefusedError(
+            f"{'; '.join(told[:_SHOWN])}{more}; undo that, then rebuild again: nothing was changed"
+        )
+
+
+def _disagreement(path: str, found: bytes | None, ours: bytes | None, record: Record) -> str:
+    if found is not None and ours is None and path in record.files:
+        return f"{path} was edited by hand: its content is not the one of version {record.version}"
+    return difference(path, found, ours)
+
+
+def _texts(record: Record) -> dict[str, bytes]:
+    """The files that are drawn from the state alone."""
+    files = drawn(record.snapshot.encode(), lambda digest: None)
+    made = dict(files.inside())
+    documents = {path for path, parts in _parts(record) if any(part.startswith(ARTIFACT) for part in parts)}
+    return made | {file.path: file.content for file in files.files if file.path not in documents}
+
+
+def _parts(record: Record) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Path and parts of each file that may hold artifacts."""
+    if record.profile == "cycle":
+        yield from cycle_files(profile_in(record.snapshot.encode()).load(record.snapshot.encode()))
+
+
+def _documents(record: Record) -> Iterator[str]:
+    """The digests of all that the state names."""
+    for _, parts in _parts(record):
+        yield from (part.removeprefix(ARTIFACT) for part in parts if part.startswith(ARTIFACT))
+
+
+def _pieces(root: Path, record: Record) -> Iterator[bytes]:
+    """Every content that stands in the files: whole ones, and the parts of logs."""
+    for path, kept in record.files.items():
+        found = read(root, path, _SWAPPED)
+        if found is not None:
+            yield found
+            yield from _cut(found, kept)
+
+
+def _cut(found: bytes, kept: Kept) -> Iterator[bytes]:
+    start = 0
+    for size in kept.sizes:
+        yield found[start : start + size]
+        start += size

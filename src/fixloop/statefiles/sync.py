@@ -1,0 +1,294 @@
+"""The named files of a cycle or of handoffs, brought to the version that the store has (K23, R13).
+
+Redis is the truth while a workflow runs: the files are drawn from it after each commit, below the folder that the
+workflow belongs to. A file that somebody edited is kept aside and drawn anew, and the history tells of it.
+"""
+
+import json
+import os
+from collections.abc import Callable, Collection
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from fixloop.engine.engine import ProfileEngine
+from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.machine.atomic_files import File, place, read
+from fixloop.profiles.handoff import HANDOFF
+from fixloop.profiles.reading import profile_of
+from fixloop.profiles.table import profile_in
+from fixloop.protocol.handoff.files import state_document
+from fixloop.protocol.handoff.writing import MOST_OF_A_FIELD, MOST_OF_A_VALUE
+from fixloop.repository.snapshot import Snapshot
+from fixloop.secrets.redaction import Redaction
+from fixloop.statefiles.edits import difference
+from fixloop.statefiles.named_files import Edited, Files, NamedFiles, Written
+from fixloop.statefiles.record import Record, Stamp
+from fixloop.statefiles.rendering import drawn, has_files, ignore
+from fixloop.store.contract import Store
+from fixloop.store.damage import reading
+from fixloop.store.records import Snapshot as Stored
+
+__all__ = [
+    "Projected",
+    "edited_in",
+    "fields_written",
+    "lay",
+    "place_of",
+    "project",
+    "root_of",
+    "tell_of_edits",
+]
+
+HAND: Final = "hand"
+"""Who changed a file, as far as anybody knows."""
+
+
+class Projected(NamedTuple):
+    """What became of a projection."""
+
+    written: bool
+    """False where there was nothing to write, or it was written already."""
+    problem: str = ""
+    """One sentence about what stood in the way. The workflow is as it was: its files are written next time."""
+    edits: tuple[str, ...] = ()
+    """One sentence for each file that somebody had changed: file, field, value and where the edit is kept."""
+
+
+def project(store: Store, workflow: str, *, root: Path | None = None, again: bool = False) -> Projected:
+    """
+    Bring a workflow's named files to the version the store has; harmless at any time and any number of times.
+
+    What was committed stays committed: what stands in the way of a file is told in the answer and never raised.
+
+    Args:
+        root: the folder that the paths are below; else where the workflow's repository is. One that is given as a URL,
+            or is not on this machine, has none, and nothing is written.
+        again: look for edits, too, where this version is written already.
+    """
+    try:
+        with reading(workflow):
+            found = store.read(workflow)
+            if found is None or not has_files(found.snapshot):
+                return Projected(False)
+            top = root or root_of(found.snapshot)
+            if top is None or not top.is_dir():
+                return Projected(False)
+            return _project(store, found, top, again)
+    except FixloopError as error:
+        return Projected(False, str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        said = f"the named files of {workflow} cannot be written: {where}{error.strerror or error}"
+        return Projected(False, said)
+
+
+def lay(store: Store, snapshot: bytes, folder: Path) -> None:
+    """
+    Lay the named files into an agent's workspace, as plain files in plain folders, before anything runs there.
+
+    Args:
+        snapshot: the workflow's state as it is stored; nothing happens where its profile has no files.
+        folder: where the agent's command runs: its relative paths are those of the protocol.
+
+    Raises:
+        RefusedError: something else stands in the place of a folder.
+        InfrastructureError: a document is missing from the store.
+    """
+    if not has_files(snapshot):
+        return
+    files = _drawn(store, snapshot)
+    folders = (f"{at}/{name}" for at, inside in files.swapped.items() for name in inside.folders)
+    place(folder, (File.of(path, content) for path, content in files.inside()), folders)
+    place(folder, files.files, files.folders)
+    ignore(folder, files)
+
+
+def edited_in(store: Store, snapshot: bytes, folder: Path) -> dict[str, str]:
+    """
+    What an agent did to the files that `lay` gave it: path → one sentence with field and value (C5, C18).
+
+    New files are not looked at: an agent makes those in its own folder.
+    """
+    if not has_files(snapshot):
+        return {}
+    files = _drawn(store, snapshot)
+    laid = dict(files.inside()) | {file.path: file.content for file in files.files}
+    found = {path: read(folder, path) for path in laid}
+    return {path: difference(path, found[path], ours) for path, ours in laid.items() if found[path] != ours}
+
+
+def fields_written(snapshot: bytes, content: bytes) -> dict[str, Any]:
+    """
+    What an agent of handoffs wrote into the `state.json` that `lay` gave it, by field (D19, D45).
+
+    Args:
+        content: as it stands there now; what cannot be read says nothing.
+    """
+    laid = state_document(HANDOFF.load(snapshot))
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {
+        name: value
+        for name, value in found.items()
+        if 0 < len(name) <= MOST_OF_A_FIELD
+        and (name not in laid or laid[name] != value)
+        and len(json.dumps(value)) <= MOST_OF_A_VALUE
+    }
+
+
+def tell_of_edits(
+    store: Store, snapshot: bytes, folder: Path, agent: str, taken: Collection[str] = ()
+) -> tuple[str, ...]:
+    """
+    Have the history tell what an agent changed in the files that `lay` gave it, of which nothing is taken (D19, K10).
+
+    Args:
+        taken: paths of which something is; they are left out.
+
+    Returns:
+        One sentence for each file.
+    """
+    edits = tuple(
+        f"{sentence}; the state is written by events under the lock of state.json, never by its file"
+        for path, sentence in edited_in(store, snapshot, folder).items()
+        if path not in taken
+    )
+    _tell(store, snapshot, edits, agent)
+    return edits
+
+
+def root_of(snapshot: bytes) -> Path | None:
+    """The folder on this machine that a workflow's named files belong into; None for a URL."""
+    told = json.loads(snapshot).get("snapshot", "")
+    if not told:
+        return None
+    taken = Snapshot.model_validate_json(told)
+    return None if taken.is_url else Path(taken.source) / taken.subdirectory
+
+
+def place_of(snapshot: bytes, workflow: str) -> str:
+    """The place that a workflow's files have: a cycle its own, handoffs one for all (D14, D19)."""
+    return "handoff" if profile_of(snapshot) == "handoff" else workflow
+
+
+def _project(store: Store, found: Stored, root: Path, again: bool) -> Projected:
+    named = NamedFiles(root, place_of(found.snapshot, found.workflow))
+    before = named.record
+    stamp = _stamp(store, found, before)
+    if before.workflow == stamp.workflow and before.rank >= stamp.rank and not again:
+        return Projected(False)
+    files = _drawn(store, found.snapshot)
+    # Before the files: once their record stands, nothing is written that a reader could meet half done.
+    ignore(root, files)
+    written = named.write(stamp, files, takes_over=_takes_over(store, stamp), again=again)
+    waits = not written.done and written.before.workflow != stamp.workflow
+    if place_of(found.snapshot, found.workflow) != found.workflow:
+        _remember(NamedFiles(root, found.workflow), stamp, waits=waits)
+    if not written.done:
+        return Projected(False, _whose(store, root, written.before, stamp))
+    edits = tuple(_sentences(store, written))
+    if edits:
+        _tell(store, found.snapshot, edits, HAND)
+        _follow(store, found.workflow, named)
+    return Projected(True, edits=edits)
+
+
+def _remember(own: NamedFiles, stamp: Stamp, *, waits: bool) -> None:
+    """A workflow whose place another has is kept in a record of its own: Redis can be rebuilt from that, too."""
+    if waits and not stamp.ended:
+        own.write(stamp, Files(()))
+    else:
+        own.forget()
+
+
+def _stamp(store: Store, found: Stored, before: Record) -> Stamp:
+    state: dict[str, Any] = json.loads(found.snapshot)
+    digest, kept = state.get("configuration", ""), before.configuration
+    if digest and (before.workflow != found.workflow or not kept):
+        kept = (store.get_artifact(found.workflow, digest) or b"").decode("utf-8", "replace")
+    return Stamp(
+        workflow=found.workflow,
+        profile=profile_of(found.snapshot),
+        issue=state["issue"],
+        rebuilt=state.get("rebuilt", 0),
+        version=found.version,
+        ended=bool(state.get("ended_at")),
+        started_at=datetime.fromisoformat(state["started_at"]),
+        snapshot=found.snapshot.decode(),
+        configuration=kept if digest else "",
+    )
+
+
+def _takes_over(store: Store, stamp: Stamp) -> Callable[[Record], bool]:
+    """Files give way when their workflow has ended; those of one that ended since give way to later ones only."""
+
+    def ask(before: Record) -> bool:
+        later = before.started_at is None or (stamp.started_at or before.started_at) > before.started_at
+        return _is_over(store, before) and (not stamp.ended or later)
+
+    return ask
+
+
+def _is_over(store: Store, record: Record) -> bool:
+    holder = store.read(record.workflow)
+    if record.ended or holder is not None:
+        return record.ended or bool(holder and holder.fields.get("outcome"))
+    hash8, issue, number = record.workflow.rsplit("-", 2)
+    retired = store.retired(hash8, int(issue))
+    return retired is not None and int(retired.workflow.rpartition("-")[2]) >= int(number)
+
+
+def _whose(store: Store, root: Path, before: Record, stamp: Stamp) -> str:
+    if before.workflow == stamp.workflow:
+        return ""
+    said = f"the named files in {root} are those of {before.workflow}"
+    if store.read(before.workflow) is None:
+        return (
+            f"{said}, which Redis does not know: `fixloop files {before.issue} --rebuild` puts it back, "
+            "and removing .fixloop/files gives it up"
+        )
+    return f"{said}; those of {stamp.workflow} take their place when it has ended"
+
+
+def _sentences(store: Store, written: Written) -> list[str]:
+    """Each edit with its file, field and value."""
+    before, ours = written.before, dict[str, bytes]()
+    if written.edited and before.snapshot:
+        files = _drawn(store, before.snapshot.encode())
+        ours = dict(files.inside())
+        wanted = {edit.path for edit in written.edited}
+        ours |= {file.path: file.content for file in files.files if file.path in wanted}
+    return [_sentence(edit, ours.get(edit.path)) for edit in written.edited]
+
+
+def _sentence(edit: Edited, ours: bytes | None) -> str:
+    kept = f"; it is kept in {edit.kept}" if edit.kept else ""
+    return (
+        f"{difference(edit.path, edit.found, ours)}{kept}; the file was drawn anew, the workflow is as it was"
+    )
+
+
+def _tell(store: Store, snapshot: bytes, edits: tuple[str, ...], sender: str) -> None:
+    """The history of the workflow tells that somebody wrote what only the engine writes (C5, D19)."""
+    engine = ProfileEngine(store, profile_in(snapshot))
+    # A sentence has the value that was written.
+    for said in map(Redaction.of((), os.environ).text, edits):
+        engine.refuse(json.loads(snapshot)["workflow"], "state-written", said, sender=sender)
+
+
+def _follow(store: Store, workflow: str, named: NamedFiles) -> None:
+    """What was told made a version of its own."""
+    found = store.read(workflow)
+    if found is None:
+        raise InfrastructureError(f"workflow {workflow} was taken out meanwhile")
+    named.write(_stamp(store, found, named.record), _drawn(store, found.snapshot))
+
+
+def _drawn(store: Store, snapshot: bytes) -> Files:
+    return drawn(snapshot, partial(store.get_artifact, json.loads(snapshot)["workflow"]))
