@@ -6,9 +6,7 @@ import time
 from celery import Celery, chain
 from redis import Redis
 
-from fixloop.servers.settings import celery_url
-
-__all__ = ["app", "hop", "hop_chain", "noted"]
+from fixloop.servers.broker_url import celery_url
 
 app = Celery("bare")
 app.config_from_object("config.celeryconfig")

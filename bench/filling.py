@@ -19,8 +19,6 @@ from fixloop.store.keys import project_hash, workflow_id
 from fixloop.store.redis_store import RedisStore
 from fixloop.testing import scripted_crew
 
-__all__ = ["SCRIPT", "Filling", "workflow_of"]
-
 SCRIPT: Final = "a -"
 """The first run fails, the second passes."""
 PROJECTS: Final = 20

@@ -16,8 +16,6 @@ from fixloop.machine.process_name import role_of
 from fixloop.testing import ScriptedCrew
 from fixloop.testing.processes import below
 
-__all__ = ["cpu_by_role", "cpu_seconds", "timed_crew", "told_pieces"]
-
 TOLD: Final = "bench:pieces"
 TELL_SECONDS: Final = 0.2
 TICKS: Final = os.sysconf("SC_CLK_TCK")

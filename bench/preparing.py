@@ -11,8 +11,6 @@ from pathlib import Path
 
 from bench.public import Project, Registry
 
-__all__ = ["developer_environment", "prepared", "restore"]
-
 _IGNORED = (
     ".venv/",
     "node_modules/",

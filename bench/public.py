@@ -6,8 +6,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["PROJECTS_FILE", "Edit", "Project", "Registry", "public_projects"]
-
 PROJECTS_FILE = Path(__file__).with_name("projects.toml")
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 

@@ -28,8 +28,6 @@ from fixloop.reports.judging import judge
 from fixloop.reports.reproducing import without_reports
 from fixloop.store.memory_store import MemoryStore
 
-__all__ = ["SIZES", "Size", "facts_in", "request_of"]
-
 WORKFLOW: Final = "0a1b2c3d-47-1"
 COMMAND: Final = ("python", "-m", "pytest", "--junitxml={junit}")
 

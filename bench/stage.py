@@ -13,8 +13,6 @@ from redis import Redis
 
 from fixloop.servers.redis_binary import server_binary
 
-__all__ = ["ROOT", "background", "redis_server", "wait_until"]
-
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -6,8 +6,6 @@ from itertools import starmap
 from bench.public import Project
 from bench.trying import Configured, Trial
 
-__all__ = ["page", "release_row", "row"]
-
 _HEAD = """\
 # Public projects
 

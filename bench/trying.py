@@ -14,8 +14,6 @@ from pydantic import BaseModel, Field
 from bench.preparing import developer_environment, restore
 from bench.public import Edit, Project
 
-__all__ = ["Answer", "Configured", "Trial", "tried"]
-
 _FIXLOOP = Path(sys.executable).with_name("fixloop")
 _MOST_SECONDS = 600
 _WAITS = 3

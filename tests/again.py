@@ -18,8 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["Run", "main", "read", "red_in_all"]
-
 ROOT: Final = Path(__file__).resolve().parents[1]
 # Ends with whoever started it, however that ended.
 _BURNER: Final = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"

@@ -2,8 +2,6 @@
 
 from hypothesis import settings
 
-__all__ = ["at_most"]
-
 
 def at_most(examples: int) -> settings:
     """So many, or as many as the profile says where those are fewer: `make quick` has no tests that it spares."""

@@ -5,8 +5,6 @@ import socket
 from itertools import count
 from typing import Final
 
-__all__ = ["free_port"]
-
 # Below those that the kernel gives to outgoing connections, which could take one in between. Processes that test at
 # the same time begin far apart.
 _FIRST: Final = 10_000

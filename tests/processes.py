@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-__all__ = ["running"]
-
 
 def running(text: str | Path) -> list[int]:
     """Those with `text` in their command line; a zombie has none."""

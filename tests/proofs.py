@@ -7,8 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple, TypeGuard
 
-__all__ = ["LISTED", "MOST", "ROOT", "Proof", "collect", "every", "read", "statements"]
-
 ROOT: Final = Path(__file__).resolve().parents[1]
 LISTED: Final = ROOT / "docs" / "requirements.toml"
 MOST: Final = 4

@@ -16,8 +16,6 @@ import pytest
 
 from tests.ports import free_port
 
-__all__ = ["RabbitServer", "server_script"]
-
 _START_SECONDS: Final = 60.0
 _PACKAGED: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 _OWN_USER: Final = "rabbitmq"

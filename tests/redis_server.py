@@ -14,8 +14,6 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-__all__ = ["RedisServer", "needs_tls", "server_binary"]
-
 _START_SECONDS = 60.0
 
 

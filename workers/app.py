@@ -6,8 +6,6 @@ from config import celeryconfig
 from fixloop.servers.broker import amqp_class
 from workers import transport
 
-__all__ = ["app"]
-
 transport.register()
 app = Celery("fixloop", include=["workers.tasks", "workers.chats"], amqp=amqp_class(celeryconfig.broker))
 app.config_from_object("config.celeryconfig")

@@ -16,8 +16,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from fixloop.store.keys import issue_of, workflow_of
 
-__all__ = ["Arrived", "DeadlineCall", "Order", "StepCall", "arrived", "opened", "reason"]
-
 _LONGEST_BYTES: Final = 1_000_000
 """Of a message; fixloop's own have a few hundred, and a description of what is to be done."""
 _LONGEST_DELAY: Final = timedelta(days=1)

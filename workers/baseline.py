@@ -24,8 +24,6 @@ from fixloop.repository.tree import tree_id
 from workers.check_run import Run, run_check, with_told_failures
 from workers.ground import Attempt, Ground, ground_at
 
-__all__ = ["Circumstances", "Comparing"]
-
 _SITES: Final = ("lib/python*/site-packages",)
 
 

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-__all__ = ["BEAT_SECONDS", "VARIABLE", "beat", "beat_with"]
-
 VARIABLE: Final = "FIXLOOP_PRESENCE"
 """The pipe's writing end, which a process has open as long as it or what it forked is there."""
 BEAT_SECONDS: Final = 1.0

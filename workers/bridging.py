@@ -34,8 +34,6 @@ from fixloop.statefiles.agent_run import Brought, Played
 from workers.crew import PutOff, Work
 from workers.process import process
 
-__all__ = ["fixed", "judged"]
-
 _STOPPED = (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED)
 
 

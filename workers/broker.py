@@ -9,8 +9,6 @@ from fixloop.servers.broker import SHORTLY, errors_of
 from fixloop.store.records import Lane
 from workers.app import app
 
-__all__ = ["lengths"]
-
 NOT_FOUND: Final = 404
 
 

@@ -18,8 +18,6 @@ from fixloop.errors import FixloopError
 from fixloop.repository.git import branch_of
 from workers.app import app
 
-__all__ = ["Draft", "examine", "post", "validate", "write"]
-
 
 class Chats(BaseModel):
     """Chats that a caller wants examined."""

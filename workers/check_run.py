@@ -21,8 +21,6 @@ from fixloop.reports.reproducing import without_reports
 from workers.ground import Ground
 from workers.lending import told_of
 
-__all__ = ["Ran", "Run", "run_check", "with_told_failures"]
-
 COMMAND_NOT_FOUND: Final = 127
 OUTPUT_BYTES: Final = 1_000_000
 """Of a command that prints its report: its end, for what it says about itself."""

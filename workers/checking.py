@@ -20,8 +20,6 @@ from workers.check_run import Ran, run_check
 from workers.crew import Work
 from workers.ground import Ground, attempt_of, open_ground
 
-__all__ = ["check"]
-
 GRACE_SECONDS: Final = 60.0
 """The state ends a late check by withdrawing its ticket; this is for a state that cannot be reached."""
 FIRST_LISTED: Final = 200

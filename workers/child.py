@@ -18,8 +18,6 @@ from workers import beating, lifeline, memory
 from workers.queues import queues_for
 from workers.starting import Given, Main, Running, forked, spawned
 
-__all__ = ["SETTLED_SECONDS", "Child", "begun", "pause_after", "reason"]
-
 log = logging.getLogger("fixloop.supervisor")
 
 BACKOFF_SECONDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)

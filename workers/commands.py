@@ -14,8 +14,6 @@ from fixloop.statefiles.agent_run import Brought, Played
 from workers import checking, fixers, notifying, playing
 from workers.crew import Work
 
-__all__ = ["Commands", "commands", "configuration_of"]
-
 
 class Commands:
     """Does the work by running what the configuration says."""

@@ -16,8 +16,6 @@ from workers.leaving import leave_unknown
 from workers.process import process
 from workers.rejecting import reject_message
 
-__all__ = ["Consumer"]
-
 LONGEST_PAUSE_SECONDS: Final = 1.0
 _CELERYS_CONTROL: Final = "celery.worker.consumer.control:Control"
 

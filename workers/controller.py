@@ -11,8 +11,6 @@ from celery.worker import state
 
 from workers.rejecting import reject_message
 
-__all__ = ["Worker"]
-
 
 class Worker(worker.Worker):  # type: ignore[misc]
     """What a process for work or control is made of."""

@@ -20,8 +20,6 @@ from fixloop.protocol.state import State
 from fixloop.statefiles.agent_run import Brought, Played
 from fixloop.store.contract import Store
 
-__all__ = ["Crew", "Injured", "PutOff", "Work", "crew"]
-
 
 class Injured(Exception):
     """The work was killed from outside; nothing is known of its result (K40)."""

@@ -20,8 +20,6 @@ from fixloop.statefiles.agent_run import Played
 from workers import runs
 from workers.step import Step
 
-__all__ = ["SHOP"]
-
 
 def _work(step: Step) -> AnyEvent | None:
     key = step.holding.ticket.specialist

@@ -22,8 +22,6 @@ from workers.following import hint_again
 from workers.process import process
 from workers.redrawing import draw
 
-__all__ = ["announce", "attend", "deliver", "deliver_letter", "undelivered"]
-
 log = logging.getLogger("fixloop.delivering")
 
 

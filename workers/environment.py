@@ -13,8 +13,6 @@ from fixloop.machine.interpreters import Interpreter
 from workers.interpreter import source_roots
 from workers.workspaces import Workspace
 
-__all__ = ["allowed_names", "allowed_variables", "environment_for"]
-
 ALLOWED: Final = frozenset(
     [
         "PATH",

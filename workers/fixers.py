@@ -30,8 +30,6 @@ from workers.crew import Work
 from workers.ground import Ground, open_ground
 from workers.lending import told_of
 
-__all__ = ["fix"]
-
 GRACE_SECONDS: Final = 60.0
 TAIL_CHARACTERS: Final = 4000
 SAID_CHARACTERS: Final = 1000

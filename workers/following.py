@@ -20,8 +20,6 @@ from workers.saying import say_once
 from workers.workshop import Failure
 from workflows import CANVASES
 
-__all__ = ["FAILURES", "FatalError", "follow", "hint", "hint_again", "stop_chain"]
-
 log = logging.getLogger("fixloop.following")
 
 REASON_CHARACTERS: Final = 500

@@ -27,8 +27,6 @@ from workers.workspaces import Workspace, open_workspace
 if TYPE_CHECKING:
     from workers.crew import Work
 
-__all__ = ["Attempt", "Ground", "attempt_of", "ground_at", "open_ground"]
-
 _ENDINGS = {"junit": ".xml", "sarif": ".sarif", "go-test": ".jsonl", "cargo-test": ".txt", "clippy": ".jsonl"}
 
 

@@ -28,8 +28,6 @@ from workers import runs
 from workers.delivering import attend
 from workers.step import Step
 
-__all__ = ["SHOP"]
-
 FAILED: Final = "failed"
 """What an agent returns that cannot go on; with `fatal`, trying again is of no use (D38)."""
 

@@ -18,8 +18,6 @@ from redis.exceptions import RedisError
 from workers.arriving import StepCall
 from workers.transport import SharedClient
 
-__all__ = ["StepTask"]
-
 _HOP: Final = frozenset({"queue", "priority", "chain", "root_id", "parent_id"})
 """All that is said of the next step of a chain beside its task, its arguments and its id."""
 

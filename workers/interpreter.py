@@ -14,8 +14,6 @@ from fixloop.machine.guard import run_guarded
 from fixloop.machine.interpreters import Interpreter
 from fixloop.repository.git import one_line
 
-__all__ = ["probe_imports", "source_roots"]
-
 PROBE_SECONDS: Final = 120.0
 NOT_IMPORTED: Final = frozenset(
     {"tests", "test", "testing", "e2e", "conftest", "setup", "noxfile", "docs", "doc", "examples"}

@@ -15,8 +15,6 @@ from fixloop.engine.engine import ProfileHolding
 from fixloop.errors import InfrastructureError
 from fixloop.store.contract import Store
 
-__all__ = ["Heart", "Lease"]
-
 log = logging.getLogger("fixloop.lease")
 
 # Three beats to a lease of 9 s: one lost beat is noise, two are a pause, three are a lost machine.

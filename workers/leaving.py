@@ -19,8 +19,6 @@ from fixloop.store.limits import DAMAGED_AGAIN
 from fixloop.store.records import Claim
 from workers.saying import say_once
 
-__all__ = ["leave", "leave_unknown", "pause_seconds"]
-
 log = logging.getLogger("fixloop.leaving")
 
 LONGEST_PAUSE_SECONDS: Final = 30.0

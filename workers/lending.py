@@ -18,8 +18,6 @@ from fixloop.repository.generated import imported_and_ignored
 from fixloop.repository.git import Git
 from fixloop.repository.tree import records, tracked_in_index
 
-__all__ = ["Lent", "lend_generated", "lend_node_modules", "told_of"]
-
 NAME: Final = "node_modules"
 STORES: Final = frozenset({".pnpm", ".store", ".bun"})
 """Where package managers keep the packages that the entries link to: large, and nothing else is written there."""

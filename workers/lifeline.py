@@ -8,8 +8,6 @@ import signal
 import threading
 from typing import Final
 
-__all__ = ["VARIABLE", "attach", "attached_fd"]
-
 VARIABLE: Final = "FIXLOOP_LIFELINE"
 
 

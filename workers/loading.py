@@ -7,8 +7,6 @@ would have it in common.
 from importlib import import_module
 from typing import Final
 
-__all__ = ["load"]
-
 _MODULES: Final = (
     "celery.app.amqp",
     "celery.app.control",

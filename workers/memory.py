@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["NONE", "Kills", "blame", "kills"]
-
 
 class Kills(NamedTuple):
     """So many processes were killed since the machine, or the control group, began."""

@@ -20,8 +20,6 @@ from fixloop.servers.settings import load_settings
 from workers.crew import Work
 from workers.environment import allowed_variables
 
-__all__ = ["notify"]
-
 LIMIT_SECONDS: Final = 10.0
 
 

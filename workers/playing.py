@@ -32,8 +32,6 @@ from workers import bridging
 from workers.crew import Work
 from workers.ground import Ground, open_ground
 
-__all__ = ["bring_onto", "play"]
-
 GRACE_SECONDS: Final = 60.0
 """The state ends a late run by withdrawing its ticket; this is for a state that cannot be reached."""
 SHOWN_CHARACTERS: Final = 300

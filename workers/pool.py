@@ -7,8 +7,6 @@ from typing import Any
 
 from celery.concurrency import asynpool, prefork
 
-__all__ = ["TaskPool"]
-
 
 class _Pool(asynpool.AsynPool):  # type: ignore[misc]
     on_poll_start: Any

@@ -21,8 +21,6 @@ from fixloop.repository.mirror import Mirror
 from fixloop.repository.tree import tracked_in_tree
 from workers.workspaces import check_out, remove_folder
 
-__all__ = ["Setup", "prepare"]
-
 DEPENDENCY_FILE: Final = re.compile(
     r"pyproject\.toml|setup\.(py|cfg)|[\w.-]*requirements[\w.-]*\.(txt|in)|constraints[\w.-]*\.txt|Pipfile"
     r"|package\.json|\.npmrc|\.yarnrc(\.yml)?|bun\.lockb|environment\.ya?ml|\.python-version|\.tool-versions"

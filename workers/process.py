@@ -16,8 +16,6 @@ from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from workers.lease import Heart
 
-__all__ = ["Process", "named_urls", "process"]
-
 # A Redis that restarts with an append-only file is back within seconds; a step's work is worth the wait.
 PATIENCE_SECONDS: Final = 30.0
 

@@ -19,8 +19,6 @@ from fixloop.store.contract import Store
 from fixloop.store.keys import issue_of, number_of
 from workers.workspaces import remove_folder
 
-__all__ = ["is_over", "prune_cache"]
-
 GIVEN_UP: Final = ("aborted", "cancelled")
 """Outcomes, of any profile, with a tree that nobody needs."""
 

@@ -8,8 +8,6 @@ from workers.crew import crew
 from workers.step import Step
 from workers.workshop import Failure
 
-__all__ = ["not_pushed", "pushed"]
-
 
 def pushed(step: Step, told: Callable[..., AnyEvent]) -> AnyEvent:
     """

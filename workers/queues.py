@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from fixloop.machine.processes import WORK_QUEUES
 
-__all__ = ["queues_for"]
-
 
 def queues_for(own: str, chosen: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Queues of work and of control: the shared ones, those of work that were chosen, or a single workflow's own."""

@@ -17,8 +17,6 @@ from fixloop.statefiles.sync import Projected, project
 from fixloop.store.contract import Store
 from workers.saying import say_once
 
-__all__ = ["LOOK_SECONDS", "Redrawing", "draw"]
-
 log = logging.getLogger("fixloop.files")
 
 LOOK_SECONDS: Final = 2.0

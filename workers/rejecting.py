@@ -21,8 +21,6 @@ from fixloop.store.redis_store import RedisStore
 from workers.arriving import reason
 from workers.process import named_urls
 
-__all__ = ["reject", "reject_message"]
-
 log = logging.getLogger("fixloop.rejecting")
 
 SHOWN_CHARACTERS: Final = 200

@@ -18,8 +18,6 @@ from workers.app import app
 from workers.process import process
 from workers.tasks import deadline
 
-__all__ = ["remind"]
-
 log = logging.getLogger("fixloop.reminding")
 
 MOST_ROUNDS: Final = 20

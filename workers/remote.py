@@ -12,8 +12,6 @@ from celery.worker.control import Panel
 from workers.arriving import Order
 from workers.rejecting import reject_message
 
-__all__ = ["ALLOWED", "Control"]
-
 ALLOWED: Final = frozenset(
     {
         *("ping", "stats", "active_queues", "registered", "scheduled", "active", "reserved", "revoked"),

@@ -22,8 +22,6 @@ from workers.following import hint_again
 from workers.process import named_urls, process
 from workers.saying import say_once
 
-__all__ = ["StepRequest", "release_dead", "release_for_ever", "released"]
-
 log = logging.getLogger("fixloop.reoffering")
 
 LOOK_SECONDS: Final = 1.0

@@ -18,8 +18,6 @@ from fixloop.machine.terminal_text import on_one_line, visible
 from workers import lifeline
 from workers.beating import beat, beat_with
 
-__all__ = ["OneRow", "main"]
-
 # Celery looks for dead work processes every 5 s: the pipe that should tell it at once is inherited by those
 # forked later, and does not close.
 LOOK_SECONDS: Final = 0.5

@@ -22,8 +22,6 @@ from workers.publishing import not_pushed, pushed
 from workers.step import Step
 from workers.workshop import Failure, Workshop
 
-__all__ = ["RETRIES", "Told", "heard_of", "run_agent", "workshop"]
-
 RETRIES: Final = 2
 """Celery's, of a run with the three attempts that are usual (K5); the state counts them."""
 HEARTBEAT_SECONDS: Final = 120.0

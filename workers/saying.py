@@ -3,8 +3,6 @@
 import logging
 from functools import lru_cache
 
-__all__ = ["say_once"]
-
 
 @lru_cache(maxsize=1000)
 def say_once(log: logging.Logger, sentence: str) -> None:

@@ -18,8 +18,6 @@ from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from workers import stopping
 
-__all__ = ["Forked", "Given", "Main", "Running", "forked", "spawned"]
-
 Main = Callable[[str, Mapping[str, Any]], int]
 """What a process is, by its role and options; its exit code."""
 

@@ -17,8 +17,6 @@ from workers.crew import Injured
 from workers.lease import Heart, Lease
 from workers.process import process
 
-__all__ = ["Step"]
-
 
 class Step:
     """One claimed ticket."""

@@ -13,9 +13,10 @@ from typing import Any
 from celery import Task
 from celery.exceptions import Retry
 
-from fixloop.engine.bridging import LOOK_AGAIN_SECONDS, has_word_of, is_given_up, wake
+from fixloop.engine.bridging import has_word_of, is_given_up, wake
 from fixloop.engine.engine import ROUNDS, ProfileApplied, ProfileEngine
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, NewerVersion
+from fixloop.profiles.attending import LOOK_AGAIN_SECONDS
 from fixloop.profiles.profile import AnyEvent, AnyOutcome
 from fixloop.repository.snapshot import Unseen
 from workers.crew import Injured, PutOff
@@ -26,8 +27,6 @@ from workers.process import process
 from workers.step import Step
 from workers.workshop import POISONED, Failure, Workshop, failure
 from workers.workshops import workshop_of
-
-__all__ = ["carry_out", "on_failure", "told_of"]
 
 log = logging.getLogger("fixloop.steps")
 

@@ -5,8 +5,6 @@ import threading
 import time
 from typing import Any, Final, NamedTuple
 
-__all__ = ["NUMBERS", "Stop", "heeded", "unheeded"]
-
 NUMBERS: Final = (signal.SIGTERM, signal.SIGINT)
 """The signals that ask for it."""
 

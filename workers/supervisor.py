@@ -25,8 +25,6 @@ from workers.reoffering import release_dead, release_for_ever
 from workers.stopping import Stop
 from workers.tidying import tidy, tidy_for_ever
 
-__all__ = ["supervise"]
-
 log = logging.getLogger("fixloop.supervisor")
 
 DRAIN_SECONDS: Final = 6.0

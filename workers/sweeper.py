@@ -11,9 +11,9 @@ from typing import Final
 
 from kombu.exceptions import OperationalError
 
-from fixloop.engine.hints import PRIORITY_STEPS
 from fixloop.errors import Damaged, FixloopError, ProtocolError
 from fixloop.machine.owner import identity
+from fixloop.servers.broker_url import PRIORITY_STEPS
 from fixloop.store.contract import Store
 from fixloop.store.keys import SHARDS, issue_of
 from fixloop.store.limits import SHARD_LEASE_SECONDS
@@ -22,8 +22,6 @@ from workers.app import app
 from workers.broker import lengths
 from workers.following import hint_again
 from workers.saying import say_once
-
-__all__ = ["PERIOD_SECONDS", "Sweeper"]
 
 log = logging.getLogger("fixloop.sweeper")
 

@@ -25,8 +25,6 @@ from workers.saying import say_once
 from workers.steps import carry_out, on_failure
 from workers.workshops import WORKSHOPS
 
-__all__ = ["deadline", "prepare", "start"]
-
 log = logging.getLogger("fixloop.tasks")
 
 

@@ -18,8 +18,6 @@ from workers.process import process
 from workers.pruning import prune_cache
 from workers.workspaces import sweep_workspaces
 
-__all__ = ["archive_round", "prune_round", "tidy", "tidy_for_ever"]
-
 log = logging.getLogger("fixloop.tidying")
 
 TIDY_SECONDS: Final = 60.0

@@ -23,8 +23,6 @@ from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.keeper import Lock
 from fixloop.servers.redis_place import Place
 
-__all__ = ["keep"]
-
 log = logging.getLogger("fixloop.timekeeper")
 
 PERIOD_SECONDS: Final = 3.0

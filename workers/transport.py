@@ -21,8 +21,6 @@ from fixloop.servers.redis_exchange import Exchange
 from workers.arriving import opened
 from workers.rejecting import reject
 
-__all__ = ["Transport", "register"]
-
 _ORDERS: Final = 256
 """How many orders of the queues are known by heart: the one a message came from goes to the end."""
 

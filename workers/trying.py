@@ -26,8 +26,6 @@ from workers.check_run import run_check
 from workers.ground import Attempt, ground_at
 from workers.workspaces import sweep_workspaces
 
-__all__ = ["main", "tried"]
-
 NO_LIMIT_SECONDS: Final = 24 * 3600.0
 
 

@@ -23,8 +23,6 @@ from workers.publishing import not_pushed, pushed
 from workers.step import Step
 from workers.workshop import Failure, Workshop, failure_in
 
-__all__ = ["SHOP"]
-
 NO_MORE: Final = 1000
 """An attempt that no limit reaches."""
 

@@ -9,8 +9,6 @@ from fixloop.profiles.profile import AnyEvent, Profile
 from fixloop.secrets.redaction import Redaction
 from workers.step import Step
 
-__all__ = ["POISONED", "Failure", "Workshop", "failure", "failure_in"]
-
 POISONED: Final = 5
 """So many processes died over one step: it is the step's own fault (K40)."""
 

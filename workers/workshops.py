@@ -9,8 +9,6 @@ from fixloop.profiles.reading import profile_of
 from workers import cycling, handing, validating
 from workers.workshop import Workshop
 
-__all__ = ["WORKSHOPS", "workshop_of"]
-
 WORKSHOPS: Final[Mapping[str, Workshop]] = MappingProxyType(
     {shop.profile.name: shop for shop in (validating.SHOP, cycling.SHOP, handing.SHOP)}
 )

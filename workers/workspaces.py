@@ -34,8 +34,6 @@ from fixloop.repository.tree import (
     write_tree,
 )
 
-__all__ = ["Workspace", "check_out", "open_workspace", "remove_folder", "sweep_workspaces"]
-
 LOCK: Final = ".owner"
 OFFERED: Final = ".offered"
 UNOWNED_SECONDS: Final = 60.0

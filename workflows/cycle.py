@@ -15,8 +15,6 @@ from fixloop.protocol.cycle.state import Agent, Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["canvas", "following"]
-
 
 def canvas(app: Celery, state: Cycle, ticket: Ticket) -> list[Signature]:
     """The steps from `ticket` to the cycle's end, as signatures in order; the first is `ticket` itself."""

@@ -15,8 +15,6 @@ from fixloop.protocol.handoff.outcome import work_ticket
 from fixloop.protocol.handoff.state import Handoffs
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["canvas", "following"]
-
 _NEXT: Final = {"planner": "builder", "builder": "reviewer", "reviewer": "fixer", "fixer": "reviewer"}
 
 

@@ -14,8 +14,6 @@ from fixloop.protocol.messages import Priority
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["canvas", "following"]
-
 
 def canvas(app: Celery, state: State, ticket: Ticket) -> list[Signature]:
     """The steps from `ticket` to the end of its round, as signatures in order; the first is `ticket` itself."""

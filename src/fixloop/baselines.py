@@ -17,8 +17,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fixloop.protocol.failures import Failure
 
-__all__ = ["Baseline", "Baselines", "key_of"]
-
 FORMAT: Final = 2
 """Raised when checks' failures are read or compared differently."""
 MOST: Final = 200

@@ -20,8 +20,6 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_lines, print_text, say
 from fixloop.errors import FixloopError, UsageError
 
-__all__ = ["app", "main"]
-
 _MODULES: Final = {
     **dict.fromkeys(("run", "resume", "enqueue"), "running"),
     **dict.fromkeys(("apply", "push"), "getting_out"),

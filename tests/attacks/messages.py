@@ -17,18 +17,6 @@ from typing import Any, Final
 import amqp
 import redis
 
-__all__ = [
-    "CONTROL_EXCHANGE",
-    "KINDS",
-    "POISON",
-    "TOO_DEEP",
-    "Message",
-    "honest",
-    "mutated",
-    "send_rabbitmq",
-    "send_redis",
-]
-
 CONTROL_EXCHANGE: Final = "celery.pidbox"
 """Where remote control is said, to all workers."""
 _STEPS: Final = {

@@ -3,8 +3,6 @@
 import os
 from typing import Final
 
-__all__ = ["ATTACKS", "size"]
-
 ATTACKS: Final = os.environ.get("ATTACKS") == "1"
 """Whether sizes are full; what takes minutes may be skipped without it."""
 

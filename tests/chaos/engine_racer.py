@@ -21,8 +21,6 @@ from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from tests.scenarios.cycle_stage import reported
 
-__all__ = ["RACES", "Race", "bring", "name_of"]
-
 Race = tuple[Profile[Any], Callable[[int, str], AnyEvent]]
 
 

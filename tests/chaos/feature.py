@@ -19,8 +19,6 @@ from tests.scenarios.happenings import ANSWERS, FAILING, RESULTS, TREES, WILD, W
 from tests.scenarios.script import BadAnswer, Breaks, Fix, Silent, passes
 from tests.scenarios.stage import finished, started
 
-__all__ = ["Feature"]
-
 INDEX = st.integers(min_value=0, max_value=20)
 SEVERAL = st.one_of(
     FAILING.map(lambda failing: [failing] * 3),

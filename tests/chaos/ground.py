@@ -9,20 +9,18 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from fixloop.engine.engine import Applied, Engine, Holding, hold
-from fixloop.engine.hints import PRIORITY_STEPS
 from fixloop.errors import UsageError
 from fixloop.profiles.snapshots import load_state
 from fixloop.protocol import events as ev
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
+from fixloop.servers.broker_url import PRIORITY_STEPS
 from fixloop.store.keys import shard_of
 from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Lane, Snapshot
 from tests.chaos.witness import Witness
 from tests.scenarios.stage import START
-
-__all__ = ["Ground"]
 
 SWEEP_LATENCY_SECONDS: Final = 0.5
 LONGEST: Final = 400

@@ -20,8 +20,6 @@ from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Entry
 from tests.scenarios.invariants import check_outcome, check_said
 
-__all__ = ["LINES", "Witness"]
-
 LINES: Final = {
     "failure-detected",
     "failure-report",

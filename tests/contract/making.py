@@ -10,21 +10,6 @@ from fixloop.store.keys import shard_of
 from fixloop.store.packing import context_of, pack
 from fixloop.store.records import Claim, Commit, Committed, Lane, Swept
 
-__all__ = [
-    "FLOW",
-    "LANES",
-    "ME",
-    "QUEUE",
-    "change",
-    "claimed",
-    "created",
-    "reworded",
-    "sweep",
-    "sweep_all",
-    "text_of",
-    "ticket",
-]
-
 FLOW = "0a1b2c3d-42-1"
 ME = "host boot 4026531836 17 99"
 QUEUE = "fixloop.test-runner"

@@ -19,8 +19,6 @@ from tests.scenarios.cycle_stage import reported
 from tests.scenarios.handoff_stage import COMMANDS as HANDOFF_COMMANDS
 from tests.scenarios.handoff_stage import SPEC
 
-__all__ = ["FLOW", "SCRIPTS", "Script", "carry_out", "run"]
-
 FLOW = "0a1b2c3d-7-1"
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from fixloop.engine.bridging import LOOK_AGAIN_SECONDS, attended, bridge, child_of, has_word_of, is_given_up
+from fixloop.engine.bridging import attended, bridge, child_of, has_word_of, is_given_up
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.verdicts import phase_answer
-from fixloop.profiles.attending import ATTEND
+from fixloop.profiles.attending import ATTEND, LOOK_AGAIN_SECONDS
 from fixloop.profiles.cycle import CYCLE
 from fixloop.profiles.profile import AnyEvent, Profile
 from fixloop.profiles.table import profile_in

@@ -10,8 +10,8 @@ import pytest
 from celery import Celery, Task, signals
 from redis import Redis
 
+from fixloop.servers.broker_url import celery_url
 from fixloop.servers.embedded import embedded_redis
-from fixloop.servers.settings import celery_url
 from workers.hop import StepTask
 
 pytestmark = pytest.mark.slow

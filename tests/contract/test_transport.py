@@ -12,8 +12,8 @@ from kombu.asynchronous.hub import Hub
 from kombu.connection import Connection
 from kombu.entity import Queue
 
+from fixloop.servers.broker_url import celery_url
 from fixloop.servers.embedded import embedded_redis
-from fixloop.servers.settings import celery_url
 from fixloop.store.redis_store import RedisStore
 from tests.e2e.deployment import wait_until
 from workers import rejecting

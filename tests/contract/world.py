@@ -10,8 +10,6 @@ from fixloop.store.contract import Store
 from fixloop.store.memory_store import MemoryStore
 from fixloop.store.redis_store import RedisStore
 
-__all__ = ["MemoryWorld", "RedisWorld", "World"]
-
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
 

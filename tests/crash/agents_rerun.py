@@ -21,8 +21,6 @@ from workers.crew import crew
 from workers.workshop import Failure
 from workers.workshops import WORKSHOPS
 
-__all__ = ["AgentsRerun"]
-
 AGENTS: Final = {"cycle": ("ra", "ep", "cd", "vas"), "handoff": ("planner", "builder", "reviewer", "fixer")}
 
 

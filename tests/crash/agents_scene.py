@@ -12,8 +12,6 @@ from tests.e2e.crews import AGENTS
 from tests.scenarios.file_steps import on_disk
 from tests.unit.repositories import git, make_repository
 
-__all__ = ["AgentsEnding", "AgentsScene"]
-
 _AGENT: Final = Path(__file__).parents[1] / "e2e" / "seeds_agent.py"
 _OF_A_RUN: Final = {"tip", "duration_seconds", "seconds_by_agent", "updated_at", "deadline", "timestamp"}
 _ROLE: Final = """

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Begun", "Report", "begun", "percentile"]
-
 
 class Begun(NamedTuple):
     """One time that a step was begun: as the scripted crew wrote it."""

@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 
 from tests.unit.repositories import git, make_repository
 
-__all__ = ["EXECUTIONS", "ISSUE", "STEPS", "Step", "Untouched", "change_the_tree", "make_ledger", "untouched"]
-
 ISSUE: Final = 47
 
 

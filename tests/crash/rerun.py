@@ -17,20 +17,18 @@ from typing import Any, Final, Literal, NamedTuple
 
 from fixloop.commands.replaying import audit
 from fixloop.engine.engine import ProfileEngine, ProfileHolding
-from fixloop.engine.hints import PRIORITY_STEPS
 from fixloop.profiles.profile import AnyEvent, AnyStart, Profile
 from fixloop.profiles.table import PROFILES
 from fixloop.protocol import events as ev
 from fixloop.protocol.state import Limits
 from fixloop.protocol.ticket import Ticket
+from fixloop.servers.broker_url import PRIORITY_STEPS
 from fixloop.store.keys import shard_of
 from fixloop.store.limits import LEASE_SECONDS, SEND_AGAIN
 from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Lane, Snapshot
 from fixloop.testing import ScriptedCrew
 from tests.scenarios.stage import START
-
-__all__ = ["WORKFLOW", "Boundary", "Ending", "Point", "Rerun", "Scene"]
 
 WORKFLOW: Final = "0f0f0f0f-101-1"
 LONGEST: Final = 1000

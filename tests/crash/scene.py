@@ -20,8 +20,6 @@ from fixloop.servers.embedded import embedded_redis
 from tests.crash.ledger import ISSUE, make_ledger
 from tests.unit.repositories import git
 
-__all__ = ["Ended", "Ending", "Scene", "timeless", "wait_for"]
-
 LONGEST_SECONDS: Final = 120.0
 
 _STAMPS: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")

@@ -5,8 +5,6 @@ from typing import Any
 
 from fixloop.testing import ScriptedCrew
 
-__all__ = ["BrokenCrew", "broken_crew"]
-
 
 class BrokenCrew(ScriptedCrew):
     """Scripted, but for the end of a fix whose script says `lie`."""

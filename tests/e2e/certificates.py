@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 
 import pytest
 
-__all__ = ["Certificates", "Signed", "make_certificates"]
-
 _KEY: Final = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 

@@ -5,8 +5,6 @@ from typing import Final
 
 from tests.unit.chat_stage import ENGINEER, Stage, body, message, meta
 
-__all__ = ["ERRORS", "LOG", "TITLE", "WARNED", "make_chats"]
-
 TITLE: Final = "5 [dx] gh-sync"
 LOG: Final = """\
 engineer/tool: $ pytest -q

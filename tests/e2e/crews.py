@@ -21,8 +21,6 @@ from fixloop.repository.snapshot import take_snapshot
 from fixloop.store.keys import workflow_id
 from tests.e2e.deployment import PROJECT, Deployment
 
-__all__ = ["AGENTS", "Crews", "refused"]
-
 AGENTS = {"cycle": ("ra", "ep", "cd", "vas"), "handoff": ("planner", "builder", "reviewer", "fixer")}
 
 

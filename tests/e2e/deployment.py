@@ -32,8 +32,6 @@ from fixloop.store.keys import workflow_id
 from fixloop.store.redis_store import RedisStore
 from fixloop.testing.undisturbed import Answer, Story, told
 
-__all__ = ["ROOT", "Deployment", "Execution", "Process", "deployed", "fresh_database", "wait_until"]
-
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROJECT: Final = "be9c4a11"
 PATIENCE_SECONDS: Final = 90.0

@@ -13,9 +13,10 @@ import sys
 from contextlib import redirect_stdout
 from typing import Any
 
-from fixloop import api, cli
-
-__all__ = ["api", "cli"]
+from fixloop import (
+    api,  # noqa: F401  loaded before the fork, as the commands are
+    cli,
+)
 
 
 def _call(asked: dict[str, Any]) -> int:

@@ -5,8 +5,6 @@ from typing import Any
 from fixloop.protocol.events import RunFinished
 from fixloop.testing import ScriptedCrew, scripted_crew
 
-__all__ = ["impostor_crew"]
-
 
 class _Impostor(ScriptedCrew):
     def fix(self, work: Any) -> Any:

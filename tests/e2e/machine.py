@@ -17,8 +17,6 @@ import pytest
 
 from tests.e2e.project import FIXLOOP, environment
 
-__all__ = ["Machine", "machines", "needs_namespaces"]
-
 HIDING: Final = 'while [ "$1" != -- ]; do mount -t tmpfs none "$1" || exit 1; shift; done; shift; exec "$@"'
 
 

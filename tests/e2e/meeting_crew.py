@@ -8,8 +8,6 @@ from typing import Any, Final
 from fixloop.statefiles.agent_run import Played
 from fixloop.testing import ScriptedCrew
 
-__all__ = ["MEETING", "MeetingCrew", "meeting_crew"]
-
 MEETING: Final = ("ra: ok; ep: ok", ("ra.1.1", "ep.1.1"))
 """The name of the feature whose agents meet, and their tickets."""
 _POLL_SECONDS: Final = 0.02

@@ -17,8 +17,6 @@ from fixloop.statefiles.rendering import drawn
 from fixloop.store.contract import Store
 from tests.scenarios.file_steps import on_disk
 
-__all__ = ["drawn_at_each_version", "outcomes", "seen_below"]
-
 Tree = Mapping[str, bytes]
 
 

@@ -24,25 +24,6 @@ import pytest
 
 from tests.redis_server import RedisServer
 
-__all__ = [
-    "CALC",
-    "FIXLOOP",
-    "MEND",
-    "RIGHT",
-    "SECRETS",
-    "TOML",
-    "Host",
-    "Project",
-    "Told",
-    "completed",
-    "environment",
-    "hosted",
-    "processes_of",
-    "started",
-    "until",
-    "worker",
-]
-
 T = TypeVar("T")
 
 FIXLOOP: Final = Path(sys.executable).with_name("fixloop")

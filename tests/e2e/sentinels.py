@@ -15,8 +15,6 @@ import redis
 from tests.ports import free_port
 from tests.redis_server import server_binary
 
-__all__ = ["Sentinels"]
-
 SERVICE: Final = "fixloop"
 PASSWORD: Final = "of the servers"
 SENTINEL_PASSWORD: Final = "of the sentinels"

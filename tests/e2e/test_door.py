@@ -13,7 +13,7 @@ from fixloop.chat.events import ChatRead
 from fixloop.chat.examining import examine_all
 from fixloop.engine.hints import START_TASK
 from fixloop.repository.identity import project_of
-from fixloop.servers.settings import celery_url
+from fixloop.servers.broker_url import celery_url
 from tests.e2e.chat_defects import ERRORS, TITLE, WARNED, make_chats
 from tests.e2e.deployment import Deployment, deployed
 from tests.unit.chat_stage import ARCHITECT, Stage, body

@@ -22,8 +22,6 @@ from tests.mutants.drawing import asked, drawn
 from tests.mutants.rules import Rule, asked_first, proofs_of, rules, switched_off
 from tests.proofs import ROOT
 
-__all__ = ["Verdict", "main"]
-
 AT_A_TIME: Final = 2
 LIMIT_SECONDS: Final = 300
 WHOLE_SECONDS: Final = 1800

@@ -11,8 +11,6 @@ from typing import Final
 from tests.mutants.rules import LISTED, Rule
 from tests.proofs import ROOT, collect, statements
 
-__all__ = ["asked", "drawn"]
-
 FOLDERS: Final = ("src/fixloop", "workers", "workflows")
 SECTIONS: Final = "ABCDE"
 """The seeds' requirements; others say how this project is built."""

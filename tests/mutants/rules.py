@@ -7,8 +7,6 @@ from typing import Final, NamedTuple
 
 from tests.proofs import ROOT, Proof, every
 
-__all__ = ["LISTED", "Rule", "WrongRule", "asked_first", "proofs_of", "rules", "switched_off"]
-
 LISTED: Final = Path(__file__).with_name("rules.toml")
 
 

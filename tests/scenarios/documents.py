@@ -3,8 +3,6 @@
 import re
 from itertools import pairwise
 
-__all__ = ["field", "footer", "header", "headings", "in_order", "section"]
-
 
 def headings(text: str) -> list[str]:
     """The level-3 sections, in order."""

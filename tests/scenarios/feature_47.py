@@ -3,8 +3,6 @@
 from tests.scenarios.script import Fix, fails, failure, passes
 from tests.scenarios.stage import Stage
 
-__all__ = ["FAILURES", "play_feature_47"]
-
 FAILURES = (
     failure(
         "tests/test_validation_coordinator.py::test_sequential_invocation",

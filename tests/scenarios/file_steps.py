@@ -11,8 +11,6 @@ from fixloop.statefiles.named_files import NamedFiles
 from fixloop.statefiles.record import Stamp
 from fixloop.statefiles.rendering import drawn
 
-__all__ = ["account", "artifacts_of", "on_disk", "steps_on_disk"]
-
 
 def artifacts_of(*texts: str) -> dict[str, bytes]:
     """Documents by digest, as a store would keep them."""

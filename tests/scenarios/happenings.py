@@ -8,20 +8,6 @@ from fixloop.protocol import events as ev
 from fixloop.protocol.state import Completion, Limits, SpecialistState, State
 from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, Result, errs, fails, failure, passes
 
-__all__ = [
-    "ANSWERS",
-    "CHECK",
-    "FAILING",
-    "LIMITS",
-    "NAMES",
-    "RESULTS",
-    "SPECIALISTS",
-    "TREES",
-    "WILD",
-    "WORKFLOWS",
-    "near",
-]
-
 SPECIALISTS = ("unit-test", "test-runner", "security")
 CHECK = ("pytest",)
 TREES = st.sampled_from([None, None, None, "tree-x", "tree-y"])

@@ -17,8 +17,6 @@ from fixloop.protocol.rendering import render_whole
 from fixloop.protocol.state import State
 from fixloop.protocol.statuses import Status, check_transition
 
-__all__ = ["check_outcome", "check_readable", "check_said", "check_state"]
-
 _READ: set[str] = set()
 
 

@@ -10,8 +10,6 @@ from fixloop.store.records import Entry, Snapshot
 from fixloop.summary import Summary, summarize
 from tests.scenarios.stage import START, Stage
 
-__all__ = ["history_of", "report_on"]
-
 
 class ToldStore(MemoryStore):
     """Its time is what it was told last, wall and engine's (K34)."""

@@ -5,8 +5,6 @@ from typing import Any, Literal
 
 from fixloop.protocol.failures import Failure
 
-__all__ = ["SILENT", "BadAnswer", "Breaks", "Fix", "Result", "Silent", "errs", "fails", "failure", "passes"]
-
 
 @dataclass(frozen=True)
 class Silent:

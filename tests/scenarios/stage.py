@@ -23,8 +23,6 @@ from fixloop.protocol.validation import decide
 from tests.scenarios.invariants import check_outcome, check_readable, check_said
 from tests.scenarios.script import BadAnswer, Breaks, Fix, Result, Silent, passes
 
-__all__ = ["START", "Answers", "Runs", "Stage", "finished", "replayed", "started"]
-
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 ENDLESS = 1000
 ORDER = [entry.name for entry in SPECIALISTS]

@@ -12,8 +12,6 @@ from fixloop.chat.opening import Plan, open_chat
 from fixloop.chat.roles import TEMPLATES, Role
 from fixloop.chat.rules import examine
 
-__all__ = ["ARCHITECT", "ENGINEER", "NAME", "PLAN", "START", "TWIN", "Stage", "body", "message", "meta"]
-
 TWIN, ARCHITECT, ENGINEER = Role.TWIN, Role.ARCHITECT, Role.ENGINEER
 NAME = "0005-dx-gh-sync"
 START = datetime(2025, 9, 6, tzinfo=UTC)

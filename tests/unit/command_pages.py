@@ -8,8 +8,6 @@ import typer
 
 from fixloop.cli import app
 
-__all__ = ["COMMANDS", "PAGE", "SETTINGS", "page", "pages"]
-
 PAGE: Final = Path(__file__).parents[2] / "docs" / "commands.md"
 COMMANDS: Final = typer.main.get_command(app)
 WIDTH: Final = 100

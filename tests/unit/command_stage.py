@@ -122,6 +122,3 @@ def said(capsys: Any, *words: str) -> Said:
     code = main(list(words))
     captured = capsys.readouterr()
     return Said(code, captured.out, captured.err)
-
-
-__all__ = ["OWNER", "PROJECT", "Agents", "Said", "empty_store", "on_redis", "said"]

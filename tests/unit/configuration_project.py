@@ -7,8 +7,6 @@ from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Check, Configuration
 from fixloop.machine.interpreters import Interpreter
 
-__all__ = ["check_of", "commands_of", "executable", "installed", "unverified_of", "written"]
-
 
 def written(directory: Path, files: dict[str, str]) -> Path:
     """`directory` with `files` in it, path to content."""

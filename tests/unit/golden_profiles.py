@@ -33,8 +33,6 @@ from tests.scenarios.test_s17_cycle import the_seeds_cycle
 from tests.scenarios.test_s23_s27_handoff import the_seeds_example
 from tests.unit.golden_schema import FOLDER, digest_of
 
-__all__ = ["KINDS", "Kind", "event_kinds", "folder_of", "record_of", "schemas", "text"]
-
 
 class Kind(NamedTuple):
     """What of a profile is kept."""

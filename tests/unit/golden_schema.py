@@ -148,6 +148,3 @@ def _bare(schema: Any) -> Any:
             if name != "title" and not (explained and name == "description")
         }
     return [_bare(each) for each in schema] if isinstance(schema, list) else schema
-
-
-__all__ = ["FOLDER", "PRESENT", "digest_of", "event_kinds", "schemas", "text", "written"]

@@ -16,8 +16,6 @@ from fixloop.protocol.messages import Body, Message, Priority, RevalidationResul
 from fixloop.protocol.specialists import NAMES
 from fixloop.protocol.statuses import Status
 
-__all__ = ["BODIES", "HOSTILE", "MESSAGES", "messages_of", "model"]
-
 _BLOCKS: Final = (
     "#",
     "## Validation Success",

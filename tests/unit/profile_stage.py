@@ -17,8 +17,6 @@ from fixloop.store.contract import Store
 from tests.contract import profile_runs
 from tests.unit.command_stage import PROJECT, empty_store
 
-__all__ = ["CYCLE_ID", "Profiles", "on_redis"]
-
 CYCLE_ID = "cycle-v1-20260122T100000-abc123"
 
 

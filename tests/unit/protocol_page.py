@@ -7,8 +7,6 @@ from typing import Final
 from tests.proofs import ROOT, Proof, collect, statements
 from tests.unit import protocol_tables as tables
 
-__all__ = ["PAGE", "PROMISED", "REGENERATE", "page"]
-
 PAGE: Final = ROOT / "docs" / "protocol.md"
 GLOSSARY: Final = ROOT / "docs" / "glossary.md"
 REGENERATE: Final = "python -m tests.unit.protocol_page"

@@ -16,22 +16,6 @@ from tests.scenarios.stage import Stage
 from tests.unit.message_samples import SAMPLES
 from tests.unit.test_decisions import ALL, Maker
 
-__all__ = [
-    "bringers",
-    "decisions",
-    "diagram",
-    "errors",
-    "escalations",
-    "limits",
-    "messages",
-    "operations",
-    "roles",
-    "routes",
-    "specialists",
-    "table",
-    "transitions",
-]
-
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A Markdown table."""

@@ -5,8 +5,6 @@ import os
 import subprocess
 from pathlib import Path
 
-__all__ = ["fingerprint", "git", "make_repository", "write"]
-
 
 def git(directory: Path, *args: str, stdin: str = "") -> str:
     """Run git as a user would, with an identity and no configuration from outside."""

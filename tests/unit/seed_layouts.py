@@ -5,8 +5,6 @@ Labels, headings and rules only, as the documents write them; what stands betwee
 
 from typing import Final
 
-__all__ = ["ESCALATION_SECTIONS", "FULLER", "SHORTER"]
-
 _HEADER: Final = ("**Message ID**:", "**From**:", "**To**:", "**Timestamp**:", "**Priority**:", "---")
 _BY_ORCHESTRATOR: Final = "**Sent by**: Validation Orchestrator (recursive-communicator skill)"
 

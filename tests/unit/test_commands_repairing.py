@@ -13,12 +13,11 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.servers.settings import Settings
 from fixloop.store import keys
 from tests.unit.command_stage import PROJECT, Agents, Said, on_redis, said
-from tests.unit.test_commands_handing_in import profiles as checkout
+from tests.unit.test_commands_handing_in import profiles as checkout  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.slow
 
 agents = pytest.fixture(on_redis)
-__all__ = ["agents", "checkout"]
 Capsys = pytest.CaptureFixture[str]
 
 

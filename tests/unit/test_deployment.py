@@ -22,10 +22,10 @@ from packaging.requirements import Requirement
 from redis.exceptions import NoPermissionError
 from ruamel.yaml import YAML
 
+from fixloop.servers.broker_url import celery_url
 from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.keeper import ping
 from fixloop.servers.redis_binary import server_binary
-from fixloop.servers.settings import celery_url
 from tests.ports import free_port
 from workers.remote import ALLOWED
 

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fixloop.secrets.redaction import HIDDEN, Redaction
+from fixloop.secrets.disguises import HIDDEN
+from fixloop.secrets.redaction import Redaction
 
 BASE64: Final = string.ascii_letters + string.digits + "+/"
 ALPHABETS: Final = (

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixloop.secrets.redaction import HIDDEN, Redaction
+from fixloop.secrets.disguises import HIDDEN
+from fixloop.secrets.redaction import Redaction
 
 SECRET = 'p&ss"w<rd/3141592653'
 REDACTION = Redaction([SECRET, "true", "https://me:hunter22@shop.example/"])

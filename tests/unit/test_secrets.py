@@ -27,7 +27,8 @@ from detect_secrets.plugins.square_oauth import SquareOAuthDetector
 from detect_secrets.plugins.stripe import StripeDetector
 from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 
-from fixloop.secrets.redaction import HIDDEN, Redaction
+from fixloop.secrets.disguises import HIDDEN
+from fixloop.secrets.redaction import Redaction
 
 LETTERS: Final = "Ab3dEf6hIj9lMn2pQr5tUv8xYz1BcDe4gHi7kLm0oPq3sTu6wXy9aBcD2fGh5jKl8nOp1rSt4vWx7z"
 UPPER: Final = "A1B2C3D4E5F6G7H8"

@@ -25,8 +25,6 @@ from fixloop.errors import InfrastructureError, ProtocolError
 from fixloop.store.keys import feature_of, issue_of
 from fixloop.store.records import Stored
 
-__all__ = ["Archive", "Archived", "archive_at"]
-
 SUFFIX: Final = ".jsonl.gz"
 LOCK_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.05

@@ -10,8 +10,6 @@ import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-__all__ = ["Member", "erase", "member", "read", "walk"]
-
 # RFC 1952: magic and method, flags, no time, no hint, unknown system, length of the extra field; in it one subfield of
 # ours with the member's length, its header's and whether its record was erased.
 _FIXED: Final = struct.Struct("<3sBIBBH2sHQQB")

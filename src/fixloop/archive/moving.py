@@ -14,8 +14,6 @@ from fixloop.store.chain import RawHistory, problems
 from fixloop.store.contract import Store
 from fixloop.store.records import Stored
 
-__all__ = ["Moved", "archive_ended", "purge_ended"]
-
 LEASE_SECONDS: Final = 120.0
 ALL: Final = 1_000_000_000
 

@@ -14,8 +14,6 @@ from fixloop.store.keys import latest_of, number_of
 from fixloop.store.records import Entry, Snapshot, Stored
 from fixloop.store.replies import state_of
 
-__all__ = ["with_archive"]
-
 
 def with_archive(store: Store, archive: Archive | None) -> Store:
     """`store`, whose reading calls fall back to the archive; all others are the store's own."""

@@ -10,8 +10,6 @@ from typing import Any, Final
 from fixloop.errors import ProtocolError
 from fixloop.store.records import Stored
 
-__all__ = ["FORMAT", "line_of", "stored_of"]
-
 FORMAT: Final = 1
 
 

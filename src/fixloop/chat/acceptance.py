@@ -6,8 +6,6 @@ from fixloop.chat.conversation import Conversation
 from fixloop.chat.roles import Role
 from fixloop.chat.sections import Result, results
 
-__all__ = ["declared", "proofs", "unproven"]
-
 
 def declared(text: str, by: Role, file: str = "") -> str:
     """A result with who gave it: fixloop has not run the criterion itself."""

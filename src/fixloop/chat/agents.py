@@ -15,8 +15,6 @@ from fixloop.errors import UsageError
 from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.secrets.redaction import Redaction
 
-__all__ = ["AgentRun", "run_agent"]
-
 MAX_BYTES: Final = 1024 * 1024
 """Of an answer; what is printed beyond is not read."""
 

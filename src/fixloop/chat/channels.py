@@ -15,8 +15,6 @@ from fixloop.chat.message import lines_of
 from fixloop.chat.roles import Role
 from fixloop.machine.terminal_text import visible
 
-__all__ = ["TO_USER", "Channel", "Line", "log_findings", "tagged", "to_user"]
-
 TO_USER: Final = ("TO USER:", "STATUS:", "ACTION NEEDED:", "CONTEXT:")
 """What the lines of a TO USER block begin with, in their order (E20)."""
 

@@ -10,8 +10,6 @@ from fixloop.chat.events import Prepended
 from fixloop.chat.message import Front, front_text, header, lines_of, stamp
 from fixloop.chat.roles import Role
 
-__all__ = ["STATUSES", "decision_text", "migrated", "summary_text", "with_migrations"]
-
 STATUSES: Final = ("Completed", "Deferred", "Rejected")
 MIGRATIONS: Final = "## Migrated messages"
 MIGRATED_PURPOSE: Final = "Written before the protocol; migrated when the chat was closed"

@@ -15,8 +15,6 @@ from fixloop.chat.message import FileName, Message
 from fixloop.chat.meta import Contract, Meta
 from fixloop.chat.roles import ChatState
 
-__all__ = ["Conversation", "Posted", "Source", "digest"]
-
 
 def digest(content: bytes) -> str:
     """SHA-256 in hexadecimal."""

@@ -22,8 +22,6 @@ from fixloop.chat.roles import Role
 from fixloop.chat.turns import ForUser, Turn, prompt, understood
 from fixloop.errors import RefusedError, UsageError
 
-__all__ = ["Crew", "Stop", "play"]
-
 MAX_RUNS: Final = 3
 """Of a command that fails, the first included (K5)."""
 MAX_ANSWERS: Final = 2

@@ -31,8 +31,6 @@ from fixloop.chat.rules import edits
 from fixloop.chat.sections import is_misplaced, missing, sections, with_results
 from fixloop.errors import RefusedError, UsageError
 
-__all__ = ["check_unedited", "decide", "settle"]
-
 MAX_PURPOSE_CHARACTERS: Final = 200
 
 

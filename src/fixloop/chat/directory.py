@@ -28,8 +28,6 @@ from fixloop.chat.rules import CLOSING_DOCUMENTS
 from fixloop.chat.sources import printable, read_source
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
 
-__all__ = ["apply", "create", "read_chat"]
-
 LOCK_SECONDS: Final = 10.0
 _SHORTEST_POLL_SECONDS: Final = 0.001
 _LONGEST_POLL_SECONDS: Final = 0.02

@@ -5,19 +5,6 @@ from typing import NamedTuple, TypeAlias
 from fixloop.chat.roles import Role
 from fixloop.chat.sections import Result
 
-__all__ = [
-    "Adopted",
-    "ChatClosed",
-    "ChatEvent",
-    "ChatRead",
-    "Created",
-    "MessageWritten",
-    "Outcome",
-    "Prepended",
-    "Replaced",
-    "UserAsked",
-]
-
 
 class ChatRead(NamedTuple):
     """A role was shown the contract and every message so far."""

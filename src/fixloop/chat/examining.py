@@ -13,8 +13,6 @@ from fixloop.chat.sources import printable, read_source
 from fixloop.chat.tree import chats_below
 from fixloop.errors import UsageError
 
-__all__ = ["examine_all"]
-
 
 def examine_all(
     trees: Iterable[Path] = (), *, title: str | None = None, logs: Iterable[Path] = (), legacy_until: int = 0

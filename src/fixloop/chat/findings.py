@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-__all__ = ["FILE_LEVEL", "RULES", "Finding", "Level", "errors_of", "in_order", "shown"]
-
 FILE_LEVEL: Final = 0
 """The line of a finding about a file as a whole."""
 

@@ -14,8 +14,6 @@ from typing import Any, Final, NamedTuple
 from fixloop.chat.message import stamp
 from fixloop.chat.roles import Role
 
-__all__ = ["JOURNAL", "Adopted", "Asked", "Journal", "entry", "read_journal"]
-
 JOURNAL: Final = ".journal.jsonl"
 
 

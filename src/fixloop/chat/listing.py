@@ -7,8 +7,6 @@ from urllib.parse import quote
 from fixloop import __version__
 from fixloop.chat.findings import RULES, Finding, errors_of
 
-__all__ = ["Examined", "as_json", "as_sarif", "as_text", "summed_up"]
-
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 

@@ -14,25 +14,6 @@ from fixloop.chat.findings import Finding, Level, shown
 from fixloop.chat.roles import Role
 from fixloop.chat.sections import is_misplaced, missing, sections
 
-__all__ = [
-    "CHAT_NAME",
-    "KEYS",
-    "MAX_SEQ",
-    "FileName",
-    "Front",
-    "Message",
-    "file_name",
-    "front_text",
-    "header",
-    "lines_of",
-    "loose_number",
-    "moment",
-    "read_message",
-    "read_name",
-    "rendered",
-    "stamp",
-]
-
 KEYS: Final = ("from", "to", "chat", "seq", "ts", "purpose")
 """Of the front matter, in the order in which they are written (E7)."""
 

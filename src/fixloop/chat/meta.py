@@ -13,8 +13,6 @@ from fixloop.chat import string_yaml
 from fixloop.chat.findings import Finding, shown
 from fixloop.chat.roles import AREAS, ChatState, Role
 
-__all__ = ["META", "Contract", "GitHub", "Meta", "new_text", "read_meta", "with_values"]
-
 META: Final = "meta.yaml"
 
 # Without [0-9] the engine takes the digits of every script.

@@ -12,8 +12,6 @@ from fixloop.chat.meta import META, Contract, new_text, read_meta
 from fixloop.chat.roles import ChatState, Role
 from fixloop.errors import RefusedError, UsageError
 
-__all__ = ["Plan", "open_chat", "open_with", "plan_text"]
-
 MAX_ID = 9999
 
 

@@ -6,8 +6,6 @@ from typing import Final
 from fixloop.chat.findings import Finding, shown
 from fixloop.chat.roles import AREAS
 
-__all__ = ["PLACE", "title_findings"]
-
 PLACE: Final = "pull-request"
 """What findings about a title name as their file."""
 

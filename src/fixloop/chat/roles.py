@@ -3,8 +3,6 @@
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["ANSWERS", "AREAS", "CLOSERS", "OPTIONAL_SECTIONS", "TEMPLATES", "ChatState", "Role"]
-
 
 class Role(StrEnum):
     """One of the three that write; also whose turn it is."""

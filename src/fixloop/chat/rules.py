@@ -11,8 +11,6 @@ from fixloop.chat.message import CHAT_NAME, MAX_SEQ, loose_number
 from fixloop.chat.meta import META
 from fixloop.chat.roles import Role
 
-__all__ = ["CLOSING_DOCUMENTS", "GRANDFATHER_NONE", "edits", "examine"]
-
 CLOSING_DOCUMENTS: Final = ("SUMMARY.md", "DECISION.md")
 GRANDFATHER_NONE: Final = 0
 

@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 
 from fixloop.chat.roles import OPTIONAL_SECTIONS, TEMPLATES, Role
 
-__all__ = ["Result", "Section", "Verdict", "is_misplaced", "missing", "results", "sections", "with_results"]
-
 _TITLES: Final = "|".join(sorted({title for template in TEMPLATES.values() for title in template}))
 _PLAIN: Final = re.compile(rf"({_TITLES})\s*(?:$|[:–—-](?:\s|$))")
 _MARKED: Final = re.compile(rf"(?:\#{{1,6}}\s+(?:\*\*|__)?|\*\*|__)({_TITLES})(?![\w-])", re.IGNORECASE)

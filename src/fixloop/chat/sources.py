@@ -13,8 +13,6 @@ from typing import Final
 from fixloop.chat.conversation import Source
 from fixloop.chat.findings import Finding
 
-__all__ = ["MAX_BYTES", "printable", "read_source"]
-
 MAX_BYTES: Final = 1024 * 1024
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)

@@ -12,8 +12,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
-__all__ = ["Entry", "Mapping", "YamlError", "load", "plain", "quoted"]
-
 _MAX_DEPTH: Final = 20
 _MAX_CHARACTERS: Final = 64 * 1024
 _DEEP: Final = re.compile(rf"(?:[\[{{]\s*){{{_MAX_DEPTH + 1}}}")

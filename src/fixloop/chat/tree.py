@@ -11,8 +11,6 @@ from fixloop.chat.meta import META
 from fixloop.chat.sources import printable
 from fixloop.errors import UsageError
 
-__all__ = ["CHATS", "chats_below", "default_chats", "find_chat"]
-
 CHATS: Final = "theory_api/agents/chats"
 """Where chats lie in a project (E2)."""
 

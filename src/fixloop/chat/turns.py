@@ -18,8 +18,6 @@ from fixloop.chat.message import file_name, lines_of
 from fixloop.chat.roles import ANSWERS, CLOSERS, OPTIONAL_SECTIONS, TEMPLATES, Role
 from fixloop.errors import UsageError
 
-__all__ = ["ForUser", "Turn", "prompt", "understood"]
-
 _KEYS: Final = ("purpose", "to", "close")
 _DECISION: Final = re.compile(r"#{1,2}\s+DECISION\s*", re.IGNORECASE)
 _SHORT: Final = 120

@@ -24,8 +24,6 @@ from fixloop.protocol.events import AnswerRejected
 from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.state import State
 
-__all__ = ["keep", "read_answer", "said"]
-
 SHOWN_CHARACTERS: Final = 2000
 
 

@@ -11,8 +11,6 @@ from fixloop.commands.screen import note, print_text
 from fixloop.commands.session import Issue, ProjectOption, open_session
 from fixloop.errors import UsageError
 
-__all__ = ["Agent", "register"]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fixloop.testing.report import Report
     from fixloop.testing.site import Progress
 
-__all__ = ["register", "report_lines"]
-
 SHOWN: Final = 20
 
 

@@ -12,8 +12,6 @@ from fixloop.chat.tree import CHATS, default_chats
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_text
 
-__all__ = ["validate"]
-
 
 class Format(StrEnum):
     """How findings are printed."""

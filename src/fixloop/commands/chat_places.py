@@ -9,8 +9,6 @@ from fixloop.chat.sources import printable
 from fixloop.chat.tree import CHATS, default_chats, find_chat
 from fixloop.errors import UsageError
 
-__all__ = ["Chat", "Chats", "directory_of"]
-
 Chat = Annotated[str, typer.Argument(metavar="CHAT", help="Its directory, name or number.")]
 Chats = Annotated[
     Path | None, typer.Option("--chats", help="Where the chats lie.", show_default=f"{CHATS} in the project")

@@ -19,8 +19,6 @@ from fixloop.commands.screen import print_lines, print_text, say
 from fixloop.errors import UsageError
 from fixloop.repository.git import branch_of
 
-__all__ = ["run"]
-
 _EXIT_CODES = {Stop.CLOSED: ExitCode.DONE, Stop.FULL: ExitCode.DONE, Stop.FAILED: ExitCode.WRONG}
 
 

@@ -28,8 +28,6 @@ from fixloop.commands.screen import print_json, print_lines, print_text, say
 from fixloop.errors import RefusedError, UsageError
 from fixloop.repository.git import branch_of
 
-__all__ = ["register"]
-
 _STDIN: Final = "-"
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -6,8 +6,6 @@ from fixloop.commands.session import Seen, Session
 from fixloop.engine.bridging import child_of, has_word_of
 from fixloop.errors import Damaged
 
-__all__ = ["waiting_child"]
-
 
 def waiting_child(session: Session, workflow: str) -> Seen | None:
     """

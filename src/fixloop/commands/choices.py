@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fixloop.commands.screen import called, short
+from fixloop.commands.screen import short
 from fixloop.protocol import diagnosis
+from fixloop.protocol.ids import called
 from fixloop.protocol.messages import Decision, Reason
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OpenEscalation, State
-
-__all__ = ["Choice", "choice_lines", "choices", "fix_choices", "no_fixer"]
 
 
 class Choice(NamedTuple):

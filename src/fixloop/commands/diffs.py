@@ -9,8 +9,6 @@ from fixloop.repository.change import diff_between
 from fixloop.repository.snapshot import mirror_of
 from fixloop.store.records import Entry
 
-__all__ = ["diff_of_all", "diffs_of"]
-
 
 def diffs_of(entries: Iterable[Entry], artifact: Callable[[str], bytes | None]) -> list[str]:
     """The whole diff of each fix in a history, oldest first; without those that are gone."""

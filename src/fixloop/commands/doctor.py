@@ -28,8 +28,6 @@ from fixloop.store.connection import client_for
 from fixloop.store.records import DAMAGED
 from fixloop.store.redis_store import RedisStore
 
-__all__ = ["Finding", "examine", "redis_findings"]
-
 OLDEST_PYTHON: Final = (3, 11)
 OLDEST_GIT: Final = (2, 38)
 """The first with `git merge-tree --write-tree`."""

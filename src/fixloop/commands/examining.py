@@ -23,8 +23,6 @@ from fixloop.reports import Report, as_json, read_report
 from fixloop.repository.identity import top_of
 from fixloop.servers.settings import load_settings
 
-__all__ = ["register"]
-
 SHOWN_FAILURES: Final = 50
 
 

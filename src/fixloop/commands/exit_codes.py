@@ -2,8 +2,6 @@
 
 from enum import IntEnum
 
-__all__ = ["ExitCode"]
-
 
 class ExitCode(IntEnum):
     """What a command's end means."""

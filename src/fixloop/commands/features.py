@@ -13,18 +13,6 @@ import typer
 from fixloop.errors import UsageError
 from fixloop.protocol.handoff.routes import Kind, Priority
 
-__all__ = [
-    "Options",
-    "PlanFile",
-    "ProfileName",
-    "Profiled",
-    "Task",
-    "TaskFile",
-    "Type",
-    "Urgency",
-    "facts_of",
-]
-
 MOST_BYTES: Final = 256 * 1024
 """Of a task: a request, not its material."""
 

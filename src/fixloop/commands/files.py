@@ -18,8 +18,6 @@ from fixloop.statefiles.sync import lay, place_of, root_of
 from fixloop.statefiles.sync import project as projected
 from fixloop.store.records import Snapshot
 
-__all__ = ["register", "restore_lost"]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""

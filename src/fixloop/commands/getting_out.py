@@ -10,17 +10,16 @@ from typing import Any
 import typer
 
 from fixloop.commands.doors.table import door_of
-from fixloop.commands.screen import called, note, print_lines
+from fixloop.commands.screen import note, print_lines
 from fixloop.commands.session import Issue, ProjectOption, Session, look, open_session
 from fixloop.commands.views.view import PASSED, UNVERIFIED
 from fixloop.configuration.project import project_at
 from fixloop.errors import FixloopError, RefusedError
 from fixloop.outside.push import push_branch
 from fixloop.outside.transfer import bring_work, snapshot_in
+from fixloop.protocol.ids import called
 from fixloop.repository.apply import apply_changes
 from fixloop.repository.publish import publish
-
-__all__ = ["apply_to", "register", "repair", "way_out"]
 
 
 def register(app: typer.Typer) -> None:

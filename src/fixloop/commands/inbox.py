@@ -17,9 +17,6 @@ from fixloop.store.damage import reading
 from fixloop.store.keys import project_hash
 from fixloop.store.records import DAMAGED, Snapshot
 
-__all__ = ["asked_in_chats", "item_text", "waiting"]
-
-
 _WHAT: Final = {
     "decision": "a decision",
     "answer": "an answer",

@@ -20,8 +20,6 @@ from fixloop.reports import read_report
 from fixloop.repository.snapshot import take_snapshot
 from fixloop.servers.settings import load_settings
 
-__all__ = ["COVERAGE_REPORT", "first_text"]
-
 COVERAGE_REPORT: Final = "coverage.json"
 TESTS: Final = "test-runner"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fixloop.commands.choices import choices
 from fixloop.commands.doors.table import outside_in
 from fixloop.commands.outcome import waits_for_agent
-from fixloop.commands.screen import called, say
+from fixloop.commands.screen import say
 from fixloop.commands.session import Seen, Session, caller
 from fixloop.errors import FixloopError, ProtocolError
 from fixloop.outside.mail import Change, Mail
@@ -17,6 +17,7 @@ from fixloop.outside.offer import offer
 from fixloop.outside.prompts import request_for
 from fixloop.protocol.documents import entity_of
 from fixloop.protocol.durations import iso_stamp
+from fixloop.protocol.ids import called
 from fixloop.protocol.markdown import bullets
 from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.refusals import Repeated
@@ -24,8 +25,6 @@ from fixloop.store.damage import reading
 
 if TYPE_CHECKING:
     from fixloop.commands.doors.outside import Facts
-
-__all__ = ["Shown", "agents_outside", "change_document", "change_text", "runs_asked", "shown_mail"]
 
 
 class Shown(NamedTuple):

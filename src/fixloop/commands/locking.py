@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from fixloop.protocol.handoff.records import Lock
     from fixloop.protocol.handoff.state import Handoffs
 
-__all__ = ["register", "taken"]
-
-
 Resource = Annotated[
     str, typer.Argument(metavar="RESOURCE", help="What is changed, such as src/auth.ts or state.json.")
 ]

@@ -10,8 +10,6 @@ from fixloop.commands.session import AsJson, Issue, ProjectOption, look, open_se
 from fixloop.commands.views.view import Logged
 from fixloop.errors import UsageError
 
-__all__ = ["register"]
-
 
 class Format(StrEnum):
     """How a log is printed."""

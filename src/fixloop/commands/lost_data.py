@@ -6,8 +6,6 @@ from typing import Final
 from fixloop.repository.identity import top_of
 from fixloop.statefiles.named_files import records_below
 
-__all__ = ["SHOWN_ISSUES", "files_root", "listed", "lost_by"]
-
 SHOWN_ISSUES: Final = 10
 """So many are named in a sentence."""
 

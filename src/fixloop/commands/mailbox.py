@@ -37,8 +37,6 @@ from fixloop.outside.mail import Mail, arrived, changed, known_agents, waiting
 if TYPE_CHECKING:
     from fixloop.outside.mailbox import Letter, Mailboxes, Received
 
-__all__ = ["register"]
-
 POLL_SECONDS: Final = 0.25
 LOOK_SECONDS: Final = 5.0
 """How often a waiting agent asks the state, too: that late is what a letter that was lost brought."""

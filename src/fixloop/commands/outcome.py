@@ -5,30 +5,17 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
-from fixloop.commands.screen import called, few, short
+from fixloop.commands.screen import few, short
 from fixloop.commands.unverified import blocking, missing_lines, passed_over
 from fixloop.commands.views.view import Standing, way_out
 from fixloop.protocol.durations import stamp
+from fixloop.protocol.ids import called
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, Hold, OpenEscalation, State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from fixloop.store.records import Snapshot
-
-__all__ = [
-    "failure_lines",
-    "is_fixed",
-    "next_command",
-    "offered_since",
-    "old_failures",
-    "pause_of",
-    "reason_of",
-    "remarks",
-    "result_lines",
-    "standing",
-    "waits_for_agent",
-]
 
 SHOWN_FAILURES: Final = 20
 _VERDICTS: Final = {

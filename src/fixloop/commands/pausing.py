@@ -9,8 +9,6 @@ from fixloop.commands.screen import note
 from fixloop.commands.session import Issue, ProjectOption, look, open_session
 from fixloop.commands.views.view import Standing
 
-__all__ = ["register"]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""

@@ -19,8 +19,6 @@ from fixloop.commands.views.view import Standing
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.store.contract import Store
 
-__all__ = ["follow", "view"]
-
 T = TypeVar("T")
 
 POLL_SECONDS: Final = 0.25

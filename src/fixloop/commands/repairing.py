@@ -18,8 +18,6 @@ from fixloop.protocol.durations import iso_stamp
 from fixloop.repository.identity import top_of
 from fixloop.servers.redis_place import own_folder
 
-__all__ = ["register"]
-
 FORMAT: Final = 1
 
 

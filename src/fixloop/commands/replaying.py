@@ -19,8 +19,6 @@ from fixloop.store.damage import reading
 from fixloop.store.entries import digest_of
 from fixloop.store.records import Entry, Snapshot
 
-__all__ = ["Audit", "audit", "replay"]
-
 ADDED: Final = frozenset({"escalated", "protocol"})
 """Plain fields that workflows of older versions do not have."""
 

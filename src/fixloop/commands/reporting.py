@@ -19,8 +19,6 @@ from fixloop.errors import UsageError
 from fixloop.repository.identity import top_of
 from fixloop.servers.redis_place import own_folder
 
-__all__ = ["register"]
-
 STDOUT = "-"
 
 

@@ -4,8 +4,6 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_lines
 from fixloop.commands.session import Seen
 
-__all__ = ["print_result"]
-
 
 def print_result(seen: Seen) -> ExitCode:
     """The reason, the failures and the commands where a person has to act; returns what to exit with."""

@@ -17,8 +17,6 @@ from fixloop.machine.owner import identity
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.store.keys import feature_of
 
-__all__ = ["register"]
-
 _UNITS: Final = {"d": "days", "h": "hours", "m": "minutes"}
 
 

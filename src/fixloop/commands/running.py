@@ -27,7 +27,7 @@ from fixloop.commands.features import (
 from fixloop.commands.files import restore_lost
 from fixloop.commands.getting_out import apply_to, repair, way_out
 from fixloop.commands.result import print_result
-from fixloop.commands.screen import called, note, print_lines, say
+from fixloop.commands.screen import note, print_lines, say
 from fixloop.commands.session import (
     OptionalIssue,
     ProjectOption,
@@ -43,11 +43,10 @@ from fixloop.intake.preparation import refuse_unusable
 from fixloop.intake.submission import Enqueued, enqueue
 from fixloop.machine.processes import supervisor
 from fixloop.outside.transfer import snapshot_in
+from fixloop.protocol.ids import called
 from fixloop.protocol.letters import DELIVER
 from fixloop.protocol.notifying import NOTIFY
 from fixloop.repository.snapshot import is_url
-
-__all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:

@@ -12,29 +12,11 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import typer
 
 from fixloop.machine.terminal_text import json_visible, on_one_line, visible
-from fixloop.protocol.ids import called
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
     from rich.text import Text
-
-__all__ = [
-    "called",
-    "console",
-    "few",
-    "note",
-    "print_json",
-    "print_lines",
-    "print_patch",
-    "print_text",
-    "row",
-    "say",
-    "short",
-    "show",
-    "styled",
-    "table",
-]
 
 # A table that goes into a file or another program is not folded to somebody's terminal.
 _PIPE_COLUMNS: Final = 220

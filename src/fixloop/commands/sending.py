@@ -9,8 +9,6 @@ from fixloop.commands.doors.door import Said
 from fixloop.commands.doors.table import door_of
 from fixloop.commands.session import Issue, ProjectOption, open_session
 
-__all__ = ["register"]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""

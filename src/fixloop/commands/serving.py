@@ -24,8 +24,6 @@ from fixloop.machine.health import healths, problems, well
 from fixloop.machine.processes import STOP_SECONDS, WORK_QUEUES, environment_for, supervisor
 from fixloop.servers.redis_url import shown_url
 
-__all__ = ["register"]
-
 POLL_SECONDS: Final = 0.2
 # Flower's own program, with the pipe that ends it when this process is gone (see workers/lifeline.py).
 _FLOWER: Final = "from workers.lifeline import attach; attach(); from celery.__main__ import main; main()"

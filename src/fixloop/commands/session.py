@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from fixloop.commands.lost_data import SHOWN_ISSUES, listed, lost_by
-from fixloop.commands.screen import called, say
+from fixloop.commands.screen import say
 from fixloop.commands.telling import Hints, announce
 from fixloop.commands.views.table import view_in
 from fixloop.commands.views.view import Standing, View
@@ -34,6 +34,7 @@ from fixloop.errors import (
 from fixloop.machine.disk import READ_ONLY, obstacle
 from fixloop.profiles.reading import profile_of
 from fixloop.protocol.durations import stamp
+from fixloop.protocol.ids import called
 from fixloop.repository.identity import Project, top_of
 from fixloop.repository.traces import issues_handed_in
 from fixloop.servers.redis_place import Place
@@ -49,23 +50,6 @@ if TYPE_CHECKING:
     from fixloop.engine.engine import Engine, ProfileEngine
     from fixloop.profiles.profile import AnyEvent, AnyOutcome, Profile
     from fixloop.protocol.ticket import Ticket
-
-__all__ = [
-    "AsJson",
-    "Issue",
-    "NothingYet",
-    "OnlyProject",
-    "OptionalIssue",
-    "ProjectOption",
-    "Seen",
-    "Session",
-    "caller",
-    "here",
-    "look",
-    "open_session",
-    "prefix_of",
-    "project_of",
-]
 
 _WORKFLOW: Final = re.compile(r"[0-9a-f]{8}-\d{1,15}-\d{1,9}")
 _HASH: Final = re.compile(r"[0-9a-f]{8}")

@@ -30,8 +30,6 @@ from fixloop.commands.views.view import Across, Standing, documented
 from fixloop.errors import Damaged, ProtocolError
 from fixloop.store.contract import Store
 
-__all__ = ["register"]
-
 SHOWN_WORKFLOWS: Final = 200
 """A longer table helps nobody; `--json` has them all."""
 

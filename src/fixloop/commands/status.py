@@ -14,10 +14,11 @@ from fixloop.commands.outcome import (
     remarks,
     waits_for_agent,
 )
-from fixloop.commands.screen import called, row, short, table
+from fixloop.commands.screen import row, short, table
 from fixloop.commands.unverified import blocking, documents
 from fixloop.errors import ProtocolError
 from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds, stamp
+from fixloop.protocol.ids import called
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.monitoring import Running, running
 from fixloop.protocol.notices import count_of
@@ -28,20 +29,6 @@ from fixloop.store.records import DAMAGED, Snapshot
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-__all__ = [
-    "LOUD",
-    "WAITS",
-    "deadline_line",
-    "deadline_of",
-    "details",
-    "is_away",
-    "listed",
-    "listing_table",
-    "phases_table",
-    "status_document",
-    "summary",
-]
 
 _STYLES: Final = {
     Status.COMPLETED: "green",

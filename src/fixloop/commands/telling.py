@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from fixloop.profiles.profile import AnyOutcome
     from fixloop.protocol.ticket import Ticket
 
-__all__ = ["Hints", "announce"]
-
 
 class Hints:
     """Sends hints by one connection."""

@@ -17,8 +17,6 @@ from fixloop.protocol.outcome import Transition
 from fixloop.protocol.statuses import Status
 from fixloop.store.records import Entry
 
-__all__ = ["Happening", "happenings", "with_ticks"]
-
 _NOTES: Final = {
     "fix-acknowledged": "receipt",
     "receipt-given": "receipt",

@@ -21,8 +21,6 @@ from fixloop.protocol.state import FailureRef
 from fixloop.repository.snapshot import Snapshot
 from fixloop.servers.settings import load_settings
 
-__all__ = ["preflight_lines", "say_what_goes_along", "try_feature"]
-
 
 def try_feature(feature: Feature) -> ExitCode:
     """

@@ -6,8 +6,6 @@ from typing import Any
 from fixloop.commands.screen import short
 from fixloop.protocol.checks import Unverified
 
-__all__ = ["blocking", "documents", "missing_lines", "passed_over"]
-
 
 def blocking(found: Iterable[Unverified]) -> list[Unverified]:
     """Those without which nothing counts as verified."""

@@ -10,13 +10,12 @@ from typing import Final, NamedTuple
 from fixloop.configuration.commands import program_name
 from fixloop.configuration.coverage import TARGET_COVERAGE_PERCENT
 from fixloop.configuration.detecting import Found
-from fixloop.configuration.model import Check, FailOn, SpecialistChecks, Unverified
+from fixloop.configuration.model import Check, FailOn, SpecialistChecks
 from fixloop.configuration.place import Place
 from fixloop.configuration.schema import Written, WrittenCheck, WrittenSpecialist
 from fixloop.configuration.settling import Settled, settle, settle_written
+from fixloop.protocol.checks import Unverified
 from fixloop.protocol.specialists import NAMES
-
-__all__ = ["FRONTEND_ONLY", "Chosen", "chosen_of"]
 
 FRONTEND_ONLY: Final = "e2e-accessibility"
 TEST_SPECIALISTS: Final = frozenset({"unit-test", "integration-test", "test-runner"})

@@ -14,16 +14,6 @@ from fixloop.configuration.model import PLACEHOLDERS
 from fixloop.configuration.place import Place, nearest
 from fixloop.errors import UsageError
 
-__all__ = [
-    "braces_doubled",
-    "is_foreign",
-    "is_plain",
-    "program_name",
-    "split_command",
-    "with_placeholders",
-    "without_launchers",
-]
-
 SHELL_WORDS: Final = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>"})
 _WORD: Final = re.compile(r"(?<!\{)\{([A-Za-z_][\w-]*)\}(?!\})")
 _NEARLY: Final = re.compile(rf"\{{\s*({'|'.join(PLACEHOLDERS)})\s*\}}", re.IGNORECASE)

@@ -12,8 +12,6 @@ from fixloop.configuration.declarations import Declarations
 from fixloop.configuration.project_commands import ProjectCommand, arguments_of
 from fixloop.configuration.python_project import PythonProject
 
-__all__ = ["TARGET_COVERAGE_PERCENT", "Coverage", "coverage_of", "measuring"]
-
 TARGET_COVERAGE_PERCENT: Final = 80.0
 """The gate where coverage is asked for and no other is written (A29, B68)."""
 

@@ -12,8 +12,6 @@ from configparser import RawConfigParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Declarations", "Signs", "declarations_of", "table_in", "text_of"]
-
 INI_FILES = (
     "setup.cfg",
     "tox.ini",

@@ -10,8 +10,6 @@ from fixloop.configuration.proposal import Proposal
 from fixloop.configuration.python_project import PythonProject, python_project
 from fixloop.protocol.specialists import NAMES
 
-__all__ = ["Found", "found_in"]
-
 GUESTS: Final[tuple[Callable[[Path], tuple[Proposal, ...]], ...]] = (
     javascript.proposals,
     go.proposals,

@@ -12,8 +12,6 @@ from typing import Any, Final, NamedTuple
 from fixloop.configuration.place import Place, shown_path
 from fixloop.errors import UsageError
 
-__all__ = ["FILE_NAME", "Document", "read_document"]
-
 FILE_NAME: Final = "fixloop.toml"
 PYPROJECT: Final = "pyproject.toml"
 TABLE: Final = "tool.fixloop"

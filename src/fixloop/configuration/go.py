@@ -10,8 +10,6 @@ from fixloop.configuration.model import Check
 from fixloop.configuration.project_commands import ProjectCommand, commands_beside
 from fixloop.configuration.proposal import Need, Proposal
 
-__all__ = ["proposals"]
-
 # What changes which tests there are, or how long they may take; -race is left out, for it needs a C compiler.
 _KEPT: Final = re.compile(r"-(?:tags|short|timeout|mod|skip|run)(?:=.*)?$")
 _WITH_VALUE: Final = frozenset({"-tags", "-timeout", "-mod", "-skip", "-run"})

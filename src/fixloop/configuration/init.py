@@ -15,12 +15,11 @@ from fixloop.configuration.coverage import TARGET_COVERAGE_PERCENT
 from fixloop.configuration.detecting import found_in
 from fixloop.configuration.document import read_document
 from fixloop.configuration.installed import Installed
-from fixloop.configuration.model import Check, Configuration, SpecialistChecks, Unverified
+from fixloop.configuration.model import Check, Configuration, SpecialistChecks
 from fixloop.configuration.settling import settle
 from fixloop.errors import UsageError
+from fixloop.protocol.checks import Unverified
 from fixloop.protocol.specialists import NAMES, specialist
-
-__all__ = ["Outcome", "Outcomes", "first_configuration", "init", "unmeasured"]
 
 REASON_CHARACTERS: Final = 200
 

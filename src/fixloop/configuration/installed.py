@@ -16,8 +16,6 @@ from fixloop.configuration.pre_commit import hooks_of
 from fixloop.configuration.proposal import Need
 from fixloop.machine.interpreters import Interpreter, importable_modules
 
-__all__ = ["PYTHON", "Installed", "installed_with"]
-
 PYTHON: Final = re.compile(r"python[\d.]*")
 USUAL: Final = frozenset({"pytest", "pytest_cov", "mypy", "compileall", "unittest"})
 """What presets ask for; one start of the interpreter answers for all of it."""

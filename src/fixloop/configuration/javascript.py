@@ -16,9 +16,6 @@ from fixloop.configuration.model import Check
 from fixloop.configuration.proposal import Need, Proposal
 from fixloop.configuration.scripts import Call, calls_of, needs_shell, plain
 
-__all__ = ["proposals"]
-
-
 _TEST_SCRIPTS: Final = ("test", "tests", "test:unit", "unit", "test:run", "test:ci")
 _CHECK_SCRIPT: Final = re.compile(
     r"(?:lint|eslint|type-?check|check-?types|types|tsc|check|format:check|fmt:check|prettier:check|standard)"

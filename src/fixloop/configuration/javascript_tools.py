@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["BUILDERS", "CONFIGURED", "MANAGERS", "TOOLS", "Tool"]
-
 
 class Tool(NamedTuple):
     """How one tool is called as a check."""

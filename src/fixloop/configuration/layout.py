@@ -8,16 +8,6 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-__all__ = [
-    "TEST_FILES",
-    "files_below",
-    "first_with_tests",
-    "has_python",
-    "modules_of",
-    "projects_below",
-    "sources_of",
-]
-
 # Not a project's own code, wherever they lie.
 PRUNED = frozenset({"node_modules", "site-packages", "venv", "env", "build", "dist", "__pycache__"})
 NOT_SOURCES = frozenset(

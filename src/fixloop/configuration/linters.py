@@ -25,8 +25,6 @@ from fixloop.configuration.scopes import (
     scopes_of,
 )
 
-__all__ = ["linters"]
-
 SPECIALIST: Final = "code-quality"
 RUFF_SIGNS: Final = Signs(dependencies=("ruff",), tables=("ruff",), files=("ruff.toml", ".ruff.toml"))
 BLACK_SIGNS: Final = Signs(dependencies=("black",), tables=("black",))

@@ -32,8 +32,6 @@ from fixloop.configuration.schema import Written, written_in
 from fixloop.errors import FixloopError, NotVerifiedError, UsageError
 from fixloop.protocol.specialists import NAMES
 
-__all__ = ["configuration_from", "load_configuration"]
-
 
 def load_configuration(
     directory: Path,

@@ -12,22 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from fixloop.configuration.roles import HANDOFFS, CycleSettings, HandoffSettings
 from fixloop.protocol.checks import Unverified
 
-__all__ = [
-    "OUTPUTS",
-    "PLACEHOLDERS",
-    "Check",
-    "Configuration",
-    "FailOn",
-    "Fixer",
-    "LimitSettings",
-    "OutsideAgent",
-    "Policy",
-    "SpecialistChecks",
-    "Unverified",
-    "WorkspaceSettings",
-]
-
-
 PLACEHOLDERS: Final = ("junit", "sarif", "coverage", "jest", "eslint")
 """What a check's command may ask a path for; each has a reader of its name."""
 OUTPUTS: Final = ("go-test", "cargo-test", "clippy")

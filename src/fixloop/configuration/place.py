@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 from fixloop.errors import UsageError
 
-__all__ = ["Place", "nearest", "shown", "shown_path"]
-
 SHOWN_CHARACTERS = 60
 
 

@@ -15,8 +15,6 @@ from typing import Any, Final, NamedTuple
 from fixloop.configuration.declarations import table_in
 from fixloop.configuration.yaml_file import yaml_of
 
-__all__ = ["FILE", "Hook", "hooks_of"]
-
 FILE: Final = ".pre-commit-config.yaml"
 DATABASE: Final = "db.db"
 

@@ -12,9 +12,8 @@ from typing import Any, Final, NamedTuple
 from fixloop.configuration.commands import program_of
 from fixloop.configuration.installed import PYTHON, Installed
 from fixloop.configuration.layout import projects_below
-from fixloop.configuration.model import Check, Configuration, Unverified
-
-__all__ = ["Planned", "Preflight", "as_document", "lines", "preflight_of"]
+from fixloop.configuration.model import Check, Configuration
+from fixloop.protocol.checks import Unverified
 
 WRITTEN: Final = "fixloop's configuration"
 

@@ -5,8 +5,6 @@ from pathlib import Path
 from fixloop.configuration.document import read_document
 from fixloop.repository.identity import Project, project_of
 
-__all__ = ["project_at"]
-
 
 def project_at(path: Path) -> Project:
     """The project of a folder, by its configuration or its repository."""

@@ -15,8 +15,6 @@ from typing import Any, Final, NamedTuple
 from fixloop.configuration.declarations import Declarations, table_in, text_of
 from fixloop.configuration.yaml_file import yaml_of
 
-__all__ = ["ProjectCommand", "arguments_of", "commands_beside", "project_commands"]
-
 LAUNCHERS: Final = frozenset(
     {"uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "pipx", "rye", "run", "tool", "env", "coverage"}
 )

@@ -7,8 +7,6 @@ from typing import Literal, NamedTuple
 
 from fixloop.configuration.model import Check
 
-__all__ = ["Need", "Proposal"]
-
 
 class Need(NamedTuple):
     """Something that has to be there before a check can start."""

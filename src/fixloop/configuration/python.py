@@ -18,8 +18,6 @@ from fixloop.configuration.python_tests import Tests, tests_of
 from fixloop.configuration.scanners import scanners
 from fixloop.configuration.scopes import PYTEST, Scope, scopes_of
 
-__all__ = ["proposals"]
-
 COMMAND: Final = ("python", "-m", "pytest", "--junitxml={junit}")
 OTHERS: Final = {
     "isort": ("code-quality", Signs(("isort",), ("isort",), (".isort.cfg",))),

@@ -12,8 +12,6 @@ from fixloop.configuration.project_commands import ProjectCommand, project_comma
 from fixloop.configuration.proposal import Need
 from fixloop.configuration.python_tests import PytestSettings, pytest_settings
 
-__all__ = ["PythonProject", "installing", "python_project"]
-
 # A lock file, or a table of pyproject.toml, and the command that adds a tool to what it locks.
 LOCKS = (
     ("uv.lock", "uv", "uv add --dev {}"),

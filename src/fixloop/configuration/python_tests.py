@@ -13,8 +13,6 @@ from fixloop.configuration import layout
 from fixloop.configuration.declarations import Declarations, Signs, text_of
 from fixloop.configuration.installed import Installed
 
-__all__ = ["PYTEST", "PytestSettings", "Tests", "pytest_settings", "tests_of"]
-
 PYTEST: Final = Signs(
     dependencies=("pytest",),
     tables=("pytest",),

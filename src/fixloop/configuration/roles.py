@@ -12,19 +12,6 @@ from fixloop.configuration.place import Place, nearest, shown
 from fixloop.errors import UsageError
 from fixloop.protocol.cycle.graph import DEFAULT_GRAPH, check_graph
 
-__all__ = [
-    "CYCLE_AGENTS",
-    "HANDOFFS",
-    "HANDOFF_AGENTS",
-    "VALIDATION_LOOP",
-    "CycleSettings",
-    "HandoffSettings",
-    "Role",
-    "cycle_settings",
-    "graph_of",
-    "handoff_settings",
-]
-
 VALIDATION_LOOP: Final = "fixloop:validation"
 """As a command: the agent's work is a validation workflow of its own."""
 HANDOFFS: Final = "fixloop:handoff"

@@ -10,8 +10,6 @@ from fixloop.configuration.model import Check
 from fixloop.configuration.project_commands import ProjectCommand, commands_beside
 from fixloop.configuration.proposal import Need, Proposal
 
-__all__ = ["proposals"]
-
 _KEPT: Final = frozenset(
     {
         "--workspace",

@@ -9,8 +9,6 @@ from fixloop.configuration.model import Check
 from fixloop.configuration.proposal import Need, Proposal
 from fixloop.configuration.python_project import PythonProject
 
-__all__ = ["scanners"]
-
 SPECIALIST: Final = "security"
 BANDIT_SIGNS: Final = Signs(
     dependencies=("bandit",), tables=("bandit",), files=(".bandit", "bandit.yaml", "bandit.yml")

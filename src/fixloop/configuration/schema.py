@@ -14,8 +14,6 @@ from fixloop.configuration.model import FailOn, Policy
 from fixloop.configuration.place import Place, nearest, shown
 from fixloop.protocol.specialists import NAMES
 
-__all__ = ["Written", "WrittenCheck", "WrittenSpecialist", "written_in"]
-
 Reader = Callable[[Any, Place], Any]
 
 

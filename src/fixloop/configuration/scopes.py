@@ -9,18 +9,6 @@ from typing import Final, NamedTuple
 
 from fixloop.configuration.project_commands import ProjectCommand, arguments_of
 
-__all__ = [
-    "BLACK",
-    "MYPY",
-    "PYTEST",
-    "RUFF_CHECK",
-    "RUFF_FORMAT",
-    "Grammar",
-    "Scope",
-    "scope_of",
-    "scopes_of",
-]
-
 
 class Grammar(NamedTuple):
     """A tool's options, as far as they matter here."""

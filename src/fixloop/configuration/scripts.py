@@ -10,8 +10,6 @@ from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
-__all__ = ["Call", "calls_of"]
-
 _TOKEN: Final = re.compile(r"""&&|[&|;<>()`]|(?:[^\s"'&|;<>()`\\]|"[^"]*"|'[^']*'|\\.)+""")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _QUOTED: Final = re.compile(r""""[^"$]*"|'[^']*'""")

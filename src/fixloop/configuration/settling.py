@@ -11,11 +11,10 @@ from typing import Final, NamedTuple
 
 from fixloop.configuration.commands import program_of
 from fixloop.configuration.installed import PYTHON, Installed
-from fixloop.configuration.model import Check, Unverified
+from fixloop.configuration.model import Check
 from fixloop.configuration.proposal import Need, Proposal
 from fixloop.configuration.python_project import PythonProject
-
-__all__ = ["Settled", "needs_of", "settle", "settle_written"]
+from fixloop.protocol.checks import Unverified
 
 PYTHON_TOOLS: Final = frozenset(
     {"pytest", "ruff", "black", "mypy", "bandit", "flake8", "isort", "pylint", "pyright", "basedpyright"}

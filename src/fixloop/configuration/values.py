@@ -11,26 +11,6 @@ from typing import Any
 from fixloop.configuration.model import OUTPUTS, FailOn, Policy
 from fixloop.configuration.place import Place, nearest
 
-__all__ = [
-    "agent_name",
-    "agent_names",
-    "check_name",
-    "environment_names",
-    "fail_on",
-    "globs",
-    "iterations",
-    "line_of_text",
-    "minutes",
-    "minutes_or_off",
-    "number_or_off",
-    "output_reader",
-    "percent",
-    "policy",
-    "revision",
-    "truth",
-    "utc_offset_minutes",
-]
-
 NAME_CHARACTERS = 80
 TEXT_CHARACTERS = 500
 MOST_ITERATIONS = 1000

@@ -6,8 +6,6 @@ from typing import Any
 
 from fixloop.configuration.declarations import text_of
 
-__all__ = ["yaml_of"]
-
 
 def yaml_of(path: Path) -> Any:
     """What the file holds; None where there is none, or none that can be read."""

@@ -13,7 +13,6 @@ from fixloop.configuration.roles import VALIDATION_LOOP
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.verdicts import go_on
 from fixloop.errors import Damaged, NewerVersion
-from fixloop.profiles.attending import LOOK_AGAIN_SECONDS
 from fixloop.profiles.profile import AnyEvent, AnyOutcome, AnyStart, Profile
 from fixloop.profiles.table import profile_in
 from fixloop.protocol import events as validation
@@ -29,16 +28,6 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.store.keys import issue_of, project_hash, workflow_id, workflow_of
 from fixloop.store.records import Snapshot
-
-__all__ = [
-    "LOOK_AGAIN_SECONDS",
-    "attended",
-    "bridge",
-    "child_of",
-    "has_word_of",
-    "is_given_up",
-    "wake",
-]
 
 EngineOf = Callable[[Profile[Any]], ProfileEngine[Any]]
 Hint = Callable[[Ticket], object]

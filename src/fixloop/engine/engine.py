@@ -22,17 +22,6 @@ from fixloop.store.contract import Store
 from fixloop.store.packing import NOTHING, Context
 from fixloop.store.records import Claim, Commit, Committed
 
-__all__ = [
-    "ROUNDS",
-    "Applied",
-    "Engine",
-    "Holding",
-    "ProfileApplied",
-    "ProfileEngine",
-    "ProfileHolding",
-    "hold",
-]
-
 MOST_OF_A_REASON: Final = 500
 ROUNDS: Final = 60
 """How often a decision is made anew on a newer version before giving up; each round lost one race."""

@@ -7,9 +7,6 @@ from kombu.exceptions import OperationalError
 
 from fixloop.protocol.ticket import Ticket
 from fixloop.servers.broker import app_for
-from fixloop.servers.broker_url import PRIORITY_STEPS
-
-__all__ = ["PRIORITY_STEPS", "arguments", "producer", "send_hint", "task_name"]
 
 START_TASK = "fixloop.validation.start"
 

@@ -14,8 +14,6 @@ from fixloop.protocol.messages import Decision, Reason
 from fixloop.protocol.state import FailureRef, SpecialistState, State
 from fixloop.protocol.statuses import Status
 
-__all__ = ["go_on", "phase_answer", "phase_documents", "review_answer"]
-
 MOST_ISSUES = 50
 """In one answer; how many more there are is said."""
 

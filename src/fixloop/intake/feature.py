@@ -6,8 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 from fixloop.protocol.handoff.routes import Kind, Priority
 
-__all__ = ["Feature"]
-
 
 class Feature(BaseModel):
     """What is handed in."""

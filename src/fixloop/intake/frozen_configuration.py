@@ -13,15 +13,6 @@ from fixloop.machine.interpreters import Interpreter, choose_interpreter
 from fixloop.repository.identity import top_of
 from fixloop.store.contract import Store
 
-__all__ = [
-    "Configured",
-    "configuration_in",
-    "frozen_configuration",
-    "installed_at",
-    "interpreter_at",
-    "preflight_at",
-]
-
 
 class Configured(Protocol):
     """A workflow of any profile, as far as its configuration is concerned."""

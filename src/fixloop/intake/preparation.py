@@ -30,8 +30,6 @@ from fixloop.repository.snapshot import (
 )
 from fixloop.store.contract import Store
 
-__all__ = ["Prepared", "exported", "prepare", "refuse_unusable"]
-
 
 class Prepared(NamedTuple):
     """All of it."""

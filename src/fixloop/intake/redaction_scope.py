@@ -11,8 +11,6 @@ from fixloop.intake.frozen_configuration import Configured, frozen_configuration
 from fixloop.secrets.redaction import Redaction
 from fixloop.store.contract import Store
 
-__all__ = ["redaction_for", "redaction_of", "without_secrets"]
-
 T = TypeVar("T")
 
 

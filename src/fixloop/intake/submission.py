@@ -27,8 +27,6 @@ from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.keys import workflow_id
 
-__all__ = ["Enqueued", "enqueue"]
-
 
 class Enqueued(NamedTuple):
     """The feature's workflow, new or joined."""

@@ -19,8 +19,6 @@ from fixloop.machine.app_folder import app_folder
 from fixloop.protocol.checks import CheckResult
 from fixloop.repository.snapshot import Snapshot
 
-__all__ = ["NOTE", "Asked", "Refused", "Tried", "try_checks"]
-
 NOTE: Final = "tried-"
 """What a mirror notes such a snapshot as, with the commit behind it: where a workflow's is noted as the workflow."""
 END_SECONDS: Final = 12.0

@@ -5,8 +5,6 @@ Finds them; never imports from them and never touches `sys.path`.
 
 from pathlib import Path
 
-__all__ = ["app_folder"]
-
 
 def app_folder() -> Path:
     """The folder that holds `workers/`: packed in an installed wheel, at the root in a checkout."""

@@ -15,8 +15,6 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import RefusedError, UsageError
 
-__all__ = ["File", "Folders", "is_ours", "listed", "place", "read", "swap"]
-
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 

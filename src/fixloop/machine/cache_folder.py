@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-__all__ = ["make_cache"]
-
 
 def make_cache(cache: Path) -> None:
     """

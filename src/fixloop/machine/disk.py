@@ -6,8 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-__all__ = ["READ_ONLY", "obstacle"]
-
 READ_ONLY: Final = os.strerror(errno.EROFS)
 """The obstacle that no room removes."""
 

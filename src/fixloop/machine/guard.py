@@ -24,8 +24,6 @@ from fixloop.machine import guard_program, remote_guard
 from fixloop.machine.orphans import Ward, adopting
 from fixloop.servers.settings import load_settings
 
-__all__ = ["GuardedResult", "Mode", "mode_in_use", "run_guarded"]
-
 log = logging.getLogger("fixloop.guard")
 
 POLL_SECONDS: Final = 0.25

@@ -16,8 +16,6 @@ from typing import Final
 from fixloop.machine.cache_folder import make_cache
 from fixloop.machine.owner import is_dead_here, machine
 
-__all__ = ["Health", "Part", "forget", "health_file", "healths", "note", "problems", "well"]
-
 SILENT_SECONDS: Final = 10.0
 """A part that serves says so every second; a Redis that is away for longer than that is another exit code."""
 _LONGEST_BYTES: Final = 100_000

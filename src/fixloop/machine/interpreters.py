@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-__all__ = ["Interpreter", "choose_interpreter", "importable_modules", "venv_in"]
-
 VENV_NAMES: Final = (".venv", "venv")
 LOOK_SECONDS: Final = 20.0
 # Runs in the project's interpreter, which may be older than this one. A mere folder of the name is no module.

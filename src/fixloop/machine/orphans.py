@@ -11,8 +11,6 @@ from typing import Final
 
 from fixloop.machine.guard_program import descendants, end_all, is_running, parents, set_subreaper
 
-__all__ = ["Ward", "adopting"]
-
 _lock: Final = threading.Lock()
 _wards: Final[set["Ward"]] = set()
 """Those of all threads: what is a child of this process because of one is no orphan of another."""

@@ -12,17 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-__all__ = [
-    "VARIABLE",
-    "age_seconds",
-    "identity",
-    "is_dead_here",
-    "machine",
-    "owner",
-    "pid_of",
-    "supervisor_of",
-]
-
 VARIABLE: Final = "FIXLOOP_SUPERVISOR"
 """In the environment of a worker's processes: the identity of their supervisor."""
 

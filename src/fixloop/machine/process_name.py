@@ -4,8 +4,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-__all__ = ["name_after", "role_of"]
-
 _NAMES: Final = {
     "supervise": "fixloop-worker",
     "work": "fixloop-work",

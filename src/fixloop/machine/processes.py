@@ -14,8 +14,6 @@ from fixloop.machine.app_folder import app_folder
 from fixloop.protocol.specialists import NAMES
 from fixloop.servers.settings import RedisUrls
 
-__all__ = ["STOP_SECONDS", "WORK_QUEUES", "environment_for", "supervisor"]
-
 WORK_QUEUES: Final = ("fix", *NAMES, "cycle", "handoff", "prepare")
 """What a shared worker's processes for work serve, each as `fixloop.{name}`."""
 STOP_SECONDS: Final = 12.0

@@ -19,8 +19,6 @@ from typing import Any, Final, NoReturn
 from fixloop.machine import guard_program
 from fixloop.machine.orphans import adopting
 
-__all__ = ["serve"]
-
 PIPES: Final = 4
 """Of a command: its three streams, and the pipe whose end says that the worker is gone."""
 HEAD_BYTES: Final = 8

@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["HIDDEN", "json_visible", "on_one_line", "visible"]
-
 # Control characters, but for line ends and tabs; what turns the direction of writing; what has no width or no ink, tags
 # among them, which carry whole texts that a model reads and a person does not see; halves of surrogate pairs.
 _ALWAYS: Final = (

@@ -23,8 +23,6 @@ from fixloop.store.keys import SHARDS, shard_keys, workflow_key_prefix
 from fixloop.store.limits import HORIZON_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SECONDS
 from fixloop.store.scripts import source
 
-__all__ = ["LOCK", "Clocks", "Kept", "keep_time"]
-
 LOCK: Final = "timekeeper.lock"
 """Beside the embedded Redis' data; held by the one timekeeper."""
 TELLING: Final = ("deliver", "escalate", "notify")

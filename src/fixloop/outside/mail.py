@@ -27,8 +27,6 @@ from fixloop.store.records import RejectedMessage
 if TYPE_CHECKING:  # kombu is loaded by whoever opens a mailbox
     from fixloop.outside.mailbox import Letter, Mailboxes, Received
 
-__all__ = ["Change", "Mail", "arrived", "changed", "known_agents", "waiting"]
-
 _AWAITING: Final = (Status.AWAITING_FIX, Status.FIXING)
 MOST_AT_ONCE: Final = 100
 """Letters taken before the messages among them are shown; the others wait for the next time."""

@@ -19,8 +19,6 @@ from fixloop.profiles.profile import Told
 from fixloop.servers.broker import SHORTLY, connection_to, errors_of, explained
 from fixloop.store.keys import feature_of
 
-__all__ = ["EXCHANGE", "Letter", "Mailboxes", "Received", "announce", "queue_name"]
-
 EXCHANGE: Final = Exchange("fixloop.messages", type="topic", durable=True)
 MOST_LETTERS: Final = 1000
 """Older ones make room: whatever is open is found in the state, and a mailbox that nobody reads has to end."""

@@ -20,8 +20,6 @@ from fixloop.statefiles.sync import lay
 from fixloop.store.contract import Store
 from fixloop.store.records import Snapshot
 
-__all__ = ["SNAPSHOT", "Offer", "offer", "offer_run", "offered_at", "run_offered_at"]
-
 SNAPSHOT: Final = "state.json"
 """Beside the directory of a run: the state that its named files were drawn from."""
 

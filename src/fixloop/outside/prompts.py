@@ -12,8 +12,6 @@ from fixloop.protocol.cycle.prompt import prompt as cycle_prompt
 from fixloop.protocol.handoff.prompt import prompt as handoff_prompt
 from fixloop.store.contract import Store
 
-__all__ = ["request_for"]
-
 
 def request_for(store: Store, snapshot: bytes, agent: str) -> str:
     """

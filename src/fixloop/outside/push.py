@@ -10,8 +10,6 @@ from fixloop.repository.push import push
 from fixloop.store.contract import Store
 from fixloop.store.keys import number_of
 
-__all__ = ["push_branch"]
-
 
 def push_branch(store: Store, state: Carried, cache: Path) -> str:
     """

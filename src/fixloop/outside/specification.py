@@ -7,8 +7,6 @@ from typing import Any, Final
 from fixloop.outside.transfer import Carried, snapshot_in
 from fixloop.repository.git import Git
 
-__all__ = ["missing_specification"]
-
 MOST_CHARACTERS: Final = 500
 
 

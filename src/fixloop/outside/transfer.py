@@ -18,8 +18,6 @@ from fixloop.secrets.exposure import exposure
 from fixloop.store.contract import Store
 from fixloop.store.entries import ARTIFACT_LIMIT_BYTES
 
-__all__ = ["Carried", "Diff", "NotKept", "TooLarge", "bring_work", "keep_bundle", "keep_diff", "snapshot_in"]
-
 DIFF_CHARACTERS: Final = 3000
 """What a state and the next request hold of a fix's diff; the whole is an artifact."""
 _MB = 1024 * 1024

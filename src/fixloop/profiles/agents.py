@@ -7,8 +7,6 @@ from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["ORCHESTRATOR", "own_results", "worker_of"]
-
 ORCHESTRATOR: Final = "orchestrator"
 
 

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["ATTEND", "LOOK_AGAIN_SECONDS", "attend_ticket"]
-
 ATTEND: Final = "attend"
 """The step that looks."""
 LOOK_AGAIN_SECONDS: Final = 60.0

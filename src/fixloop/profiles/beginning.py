@@ -12,8 +12,6 @@ from fixloop.protocol.handoff.events import HandoffsStarted
 from fixloop.protocol.handoff.state import Limits as HandoffLimits
 from fixloop.protocol.state import Limits
 
-__all__ = ["cycle_started", "handoffs_started", "limits_of", "unverified_in", "validation_started"]
-
 MOST_UNVERIFIED: Final = 12
 LONGEST_TEXT: Final = 160
 

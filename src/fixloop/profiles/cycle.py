@@ -20,8 +20,6 @@ from fixloop.protocol.cycle.state import SCHEMA_VERSION, Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["CYCLE"]
-
 
 def _fields(state: Cycle) -> dict[str, str]:
     """What a person would look for with `redis-cli`, beside the snapshot (DESIGN, Redis)."""

@@ -20,8 +20,6 @@ from fixloop.protocol.handoff.returns import InvalidReturn
 from fixloop.protocol.handoff.state import SCHEMA_VERSION, Handoffs
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["HANDOFF"]
-
 
 def _fields(state: Handoffs) -> dict[str, str]:
     """What a person would look for with `redis-cli`, beside the snapshot (DESIGN, Redis)."""

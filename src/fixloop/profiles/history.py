@@ -13,8 +13,6 @@ from fixloop.protocol.state import State
 from fixloop.store.contract import Store
 from fixloop.store.records import Entry
 
-__all__ = ["Said", "all_failures", "open_report", "recorded", "said", "shown_failure", "what_is_asked"]
-
 _FAILURES: Final = TypeAdapter(list[Failure])
 RECENT = 12
 """How many entries the open report usually lies behind the end, at most."""

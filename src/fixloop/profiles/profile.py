@@ -11,8 +11,6 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["AnyEvent", "AnyOutcome", "AnyStart", "AnyState", "Profile", "S", "Told", "iso"]
-
 
 class AnyState(Protocol):
     """What every state says of itself; a pydantic model."""

@@ -7,8 +7,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 from fixloop.errors import Damaged, NewerVersion
 
-__all__ = ["loader", "profile_of", "unreadable"]
-
 _WORKFLOW: Final = re.compile(rb'"workflow":"([0-9a-f]{8}-\d{1,15}-\d{1,9})"')
 
 

@@ -7,8 +7,6 @@ from fixloop.errors import NewerVersion
 from fixloop.profiles.reading import unreadable
 from fixloop.protocol.state import SCHEMA_VERSION, State
 
-__all__ = ["load_state"]
-
 
 def load_state(snapshot: bytes) -> State:
     """

@@ -11,8 +11,6 @@ from fixloop.profiles.profile import Profile
 from fixloop.profiles.reading import profile_of
 from fixloop.profiles.validation import VALIDATION
 
-__all__ = ["PROFILES", "profile_in"]
-
 PROFILES: Final[Mapping[str, Profile[Any]]] = MappingProxyType(
     {profile.name: profile for profile in (VALIDATION, CYCLE, HANDOFF)}
 )

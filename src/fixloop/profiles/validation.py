@@ -16,8 +16,6 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OperationName, State
 from fixloop.protocol.validation import DECIDE_VERSION, decide
 
-__all__ = ["VALIDATION", "plain_fields"]
-
 _DEADLINES: Final = frozenset(
     (
         RECEIPT_DEADLINE,

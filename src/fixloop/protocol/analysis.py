@@ -6,15 +6,6 @@ from fixloop.protocol.events import RunFinished
 from fixloop.protocol.failures import Comparison, Failure, FailureKey, compare, same_failures
 from fixloop.protocol.state import FailureRef, Run, SpecialistState
 
-__all__ = [
-    "comparison",
-    "history",
-    "is_deadlocked",
-    "limit_reached",
-    "still_owed",
-    "with_vanished",
-]
-
 
 def limit_reached(iteration: int, max_iterations: int) -> bool:
     """True when the run `iteration`, having failed, was the last one allowed (K1)."""

@@ -8,8 +8,6 @@ from pydantic_core import ErrorDetails, from_json
 
 from fixloop.protocol.markdown import NOTHING
 
-__all__ = ["read"]
-
 _MOST_VIOLATIONS: Final = 20
 _SHOWN: Final = 80
 _WORD: Final = re.compile(r"[\w.-]{1,80}", re.ASCII)

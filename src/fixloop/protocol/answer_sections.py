@@ -17,20 +17,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-__all__ = [
-    "FILES",
-    "FIXES",
-    "READY",
-    "SECTIONS",
-    "SUMMARY",
-    "Header",
-    "Section",
-    "entries",
-    "fences",
-    "header",
-    "sections",
-]
-
 SUMMARY, FIXES, FILES, READY = (
     "Completion Summary",
     "Fixes Applied",

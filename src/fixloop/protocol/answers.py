@@ -30,16 +30,6 @@ from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR
 from fixloop.protocol.routes import HANDLES, violation
 from fixloop.protocol.specialists import NAMES
 
-__all__ = [
-    "LIMIT_BYTES",
-    "LIMIT_LINES",
-    "Answer",
-    "AnsweredAlready",
-    "InvalidAnswer",
-    "decode_answer",
-    "parse_answer",
-]
-
 LIMIT_BYTES: Final = 1_000_000
 #: Markdown costs time by the line; this bounds the worst text that fits LIMIT_BYTES to about a second.
 LIMIT_LINES: Final = 20_000

@@ -15,8 +15,6 @@ from fixloop.protocol.notices import next_phase
 from fixloop.protocol.specialists import Specialist
 from fixloop.protocol.state import FailureRef, SpecialistState, State
 
-__all__ = ["examples", "report_of", "request_of"]
-
 LISTED_CHARACTERS: Final = 27_000
 """Of examples in full; what else a request holds fits with them into 10,000 tokens."""
 NAMED_CHARACTERS: Final = 5_000

@@ -9,8 +9,6 @@ from fixloop.protocol.durations import id_stamp, stamp
 from fixloop.protocol.ids import uid_of
 from fixloop.protocol.outcome import Transition
 
-__all__ = ["STATUS_CHANGE", "About", "change_letter", "change_line", "change_uid"]
-
 STATUS_CHANGE: Final = "status-change"
 """The kind of such a letter."""
 

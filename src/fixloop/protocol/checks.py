@@ -9,8 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fixloop.protocol.failures import Failure
 
-__all__ = ["CheckResult", "Counts", "Evidence", "OldFailures", "RunOutcome", "Unverified", "worst"]
-
 
 class RunOutcome(StrEnum):
     """The five ends of a check run, worst first where they are combined (K38)."""

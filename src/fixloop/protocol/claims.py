@@ -9,8 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-__all__ = ["MOST_SHOWN", "Differences", "differences"]
-
 _DEEPEST: Final = 40
 MOST_SHOWN: Final = 20
 """How many files of a difference are listed; the rest is counted."""

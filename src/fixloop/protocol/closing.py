@@ -10,8 +10,6 @@ from typing import Any, Final, Protocol
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket, own_queue
 
-__all__ = ["PUSH", "branch_pushed", "check_closing", "push_ticket"]
-
 PUSH: Final = "push"
 """The step that does it."""
 _WHILE_CLOSING: Final = frozenset(("branch-pushed", "cancelled", "paused", "continued"))

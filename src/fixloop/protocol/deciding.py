@@ -28,16 +28,6 @@ from fixloop.protocol.state import (
 )
 from fixloop.protocol.statuses import Role, Status
 
-__all__ = [
-    "cancelled",
-    "decision_made",
-    "escalate",
-    "manual_fix_done",
-    "notified",
-    "specialist_error",
-]
-
-
 # A year: longer is a slip of the keyboard, and what has no end at all is no number.
 LONGEST_MINUTES: Final = 366 * 24 * 60
 

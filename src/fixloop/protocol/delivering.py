@@ -15,17 +15,6 @@ from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.state import Delivery, OperationName, PendingError, Receipt, changed
 from fixloop.protocol.statuses import Status
 
-__all__ = [
-    "RECEIPT_DEADLINE",
-    "hand_over",
-    "receipt_given",
-    "receipt_overdue",
-    "record_receipt",
-    "refuse_other_receipt",
-    "stored",
-    "undelivered",
-]
-
 RECEIPT_DEADLINE: Final = "receipt"
 """Until when an agent with `acks = true` has to say that it has the report (A70)."""
 

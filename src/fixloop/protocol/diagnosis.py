@@ -12,16 +12,6 @@ from fixloop.protocol.failures import Comparison, Failure, Severity
 from fixloop.protocol.messages import Decision, HistoryRow, PersistentFailure, Reason
 from fixloop.protocol.state import FailureRef, Run, SpecialistState
 
-__all__ = [
-    "Advice",
-    "approach",
-    "cause_of_new",
-    "history_rows",
-    "pattern",
-    "persistent_failures",
-    "recommendation",
-]
-
 SHOWN: Final = 50
 """How many failures a report lists in full (K41)."""
 NAMED: Final = 3

@@ -14,8 +14,6 @@ from fixloop.protocol.rendering import fill, render_sent
 from fixloop.protocol.state import State
 from fixloop.protocol.statuses import Role, Status
 
-__all__ = ["TICK_SECONDS", "confirmation", "entity_of", "sending", "status_change", "waiting"]
-
 TICK_SECONDS: Final = 120.0
 """How often the main agent's status is looked at (B30)."""
 _WAITING: Final = (Status.AWAITING_FIX, Status.FIXING)

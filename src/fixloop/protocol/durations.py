@@ -4,8 +4,6 @@ from datetime import UTC, datetime
 
 from fixloop.errors import ProtocolError
 
-__all__ = ["hours_minutes_seconds", "id_stamp", "iso_stamp", "minutes_seconds", "stamp"]
-
 
 def minutes_seconds(seconds: float) -> str:
     """`MM:SS`, minutes not wrapped, never negative, fractions cut off (G5)."""

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from fixloop.protocol.messages import Message
 
-__all__ = ["envelope_facts", "envelope_line"]
-
 _HEAD, _TAIL = "<!-- fixloop ", " -->"
 _FACTS: Final = (
     "uid",

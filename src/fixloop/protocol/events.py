@@ -9,32 +9,6 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion, Limits
 
-__all__ = [
-    "AnswerRejected",
-    "BaselineBegun",
-    "BlockerSignalled",
-    "BranchPushed",
-    "Cancelled",
-    "Continued",
-    "DeadlineReached",
-    "DecisionMade",
-    "DeliveryFailed",
-    "Event",
-    "EventRefused",
-    "FixAcknowledged",
-    "FixCompleted",
-    "FixFailed",
-    "ManualFixDone",
-    "MessageStored",
-    "Paused",
-    "PersonNotified",
-    "ReceiptGiven",
-    "ReportDelivered",
-    "RunFinished",
-    "WorkflowStarted",
-    "event_from_json",
-]
-
 
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")

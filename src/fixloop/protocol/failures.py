@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["Comparison", "Failure", "FailureKey", "Severity", "compare", "keys", "same_failures"]
-
 
 class Severity(StrEnum):
     """How bad a failure is (B20)."""

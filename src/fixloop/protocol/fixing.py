@@ -39,18 +39,6 @@ from fixloop.protocol.state import (
 )
 from fixloop.protocol.statuses import Role, Status
 
-__all__ = [
-    "acknowledged",
-    "answer_rejected",
-    "blocked",
-    "completed",
-    "failed",
-    "record_fix",
-    "report_delivered",
-    "take_completion",
-    "trigger",
-]
-
 LAST_LINES = 3
 LAST_CHARACTERS = 300
 AWAITING = (Status.AWAITING_FIX, Status.FIXING)

@@ -30,8 +30,6 @@ from fixloop.protocol.messages import (
 from fixloop.protocol.rendering import fill
 from fixloop.protocol.specialists import specialist as slot
 
-__all__ = ["flow_log"]
-
 NAMED: Final = 3
 """How many failures or fixes a line names."""
 _PLACES: Final = {ORCHESTRATOR: "Orchestrator", MAIN_AGENT: "Main Agent", USER: "User"}

@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 
 from fixloop.protocol.state import FailureRef
 
-__all__ = ["Group", "GroupKey", "common_prefix", "groups", "key_of"]
-
 _VALUE: Final = re.compile(
     r"'[^'\n]{0,500}'|\"[^\"\n]{0,500}\"|`[^`\n]{0,500}`|\b0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)?"
 )

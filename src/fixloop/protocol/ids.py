@@ -8,23 +8,6 @@ from typing import Any, Final, NamedTuple
 from fixloop.errors import UsageError
 from fixloop.protocol.specialists import NAMES
 
-__all__ = [
-    "MessageId",
-    "called",
-    "completion_id",
-    "detection_id",
-    "message_uid",
-    "read_id",
-    "report_id",
-    "request_id",
-    "result_id",
-    "stamped_id",
-    "success_id",
-    "ticket_id",
-    "trigger_id",
-    "uid_of",
-]
-
 
 def detection_id(issue: int, specialist: str) -> str:
     return f"DETECT-{issue}-{specialist}-1"

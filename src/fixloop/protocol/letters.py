@@ -12,18 +12,6 @@ from pydantic import BaseModel, ConfigDict
 
 from fixloop.protocol.ticket import Ticket
 
-__all__ = [
-    "DELIVER",
-    "About",
-    "Letter",
-    "given_up",
-    "letter_id",
-    "letter_ticket",
-    "number_of",
-    "post",
-    "stored",
-]
-
 DELIVER: Final = "deliver"
 """The step that brings a letter."""
 

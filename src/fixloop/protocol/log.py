@@ -15,17 +15,6 @@ from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.messages import Message, RevalidationResult
 from fixloop.protocol.rendering import fill, render_whole
 
-__all__ = [
-    "Statistics",
-    "as_json_entries",
-    "full_log",
-    "message_type",
-    "outcome_text",
-    "render_entry",
-    "statistics",
-    "title",
-]
-
 #: Message Type of an entry, and the short title of a line in the chronological list.
 _NAMES: Final = {
     "failure-detected": ("Failure Detected", "Failure detected"),

@@ -9,22 +9,6 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = [
-    "NOTHING",
-    "Verbatim",
-    "bullets",
-    "cell",
-    "code",
-    "fence",
-    "line",
-    "lines",
-    "numbered",
-    "text",
-    "unescape",
-    "unfence",
-    "unitem",
-]
-
 
 class Verbatim(str):
     """Markdown that is already safe, and is not escaped again."""

@@ -23,34 +23,6 @@ from pydantic import (
 from fixloop.protocol.failures import Comparison, Failure, Severity
 from fixloop.protocol.statuses import Status
 
-__all__ = [
-    "MAIN_AGENT",
-    "ORCHESTRATOR",
-    "USER",
-    "Attempt",
-    "Body",
-    "Decision",
-    "ErrorNotification",
-    "ErrorType",
-    "Escalation",
-    "FailureDetected",
-    "FailureReport",
-    "FixCompletion",
-    "FixItem",
-    "FixRequest",
-    "HistoryRow",
-    "Message",
-    "PersistentFailure",
-    "Priority",
-    "ProtocolViolation",
-    "Reason",
-    "RevalidationResult",
-    "RevalidationTrigger",
-    "Success",
-    "TimeoutReminder",
-    "priority_of",
-]
-
 ORCHESTRATOR: Final = "@validation-orchestrator"
 MAIN_AGENT: Final = "@feature-implementer-main"
 USER: Final = "User"

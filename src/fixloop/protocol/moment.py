@@ -6,8 +6,6 @@ Nothing here reads a clock: a moment comes from the store, and whoever holds one
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-__all__ = ["Moment"]
-
 
 class Moment(NamedTuple):
     """When something is decided."""

@@ -13,8 +13,6 @@ from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.state import OperationName, State
 from fixloop.protocol.statuses import Status
 
-__all__ = ["TICK_SECONDS", "Look", "Running", "Tick", "running", "ticks"]
-
 TICK_SECONDS: Final = 120.0
 _WAITING: Final = (Status.AWAITING_FIX, Status.FIXING)
 

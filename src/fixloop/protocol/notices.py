@@ -8,8 +8,6 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OperationName, PendingError, SpecialistState, State
 from fixloop.protocol.statuses import Status
 
-__all__ = ["count_of", "next_phase", "say_recovered", "say_unrecovered"]
-
 
 def count_of(count: int) -> str:
     """`1 failure`, `3 failures`."""

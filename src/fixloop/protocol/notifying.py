@@ -7,8 +7,6 @@ from typing import Any, Final, Protocol
 
 from fixloop.protocol.ticket import Ticket, own_queue
 
-__all__ = ["NOTIFY", "line_of", "notified", "notify_ticket"]
-
 NOTIFY: Final = "notify"
 """The step that runs the command."""
 _FIRST: Final = 0

@@ -28,8 +28,6 @@ from fixloop.protocol.state import (
 from fixloop.protocol.statuses import Role, Status, check_transition
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["Draft", "Outcome", "Transition"]
-
 CONTROL_STEPS: Final = frozenset({"report", "deliver", "escalate"})
 TO_THE_MAIN_AGENT: Final = frozenset({"report", "deliver", "fix"})
 """Steps that bring it the failure report: as urgent as that is."""

@@ -24,8 +24,6 @@ from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.state import Delivery, Hold, Operation, SpecialistState, State, changed
 
-__all__ = ["continue_", "pause", "while_held"]
-
 Handle = Callable[[Draft, Event], None]
 
 _AT_ONCE: Final = (Cancelled, Paused, Continued, PersonNotified)

@@ -10,8 +10,6 @@ from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.state import State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 
-__all__ = ["ask_or_end", "branch_pushed"]
-
 
 def ask_or_end(draft: Draft) -> None:
     """All that runs has passed on the final tree: push first where that was asked for and all was run, then end."""

@@ -2,8 +2,6 @@
 
 from fixloop.errors import RefusedError
 
-__all__ = ["Moved", "NotDue", "Repeated", "Unexpected"]
-
 
 class Unexpected(RefusedError):
     """The event does not fit the state; nothing was changed."""

@@ -28,19 +28,6 @@ from fixloop.protocol.specialists import SPECIALISTS
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
-__all__ = [
-    "fill",
-    "join",
-    "render",
-    "render_answer_format",
-    "render_delivery",
-    "render_failure",
-    "render_sent",
-    "render_whole",
-    "signature",
-    "template_names",
-]
-
 DELIVERY_CHARACTERS: Final = 40_000
 """10,000 tokens of an agent's context."""
 _ENDING: Final = ".md.j2"

@@ -11,8 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from fixloop.errors import ProtocolError
 from fixloop.protocol.messages import FailureReport, FixRequest, Message
 
-__all__ = ["request_json", "request_schema"]
-
 #: The numbers of requirements, which mean nothing to who writes a fixer.
 _REFERENCES: Final = re.compile(r" \([A-Z][0-9A-Z, -]*\)")
 

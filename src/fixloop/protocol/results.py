@@ -33,8 +33,6 @@ from fixloop.protocol.state import (
 )
 from fixloop.protocol.statuses import Role, Status
 
-__all__ = ["baseline_begun", "go_on", "no_result", "run_finished"]
-
 KEPT_FAILURES = 250
 """Failures that a message names in a line each (K41); the count is always exact."""
 

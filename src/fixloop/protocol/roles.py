@@ -15,8 +15,6 @@ from fixloop.protocol.specialists import NAMES
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["MAY_BRING", "WrongParty", "check_party", "handle_of", "worker_of"]
-
 
 class WrongParty(Unexpected):
     """An event from somebody whose it is not; nothing was changed."""

@@ -11,8 +11,6 @@ from fixloop.errors import ProtocolError
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER
 from fixloop.protocol.specialists import SPECIALISTS
 
-__all__ = ["HANDLES", "ROUTES", "SPECIALIST", "ForbiddenRoute", "Route", "check_route", "violation"]
-
 SPECIALIST: Final = "@{specialist}-specialist"
 """Stands for each of the six in a table."""
 

@@ -4,8 +4,6 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
 
-__all__ = ["AFTER_THE_LAST_PHASE", "NAMES", "SPECIALISTS", "Specialist", "specialist"]
-
 
 class Specialist(NamedTuple):
     """One validator slot."""

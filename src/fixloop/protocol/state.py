@@ -17,26 +17,6 @@ from fixloop.protocol.messages import Decision, ErrorType, Reason
 from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.statuses import Status
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "Completion",
-    "Delivery",
-    "FailureRef",
-    "Hold",
-    "Limits",
-    "OpenEscalation",
-    "Operation",
-    "OperationName",
-    "PendingError",
-    "Receipt",
-    "Run",
-    "SpecialistState",
-    "State",
-    "WorkflowOutcome",
-    "changed",
-]
-
-
 SCHEMA_VERSION: Final = 2
 """Raised with the first change of state, events, messages or tickets after a release: an older fixloop would drop
 what it does not know, and so leaves workflows of a newer schema to newer ones (docs/decisions/0015)."""

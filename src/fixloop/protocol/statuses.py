@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import ProtocolError
 
-__all__ = ["EDGES", "MAY_SET", "TRANSITIONS", "Edge", "Role", "Status", "check_transition"]
-
 
 class Status(StrEnum):
     """The status of one (workflow, specialist) (A50)."""

@@ -4,8 +4,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["Ticket", "own_queue", "run_ticket"]
-
 # The store joins these into keys with `|`, blanks and line ends.
 _Word = Annotated[str, Field(pattern=r"^[^\s|]+$")]
 _OptionalWord = Annotated[str, Field(pattern=r"^[^\s|]*$")]

@@ -15,8 +15,6 @@ from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import Operation, OperationName, PendingError, State, changed
 
-__all__ = ["deadline_reached"]
-
 
 def deadline_reached(draft: Draft, event: DeadlineReached) -> None:
     """A deadline fell due; one that no longer matters is cleared and noted (R6)."""

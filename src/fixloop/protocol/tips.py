@@ -2,8 +2,6 @@
 
 from fixloop.protocol.refusals import Moved
 
-__all__ = ["advanced"]
-
 
 def advanced(present: str, *, base: str, tip: str) -> str:
     """

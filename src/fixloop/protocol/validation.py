@@ -21,8 +21,6 @@ from fixloop.protocol.specialists import NAMES, SPECIALISTS
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import SpecialistState, State, WorkflowOutcome
 
-__all__ = ["DECIDE_VERSION", "decide"]
-
 DECIDE_VERSION: Final = 4
 """Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
 

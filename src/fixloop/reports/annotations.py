@@ -12,8 +12,6 @@ from fixloop.protocol.failures import Failure, Severity
 from fixloop.reports.limits import short_name
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["annotations_in"]
-
 # oxlint and biome with the format `github`.
 _ANNOTATION: Final = re.compile(r"::(?P<level>error|warning) (?P<keys>[^:]{1,2000})::(?P<message>.+)")
 _KEY: Final = re.compile(r"(?:^|,)(file|line|title)=([^,]*)")

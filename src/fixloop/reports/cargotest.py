@@ -14,8 +14,6 @@ from fixloop.reports.report import Report, Unusable
 from fixloop.reports.results import Tests, place_in
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["read_cargo_test"]
-
 BUILD: Final = "build"
 """What a build error is named after: the build, which passes when there is none."""
 

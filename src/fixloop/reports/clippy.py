@@ -14,8 +14,6 @@ from fixloop.reports.report import Report, Unusable
 from fixloop.reports.results import findings_report
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["read_clippy"]
-
 
 def read_clippy(content: bytes, tree: SourceTree) -> Report:
     """

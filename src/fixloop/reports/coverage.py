@@ -13,8 +13,6 @@ from fixloop.reports.document import json_object
 from fixloop.reports.report import Report, Unusable
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["NAME", "read_coverage"]
-
 NAME: Final = "coverage"
 """The name of the failure that stands for the whole measurement (G24)."""
 

@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 from fixloop.reports.frames import frames_in
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["digest"]
-
 _ERROR: Final = re.compile(r"^E(?= {3}|$)")
 _RULE: Final = re.compile(r"^(?:_ )+_?$|^-+ .* -+$|^Traceback \(most recent call last\):$")
 _PLACE: Final = re.compile(r"^(\S[^:\n]{0,500}:\d{1,7}):(?: (.*))?$")

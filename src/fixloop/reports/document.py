@@ -12,8 +12,6 @@ from typing import Any, Final
 from fixloop.reports.limits import cut
 from fixloop.reports.report import Unusable
 
-__all__ = ["LIMIT_BYTES", "json_object", "read_bytes"]
-
 LIMIT_BYTES: Final = 64 * 1024 * 1024
 
 # An empty list is two bytes of JSON and 64 of memory: without a count, 64 MB of `[],` would take 1.4 GB.

@@ -13,8 +13,6 @@ from fixloop.reports.report import Report, Unusable
 from fixloop.reports.results import findings_report
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["read_eslint"]
-
 _ERROR = 2
 
 

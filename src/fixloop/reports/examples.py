@@ -18,8 +18,6 @@ from fixloop.reports.limits import FULL_FAILURES, bound, in_full
 from fixloop.reports.reproducing import narrower
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["Told", "explained", "with_examples", "with_subtests"]
-
 # pytest 9 and pytest-subtests name subtests in the last lines of their output, and nowhere in the report.
 _SUBTEST: Final = re.compile(
     r"^(?:SUBFAIL(?:ED)?(?P<after>[^\n]{0,300}?)|(?P<before>[\[(][^\n]{0,300}) SUBFAIL)"

@@ -12,8 +12,6 @@ from fixloop.reports.limits import cut
 from fixloop.reports.tree import SourceTree
 from fixloop.repository.change import is_test
 
-__all__ = ["Frame", "deepest", "deepest_of_test", "frames_in", "last_exception", "source_around"]
-
 _EXCERPT: Final = 64 * 1024
 # A path begins where a word does: tried at each letter of a long word, it would take the square of its length.
 _FRAME: Final = re.compile(

@@ -15,8 +15,6 @@ from fixloop.reports.report import Report, Unusable
 from fixloop.reports.results import Tests, place_in
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["read_go_test"]
-
 _ENDS: Final = {"pass", "fail", "skip"}
 _BROKEN: Final = re.compile(r"FAIL\s+(\S+) \[((?:build|setup) failed)\]")
 _HEADER: Final = re.compile(r"# (\S+)(?: \[\S+\])?$")

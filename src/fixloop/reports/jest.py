@@ -13,8 +13,6 @@ from fixloop.reports.results import Tests
 from fixloop.reports.tracebacks import line_in
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["read_jest"]
-
 _ENDS: Final = {"passed", "failed", "pending", "skipped", "todo", "disabled"}
 _KIND: Final = re.compile(r"\s*(?:Uncaught )?([A-Za-z_$][\w$.]{0,100}(?:Error|Exception))\b")
 _IN_SUITE: Final = re.compile(r"^\s*●.*$", re.MULTILINE)

@@ -23,8 +23,6 @@ from fixloop.reports.symptoms import cannot_run, checked_nothing, died, is_wrong
 from fixloop.reports.thresholds import missed_thresholds
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["judge"]
-
 _TAIL_BYTES: Final = 4 * 1024
 _TEXTS: Final = ("name", "file", "error_type", "message", "context", "suggestion", "frame", "source", "rerun")
 _LIST_TESTS: Final = frozenset({"junit", "jest", "go-test", "cargo-test"})

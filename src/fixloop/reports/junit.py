@@ -23,8 +23,6 @@ from fixloop.reports.results import conclusion
 from fixloop.reports.testcase import Suite, Verdict, read_case, suite_failure
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["read_junit"]
-
 _SUITES: Final = frozenset({"testsuite", "testsuites"})
 _FAULTS: Final = frozenset({"failure", "error"})
 

@@ -14,22 +14,6 @@ from pydantic import TypeAdapter
 
 from fixloop.protocol.failures import Failure
 
-__all__ = [
-    "FAILURE_BYTES",
-    "FULL_FAILURES",
-    "LINE_BYTES",
-    "MAX_FAILURES",
-    "NAME_BYTES",
-    "bound",
-    "clean",
-    "cut",
-    "failures_json",
-    "in_full",
-    "one_line",
-    "plain",
-    "short_name",
-]
-
 FULL_FAILURES: Final = 50
 FAILURE_BYTES: Final = 8 * 1024
 CONTEXT_BYTES: Final = 2 * 1024

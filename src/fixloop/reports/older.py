@@ -16,8 +16,6 @@ from fixloop.reports.limits import one_line
 from fixloop.reports.output import measure_of
 from fixloop.repository.moves import LineMap
 
-__all__ = ["Told", "comparable", "tell_apart"]
-
 _VARYING: Final = (
     (re.compile(r"(\blines? )\d+"), r"\1#"),
     (re.compile(r"(\.\w{1,5}):\d+(?::\d+)?"), r"\1:#"),

@@ -12,8 +12,6 @@ from fixloop.reports.annotations import annotations_in
 from fixloop.reports.limits import MAX_FAILURES, cut, short_name
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["failures_in", "measure_of", "whole_failure"]
-
 _FINDING: Final = re.compile(
     r"(?:vet: )?(?P<path>[^\s:][^:]{0,500}):(?P<line>\d{1,7})(?::\d{1,7})?(?:-\d{1,7})?: ?(?P<message>\S.*)"
 )

@@ -20,10 +20,8 @@ from fixloop.reports.eslint import read_eslint
 from fixloop.reports.gotest import read_go_test
 from fixloop.reports.jest import read_jest
 from fixloop.reports.junit import read_junit
-from fixloop.reports.report import Report, Unusable, as_json
+from fixloop.reports.report import Report, Unusable
 from fixloop.reports.tree import SourceTree
-
-__all__ = ["KINDS", "Report", "as_json", "read_report"]
 
 KINDS: Final = (*PLACEHOLDERS, *OUTPUTS)
 

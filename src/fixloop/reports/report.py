@@ -9,8 +9,6 @@ from fixloop.errors import UsageError
 from fixloop.protocol.checks import Counts, RunOutcome
 from fixloop.protocol.failures import Failure
 
-__all__ = ["Report", "Unusable", "as_json"]
-
 
 class Unusable(UsageError):
     """A file is no report that could prove anything; `read_report` turns this into the outcome `error`."""

@@ -12,8 +12,6 @@ from typing import Final
 
 from fixloop.protocol.failures import Failure
 
-__all__ = ["command_line", "narrower", "without_reports"]
-
 _PLACE: Final = re.compile(r"\{(?:junit|sarif|coverage)\}")
 _ONLY_A_PLACE: Final = re.compile(r"\{(?:junit|sarif|coverage)\}")
 _FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--reporter=.*|--cov-fail-under=0")

@@ -15,8 +15,6 @@ from fixloop.reports.limits import MAX_FAILURES, clean, short_name
 from fixloop.reports.report import Report, Unusable
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["Tests", "conclusion", "findings_report", "is_own", "place_in"]
-
 # `path:12:5`, `path:12` and `(path:12:5)`, absolute or relative, also as a file: URL.
 # A path begins where a word does: tried at each letter of a long word, it would take the square of its length.
 _PLACE: Final = re.compile(

@@ -8,8 +8,6 @@ from typing import Final
 from fixloop.protocol.failures import Failure
 from fixloop.reports.limits import one_line
 
-__all__ = ["for_rule", "for_test"]
-
 _TEXT_BYTES: Final = 300
 
 

@@ -12,8 +12,6 @@ from typing import Final
 
 from fixloop.configuration.commands import program_of
 
-__all__ = ["cannot_run", "checked_nothing", "died", "is_wrong_call"]
-
 _NOT_EXECUTABLE: Final = 126
 _NOT_FOUND: Final = 127
 

@@ -21,8 +21,6 @@ from fixloop.reports.results import place_in
 from fixloop.reports.tracebacks import error_type, line_in, raised_in
 from fixloop.reports.tree import SourceTree
 
-__all__ = ["Case", "Suite", "Verdict", "read_case", "suite_failure"]
-
 # Words GoogleTest and CTest put in an attribute where others write an element.
 _NOT_RUN: Final = frozenset({"notrun", "disabled", "skipped", "suppressed", "ignored"})
 _DID_FAIL: Final = frozenset({"fail", "failed", "failure", "error"})

@@ -9,8 +9,6 @@ from typing import Final
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.reports.limits import MAX_FAILURES, short_name
 
-__all__ = ["missed_thresholds"]
-
 _MISSED: Final = re.compile(
     r"^(?:ERROR: )?Coverage for (?P<what>\w+) \((?P<is>[\d.]+)%\) does not meet .{1,300}"
     r"|^Jest: .{1,200} coverage threshold for (?P<jest>\w+) \(.{1,20}\) not met: (?P<was>[\d.]+)%",

@@ -6,8 +6,6 @@ Owns the guessing; every pattern reads a bounded piece of the text, so that no t
 import re
 from typing import Final
 
-__all__ = ["error_type", "line_in", "raised_in"]
-
 _EXCERPT: Final = 4096
 _TOKEN: Final = 512
 _MOST_TRIES: Final = 1000

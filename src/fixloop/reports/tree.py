@@ -12,8 +12,6 @@ from typing import Final
 
 from fixloop.reports.limits import NAME_BYTES, clean, cut
 
-__all__ = ["SourceTree"]
-
 # A drive, or an address: neither is a path below the workspace.
 _ELSEWHERE: Final = re.compile(r"/?[A-Za-z][A-Za-z0-9+.-]*:/")
 

@@ -22,8 +22,6 @@ from fixloop.repository.mirror import Mirror
 from fixloop.repository.threeway import merge_trees
 from fixloop.repository.tree import SYMLINK, Delta, Entry, deltas, entries_on_disk
 
-__all__ = ["apply_changes"]
-
 LOCK_TIMEOUT_SECONDS = 60.0
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MOST_OPEN = 200

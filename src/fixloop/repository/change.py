@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict
 from fixloop.repository.git import Git, shown
 from fixloop.repository.tree import Delta, deltas, tree_id
 
-__all__ = ["Change", "change_between", "diff_between", "is_mark", "is_test"]
-
 DIFF_BYTES: Final = 1024 * 1024
 """Nobody reads more; the commit itself is whole."""
 

@@ -27,8 +27,6 @@ from fixloop.repository.tree import (
     tree_of_files,
 )
 
-__all__ = ["DATE", "Copied", "Wanted", "copied_paths", "gather", "lay_copied"]
-
 DATE: Final = "2000-01-01T00:00:00+0000"
 """Of commits without a parent, so that the same tree is the same commit."""
 LIMIT_BYTES: Final = 32 * 1024 * 1024

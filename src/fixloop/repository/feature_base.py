@@ -10,8 +10,6 @@ from fixloop.repository.merge_base import Base, base_of_checkout, base_of_remote
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import Snapshot, Unseen, mirror_of, take_snapshot_of_url
 
-__all__ = ["bring_base", "with_base"]
-
 
 def with_base(snapshot: Snapshot, *, issue: int, cache: Path, wanted: str = "", ref: str = "") -> Snapshot:
     """

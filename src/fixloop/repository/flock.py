@@ -12,8 +12,6 @@ from pathlib import Path
 
 from fixloop.errors import InfrastructureError
 
-__all__ = ["held"]
-
 POLL_SECONDS = 0.05
 
 

@@ -16,8 +16,6 @@ from typing import Any, Final
 from fixloop.repository.git import Git
 from fixloop.repository.tree import CACHES, folders_of, records
 
-__all__ = ["absent_version_files", "imported_and_ignored"]
-
 MODULE: Final = re.compile(rb"([A-Za-z_]\w*)(\.py|(\.[\w-]+)?\.so)")
 """A module's file: source, or an extension with or without its ABI's tag."""
 NOT_ENTERED: Final = frozenset(name for name in CACHES if "*" not in name) | {".git", ".fixloop"}

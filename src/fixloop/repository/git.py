@@ -18,18 +18,6 @@ from typing import Final
 from fixloop.errors import FixloopError, InfrastructureError, UsageError
 from fixloop.repository.taming import overrides, read_settings
 
-__all__ = [
-    "Git",
-    "GitFailure",
-    "LockHeld",
-    "branch_of",
-    "clean_environment",
-    "explained",
-    "one_line",
-    "shown",
-    "without_userinfo",
-]
-
 TIMEOUT_SECONDS: Final = 600.0
 
 # `safe.directory` heals a checkout that another user owns (containers); with hooks and fsmonitor off, and what

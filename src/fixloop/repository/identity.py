@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 from fixloop.errors import UsageError
 from fixloop.repository.git import Git
 
-__all__ = ["Project", "normalised_url", "project_of", "project_of_url", "top_of"]
-
 DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418}
 SCP_LIKE = re.compile(r"(?:[^@/:\s]+@)?(\[[^\]]+\]|[^@/:\s]+):(?!//)(.+)")
 

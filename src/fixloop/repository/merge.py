@@ -22,15 +22,6 @@ from fixloop.repository.tree import (
     write_tree,
 )
 
-__all__ = [
-    "brought_onto",
-    "commit_of_directory",
-    "import_folder",
-    "merge_checkout",
-    "resolve_descendant",
-    "take_checkout",
-]
-
 
 def commit_of_directory(
     directory: Path,

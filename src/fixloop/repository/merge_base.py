@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 from fixloop.errors import UsageError
 from fixloop.repository.git import Git
 
-__all__ = ["NONE", "Base", "base_of_checkout", "base_of_remote"]
-
 NONE: Final = "none"
 """What `--base` takes where nothing is to be compared."""
 _USUAL: Final = ("main", "master", "trunk")

@@ -23,8 +23,6 @@ from fixloop.machine.cache_folder import make_cache
 from fixloop.repository.flock import held
 from fixloop.repository.git import Git, LockHeld
 
-__all__ = ["Mirror", "remove_when_old"]
-
 LOCK_TIMEOUT_SECONDS: Final = 900.0
 STALE_SECONDS: Final = 2.0
 """git holds a lock file for milliseconds; a writer outside the flock would be a person's, who gets this long."""

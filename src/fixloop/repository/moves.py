@@ -12,8 +12,6 @@ from typing import Final
 from fixloop.repository.git import Git, shown
 from fixloop.repository.tree import GITLINK, SYMLINK
 
-__all__ = ["LineMap", "Moves"]
-
 _HUNK: Final = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 

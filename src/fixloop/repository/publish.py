@@ -11,8 +11,6 @@ from fixloop.repository.git import Git, GitFailure
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import Snapshot, write_ref
 
-__all__ = ["Published", "publish"]
-
 
 @dataclass(frozen=True)
 class Published:

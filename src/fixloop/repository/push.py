@@ -9,8 +9,6 @@ from fixloop.errors import InfrastructureError, RefusedError
 from fixloop.repository.git import Git, GitFailure, one_line, without_userinfo
 from fixloop.repository.mirror import Mirror
 
-__all__ = ["push"]
-
 NO_EXTRAS = ("--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no")
 
 

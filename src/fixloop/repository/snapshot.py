@@ -28,18 +28,6 @@ from fixloop.repository.tree import (
     write_tree,
 )
 
-__all__ = [
-    "Snapshot",
-    "Unseen",
-    "bring",
-    "import_checkout",
-    "is_url",
-    "mirror_of",
-    "take_snapshot",
-    "take_snapshot_of_url",
-    "write_ref",
-]
-
 MESSAGE: Final = "fixloop: what was there when it began\n"
 SUBJECT_CHARACTERS: Final = 100
 COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")

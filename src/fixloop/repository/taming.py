@@ -12,8 +12,6 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
 
-__all__ = ["PROTOCOLS", "Setting", "overrides", "read_settings"]
-
 PROTOCOLS: Final = "file:http:https:ssh"
 """All that git may talk to for a repository that is not ours: a partial clone fetches what it lacks."""
 

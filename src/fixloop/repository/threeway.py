@@ -24,8 +24,6 @@ from fixloop.repository.tree import (
     tracked_in_tree,
 )
 
-__all__ = ["NOTHING", "Merged", "merge_trees"]
-
 NOTHING: Final = Entry(ABSENT, "0" * 40)
 """What a tree has of a path that is not in it."""
 

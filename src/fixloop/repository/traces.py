@@ -6,8 +6,6 @@ from pathlib import Path
 from fixloop.errors import FixloopError
 from fixloop.repository.git import Git
 
-__all__ = ["issues_handed_in"]
-
 
 def issues_handed_in(top: Path) -> list[int]:
     """The issues that were handed in from this repository, as `refs/fixloop/{issue}/base` say; none without git."""

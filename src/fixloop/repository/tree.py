@@ -14,26 +14,6 @@ from typing import Final, NamedTuple
 from fixloop.errors import UsageError
 from fixloop.repository.git import Git, explained, shown
 
-__all__ = [
-    "CACHES",
-    "GITLINK",
-    "SYMLINK",
-    "Delta",
-    "Entry",
-    "commit_tree",
-    "deltas",
-    "entries_on_disk",
-    "files_only",
-    "folders_of",
-    "globbed",
-    "records",
-    "tracked_in_index",
-    "tracked_in_tree",
-    "tree_id",
-    "tree_of_files",
-    "write_tree",
-]
-
 CACHES: Final = (
     ".venv",
     "venv",

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-__all__ = ["HIDDEN", "Disguises", "without_colours"]
-
 HIDDEN: Final = "***"
 LAYERS: Final = 6
 """Of escapes around each other; more of them than any tool writes."""

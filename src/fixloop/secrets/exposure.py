@@ -10,8 +10,6 @@ from fixloop.repository.tree import Delta, deltas
 from fixloop.secrets.redaction import Redaction
 from fixloop.secrets.variables import worker_secrets
 
-__all__ = ["exposure"]
-
 
 def exposure(git: Git, old: str, new: str, variables: Mapping[str, str]) -> str:
     """

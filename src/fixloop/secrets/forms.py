@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 
 from fixloop.secrets.disguises import HIDDEN
 
-__all__ = ["without_known_forms"]
-
 
 class _Form(NamedTuple):
     """How one kind of secret looks."""

@@ -13,8 +13,6 @@ from fixloop.secrets.disguises import HIDDEN, Disguises, without_colours
 from fixloop.secrets.forms import without_known_forms
 from fixloop.secrets.variables import SHORTEST_PASSWORD, secrets_in, worker_secrets
 
-__all__ = ["HIDDEN", "Redaction"]
-
 LEFT_OUT: Final = "\n[… "
 """Where a long output was cut (`fixloop.machine.guard`): half a secret may stand on either side."""
 _WIDE: Final = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")

@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-__all__ = ["is_called_secret", "secrets_in", "worker_secrets"]
-
 SHORTEST: Final = 8
 """Shorter values are words like `true` and `staging`; cutting those out would eat the text around them."""
 SHORTEST_PASSWORD: Final = 4

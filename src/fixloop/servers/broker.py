@@ -17,8 +17,6 @@ from fixloop.servers.broker_url import celery_settings, is_rabbitmq
 from fixloop.servers.redis_url import shown_place
 from fixloop.servers.unreachable import reason_of
 
-__all__ = ["SHORTLY", "amqp_class", "app_for", "connection_to", "errors_of", "explained", "ping"]
-
 SHORTLY: Final = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0.0, "interval_max": 0.1}
 """For a caller that waits: a connection that is refused is tried once more."""
 

@@ -17,8 +17,6 @@ from fixloop.servers.redis_url import (
     tls_options,
 )
 
-__all__ = ["PRIORITY_STEPS", "celery_settings", "celery_url", "checked_broker_url", "is_rabbitmq"]
-
 PRIORITY_STEPS: Final = (0, 3, 6, 9)
 """The same for everybody who sends or takes messages, or some are stranded."""
 VISIBILITY_SECONDS: Final = 6 * 3600

@@ -24,10 +24,8 @@ from urllib.parse import quote
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.servers import keeper
 from fixloop.servers.keeper import SILENCE_SECONDS, Assignment, Lock, ping
-from fixloop.servers.redis_binary import server_binary, server_for, write_written_by
+from fixloop.servers.redis_binary import server_for, write_written_by
 from fixloop.servers.redis_place import Place
-
-__all__ = ["embedded_redis", "server_binary"]
 
 # A keeper that leaves gives its server 5 s to end before it kills it.
 LEAVING_SECONDS: Final = SILENCE_SECONDS + 3

@@ -23,8 +23,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["SILENCE_SECONDS", "Assignment", "Lock", "ping", "write_whole"]
-
 SILENCE_SECONDS: Final = 5.0
 """A server that says nothing for so long is called frozen; one that is loading its data says so."""
 

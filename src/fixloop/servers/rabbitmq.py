@@ -17,8 +17,6 @@ from kombu.transport import pyamqp
 
 from fixloop.servers.broker_url import PRIORITY_STEPS, VISIBILITY_SECONDS
 
-__all__ = ["AMQP", "TLSTransport", "Transport", "queue_arguments"]
-
 HIGHEST: Final = len(PRIORITY_STEPS) - 1
 UNUSED_SECONDS: Final = 3600
 """A queue that one `fixloop run` had to itself goes so long after the run."""

@@ -15,8 +15,6 @@ from typing import Final, NamedTuple
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.servers.keeper import write_whole
 
-__all__ = ["ServerVersion", "read_written_by", "server_binary", "server_for", "write_written_by"]
-
 VERSION_SECONDS: Final = 5.0
 WRITTEN_BY: Final = "written-by"
 _NAMES: Final = ("redis-server", "valkey-server")

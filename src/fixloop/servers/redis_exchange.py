@@ -15,8 +15,6 @@ from typing import Any, Final, NamedTuple
 from hiredis import pack_command
 from redis.exceptions import RedisError, ResponseError
 
-__all__ = ["Exchange"]
-
 _TRUSTED_SECONDS: Final = 1.0
 """A connection that was used so recently is taken to be alive; one that is not is replaced by the next attempt."""
 

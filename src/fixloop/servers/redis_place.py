@@ -13,8 +13,6 @@ from typing import Final
 
 from fixloop.errors import UsageError
 
-__all__ = ["Place", "own_folder", "runtime_directory"]
-
 # struct sockaddr_un has 108 bytes, the last one is a zero.
 SOCKET_PATH_BYTES: Final = 107
 

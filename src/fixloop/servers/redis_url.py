@@ -11,19 +11,6 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 
 from fixloop.errors import UsageError
 
-__all__ = [
-    "SENTINEL_SCHEMES",
-    "RedisPlace",
-    "UrlParts",
-    "checked_url",
-    "completed",
-    "hosts_of",
-    "place_of",
-    "shown_place",
-    "shown_url",
-    "tls_options",
-]
-
 SCHEMES: Final = ("redis", "rediss", "unix", "redis+socket", "sentinel", "sentinels")
 SENTINEL_SCHEMES: Final = ("sentinel", "sentinels")
 _SENTINEL_PORT: Final = 26379

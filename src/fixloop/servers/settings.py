@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from fixloop.errors import UsageError
-from fixloop.servers.broker_url import celery_url, checked_broker_url, is_rabbitmq
+from fixloop.servers.broker_url import checked_broker_url, is_rabbitmq
 from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.redis_url import (
     MOST_REPLICA_SECONDS,
@@ -23,8 +23,6 @@ from fixloop.servers.redis_url import (
     completed,
     shown_url,
 )
-
-__all__ = ["RedisUrls", "Settings", "celery_url", "load_settings", "redis_urls"]
 
 _PREFIX: Final = "FIXLOOP_"
 

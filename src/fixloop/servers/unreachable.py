@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-__all__ = ["Reason", "one_line", "reason_of"]
-
 _UNTRUSTED: Final = "name the file of the authority that signed it in FIXLOOP_TLS_CA"
 _MISNAMED: Final = "use a host name that stands in the certificate"
 _ANONYMOUS: Final = "name a certificate that it accepts in FIXLOOP_TLS_CERT and its key in FIXLOOP_TLS_KEY"

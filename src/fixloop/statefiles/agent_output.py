@@ -22,8 +22,6 @@ from fixloop.protocol.cycle.workers import Worker, worker
 from fixloop.statefiles.sync import edited_in
 from fixloop.store.contract import Store
 
-__all__ = ["Writings", "written_by"]
-
 _PLAN: Final = "plan.json"
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d", re.ASCII)
 _TASKS: Final = TypeAdapter(tuple[PlanTask, ...])

@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 from fixloop.statefiles.agent_output import Writings
 
-__all__ = ["Brought", "Played"]
-
 
 class Brought(NamedTuple):
     """An agent's difference, see `PhaseReported`."""

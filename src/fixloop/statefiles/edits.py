@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-__all__ = ["difference"]
-
 _MOST: Final = 80
 """Characters of a value that are shown."""
 _NOTHING: Final = object()

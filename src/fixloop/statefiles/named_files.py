@@ -15,8 +15,6 @@ from fixloop.repository.flock import held
 from fixloop.servers.redis_place import own_folder
 from fixloop.statefiles.record import Kept, Record, Stamp, read_record, write_record
 
-__all__ = ["Edited", "Files", "NamedFiles", "Written", "records_below"]
-
 LOCK_SECONDS: Final = 30.0
 _RECORDS: Final = Path(".fixloop", "files")
 

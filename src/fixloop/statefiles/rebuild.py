@@ -29,8 +29,6 @@ from fixloop.statefiles.rendering import ARTIFACT, drawn
 from fixloop.statefiles.sync import place_of, project
 from fixloop.store.contract import Store
 
-__all__ = ["lost", "rebuild"]
-
 _SWAPPED: Final = (HANDOFFS,)
 _SHOWN: Final = 3
 """Disagreements that are told."""

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Kept", "Record", "Stamp", "read_record", "write_record"]
-
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")

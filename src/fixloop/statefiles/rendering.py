@@ -20,8 +20,6 @@ from fixloop.protocol.handoff.files import FOLDERS, HANDOFFS
 from fixloop.protocol.handoff.files import named_files as handoff_files
 from fixloop.statefiles.named_files import Files
 
-__all__ = ["ARTIFACT", "Artifacts", "drawn", "has_files", "ignore"]
-
 ARTIFACT: Final = "sha256:"
 """A part of a file that begins with it is an artifact of this digest; any other is text."""
 Artifacts = Callable[[str], bytes | None]

@@ -30,17 +30,6 @@ from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.records import Snapshot as Stored
 
-__all__ = [
-    "Projected",
-    "edited_in",
-    "fields_written",
-    "lay",
-    "place_of",
-    "project",
-    "root_of",
-    "tell_of_edits",
-]
-
 HAND: Final = "hand"
 """Who changed a file, as far as anybody knows."""
 

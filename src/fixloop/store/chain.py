@@ -6,8 +6,6 @@ from typing import Final, NamedTuple
 from fixloop.store.entries import Fetch, Frame, Texts, content_of, digest_of, frame_of
 from fixloop.store.packing import leans_of, unpack
 
-__all__ = ["RawHistory", "named", "problems"]
-
 HEAD_DIGITS: Final = 32
 """At least so many of a digest vouch for an entry."""
 MOST_NAMED: Final = 100

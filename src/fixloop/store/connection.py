@@ -35,8 +35,6 @@ from fixloop.servers.redis_url import RedisPlace, place_of, shown_place
 from fixloop.servers.unreachable import Reason, one_line, reason_of
 from fixloop.store.scripts import digest, source
 
-__all__ = ["Connection", "Misunderstood", "client_for"]
-
 log = logging.getLogger("fixloop.store")
 
 T = TypeVar("T")

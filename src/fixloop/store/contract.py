@@ -30,8 +30,6 @@ from fixloop.store.records import (
     Swept,
 )
 
-__all__ = ["Store"]
-
 
 class Store(Protocol):
     """State, history, tickets and deadlines of all workflows. `project` is always the hash in ids."""

@@ -14,8 +14,6 @@ from fixloop.errors import Damaged, InfrastructureError, ProtocolError
 from fixloop.store import keys
 from fixloop.store.connection import Connection, Misunderstood
 
-__all__ = ["BROKEN", "blamed", "reading", "set_aside"]
-
 BROKEN: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What reading bytes that fixloop did not write may raise."""
 _SHARD_KINDS: Final = ("hash", "zset", "zset", "hash", "zset", "zset", "hash", "zset")

@@ -15,20 +15,6 @@ from fixloop.errors import ProtocolError
 from fixloop.store.packing import Context, inflate, leans_of, pack, unpack
 from fixloop.store.records import Commit, Entry
 
-__all__ = [
-    "ARTIFACT_LIMIT_BYTES",
-    "ENTRY_LIMIT_BYTES",
-    "Frame",
-    "Texts",
-    "Written",
-    "content_of",
-    "digest_of",
-    "excerpt",
-    "frame_of",
-    "opened",
-    "written",
-]
-
 ENTRY_LIMIT_BYTES: Final = 16 * 1024
 """Larger entries are kept as artifacts: a list is read as a whole."""
 ARTIFACT_LIMIT_BYTES: Final = 16 * 1024 * 1024

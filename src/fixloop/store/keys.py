@@ -12,33 +12,6 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
 
-__all__ = [
-    "SHARDS",
-    "ShardKeys",
-    "artifact_key",
-    "artifacts_key",
-    "ended_key",
-    "feature_of",
-    "history_key",
-    "history_key_prefix",
-    "is_workflow",
-    "issue_of",
-    "latest_of",
-    "lock_key",
-    "number_keys",
-    "number_of",
-    "project_hash",
-    "rejected_keys",
-    "retired_key",
-    "shard_keys",
-    "shard_of",
-    "shard_of_feature",
-    "workflow_id",
-    "workflow_key",
-    "workflow_key_prefix",
-    "workflow_of",
-]
-
 SHARDS: Final = 16
 _REMEMBERED: Final = 256
 """Workflows whose parts and shard are known: a step asks for them a dozen times."""

@@ -2,22 +2,6 @@
 
 from typing import Final
 
-__all__ = [
-    "AWAY_AFTER",
-    "DAMAGED_AGAIN",
-    "DONE_KEPT",
-    "FIRST",
-    "HORIZON_SECONDS",
-    "LEASE_SECONDS",
-    "MOST_PER_SWEEP",
-    "MOST_REJECTED",
-    "OVERTAKEN_BY",
-    "SCRIPT_LIMITS",
-    "SEND_AGAIN",
-    "SHARD_LEASE_SECONDS",
-    "UNHEARD_AFTER",
-]
-
 LEASE_SECONDS: Final = 9.0
 """Three heartbeats of three seconds: one lost is noise."""
 SHARD_LEASE_SECONDS: Final = 2.0

@@ -9,8 +9,6 @@ from fixloop.store.connection import Connection
 from fixloop.store.damage import BROKEN
 from fixloop.store.records import DAMAGED
 
-__all__ = ["Listing", "names_in"]
-
 _PAGE: Final = 200
 
 

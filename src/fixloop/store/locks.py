@@ -13,8 +13,6 @@ from fixloop.store.connection import Connection
 from fixloop.store.keys import lock_key, shard_keys, shard_of
 from fixloop.store.records import check_lease
 
-__all__ = ["LOCK_SECONDS", "Grant", "Kept", "Locks", "RedisLocks"]
-
 LOCK_SECONDS = 30 * 60.0
 """D25."""
 

@@ -4,8 +4,6 @@ from fixloop.store.entries import digest_of
 from fixloop.store.memory_records import KeptWorkflow
 from fixloop.store.records import Commit, Committed
 
-__all__ = ["clear_deadlines", "refusal", "take_tickets_away"]
-
 
 def refusal(commit: Commit, kept: KeptWorkflow, living: str | None) -> Committed | None:
     """

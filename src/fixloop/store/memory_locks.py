@@ -9,8 +9,6 @@ from typing import NamedTuple
 from fixloop.store.locks import LOCK_SECONDS, Grant, Kept
 from fixloop.store.records import check_lease
 
-__all__ = ["MemoryLocks"]
-
 
 class _Record(NamedTuple):
     grant: Grant

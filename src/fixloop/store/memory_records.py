@@ -11,9 +11,6 @@ from fixloop.store.packing import NOTHING, Context
 from fixloop.store.records import Claim, Held, Lane, Snapshot
 from fixloop.store.replies import state_of
 
-__all__ = ["Finished", "KeptShard", "KeptTicket", "KeptWorkflow"]
-
-
 FOR_EVER: Final = float("inf")
 NOWHERE: Final = Lane("", FIRST)
 

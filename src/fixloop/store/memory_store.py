@@ -46,8 +46,6 @@ from fixloop.store.records import (
     check_lease,
 )
 
-__all__ = ["MemoryStore"]
-
 
 class MemoryStore:
     """`Store` without Redis. `now` is the wall clock; tests set it forward."""

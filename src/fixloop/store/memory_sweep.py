@@ -7,8 +7,6 @@ from fixloop.store.limits import MOST_PER_SWEEP, OVERTAKEN_BY, SEND_AGAIN, UNHEA
 from fixloop.store.memory_records import KeptShard, KeptTicket, KeptWorkflow
 from fixloop.store.records import Due, Lane
 
-__all__ = ["due_deadlines", "ended_delays", "lapsed_leases", "unheard"]
-
 Workflows = dict[str, KeptWorkflow]
 
 

@@ -15,8 +15,6 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import NewerVersion
 
-__all__ = ["NOTHING", "Context", "context_of", "inflate", "leans_of", "pack", "pack_alone", "unpack"]
-
 DICTIONARY: Final = 3
 """The one that is written with: `dictionary-3.txt`."""
 _LAST_DICTIONARY: Final = 9

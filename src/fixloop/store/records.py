@@ -14,31 +14,6 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.packing import NOTHING, Context
 
-__all__ = [
-    "DAMAGED",
-    "Claim",
-    "ClaimStatus",
-    "Commit",
-    "CommitStatus",
-    "Committed",
-    "Due",
-    "Entry",
-    "Held",
-    "Lane",
-    "RejectedMessage",
-    "Rejections",
-    "Removal",
-    "Renewal",
-    "Retired",
-    "Retirement",
-    "Snapshot",
-    "Stored",
-    "Swept",
-    "check_claimant",
-    "check_holder",
-    "check_lease",
-]
-
 CommitStatus = Literal["ok", "dup", "stale", "gone", "conflict", "exists"]
 ClaimStatus = Literal["ok", "busy", "gone", "early"]
 Renewal = Literal["ok", "lost", "cancelled"]

@@ -52,8 +52,6 @@ from fixloop.store.records import (
     check_lease,
 )
 
-__all__ = ["RedisStore"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

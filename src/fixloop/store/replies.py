@@ -28,24 +28,6 @@ from fixloop.store.records import (
     Swept,
 )
 
-__all__ = [
-    "change_text",
-    "claim",
-    "committed",
-    "fields",
-    "head",
-    "live_id",
-    "moment",
-    "rejected",
-    "rejected_text",
-    "retired",
-    "retired_text",
-    "snapshot",
-    "state_of",
-    "swept",
-    "ticket",
-]
-
 T = TypeVar("T")
 _KINDS: Mapping[str, Literal["pending", "claimed", "delayed"]] = {
     "p": "pending",

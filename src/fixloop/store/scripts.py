@@ -7,8 +7,6 @@ from typing import Final
 
 from fixloop.store.limits import SCRIPT_LIMITS
 
-__all__ = ["SCRIPTS", "digest", "source"]
-
 _OF_A_SHARD: Final = (
     *("commit", "claim", "renew", "release", "wake", "sweep", "read", "list", "now", "remove", "waiting"),
     "set_aside",

@@ -9,8 +9,6 @@ from fixloop.summary.model import Bar, Mark, Phase
 from fixloop.summary.phases import EndedRun, ended_runs
 from fixloop.summary.recorded import Recorded
 
-__all__ = ["bars_of", "marks_of"]
-
 _MARKS: Final = {
     "escalation": "escalation",
     "timeout-reminder": "reminder",

@@ -31,8 +31,6 @@ from fixloop.summary.older import old_rows
 from fixloop.summary.phases import phases_of, times_of
 from fixloop.summary.recorded import Artifact, Recorded, recorded
 
-__all__ = ["Told", "summarize"]
-
 TAIL_LINES: Final = 15
 """Of what a fixer printed that failed: the end of a traceback."""
 

@@ -5,8 +5,6 @@ from typing import Final
 
 from fixloop.machine.terminal_text import visible
 
-__all__ = ["clean", "one_line"]
-
 #: A terminal's colours and cursor movements.
 _SEQUENCES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 

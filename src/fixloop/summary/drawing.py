@@ -12,8 +12,6 @@ from typing import Final, NamedTuple
 from fixloop.protocol.durations import hours_minutes_seconds, minutes_seconds
 from fixloop.summary.model import Bar, Mark, Summary
 
-__all__ = ["Chart", "Column", "chart", "columns"]
-
 ROW: Final = 70
 BAR: Final = 24
 THIN: Final = 12

@@ -13,8 +13,6 @@ from fixloop.protocol.statuses import Status
 from fixloop.summary.clean import one_line
 from fixloop.summary.model import Gate, GateState
 
-__all__ = ["Judged", "gates"]
-
 
 class Judged(NamedTuple):
     """The last run of a specialist that came to a result."""

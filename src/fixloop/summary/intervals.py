@@ -13,8 +13,6 @@ from fixloop.protocol.messages import Decision
 from fixloop.protocol.statuses import Status
 from fixloop.summary.recorded import Recorded
 
-__all__ = ["Activity", "Interval", "Now", "intervals"]
-
 #: Wall time and engine time of one machine differ by less; more means that the engine was away (K34).
 _AWAY_SECONDS: Final = 10.0
 

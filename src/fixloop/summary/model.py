@@ -10,29 +10,6 @@ from pydantic import BaseModel, ConfigDict
 
 from fixloop.protocol.checks import Evidence
 
-__all__ = [
-    "Answer",
-    "AtWork",
-    "Bar",
-    "Confirmation",
-    "ErrorRow",
-    "EscalationRow",
-    "Finding",
-    "FixRow",
-    "Gate",
-    "GateState",
-    "Line",
-    "Mark",
-    "OldRow",
-    "Phase",
-    "RunRow",
-    "Standing",
-    "Summary",
-    "Times",
-    "Totals",
-    "Waiting",
-]
-
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True)

@@ -12,8 +12,6 @@ from fixloop.summary.model import OldRow
 from fixloop.summary.phases import finding_of
 from fixloop.summary.recorded import Artifact, Recorded
 
-__all__ = ["old_rows"]
-
 SHOWN: Final = 20
 
 

@@ -19,8 +19,6 @@ from fixloop.summary.drawing import Column, chart, columns
 from fixloop.summary.model import Phase, RunRow, Summary
 from fixloop.summary.trimming import Cut, trimmed
 
-__all__ = ["MOST_BYTES", "as_html", "as_markdown"]
-
 MOST_BYTES: Final = 2_000_000
 """No page is longer; a workflow that says more is cut, with counts of what is left out."""
 

@@ -14,8 +14,6 @@ from fixloop.summary.intervals import Activity, Interval
 from fixloop.summary.model import Confirmation, Finding, FixRow, Phase, RunRow, Times
 from fixloop.summary.recorded import Artifact, Recorded
 
-__all__ = ["EndedRun", "ended_runs", "finding_of", "phases_of", "times_of"]
-
 _RESULTS: Final = {
     Status.PENDING: "not reached",
     Status.COMPLETED: "passed",

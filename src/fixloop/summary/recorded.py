@@ -8,8 +8,6 @@ from fixloop.profiles.history import Said, said
 from fixloop.protocol.events import RunFinished
 from fixloop.store.records import Entry
 
-__all__ = ["Artifact", "Change", "Recorded", "recorded"]
-
 Artifact = Callable[[str], bytes | None]
 """What an artifact of the workflow holds, by its digest; None where it is gone."""
 

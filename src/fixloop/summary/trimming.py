@@ -4,8 +4,6 @@ from typing import Final
 
 from fixloop.summary.model import FixRow, Line, Phase, RunRow, Summary
 
-__all__ = ["Cut", "trimmed"]
-
 FINDINGS: Final = 50
 TEXT: Final = 16_000
 DIFF_LINES: Final = 400

@@ -33,8 +33,6 @@ from fixloop.testing.schedule import Schedule
 from fixloop.testing.site import INJURED, LEFT_ALONE, Progress, host_kind, site
 from fixloop.testing.verdict import Verdict
 
-__all__ = ["chaos_of_agents", "plain"]
-
 _TIMES: Final = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?|\[\d\d:\d\d:\d\d\]|\d{8}T\d{6}Z?"
 )

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-__all__ = ["AGENTS", "Agent"]
-
 
 class Agent(NamedTuple):
     """One kind of agent."""

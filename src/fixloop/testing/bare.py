@@ -15,11 +15,9 @@ import redis
 from celery import Celery, chain
 from celery.signals import worker_init
 
-from fixloop.servers.settings import celery_url
+from fixloop.servers.broker_url import celery_url
 from fixloop.testing.clock import skew_seconds
 from fixloop.testing.wire import BEGUN, EFFECTS
-
-__all__ = ["QUEUE", "app", "send"]
 
 QUEUE: Final = "bare"
 WORK_SECONDS: Final = 0.02

@@ -18,8 +18,6 @@ from fixloop.testing.processes import Host, RedisServer, below, is_running, is_s
 from fixloop.testing.relay import Cut, Link
 from fixloop.testing.wounds import Wound
 
-__all__ = ["Blows"]
-
 STOPPED_SECONDS: Final = 11.0
 """Two more than a lease."""
 SWEEPER_STOPPED_SECONDS: Final = 3.0

@@ -19,8 +19,6 @@ from typing import Final
 from fixloop.testing.processes import Access
 from fixloop.testing.relay import Relay
 
-__all__ = ["Cable", "Room", "Unavailable", "cables"]
-
 PORT: Final = 6379
 _NOTICING: Final = {"snmp": ("Ip", "OutNoRoutes"), "netstat": ("TcpExt", "TCPTimeouts")}
 """What the kernel counts, by its file in `/proc/net`, for a sender without a way, and for one who hears nothing."""

@@ -16,8 +16,6 @@ from fixloop.protocol.refusals import Unexpected
 from fixloop.store.keys import workflow_key
 from fixloop.store.redis_store import RedisStore
 
-__all__ = ["EXTENDED", "GIVEN_UP", "Caller", "Workflows", "calling"]
-
 # Whoever hands work in is not injured, and waits for a Redis that is.
 PATIENCE_SECONDS: Final = 30.0
 GIVEN_UP: Final = DecisionMade(decision=Decision.ABORT, by="chaos")

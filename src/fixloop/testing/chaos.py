@@ -29,8 +29,6 @@ from fixloop.testing.site import INJURED, LEFT_ALONE, Progress, host_kind, site
 from fixloop.testing.undisturbed import Answer, Rehearsal, rehearse
 from fixloop.testing.verdict import Verdict, judged
 
-__all__ = ["chaos"]
-
 
 class _Play(NamedTuple):
     started: WorkflowStarted

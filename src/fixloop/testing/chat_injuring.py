@@ -20,8 +20,6 @@ from fixloop.testing.schedule import Schedule
 from fixloop.testing.verdict import Execution
 from fixloop.testing.wounds import Wound
 
-__all__ = ["ChatInjurer", "Turns"]
-
 STOPPED_SECONDS: Final = 1.5
 FULL_SECONDS: Final = 2.0
 CLOCK_WRONG_SECONDS: Final = 2.0

@@ -16,8 +16,6 @@ from fixloop.testing import chat_agent
 from fixloop.testing.clock import set_clock
 from fixloop.testing.processes import below, kill, with_clock
 
-__all__ = ["Chat", "Runner", "RunnerHost"]
-
 # Its process id is told to its agents, who may see none but their own.
 _TELLING: Final = 'FIXLOOP_TESTING_RUNNER=$$ exec "$@"'
 LEVELS: Final = (1, 2)

@@ -32,8 +32,6 @@ from fixloop.testing.schedule import Schedule
 from fixloop.testing.site import EXECUTIONS, HOSTS, Progress
 from fixloop.testing.verdict import Verdict, executions_in, feel_clocks, resumptions, unexplained
 
-__all__ = ["chaos_of_chats", "timeless"]
-
 POLL_SECONDS: Final = 0.02
 PATIENCE_SECONDS: Final = 60.0
 """So long without a turn anywhere: what is not closed then never will be."""

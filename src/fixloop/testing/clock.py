@@ -15,8 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["VARIABLE", "set_clock", "shift_clock", "skew_seconds"]
-
 VARIABLE = "FIXLOOP_TESTING_CLOCK"
 _SECONDS = struct.Struct("d")
 _NO_ARGUMENTS = (ctypes.c_void_p, ctypes.c_void_p)

@@ -25,8 +25,6 @@ from fixloop.testing.schedule import Schedule
 from fixloop.testing.site import EXECUTIONS, Progress, site
 from fixloop.testing.wire import BEGUN, EFFECTS
 
-__all__ = ["Contrast", "contrast"]
-
 PATIENCE_SECONDS: Final = 30.0
 """Longer than a lost message needs to come back."""
 SENDING_SECONDS: Final = 60.0

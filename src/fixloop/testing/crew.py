@@ -17,8 +17,6 @@ from fixloop.testing.clock import skew_seconds
 from fixloop.testing.parts import answer_of, part_of, writings_of
 from fixloop.testing.script import Word, script_of
 
-__all__ = ["Answered", "ScriptedCrew", "ScriptedError", "scripted_crew"]
-
 _TEXT_BYTES: Final = 256
 """Of all failures of a run; with the words around it, what a step says comes to 1 KB."""
 POLL_SECONDS: Final = 0.05

@@ -32,8 +32,6 @@ from fixloop.testing.wire import (
 )
 from fixloop.testing.wounds import Takeover, Wound
 
-__all__ = ["Injurer"]
-
 DOUBLED: Final = 20
 BEGUN_SECONDS: Final = 10.0
 """How long a crew may take on a busy machine from the claim to its first act; then the step has no midst."""

@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import InfrastructureError
 
-__all__ = ["CREATED", "MODIFIED", "MOVED_TO", "Happening", "Watch"]
-
 MODIFIED: Final = 0x2
 MOVED_TO: Final = 0x80
 CREATED: Final = 0x100

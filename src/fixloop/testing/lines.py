@@ -12,8 +12,6 @@ from fixloop.testing.cables import Unavailable, cables
 from fixloop.testing.processes import Access
 from fixloop.testing.relay import Relay
 
-__all__ = ["NETWORKS", "Line", "Lines", "Network", "SocketLine", "laid"]
-
 Network = Literal["auto", "namespaces", "relay"]
 NETWORKS: Final[tuple[Network, ...]] = get_args(Network)
 

@@ -27,8 +27,6 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.statefiles.agent_output import Writings
 from fixloop.testing.script import AFFIXED, Word, worded
 
-__all__ = ["answer_of", "part_of", "writings_of"]
-
 _WORDS: Final = {
     "cycle": re.compile(AFFIXED.format("ok|unclear|plan|stuck|no|bad|silent|")),
     "handoff": re.compile(AFFIXED.format("ok|no|ask|note|bad|fatal|silent|")),

@@ -5,8 +5,6 @@ from typing import Final, NamedTuple
 
 from fixloop.testing.plan import COMMAND, Boundary, Injury, Place, Places
 
-__all__ = ["CHAT", "CYCLE", "HANDOFF", "VALIDATION"]
-
 _B = Boundary
 _HOLDING: Final = (_B.BEFORE_CLAIM, _B.AFTER_CLAIM, _B.BEFORE_COMMIT, _B.AFTER_COMMIT)
 _HINTING: Final = (_B.BEFORE_HINT, _B.AFTER_HINT)

@@ -12,8 +12,6 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
 
-__all__ = ["COMMAND", "Boundary", "Injury", "Occasion", "Place", "Places", "Plan", "plan"]
-
 COMMAND: Final = "command"
 """What a step is called, too, when a command of its own does its work."""
 

@@ -26,18 +26,6 @@ from fixloop.servers.settings import RedisUrls
 from fixloop.testing import clock
 from fixloop.testing.clock import set_clock
 
-__all__ = [
-    "Access",
-    "Host",
-    "RedisServer",
-    "below",
-    "is_running",
-    "is_stopped",
-    "kill",
-    "parents",
-    "with_clock",
-]
-
 START_SECONDS: Final = 10.0
 MEMORY: Final = "1gb"
 # Its process id first; then until the input ends. It is reaped after that only, so the id stays its own.

@@ -18,8 +18,6 @@ import hiredis
 
 from fixloop.testing.wire import Request, Requests, is_whole
 
-__all__ = ["Cut", "Link", "Relay", "Witness"]
-
 CHUNK: Final = 1 << 16
 Peer = Callable[[asyncio.StreamWriter], int]
 """The process at the other end of a connection; 0 when it is gone."""

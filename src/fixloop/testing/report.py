@@ -9,8 +9,6 @@ from fixloop.testing.plan import Plan
 from fixloop.testing.site import INJURED, Site
 from fixloop.testing.verdict import Execution, Verdict, resumptions, unexplained
 
-__all__ = ["Order", "Report", "reported"]
-
 ENOUGH: Final = 0.9
 """So much of the plan has to be done, or the run says nothing."""
 

@@ -6,8 +6,6 @@ from typing import Final
 
 from fixloop.testing.plan import Boundary, Injury, Occasion, Places, Plan
 
-__all__ = ["Schedule"]
-
 MOST_FOR_A_TICKET: Final = 4
 """A fifth death of its process is taken for the step's own fault (K40)."""
 

@@ -24,8 +24,6 @@ from typing import Final, NamedTuple
 from fixloop.errors import UsageError
 from fixloop.protocol.specialists import specialist
 
-__all__ = ["AFFIXED", "Script", "Word", "script_of", "worded"]
-
 FIX: Final = "fix"
 AFFIXED: Final = r"(?P<raises>!*)(?P<dies>#*)(?P<command>\$?)(?P<what>{})(?:~(?P<seconds>\d+(?:\.\d+)?))?"
 _RUN: Final = re.compile(AFFIXED.format(r"-|\d+|[A-Za-z]+|"))

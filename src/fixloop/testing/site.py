@@ -20,19 +20,6 @@ from fixloop.testing.processes import Access, Host, RedisServer
 from fixloop.testing.schedule import Schedule
 from fixloop.testing.verdict import Execution, executions_in, feel_clocks
 
-__all__ = [
-    "EXECUTIONS",
-    "HOSTS",
-    "INJURED",
-    "LEFT_ALONE",
-    "HostKind",
-    "Progress",
-    "Site",
-    "Work",
-    "host_kind",
-    "site",
-]
-
 HostKind = Callable[[str, Path, Access], Host]
 """Makes a host of a name, the folder for its log, and where it finds Redis."""
 EXECUTIONS: Final = "executions"

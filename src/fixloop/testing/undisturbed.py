@@ -30,8 +30,6 @@ from fixloop.protocol.validation import decide
 from fixloop.store.entries import digest_of
 from fixloop.testing.crew import ScriptedCrew
 
-__all__ = ["Answer", "Line", "Rehearsal", "Story", "rehearse", "told", "undisturbed"]
-
 START: Final = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 _STAMP: Final = re.compile(r"\d{8}T\d{6}Z(-\d+)?$")
 

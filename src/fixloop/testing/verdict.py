@@ -16,8 +16,6 @@ from fixloop.testing.plan import Boundary, Injury
 from fixloop.testing.undisturbed import Rehearsal, told
 from fixloop.testing.wounds import Takeover, Wound
 
-__all__ = ["Execution", "Verdict", "executions_in", "feel_clocks", "judged", "resumptions", "unexplained"]
-
 AFTERMATH_SECONDS: Final = 15.0
 """So long after it lost Redis a worker may still die over it: Celery needs up to six seconds, twice."""
 BEGINNING_SECONDS: Final = 0.25

@@ -15,21 +15,6 @@ import hiredis
 
 from fixloop.store.scripts import source
 
-__all__ = [
-    "NOTHING_TAKEN",
-    "NO_ROOM",
-    "PUSHED",
-    "Request",
-    "Requests",
-    "answer_to",
-    "encoded",
-    "has_swept",
-    "is_whole",
-    "step_of",
-    "ticket_in",
-    "twice",
-]
-
 PUSHED: Final = b":1\r\n"
 """What Redis says when it has taken one message."""
 NOTHING_TAKEN: Final = b"*-1\r\n"

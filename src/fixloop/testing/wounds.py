@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from fixloop.testing.plan import Boundary, Injury
 
-__all__ = ["Takeover", "Wound"]
-
 
 @dataclass(eq=False)
 class Wound:

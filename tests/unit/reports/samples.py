@@ -8,19 +8,6 @@ from typing import Any, Final
 from fixloop.configuration.model import FailOn
 from fixloop.reports import Report, read_report
 
-__all__ = [
-    "GUESTS",
-    "JUNIT",
-    "SARIF",
-    "junit",
-    "pytest_suite",
-    "read",
-    "sarif",
-    "sarif_failures",
-    "seen",
-    "written",
-]
-
 JUNIT: Final = Path(__file__).parent / "junit"
 SARIF: Final = Path(__file__).parent / "sarif"
 GUESTS: Final = Path(__file__).parent / "guests"

@@ -27,8 +27,6 @@ from fixloop.protocol.cycle.statuses import ResultStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, USER
 from fixloop.statefiles.agent_output import Writings, written_by
 
-__all__ = ["DOOR", "OUTSIDE"]
-
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
     state = look(session, workflow).state

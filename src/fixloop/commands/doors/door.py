@@ -8,8 +8,6 @@ from fixloop.commands.session import Session
 from fixloop.errors import UsageError
 from fixloop.profiles.profile import AnyEvent
 
-__all__ = ["Answer", "Door", "Said", "Work"]
-
 
 class Answer(NamedTuple):
     """A person's answer to an escalation, as it was written."""

@@ -39,8 +39,6 @@ from fixloop.protocol.handoff.routes import USER, HandoffStatus, check_agent, se
 from fixloop.protocol.handoff.state import Agent, Handoffs
 from fixloop.protocol.handoff.working import escalation, rejection
 
-__all__ = ["DOOR", "OUTSIDE"]
-
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
     question = _question(look(session, workflow).state, given.escalation)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from fixloop.commands.answer_file import read_answer
 from fixloop.commands.doors.door import Answer, Door, Said, Work
-from fixloop.commands.screen import called, note, print_lines, print_text
+from fixloop.commands.screen import note, print_lines, print_text
 from fixloop.commands.session import Seen, Session, look
 from fixloop.commands.views.view import Standing
 from fixloop.errors import RefusedError, UsageError
@@ -25,24 +25,12 @@ from fixloop.profiles.agents import ORCHESTRATOR
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.answers import LIMIT_BYTES
 from fixloop.protocol.cycle.workers import USER
+from fixloop.protocol.ids import called
 from fixloop.protocol.refusals import Repeated
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths
 from fixloop.repository.merge import brought_onto, commit_of_directory, merge_checkout, resolve_descendant
 from fixloop.repository.publish import publish
-
-__all__ = [
-    "Facts",
-    "Handed",
-    "Outside",
-    "chosen",
-    "door",
-    "offered",
-    "refuse_bounds",
-    "sender",
-    "tell",
-    "text_of",
-]
 
 
 class Facts(NamedTuple):

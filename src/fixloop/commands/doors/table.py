@@ -12,8 +12,6 @@ from fixloop.profiles.reading import profile_of
 if TYPE_CHECKING:
     from fixloop.commands.doors.outside import Outside
 
-__all__ = ["door_of", "outside_in"]
-
 _PROFILES: Final = ("validation", "cycle", "handoff")
 
 

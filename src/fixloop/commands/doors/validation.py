@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 from fixloop.commands.doors.door import Answer as Given
 from fixloop.commands.doors.door import Door, Work
-from fixloop.commands.screen import called, note, print_lines, print_text
+from fixloop.commands.screen import note, print_lines, print_text
 from fixloop.commands.session import Session, caller
 from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.redaction_scope import redaction_for
@@ -26,6 +26,7 @@ from fixloop.protocol.events import (
     ManualFixDone,
     Paused,
 )
+from fixloop.protocol.ids import called
 from fixloop.protocol.messages import MAIN_AGENT, USER, Decision, Reason
 from fixloop.protocol.state import Completion, Limits, State
 from fixloop.protocol.statuses import Status
@@ -42,8 +43,6 @@ from fixloop.repository.snapshot import mirror_of
 
 if TYPE_CHECKING:
     from fixloop.protocol.answers import Answer
-
-__all__ = ["DOOR"]
 
 LISTED: Final = 10
 

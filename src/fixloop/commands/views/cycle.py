@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from fixloop.commands.screen import called, row, short, table
+from fixloop.commands.screen import row, short, table
 from fixloop.commands.status import deadline_line
 from fixloop.commands.views import spoken, work
 from fixloop.commands.views.cycle_report import parts
@@ -19,12 +19,11 @@ from fixloop.protocol.cycle.state import SCHEMA_VERSION, Agent, Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus, TaskStatus
 from fixloop.protocol.cycle.workers import worker
 from fixloop.protocol.durations import iso_stamp, stamp
+from fixloop.protocol.ids import called
 from fixloop.store.records import Snapshot
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-__all__ = ["VIEW"]
 
 _STYLES: Final = {
     AgentStatus.COMPLETED: "green",

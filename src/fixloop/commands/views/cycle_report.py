@@ -7,8 +7,6 @@ from fixloop.protocol.cycle.state import Cycle
 from fixloop.protocol.cycle.workers import worker
 from fixloop.protocol.durations import stamp
 
-__all__ = ["parts"]
-
 
 def parts(details: Iterable[Row], state: Cycle) -> Parts:
     """The report: how it stands, then everything that is kept for ever, in the order of its happening."""

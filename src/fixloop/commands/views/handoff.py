@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from fixloop.commands.screen import called, row, short, table
+from fixloop.commands.screen import row, short, table
 from fixloop.commands.status import deadline_line
 from fixloop.commands.views import spoken, work
 from fixloop.commands.views.handoff_log import line, statistics
@@ -19,13 +19,12 @@ from fixloop.protocol.handoff.asking import ENGINE_REASONS
 from fixloop.protocol.handoff.metrics import Escalations, measured, started_at
 from fixloop.protocol.handoff.records import Message, Question
 from fixloop.protocol.handoff.state import SCHEMA_VERSION, Agent, Handoffs
+from fixloop.protocol.ids import called
 from fixloop.store.contract import Store
 from fixloop.store.records import Snapshot
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-__all__ = ["VIEW", "options_of"]
 
 _STYLES: Final = {"completed": "green", "active": "yellow", "idle": "dim"}
 

@@ -11,8 +11,6 @@ from fixloop.protocol.handoff.records import Message
 from fixloop.protocol.handoff.routes import HandoffType
 from fixloop.protocol.handoff.state import Handoffs
 
-__all__ = ["line", "statistics", "summary"]
-
 
 def line(kept: dict[str, Any], state: Handoffs | None) -> spoken.Line:
     message = Message.model_validate(kept)

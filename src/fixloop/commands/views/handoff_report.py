@@ -8,8 +8,6 @@ from fixloop.protocol.durations import hours_minutes_seconds, stamp
 from fixloop.protocol.handoff.metrics import measured
 from fixloop.protocol.handoff.state import Handoffs
 
-__all__ = ["metrics_line", "parts"]
-
 
 def metrics_line(state: Handoffs) -> str:
     """The metrics of one workflow on one line."""

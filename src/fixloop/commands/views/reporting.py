@@ -12,8 +12,6 @@ from fixloop.commands.views.view import Logged, View, documented
 from fixloop.protocol import markdown
 from fixloop.store.records import Snapshot
 
-__all__ = ["Parts", "Row", "as_html", "as_json", "as_markdown", "reported"]
-
 Row = Sequence[str]
 
 

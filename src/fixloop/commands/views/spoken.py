@@ -15,8 +15,6 @@ from fixloop.protocol import markdown
 from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, stamp
 from fixloop.store.records import Entry
 
-__all__ = ["Line", "Speech", "happened", "log_document", "log_markdown", "log_text"]
-
 _RULE: Final = "\n---\n"
 _NOTES: Final = {
     "event-refused": "refusal",

@@ -10,8 +10,6 @@ from fixloop.errors import NewerVersion
 from fixloop.profiles.reading import profile_of
 from fixloop.store.contract import Store
 
-__all__ = ["across_all", "view_in"]
-
 _PROFILES: Final = ("validation", "cycle", "handoff")
 _COUNTED: Final = ("handoff",)
 """The profiles that count something over all their workflows: for others no view has to be loaded."""

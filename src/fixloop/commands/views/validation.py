@@ -15,8 +15,6 @@ from fixloop.protocol.log import title
 from fixloop.protocol.state import State
 from fixloop.store.records import Entry, Snapshot
 
-__all__ = ["VIEW"]
-
 _TOLD: Final = ("status", "receipt", "decision", "timer", "refusal", "pause", "note")
 """What a commit without a message has to tell."""
 

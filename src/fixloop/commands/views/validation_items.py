@@ -6,16 +6,13 @@ from typing import Any
 
 from fixloop.commands.choices import Choice, choices, fix_choices, no_fixer
 from fixloop.commands.outcome import offered_since, waits_for_agent
-from fixloop.commands.screen import called
 from fixloop.outside.offer import offered_at
 from fixloop.protocol.durations import iso_stamp
-from fixloop.protocol.ids import request_id
+from fixloop.protocol.ids import called, request_id
 from fixloop.protocol.messages import MAIN_AGENT, USER, Decision
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.state import Hold, OpenEscalation, State
 from fixloop.store.records import Snapshot
-
-__all__ = ["items"]
 
 
 def items(found: Snapshot, state: State, cache: Path) -> Iterator[dict[str, Any]]:

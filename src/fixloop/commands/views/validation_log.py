@@ -15,8 +15,6 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 
-__all__ = ["log_document", "log_markdown", "log_text"]
-
 _RULE: Final = "\n---\n"
 
 

@@ -17,19 +17,6 @@ from fixloop.store.records import Entry, Snapshot
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = [
-    "PASSED",
-    "UNVERIFIED",
-    "Across",
-    "Logged",
-    "S",
-    "Standing",
-    "View",
-    "documented",
-    "has_work",
-    "way_out",
-]
-
 S = TypeVar("S")
 PASSED = ("success", "skipped")
 """The outcomes with which `run` ends well."""

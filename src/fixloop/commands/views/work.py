@@ -7,28 +7,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
-from fixloop.commands.screen import called, few, short
+from fixloop.commands.screen import few, short
 from fixloop.commands.status import deadline_of
 from fixloop.commands.views.view import Standing, way_out
 from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds
+from fixloop.protocol.ids import called
 from fixloop.store.records import Snapshot
-
-__all__ = [
-    "DECISIONS",
-    "AtWork",
-    "answers",
-    "asked_item",
-    "away_line",
-    "clocks",
-    "ending",
-    "item",
-    "next_command",
-    "outside",
-    "paused_item",
-    "shared",
-    "standing",
-    "told",
-]
 
 DECISIONS: Final = ("manual-fix", "skip", "abort", "extend")
 _VERDICTS: Final = {"success": "passed", "skipped": "passed_with_known_issues"}

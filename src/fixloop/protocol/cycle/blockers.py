@@ -5,8 +5,6 @@ from typing import Final
 
 from fixloop.protocol.cycle.records import ConflictKind, Severity
 
-__all__ = ["RESOLVERS", "categorised", "kind_of", "milder"]
-
 RESOLVERS: Final = {ConflictKind.UNCLEAR_REQUIREMENT: "ra", ConflictKind.PLAN_MISMATCH: "ep"}
 """Who can fix it without a person (C57)."""
 

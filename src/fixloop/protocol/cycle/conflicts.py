@@ -10,19 +10,6 @@ from fixloop.protocol.cycle.outcome import Draft
 from fixloop.protocol.cycle.records import Conflict, ConflictKind, Document
 from fixloop.protocol.cycle.state import Cycle
 
-__all__ = [
-    "closed",
-    "content_of",
-    "fixed",
-    "left_open",
-    "listed",
-    "opened",
-    "resumed",
-    "retried",
-    "took",
-    "validated_again",
-]
-
 # The flows of the requirements, in their order. A step that did not happen is left out.
 _STEPS: Final = {
     ConflictKind.UNCLEAR_REQUIREMENT: {

@@ -35,8 +35,6 @@ from fixloop.protocol.notifying import notified
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.tips import advanced
 
-__all__ = ["DECIDE_VERSION", "decide"]
-
 DECIDE_VERSION: Final = 3
 """Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
 

@@ -16,8 +16,6 @@ from fixloop.protocol.cycle.validating import next_round
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, USER, worker
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["decided"]
-
 
 def decided(draft: Draft, event: ev.DecisionMade) -> None:
     """

@@ -13,8 +13,6 @@ from fixloop.protocol.cycle.versions import check_together, iteration_version, n
 from fixloop.protocol.cycle.workers import field_owner, worker
 from fixloop.protocol.durations import iso_stamp
 
-__all__ = ["check_files", "log_tasks", "open_iteration", "progress_path", "take_in"]
-
 _CHANGES: Final = "changes.log"
 MOST_SHOWN: Final = 80
 """Characters of a value that a sentence shows."""

@@ -11,8 +11,6 @@ from fixloop.protocol.cycle.workers import ORCHESTRATOR, USER
 from fixloop.protocol.letters import given_up
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["announce", "answer_invalid", "close", "end", "escalate", "failed", "undelivered"]
-
 
 def escalate(
     draft: Draft,

@@ -10,31 +10,6 @@ from fixloop.protocol.cycle.records import InputKind
 from fixloop.protocol.cycle.state import Limits
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, USER
 
-__all__ = [
-    "AgentFailed",
-    "AgentStarted",
-    "AnswerInvalid",
-    "BranchPushed",
-    "Cancelled",
-    "Continued",
-    "CycleFinished",
-    "CycleRestored",
-    "CycleStarted",
-    "DeadlineReached",
-    "DecisionMade",
-    "DeliveryFailed",
-    "Event",
-    "EventRefused",
-    "InputRequested",
-    "MessageStored",
-    "Paused",
-    "PersonNotified",
-    "PhaseReported",
-    "StateWritten",
-    "Written",
-    "event_from_json",
-]
-
 
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")

@@ -12,8 +12,6 @@ from fixloop.protocol.cycle.sending import primary
 from fixloop.protocol.cycle.state import Cycle
 from fixloop.protocol.cycle.workers import key_of, worker
 
-__all__ = ["coordination_log", "input_text", "read_feedback"]
-
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 

@@ -16,8 +16,6 @@ from fixloop.protocol.cycle.state import Agent, Cycle
 from fixloop.protocol.cycle.versions import archive_name, version_of
 from fixloop.protocol.cycle.workers import WORKERS, field_owner
 
-__all__ = ["Named", "named_files", "state_document", "state_path"]
-
 
 class Named(NamedTuple):
     """One file and what stands in it."""

@@ -7,8 +7,6 @@ from typing import Final
 from fixloop.errors import UsageError
 from fixloop.protocol.cycle.workers import KEYS, WORKERS, worker
 
-__all__ = ["DEFAULT_GRAPH", "Graph", "check_graph", "check_order"]
-
 Graph = Mapping[str, Sequence[str]]
 """What each agent depends on."""
 

@@ -10,8 +10,6 @@ from fixloop.protocol.cycle.state import Agent
 from fixloop.protocol.cycle.workers import ORCHESTRATOR
 from fixloop.protocol.refusals import NotDue, Unexpected
 
-__all__ = ["deadline_reached"]
-
 
 def deadline_reached(draft: Draft, event: ev.DeadlineReached) -> None:
     """

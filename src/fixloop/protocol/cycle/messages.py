@@ -9,18 +9,6 @@ from fixloop.protocol.cycle.phase_result import PhaseResult
 from fixloop.protocol.cycle.records import InputKind
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, USER
 
-__all__ = [
-    "Body",
-    "Ended",
-    "Escalation",
-    "Guidance",
-    "Input",
-    "Message",
-    "Reported",
-    "Violation",
-    "check_route",
-]
-
 
 class _Body(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")

@@ -17,8 +17,6 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.notifying import notify_ticket
 from fixloop.protocol.ticket import Ticket, run_ticket
 
-__all__ = ["URGENCY", "Draft", "Outcome", "Transition", "finish_ticket", "work_id", "work_ticket"]
-
 URGENCY: Final = 3
 """Of all steps and messages of a cycle, as the broker has it: high."""
 

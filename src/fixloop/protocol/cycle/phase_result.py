@@ -18,8 +18,6 @@ from pydantic import BaseModel, ConfigDict
 from fixloop.protocol.cycle.statuses import ResultStatus
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["InvalidResult", "PhaseResult", "read_result"]
-
 _HEAD: Final = re.compile(r"^[ \t]*(?:\*\*)?PHASE_RESULT:(?:\*\*)?[ \t]*$", re.MULTILINE)
 _DETAILS: Final = re.compile(r"^[ \t]*(?:\*\*)?PHASE_DETAILS:(?:\*\*)?[ \t]*$", re.MULTILINE)
 _LINE: Final = re.compile(r"^- ([A-Za-z][A-Za-z0-9_ ]{0,63}):[ \t]*(.*)$")

@@ -9,8 +9,6 @@ from fixloop.errors import UsageError
 from fixloop.protocol.cycle.graph import check_order
 from fixloop.protocol.cycle.statuses import TaskStatus
 
-__all__ = ["PlanTask", "check_plan", "completed", "ready_tasks", "revised"]
-
 
 class PlanTask(BaseModel):
     """One task (U11)."""

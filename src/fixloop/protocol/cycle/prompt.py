@@ -12,8 +12,6 @@ from fixloop.protocol.cycle.state import Cycle
 from fixloop.protocol.cycle.statuses import ResultStatus, TaskStatus
 from fixloop.protocol.cycle.workers import Worker, worker
 
-__all__ = ["prompt"]
-
 _FIGURES: Final = {
     "cd": (("tasks_completed", "[ids of the plan's tasks that are done]"),),
     "vas": (

@@ -8,25 +8,6 @@ from pydantic import BaseModel, ConfigDict
 
 from fixloop.protocol.cycle.statuses import BlockerStatus, DecisionStatus
 
-__all__ = [
-    "Blocker",
-    "Conflict",
-    "ConflictKind",
-    "DecisionRecord",
-    "Document",
-    "EscalationReason",
-    "FeedbackEntry",
-    "FieldValue",
-    "InputKind",
-    "IterationRecord",
-    "LogPart",
-    "OpenEscalation",
-    "SentInput",
-    "Severity",
-    "TimelineEntry",
-]
-
-
 EscalationReason = Literal[
     "max_iterations",
     "timeout",

@@ -12,8 +12,6 @@ from fixloop.protocol.cycle.state import Cycle
 from fixloop.protocol.cycle.statuses import AgentStatus, BlockerStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, worker
 
-__all__ = ["blocked", "complete", "finish_when_complete"]
-
 
 def complete(draft: Draft, key: str, result: PhaseResult) -> None:
     """An agent is done: what it resolves is cleared, who waited is told (C40, C46, C49)."""

@@ -8,8 +8,6 @@ from fixloop.protocol.cycle.workers import ORCHESTRATOR
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["restored"]
-
 
 def restored(event: ev.CycleRestored, now: Moment) -> Outcome:
     """

@@ -12,16 +12,6 @@ from fixloop.protocol.cycle.statuses import AgentStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, worker
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = [
-    "ask_anew",
-    "asked_by_orchestrator",
-    "primary",
-    "send",
-    "send_feedback",
-    "send_ready",
-    "start_ready",
-]
-
 _REPORT: Final = "Output PHASE_RESULT when complete."
 _WHAT: Final = {
     InputKind.READY: "its dependency",

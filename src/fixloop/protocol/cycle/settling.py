@@ -4,8 +4,6 @@ from fixloop.protocol.cycle.outcome import Draft
 from fixloop.protocol.cycle.records import Blocker, DecisionRecord
 from fixloop.protocol.cycle.statuses import BlockerStatus, DecisionStatus
 
-__all__ = ["record_decision", "resolve"]
-
 
 def resolve(
     draft: Draft,

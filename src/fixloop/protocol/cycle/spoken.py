@@ -7,8 +7,6 @@ from fixloop.protocol.cycle import messages as msg
 from fixloop.protocol.cycle.feedback_log import input_text
 from fixloop.protocol.cycle.phase_result import PhaseResult
 
-__all__ = ["message_text", "result_text"]
-
 
 def message_text(message: msg.Message) -> str:
     """The whole text of a message."""

@@ -12,9 +12,6 @@ from fixloop.protocol.cycle.statuses import AgentStatus, BlockerStatus, CycleSta
 from fixloop.protocol.cycle.versions import Version, iteration_version, version_of
 from fixloop.protocol.letters import Letter
 
-__all__ = ["SCHEMA_VERSION", "Agent", "Cycle", "Limits"]
-
-
 SCHEMA_VERSION: Final = 1
 """Of snapshots; raised when an older fixloop could not read a newer one."""
 

@@ -3,8 +3,6 @@
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["AgentStatus", "BlockerStatus", "CycleStatus", "DecisionStatus", "ResultStatus", "TaskStatus"]
-
 
 class CycleStatus(StrEnum):
     """Where a cycle stands (U10); `failed` is its end without success."""

@@ -14,8 +14,6 @@ from fixloop.protocol.cycle.state import Cycle, Limits
 from fixloop.protocol.cycle.statuses import AgentStatus, ResultStatus
 from fixloop.protocol.cycle.workers import ORCHESTRATOR, worker
 
-__all__ = ["next_round", "validated"]
-
 _TARGETS = {ConflictKind.UNCLEAR_REQUIREMENT: "ra", ConflictKind.PLAN_MISMATCH: "ep"}
 
 

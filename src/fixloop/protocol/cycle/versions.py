@@ -6,8 +6,6 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
 
-__all__ = ["Version", "archive_name", "check_together", "iteration_version", "next_revision", "version_of"]
-
 _FORM: Final = re.compile(r"v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})", re.ASCII)
 
 

@@ -4,8 +4,6 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
 
-__all__ = ["KEYS", "ORCHESTRATOR", "USER", "WORKERS", "Worker", "field_owner", "key_of", "worker"]
-
 ORCHESTRATOR: Final = "orchestrator"
 USER: Final = "user"
 

@@ -13,8 +13,6 @@ from fixloop.protocol.letters import given_up
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.tips import advanced
 
-__all__ = ["ENGINE_REASONS", "answered", "ask_person", "decided", "escalated", "undelivered"]
-
 ENGINE_REASONS: Final = (
     "max_iterations",
     "retries_exhausted",

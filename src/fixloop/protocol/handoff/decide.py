@@ -22,8 +22,6 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.notifying import notified
 from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
 
-__all__ = ["DECIDE_VERSION", "decide"]
-
 DECIDE_VERSION: Final = 2
 """Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
 

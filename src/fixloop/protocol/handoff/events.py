@@ -8,36 +8,6 @@ from fixloop.protocol.handoff.returns import Returned
 from fixloop.protocol.handoff.routes import ORCHESTRATOR, USER, Kind, Priority
 from fixloop.protocol.handoff.state import Limits
 
-__all__ = [
-    "AgentActivated",
-    "AgentEscalated",
-    "AgentFailed",
-    "AgentReturned",
-    "Answered",
-    "BranchPushed",
-    "Cancelled",
-    "Continued",
-    "DeadlineReached",
-    "DecisionMade",
-    "DeliveryFailed",
-    "Event",
-    "EventRefused",
-    "HandoffAccepted",
-    "HandoffRejected",
-    "HandoffSent",
-    "HandoffsRestored",
-    "HandoffsStarted",
-    "Heartbeat",
-    "LockAcquired",
-    "LockExtended",
-    "LockReleased",
-    "MessageStored",
-    "Paused",
-    "PersonNotified",
-    "StateWritten",
-    "event_from_json",
-]
-
 
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")

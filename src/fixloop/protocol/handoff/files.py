@@ -14,18 +14,6 @@ from fixloop.protocol.handoff.routes import USER
 from fixloop.protocol.handoff.state import Agent, Handoffs
 from fixloop.protocol.ids import message_uid
 
-__all__ = [
-    "FOLDERS",
-    "HANDOFFS",
-    "STATE_FILE",
-    "Named",
-    "event_document",
-    "message_document",
-    "message_text",
-    "named_files",
-    "state_document",
-]
-
 HANDOFFS: Final = ".claude/handoffs"
 """Where handoffs lie, each in one of the folders (D14)."""
 STATE_FILE: Final = ".claude/state.json"

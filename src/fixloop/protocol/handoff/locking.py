@@ -8,8 +8,6 @@ from fixloop.protocol.handoff.records import Lock, Takeover
 from fixloop.protocol.handoff.routes import check_agent
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["acquire", "extend", "release", "wait_seconds"]
-
 
 def acquire(draft: Draft, event: ev.LockAcquired) -> None:
     """

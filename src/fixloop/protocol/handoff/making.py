@@ -8,8 +8,6 @@ from fixloop.protocol.handoff import events as ev
 from fixloop.protocol.handoff.outcome import Draft
 from fixloop.protocol.handoff.records import Made
 
-__all__ = ["changed", "keep_made"]
-
 MOST_CHARACTERS: Final = 3000
 """Of the paths of one run: every snapshot of the workflow carries them."""
 _KINDS: Final[dict[str, Literal["spec", "code", "report"]]] = {

@@ -9,8 +9,6 @@ from pydantic import BaseModel, ConfigDict
 
 from fixloop.protocol.handoff.records import EventRecord
 
-__all__ = ["Escalations", "Metrics", "measured", "started_at"]
-
 
 class Metrics(BaseModel):
     """Of one workflow."""

@@ -15,8 +15,6 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.notifying import notify_ticket
 from fixloop.protocol.ticket import Ticket, run_ticket
 
-__all__ = ["Draft", "Outcome", "Said", "work_id", "work_ticket"]
-
 
 class Said(BaseModel):
     """One line of the log: a message, or a handoff's move."""

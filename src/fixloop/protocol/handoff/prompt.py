@@ -10,8 +10,6 @@ from fixloop.protocol.handoff.records import Message
 from fixloop.protocol.handoff.returns import STATUSES
 from fixloop.protocol.handoff.state import Agent, Handoffs
 
-__all__ = ["prompt"]
-
 MOST_MADE: Final = 10
 """Runs whose files a request names, the latest."""
 MOST_OF_A_SLUG: Final = 60

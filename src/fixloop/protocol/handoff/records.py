@@ -8,19 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from fixloop.protocol.handoff.routes import HandoffStatus, HandoffType, Kind, Priority
 
-__all__ = [
-    "EVENT_NAMES",
-    "Context",
-    "EventName",
-    "EventRecord",
-    "HeldWrite",
-    "Lock",
-    "Made",
-    "Message",
-    "Question",
-    "Takeover",
-]
-
 EventName = Literal[
     "agent_started",
     "agent_completed",

@@ -6,8 +6,6 @@ from fixloop.protocol.handoff.state import Handoffs
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["restored"]
-
 
 def restored(event: ev.HandoffsRestored, now: Moment) -> Outcome:
     """

@@ -9,16 +9,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = [
-    "STATUSES",
-    "InvalidReturn",
-    "Returned",
-    "check_return",
-    "fitting",
-    "read_questions",
-    "read_return",
-]
-
 M = TypeVar("M", bound=BaseModel)
 
 STATUSES: Final = {

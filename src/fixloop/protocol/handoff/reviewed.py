@@ -7,8 +7,6 @@ from fixloop.protocol.handoff.records import HeldWrite
 from fixloop.protocol.handoff.routes import Kind
 from fixloop.protocol.handoff.state import Handoffs
 
-__all__ = ["applied"]
-
 
 def applied(state: Handoffs, held: HeldWrite) -> dict[str, Any]:
     """

@@ -6,22 +6,6 @@ from typing import Final
 from fixloop.errors import RefusedError
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = [
-    "AGENTS",
-    "ORCHESTRATOR",
-    "USER",
-    "ForbiddenRoute",
-    "HandoffStatus",
-    "HandoffType",
-    "Kind",
-    "Priority",
-    "check_agent",
-    "check_move",
-    "check_route",
-    "receiver",
-    "sent_by",
-]
-
 ORCHESTRATOR: Final = "orchestrator"
 USER: Final = "user"
 AGENTS: Final = ("planner", "builder", "reviewer", "fixer")

@@ -10,9 +10,6 @@ from fixloop.protocol.handoff import records as rec
 from fixloop.protocol.handoff.routes import AGENTS, HandoffStatus, Kind, Priority
 from fixloop.protocol.letters import Letter
 
-__all__ = ["SCHEMA_VERSION", "Agent", "Handoffs", "Limits"]
-
-
 SCHEMA_VERSION: Final = 1
 """Of snapshots; raised when an older fixloop could not read a newer one."""
 

@@ -13,18 +13,6 @@ from fixloop.protocol.handoff.state import Agent, Handoffs
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.tips import advanced
 
-__all__ = [
-    "accept",
-    "activate",
-    "activated",
-    "escalation",
-    "failed",
-    "reject",
-    "rejection",
-    "returned",
-    "sent",
-]
-
 _FOLLOWS: Final = {
     ("planner", "completed"): HandoffType.TASK_HANDOFF,
     ("builder", "completed"): HandoffType.REVIEW_REQUEST,

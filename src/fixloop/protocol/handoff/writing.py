@@ -9,8 +9,6 @@ from fixloop.protocol.handoff.routes import ORCHESTRATOR, HandoffType, check_age
 from fixloop.protocol.ids import called
 from fixloop.protocol.refusals import Unexpected
 
-__all__ = ["CRITICAL", "MOST_OF_A_FIELD", "MOST_OF_A_VALUE", "RESOURCE", "heartbeat", "write"]
-
 MOST_OF_A_FIELD: Final = 200
 MOST_OF_A_VALUE: Final = 16_000
 """Characters: every snapshot of the workflow carries it."""

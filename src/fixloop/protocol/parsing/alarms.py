@@ -17,8 +17,6 @@ from fixloop.protocol.parsing.failing import feature_of
 from fixloop.protocol.parsing.values import labelled, member, number, seconds, yes
 from fixloop.protocol.statuses import Status
 
-__all__ = ["error_notification", "escalation", "protocol_violation", "timeout_reminder"]
-
 
 def escalation(document: Document) -> Escalation:
     header, summary = document.header, document.part("Escalation Summary")

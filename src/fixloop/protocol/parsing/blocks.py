@@ -15,20 +15,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-__all__ = [
-    "Block",
-    "Comment",
-    "Fence",
-    "Heading",
-    "Item",
-    "Items",
-    "Paragraph",
-    "Rule",
-    "Table",
-    "item_text",
-    "read_blocks",
-]
-
 
 class Heading(NamedTuple):
     line: int

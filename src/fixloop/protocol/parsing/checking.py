@@ -8,8 +8,6 @@ from fixloop.protocol.messages import FixCompletion, Reason, RevalidationResult,
 from fixloop.protocol.parsing.document import Document, Part
 from fixloop.protocol.parsing.values import counts, member, number, seconds
 
-__all__ = ["fix_completion", "revalidation_result", "revalidation_trigger", "success"]
-
 
 def fix_completion(document: Document) -> FixCompletion:
     summary, ready = document.part("Completion Summary"), document.part("Ready for Re-validation")

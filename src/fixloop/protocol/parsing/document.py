@@ -25,8 +25,6 @@ from fixloop.protocol.parsing.blocks import (
 )
 from fixloop.protocol.parsing.unreadable import UnreadableMessage
 
-__all__ = ["Document", "Part", "documents"]
-
 _FIELD: Final = re.compile(r"\*\*([^*]+)\*\*:(?: (.*))?", re.DOTALL)
 _TITLE: Final = 2
 

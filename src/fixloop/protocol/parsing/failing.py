@@ -15,8 +15,6 @@ from fixloop.protocol.parsing.document import Document, Part
 from fixloop.protocol.parsing.unreadable import UnreadableMessage
 from fixloop.protocol.parsing.values import enumerated, number, seconds
 
-__all__ = ["failure_detected", "failure_report", "feature_of", "fix_request"]
-
 
 def failure_detected(document: Document) -> FailureDetected:
     part = document.untitled("Phase")

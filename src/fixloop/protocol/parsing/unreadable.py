@@ -2,8 +2,6 @@
 
 from fixloop.errors import UsageError
 
-__all__ = ["UnreadableMessage"]
-
 
 class UnreadableMessage(UsageError):
     """The text is not a message as fixloop renders it; the error names what is missing or wrong, and where."""

@@ -12,8 +12,6 @@ from typing import Final, TypeVar
 from fixloop.protocol.parsing.document import Part
 from fixloop.protocol.parsing.unreadable import UnreadableMessage
 
-__all__ = ["counts", "enumerated", "labelled", "member", "number", "seconds", "yes"]
-
 E = TypeVar("E", bound=StrEnum)
 M = TypeVar("M")
 
