@@ -65,6 +65,7 @@ mutants: setup
 lint: setup
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/python -m tests.house
 
 types: setup
 	.venv/bin/mypy

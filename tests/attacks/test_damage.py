@@ -17,8 +17,8 @@ import pytest
 import redis
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.replaying import ADDED
 from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.replay import ADDED
 from fixloop.errors import Damaged
 from fixloop.profiles.table import profile_in
 from fixloop.store import keys

@@ -13,8 +13,8 @@ from threading import Barrier
 
 import pytest
 
-from fixloop.commands.replaying import audit
 from fixloop.engine.engine import Engine, hold
+from fixloop.engine.replay import audit
 from fixloop.errors import FixloopError, RefusedError
 from fixloop.protocol import events as ev
 from fixloop.protocol.state import WorkflowOutcome

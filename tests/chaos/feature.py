@@ -7,8 +7,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fixloop.commands.replaying import audit
 from fixloop.engine.engine import Holding
+from fixloop.engine.replay import audit
 from fixloop.protocol import events as ev
 from fixloop.protocol.answers import InvalidAnswer, parse_answer
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, Decision

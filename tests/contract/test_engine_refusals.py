@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fixloop.commands.replaying import audit
 from fixloop.engine.engine import Applied, Engine, Holding, ProfileApplied, hold
+from fixloop.engine.replay import audit
 from fixloop.errors import RefusedError
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, Decision

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fixloop.commands.replaying import audit
 from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.replay import audit
 from fixloop.errors import NewerVersion
 from fixloop.profiles.table import PROFILES, profile_in
 from fixloop.protocol.cycle import events as cyc

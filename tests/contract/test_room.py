@@ -7,7 +7,7 @@ import redis
 
 from bench.filling import Filling, workflow_of
 from bench.stage import ROOT, redis_server
-from fixloop.commands.replaying import audit
+from fixloop.engine.replay import audit
 from fixloop.servers.keeper import Assignment, _arguments
 from fixloop.store.keys import workflow_key
 

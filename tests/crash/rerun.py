@@ -15,8 +15,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final, Literal, NamedTuple
 
-from fixloop.commands.replaying import audit
 from fixloop.engine.engine import ProfileEngine, ProfileHolding
+from fixloop.engine.replay import audit
 from fixloop.profiles.profile import AnyEvent, AnyStart, Profile
 from fixloop.profiles.table import PROFILES
 from fixloop.protocol import events as ev

@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple
 import pytest
 import redis
 
-from fixloop.commands.replaying import audit
 from fixloop.engine.engine import Engine
 from fixloop.engine.hints import producer, send_hint
+from fixloop.engine.replay import audit
 from fixloop.machine.process_name import role_of
 from fixloop.profiles.history import said
 from fixloop.protocol.events import Event, WorkflowStarted

@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 import fixloop.protocol
-from fixloop.commands.replaying import audit
 from fixloop.engine.engine import Engine
+from fixloop.engine.replay import audit
 from fixloop.errors import UsageError
 from fixloop.profiles.history import said
 from fixloop.profiles.validation import plain_fields

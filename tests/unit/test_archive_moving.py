@@ -10,7 +10,7 @@ import pytest
 from fixloop.archive.files import Archive
 from fixloop.archive.moving import Moved, archive_ended, purge_ended
 from fixloop.archive.reading import with_archive
-from fixloop.commands.replaying import audit
+from fixloop.engine.replay import audit
 from fixloop.protocol.events import Cancelled
 from fixloop.servers.settings import Settings
 from fixloop.store.contract import Store

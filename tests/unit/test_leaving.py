@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from fixloop.commands.replaying import audit
 from fixloop.engine.engine import Engine, hold
+from fixloop.engine.replay import audit
 from fixloop.errors import NewerVersion
 from fixloop.protocol.events import Paused
 from fixloop.protocol.state import SCHEMA_VERSION

@@ -13,8 +13,8 @@ import pytest
 from fixloop.archive.files import Archive
 from fixloop.archive.reading import with_archive
 from fixloop.archive.record import stored_of
-from fixloop.commands.replaying import audit
 from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.replay import audit
 from fixloop.errors import NewerVersion
 from fixloop.profiles.table import PROFILES
 from fixloop.protocol.moment import Moment

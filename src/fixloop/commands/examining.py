@@ -10,12 +10,12 @@ from fixloop.archive.files import archive_at
 from fixloop.commands.doctor import Finding, examine
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.initiating import COVERAGE_REPORT, first_text
-from fixloop.commands.replaying import Audit, audit
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import AsJson, OptionalIssue, ProjectOption, here, open_session
 from fixloop.configuration.document import FILE_NAME
 from fixloop.configuration.model import FailOn
 from fixloop.configuration.preflight import Preflight, as_document, lines
+from fixloop.engine.replay import Audit, audit
 from fixloop.errors import FixloopError, NotVerifiedError, RefusedError, UsageError
 from fixloop.intake.frozen_configuration import preflight_at
 from fixloop.protocol.checks import RunOutcome

@@ -10,9 +10,9 @@ from typing import Final
 
 import typer
 
-from fixloop.commands.replaying import Audit, audit
 from fixloop.commands.screen import print_lines, say
 from fixloop.commands.session import Issue, ProjectOption, open_session
+from fixloop.engine.replay import Audit, audit
 from fixloop.errors import RefusedError, UsageError
 from fixloop.protocol.durations import iso_stamp
 from fixloop.repository.identity import top_of

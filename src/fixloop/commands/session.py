@@ -99,7 +99,7 @@ class Session:
         Raises:
             Damaged: the workflow does not verify.
         """
-        from fixloop.commands.replaying import audit
+        from fixloop.engine.replay import audit
 
         found = audit(self.store, self.meant[-1]) if self.meant else None
         if found is not None and found.problems:

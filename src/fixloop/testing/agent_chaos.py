@@ -13,7 +13,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.commands.replaying import audit
+from fixloop.engine.replay import audit
 from fixloop.profiles.profile import AnyEvent, AnyStart, Profile
 from fixloop.profiles.table import PROFILES
 from fixloop.protocol.cycle import events as of_cycles

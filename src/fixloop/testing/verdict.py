@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fixloop.commands.replaying import audit
+from fixloop.engine.replay import audit
 from fixloop.profiles.history import said
 from fixloop.profiles.snapshots import load_state
 from fixloop.protocol.outcome import Transition
