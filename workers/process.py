@@ -14,7 +14,7 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.servers.settings import RedisUrls, load_settings
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
-from workers.lease import Heart
+from workers.steps.lease import Heart
 
 # A Redis that restarts with an append-only file is back within seconds; a step's work is worth the wait.
 PATIENCE_SECONDS: Final = 30.0
@@ -65,12 +65,12 @@ def _process_of(pid: int) -> Process:
 
 
 def _hint(ticket: Ticket, state: Any) -> None:
-    from workers.following import hint
+    from workers.steps.hints import hint
 
     hint(ticket, state)
 
 
 def _announce(profile: Profile[Any], outcome: AnyOutcome[Any]) -> None:
-    from workers.delivering import announce
+    from workers.steps.delivery import announce
 
     announce(profile, outcome)

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from fixloop.machine.process_name import name_after
 from fixloop.machine.terminal_text import on_one_line, visible
-from workers import lifeline
-from workers.beating import beat, beat_with
+from workers.processes import lifeline
+from workers.processes.heartbeat import beat, beat_with
 
 # Celery looks for dead work processes every 5 s: the pipe that should tell it at once is inherited by those
 # forked later, and does not close.
@@ -62,7 +62,7 @@ def _work(options: Mapping[str, Any]) -> int:
     here: Any = multiprocessing.current_process()
     here._config["tempdir"] = tempfile.gettempdir()
     count = int(options["concurrency"])
-    return _celery("work", options["queues"], pool_cls="workers.pool:TaskPool", concurrency=count)
+    return _celery("work", options["queues"], pool_cls="workers.celery_fast.pool:TaskPool", concurrency=count)
 
 
 def _control(options: Mapping[str, Any]) -> int:
@@ -75,7 +75,7 @@ def _control(options: Mapping[str, Any]) -> int:
 def _celery(kind: str, queues: Sequence[str], **pool: Any) -> int:
     lifeline.attach()
     from workers.app import app
-    from workers.controller import Worker
+    from workers.celery_fast.controller import Worker
 
     # What `celery worker` does, without what its command line loads: all other commands, and Flower's web server.
     # Neighbours are nobody's business: gossip and mingle cost start-up time and messages.
@@ -119,8 +119,8 @@ def _beat_alone(sender: Any, **_: Any) -> None:
 def _sweep(options: Mapping[str, Any]) -> int:
     lifeline.attach()
     from workers.process import process
-    from workers.redrawing import Redrawing
-    from workers.sweeper import Sweeper, sweep_for_ever
+    from workers.recovery.named_files import Redrawing
+    from workers.recovery.sweeper import Sweeper, sweep_for_ever
 
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -137,37 +137,37 @@ def _sweep(options: Mapping[str, Any]) -> int:
 
 
 def _supervise(options: Mapping[str, Any]) -> int:
-    from workers.stopping import heeded
+    from workers.processes.stop_signals import heeded
 
     # Before all that takes long.
     stop = heeded()
-    from workers.child import begun
-    from workers.loading import load
+    from workers.processes.child import begun
+    from workers.processes.preload import load
 
     load()
     _spare_the_collector()
     children = begun(options, main)
     # Not before: it takes a thread, and forks come first.
     lifeline.attach()
-    from workers.supervisor import supervise
+    from workers.recovery.supervisor import supervise
 
     return supervise(children, str(options.get("queue", "")), stop)
 
 
 def _try(_options: Mapping[str, Any]) -> int:
-    from workers.trying import main as try_all
+    from workers.commands.trial import main as try_all
 
     return try_all()
 
 
 def _keep(options: Mapping[str, Any]) -> int:
-    from workers.timekeeper import keep
+    from workers.recovery.timekeeper import keep
 
     return keep(options)
 
 
 def _remind(options: Mapping[str, Any]) -> int:
-    from workers.reminding import remind
+    from workers.recovery.reminder import remind
 
     return remind(options)
 

@@ -17,13 +17,13 @@ from fixloop.repository.git import without_userinfo
 from fixloop.repository.snapshot import is_url
 from fixloop.servers.settings import load_settings
 from workers.app import app
-from workers.arriving import DeadlineCall
-from workers.following import FAILURES
-from workers.hop import StepTask
+from workers.celery_fast.hop import StepTask
+from workers.celery_fast.incoming import DeadlineCall
+from workers.log_once import say_once
 from workers.process import process
-from workers.saying import say_once
-from workers.steps import carry_out, on_failure
-from workers.workshops import WORKSHOPS
+from workers.steps.execution import carry_out, on_failure
+from workers.steps.hints import FAILURES
+from workers.steps.workshops import WORKSHOPS
 
 log = logging.getLogger("fixloop.tasks")
 
@@ -36,7 +36,7 @@ def _step_task(profile: str, step: str, max_retries: int) -> Task:
         max_retries=max_retries,
         on_failure=on_failure,
         throws=FAILURES,
-        Request="workers.reoffering:StepRequest",
+        Request="workers.celery_fast.request:StepRequest",
     )
     def run(self: Task, *, ticket: str, issue: int, specialist: str, iteration: int) -> str:
         return carry_out(self, ticket)

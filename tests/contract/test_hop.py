@@ -12,7 +12,7 @@ from redis import Redis
 
 from fixloop.servers.broker_url import celery_url
 from fixloop.servers.embedded import embedded_redis
-from workers.hop import StepTask
+from workers.celery_fast.hop import StepTask
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ def app(url: str) -> Iterator[Any]:
     Redis.from_url(url).flushall()
     made = Celery("hop", broker=celery_url(url), set_as_current=False)
     # Given by its name: the registry is the worker process' business.
-    made.conf.update(broker_transport="workers.transport:Transport", task_ignore_result=True)
+    made.conf.update(broker_transport="workers.celery_fast.transport:Transport", task_ignore_result=True)
     yield made
     made.close()
 

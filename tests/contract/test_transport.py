@@ -16,8 +16,8 @@ from fixloop.servers.broker_url import celery_url
 from fixloop.servers.embedded import embedded_redis
 from fixloop.store.redis_store import RedisStore
 from tests.e2e.deployment import wait_until
-from workers import rejecting
-from workers.transport import Transport
+from workers.celery_fast import rejection
+from workers.celery_fast.transport import Transport
 
 pytestmark = pytest.mark.slow
 
@@ -102,7 +102,7 @@ def test_what_is_no_message_among_those_that_were_taken_is_dropped_and_counted(
         _connection(celery_url(url)) as made,
     ):
         monkeypatch.setenv("FIXLOOP_STATE_URL", url)
-        monkeypatch.setattr(rejecting, "_waiting", lru_cache(rejecting._waiting.__wrapped__))
+        monkeypatch.setattr(rejection, "_waiting", lru_cache(rejection._waiting.__wrapped__))
         made.transport_cls = Transport
         channel = made.channel()
         with channel.conn_or_acquire() as client:

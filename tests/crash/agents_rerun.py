@@ -17,9 +17,9 @@ from fixloop.statefiles.rendering import drawn
 from fixloop.store.contract import Store
 from fixloop.testing.crew import ScriptedError
 from tests.crash.rerun import WORKFLOW, Boundary, Ending, Rerun
-from workers.crew import crew
-from workers.workshop import Failure
-from workers.workshops import WORKSHOPS
+from workers.steps.crew import crew
+from workers.steps.workshop import Failure
+from workers.steps.workshops import WORKSHOPS
 
 AGENTS: Final = {"cycle": ("ra", "ep", "cd", "vas"), "handoff": ("planner", "builder", "reviewer", "fixer")}
 

@@ -196,10 +196,10 @@ _WATCHED: dict[str, list[Callable[[Any], None]]] = {
     "fixloop.intake.preparation": [_after("take_snapshot", "snapshot taken")],
     "fixloop.store.redis_store": [_watch_store],
     "fixloop.commands.running": [_before("supervisor", "no worker yet"), _before("repair", "before branch")],
-    "workers.child": [_watch_draining],
-    "workers.following": [_watch_hints],
-    "workers.step": [_watch_commands],
-    "workers.steps": [_watch_ends],
+    "workers.processes.child": [_watch_draining],
+    "workers.steps.hints": [_watch_hints],
+    "workers.steps.step": [_watch_commands],
+    "workers.steps.execution": [_watch_ends],
 }
 
 

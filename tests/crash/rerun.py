@@ -1,8 +1,8 @@
 """One workflow on the real engine and the store in memory, whose workers die at named points; the clock is virtual.
 
-A worker does what `workers/steps.py` does: claim, work, commit, hint. Whoever dies is found dead by its supervisor, or
-its lease runs out; a hint that was never sent is sent by the sweeper; whoever said something from outside and heard no
-answer says it again.
+A worker does what `workers/steps/execution.py` does: claim, work, commit, hint. Whoever dies is found dead by its
+supervisor, or its lease runs out; a hint that was never sent is sent by the sweeper; whoever said something from
+outside and heard no answer says it again.
 """
 
 import re

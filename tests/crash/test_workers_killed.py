@@ -21,7 +21,7 @@ from fixloop.testing.processes import below
 from fixloop.testing.undisturbed import undisturbed
 from tests.e2e.deployment import PATIENCE_SECONDS, Deployment, Execution, deployed, fresh_database
 from tests.redis_server import RedisServer
-from workers.supervisor import DRAIN_SECONDS
+from workers.recovery.supervisor import DRAIN_SECONDS
 
 pytestmark = pytest.mark.slow
 

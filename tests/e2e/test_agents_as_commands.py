@@ -57,7 +57,7 @@ def played(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         "S20": project(folder / "s20", "cycle", ("cd",), "S20"),
         "S60": make_repository(folder / "s60", {"fixloop.toml": WITHOUT_SPEC}),
     }
-    with deployed(redis_url, folder, FIXLOOP_CREW="workers.commands:commands") as deployment:
+    with deployed(redis_url, folder, FIXLOOP_CREW="workers.commands.crew:commands") as deployment:
         cycles, handoffs = Crews(deployment, "cycle"), Crews(deployment, "handoff")
         workflows = {
             scene: (handoffs if scene in ("S23", "S60") else cycles).begin_in(where, int(scene[1:]))

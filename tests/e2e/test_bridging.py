@@ -28,7 +28,7 @@ sys.exit("expires" not in text and "tokens.py:4: a token never ends")
 @pytest.fixture(scope="module")
 def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     folder = tmp_path_factory.mktemp("bridging")
-    with deployed(redis_url, folder, FIXLOOP_CREW="workers.commands:commands") as running:
+    with deployed(redis_url, folder, FIXLOOP_CREW="workers.commands.crew:commands") as running:
         yield running
 
 

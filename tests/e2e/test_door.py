@@ -42,7 +42,7 @@ command = "grep -q ready state.txt"
 @pytest.fixture(scope="module")
 def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     folder = tmp_path_factory.mktemp("door")
-    with deployed(redis_url, folder, FIXLOOP_CREW="workers.commands:commands") as running:
+    with deployed(redis_url, folder, FIXLOOP_CREW="workers.commands.crew:commands") as running:
         yield running
 
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from workers.child import Child
-from workers.starting import Main
-from workers.stopping import heeded
+from workers.processes.child import Child
+from workers.processes.start import Main
+from workers.processes.stop_signals import heeded
 
 
 def _fails(role: str, options: Mapping[str, Any]) -> int:

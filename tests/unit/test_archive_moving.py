@@ -17,7 +17,7 @@ from fixloop.store.contract import Store
 from fixloop.store.keys import artifact_key
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.command_stage import PROJECT, Agents
-from workers.tidying import archive_round
+from workers.recovery.cleanup import archive_round
 
 NOW: Final = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 FLOW: Final = f"{PROJECT}-47-1"

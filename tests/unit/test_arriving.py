@@ -8,7 +8,7 @@ from kombu.connection import Connection
 
 from tests.attacks.messages import KINDS, POISON, POISON_OF_REDIS, Message, honest
 from workers.app import app
-from workers.arriving import Arrived, arrived, opened, reason
+from workers.celery_fast.incoming import Arrived, arrived, opened, reason
 
 TASKS = [kind for kind in KINDS if kind != "control"]
 

@@ -10,7 +10,7 @@ from fixloop.protocol.ticket import Ticket
 from tests.scenarios.cycle_stage import COMMANDS, CycleStage
 from tests.scenarios.handoff_stage import HandoffStage
 from workers.app import app
-from workers.workshops import WORKSHOPS
+from workers.steps.workshops import WORKSHOPS
 from workflows import CANVASES, cycle, handoff
 
 

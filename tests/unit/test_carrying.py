@@ -16,7 +16,7 @@ from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import mirror_of, take_snapshot
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.repositories import make_repository, write
-from workers.workspaces import open_workspace, remove_folder
+from workers.workspaces.workspace import open_workspace, remove_folder
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from fixloop.repository.git import Git
 from fixloop.repository.snapshot import Snapshot, bring, mirror_of, take_snapshot, take_snapshot_of_url
 from fixloop.repository.tree import tracked_in_index
 from tests.unit.repositories import git, make_repository, write
-from workers.workspaces import Workspace, open_workspace
+from workers.workspaces.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.slow
 

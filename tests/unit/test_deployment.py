@@ -27,7 +27,7 @@ from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.keeper import ping
 from fixloop.servers.redis_binary import server_binary
 from tests.ports import free_port
-from workers.remote import ALLOWED
+from workers.celery_fast.remote_control import ALLOWED
 
 ROOT = Path(__file__).parents[2]
 

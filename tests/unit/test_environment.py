@@ -8,8 +8,8 @@ import pytest
 from fixloop.machine.interpreters import Interpreter
 from fixloop.repository.snapshot import mirror_of, take_snapshot
 from tests.unit.repositories import make_repository, write
-from workers.environment import allowed_names, allowed_variables, environment_for
-from workers.workspaces import Workspace, open_workspace
+from workers.workspaces.environment import allowed_names, allowed_variables, environment_for
+from workers.workspaces.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.slow
 

@@ -11,9 +11,9 @@ import pytest
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
 from fixloop.repository.snapshot import mirror_of, take_snapshot
 from tests.unit.repositories import make_repository, write
-from workers.environment import environment_for
-from workers.interpreter import probe_imports
-from workers.workspaces import Workspace, open_workspace
+from workers.workspaces.environment import environment_for
+from workers.workspaces.interpreter import probe_imports
+from workers.workspaces.workspace import Workspace, open_workspace
 
 # What setuptools writes for an editable install without a plain path, and what others do in the first place.
 FINDER = """

@@ -14,7 +14,7 @@ from fixloop.protocol.state import SCHEMA_VERSION
 from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Commit
 from tests.unit.command_stage import Agents
-from workers.leaving import leave, leave_unknown, pause_seconds
+from workers.steps.newer_versions import leave, leave_unknown, pause_seconds
 
 NOW: Final = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ME: Final = "host/boot/1/2/3"

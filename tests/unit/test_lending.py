@@ -10,8 +10,8 @@ import pytest
 
 from fixloop.repository.snapshot import mirror_of, take_snapshot
 from tests.unit.repositories import make_repository, write
-from workers.lending import lend_generated, lend_node_modules
-from workers.workspaces import Workspace, open_workspace
+from workers.workspaces.node_modules import lend_generated, lend_node_modules
+from workers.workspaces.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.slow
 

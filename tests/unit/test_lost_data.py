@@ -12,7 +12,7 @@ from fixloop.statefiles.record import Stamp
 from fixloop.store.redis_store import RedisStore
 from tests.unit.command_stage import Agents, on_redis, said
 from tests.unit.repositories import git, make_repository
-from workers.sweeper import Sweeper
+from workers.recovery.sweeper import Sweeper
 
 pytestmark = pytest.mark.slow
 

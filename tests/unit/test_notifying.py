@@ -16,10 +16,10 @@ from fixloop.protocol.cycle import events as cyc
 from fixloop.protocol.handoff import events as hnd
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.memory_store import MemoryStore
-from workers.crew import crew
-from workers.lease import Heart
-from workers.step import Step
-from workers.workshops import WORKSHOPS
+from workers.steps.crew import crew
+from workers.steps.lease import Heart
+from workers.steps.step import Step
+from workers.steps.workshops import WORKSHOPS
 
 pytestmark = pytest.mark.slow
 

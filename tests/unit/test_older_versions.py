@@ -27,7 +27,7 @@ from fixloop.protocol.validation import decide
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.golden_schema import FOLDER, PRESENT, event_kinds, schemas, text
 from tests.unit.message_samples import SAMPLES
-from workers.workshops import WORKSHOPS
+from workers.steps.workshops import WORKSHOPS
 
 if os.environ.get("UPDATE_GOLDEN"):
     (FOLDER / f"{PRESENT}.json").write_text(text(), encoding="utf-8")

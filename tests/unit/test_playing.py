@@ -16,9 +16,9 @@ from fixloop.repository.snapshot import take_snapshot
 from fixloop.statefiles.agent_run import Played
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.repositories import git, make_repository
-from workers.commands import Commands
-from workers.lease import Heart
-from workers.step import Step
+from workers.commands.crew import Commands
+from workers.steps.lease import Heart
+from workers.steps.step import Step
 
 pytestmark = pytest.mark.slow
 

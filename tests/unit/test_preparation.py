@@ -11,7 +11,7 @@ import pytest
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.repository.snapshot import mirror_of, take_snapshot
 from tests.unit.repositories import make_repository, write
-from workers.preparation import Setup, prepare
+from workers.workspaces.setup import Setup, prepare
 
 pytestmark = pytest.mark.slow
 

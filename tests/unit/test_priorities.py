@@ -9,7 +9,7 @@ from fixloop.protocol.failures import Severity
 from fixloop.protocol.messages import Priority
 from tests.scenarios.script import SILENT, Fix, errs, fails, failure
 from tests.scenarios.stage import Stage
-from workers.following import follow
+from workers.steps.hints import follow
 from workflows.validation import canvas
 
 app = Celery("test", set_as_current=False)

@@ -24,8 +24,8 @@ from fixloop.store.memory_store import MemoryStore
 from tests.contract.profile_runs import SCRIPTS
 from tests.unit.repositories import git
 from tests.unit.test_carrying import WORKFLOW, Loop
-from workers.pruning import is_over, prune_cache
-from workers.tidying import prune_round
+from workers.recovery.cleanup import prune_round
+from workers.recovery.pruning import is_over, prune_cache
 
 pytestmark = pytest.mark.slow
 

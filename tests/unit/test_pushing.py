@@ -35,7 +35,7 @@ from fixloop.repository.merge import commit_of_directory
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot_of_url
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.repositories import git, make_repository, write
-from workers.workspaces import open_workspace
+from workers.workspaces.workspace import open_workspace
 from workflows.validation import following
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from fixloop.profiles.handoff import HANDOFF
 from fixloop.protocol.handoff.events import Cancelled, HandoffsStarted, LockAcquired
 from fixloop.repository.snapshot import Snapshot
 from fixloop.store.memory_store import MemoryStore
-from workers.redrawing import Redrawing, draw
+from workers.recovery.named_files import Redrawing, draw
 
 ONE, TWO = "0a1b2c3d-7-1", "0a1b2c3d-8-1"
 
@@ -67,7 +67,7 @@ def test_a_workflow_that_waited_for_its_place_gets_it_without_a_commit(
 def test_what_is_in_the_way_is_said_once(
     store: MemoryStore, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.redrawing.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("workers.recovery.named_files.LOOK_SECONDS", 0.0)
     draw(store, ONE, ended=False)
     (tmp_path / "shop/.claude/handoffs").unlink()
     (tmp_path / "shop/.claude/handoffs").mkdir()

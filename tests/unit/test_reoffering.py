@@ -11,7 +11,7 @@ import pytest
 from fixloop.machine.owner import identity, machine
 from fixloop.store.memory_store import MemoryStore
 from tests.unit.command_stage import Agents
-from workers.reoffering import released
+from workers.recovery.release import released
 
 DEAD: Final = f"{machine()}/{os.getpid()}/1"
 """This process' number, at another time."""

@@ -14,7 +14,7 @@ from fixloop.repository.mirror import Mirror
 from fixloop.repository.publish import publish
 from fixloop.repository.snapshot import is_url, mirror_of, take_snapshot, take_snapshot_of_url
 from tests.unit.repositories import git, make_repository, write
-from workers.workspaces import open_workspace
+from workers.workspaces.workspace import open_workspace
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ import json, os
 import kombu.common
 from tests.unit.forking import opened
 from workers.app import app
-from workers.loading import load
+from workers.processes.preload import load
 from workers.process import _process_of
 load()
 print(json.dumps({

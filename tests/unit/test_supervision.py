@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from workers.child import BACKOFF_SECONDS, Child, pause_after, reason
-from workers.memory import NONE, Kills, kills
+from workers.processes.child import BACKOFF_SECONDS, Child, pause_after, reason
+from workers.processes.memory import NONE, Kills, kills
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,12 @@ from fixloop.store.memory_store import MemoryStore
 from tests.contract.profile_runs import FLOW, SCRIPTS
 from tests.e2e.deployment import wait_until
 from tests.scenarios.stage import START
-from workers.lease import Heart
-from workers.runs import heard_of
-from workers.step import Step
-from workers.steps import told_of
-from workers.workshop import Failure
-from workers.workshops import WORKSHOPS, workshop_of
+from workers.steps.agent_runs import heard_of
+from workers.steps.execution import told_of
+from workers.steps.lease import Heart
+from workers.steps.step import Step
+from workers.steps.workshop import Failure
+from workers.steps.workshops import WORKSHOPS, workshop_of
 from workflows import CANVASES
 
 LOOP: Final[dict[str, Any]] = {

@@ -13,7 +13,7 @@ from fixloop.errors import InfrastructureError, UsageError
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot
 from tests.unit.repositories import git, make_repository, write
-from workers.workspaces import Workspace, open_workspace, sweep_workspaces
+from workers.workspaces.workspace import Workspace, open_workspace, sweep_workspaces
 
 pytestmark = pytest.mark.slow
 
@@ -259,7 +259,7 @@ def test_directories_of_killed_owners_are_swept_and_offered_or_living_ones_stay(
 ) -> None:
     program = (
         "import sys; from pathlib import Path; from fixloop.repository.mirror import Mirror\n"
-        "from workers.workspaces import open_workspace\n"
+        "from workers.workspaces.workspace import open_workspace\n"
         "for fence in (1, 2):\n"
         f"    made = open_workspace(Path(sys.argv[1]), Mirror(Path(sys.argv[1]), {mirror.source!r}), "
         f"{snapshot.commit!r}, ticket='dead', fence=fence)\n"

@@ -25,8 +25,10 @@ from fixloop.machine.processes import STOP_SECONDS, WORK_QUEUES, environment_for
 from fixloop.servers.redis_url import shown_url
 
 POLL_SECONDS: Final = 0.2
-# Flower's own program, with the pipe that ends it when this process is gone (see workers/lifeline.py).
-_FLOWER: Final = "from workers.lifeline import attach; attach(); from celery.__main__ import main; main()"
+# Flower's own program, with the pipe that ends it when this process is gone (see workers/processes/lifeline.py).
+_FLOWER: Final = (
+    "from workers.processes.lifeline import attach; attach(); from celery.__main__ import main; main()"
+)
 
 
 def register(app: typer.Typer) -> None:

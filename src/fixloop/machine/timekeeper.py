@@ -1,7 +1,8 @@
 """Clocks beside an embedded Redis: which workflows they go on for, and the start of the process that keeps them going.
 
 Owns the way to Redis that a timekeeper has, which is small because the timekeeper has to be, and the lock by which a
-project has at most one. What the timekeeper does is `workers/timekeeper.py`. Refuses to start one where nothing waits.
+project has at most one. What the timekeeper does is `workers/recovery/timekeeper.py`.
+Refuses to start one where nothing waits.
 """
 
 import json

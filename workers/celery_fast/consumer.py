@@ -1,0 +1,67 @@
+"""Celery's consumer, with three differences.
+
+It takes no message that is none of fixloop's, and none ends it. It listens to remote control only as far as Flower
+needs that. And it comes back soon after the broker did: by itself it would try again after 2, 4, 6 … up to 30 seconds,
+and whatever is queued would wait as long.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from celery.worker import consumer
+
+from workers.celery_fast.incoming import arrived
+from workers.celery_fast.rejection import reject_message
+from workers.process import process
+from workers.steps.newer_versions import leave_unknown
+
+LONGEST_PAUSE_SECONDS: Final = 1.0
+_CELERYS_CONTROL: Final = "celery.worker.consumer.control:Control"
+
+
+class Consumer(consumer.Consumer):  # type: ignore[misc]
+    """Consumes tasks."""
+
+    class Blueprint(consumer.Consumer.Blueprint):  # type: ignore[misc]
+        """What it is made of."""
+
+        default_steps = tuple(
+            "workers.celery_fast.remote_control:Control" if step == _CELERYS_CONTROL else step
+            for step in consumer.Consumer.Blueprint.default_steps
+        )
+
+    def ensure_connected(self, conn: Any) -> Any:
+        """Connect, or try again until that succeeds."""
+        conn.ensure_connection = partial(
+            conn.ensure_connection,
+            interval_start=0.2,
+            interval_step=0.2,
+            interval_max=LONGEST_PAUSE_SECONDS,
+        )
+        return super().ensure_connected(conn)
+
+    def create_task_handler(self, *args: Any, **more: Any) -> Callable[[Any], None]:
+        """What is called with every message that arrives on a queue."""
+        celerys = super().create_task_handler(*args, **more)
+        # On Redis a KeyError is one, too, which may as well be about what is in a message.
+        lost = tuple(error for error in self.connection_errors if error is not KeyError)
+
+        def on_task_received(message: Any) -> None:
+            try:
+                told = arrived(message, self.app.tasks)
+                if told.task in self.app.tasks:
+                    celerys(message)
+                    return
+                leave_unknown(process().store, process().owner, told.task, told.id)
+                message.ack()
+            except lost:
+                raise
+            except Exception as error:
+                reject_message(message, error)
+
+        return on_task_received
+
+    def on_decode_error(self, message: Any, exc: Exception) -> None:
+        """A message that kombu could not read at all."""
+        reject_message(message, exc)

@@ -1,0 +1,83 @@
+"""What is done with a message that nobody can take: a line in the log, and it is counted and kept for a look.
+
+Whoever takes messages calls this, and acknowledges the message or has it off the broker already. Counting waits for
+Redis, in a thread of its own: honest messages do not wait behind it.
+"""
+
+import logging
+import os
+import queue
+import threading
+import time
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from fixloop.errors import InfrastructureError
+from fixloop.secrets.redaction import Redaction
+from fixloop.store.limits import MOST_REJECTED
+from fixloop.store.records import RejectedMessage
+from fixloop.store.redis_store import RedisStore
+from workers.celery_fast.incoming import reason
+from workers.process import named_urls
+
+log = logging.getLogger("fixloop.rejecting")
+
+SHOWN_CHARACTERS: Final = 200
+KEPT_BYTES: Final = 2_000
+PAUSE_SECONDS: Final = 0.2
+"""In which rejected messages gather: each time they are counted costs a write that Redis has on its disk."""
+MOST_WAITING: Final = 10_000
+"""While Redis is away; the others have their line in the log."""
+
+
+def reject(where: str, text: bytes, error: Exception) -> None:
+    """Say, count and keep what came on the queue `where`, of which `text` may be the beginning."""
+    why = _on_a_line(reason(error)[:SHOWN_CHARACTERS])
+    log.warning("a message on %s is rejected: %s", where, why)
+    # A secret that is cut in two is none to be found.
+    shown = text[: 2 * KEPT_BYTES].decode(errors="backslashreplace")
+    try:
+        _waiting(os.getpid()).put_nowait(RejectedMessage(datetime.now(UTC), where, why, shown))
+    except queue.Full:
+        log.warning("it is not counted: too many are")
+
+
+def reject_message(message: Any, error: Exception) -> None:
+    """The same for a message of kombu's, which is acknowledged."""
+    where = str((message.delivery_info or {}).get("routing_key", ""))
+    body = message.body if isinstance(message.body, bytes) else str(message.body).encode(errors="replace")
+    headers = repr(message.headers)[:KEPT_BYTES].encode(errors="replace")
+    reject(where, body[:KEPT_BYTES] + b" " + headers, error)
+    if not message.acknowledged:
+        message.ack()
+
+
+@lru_cache(maxsize=1)
+def _waiting(pid: int) -> "queue.Queue[RejectedMessage]":
+    """What this process has to count, and the thread that does."""
+    waiting: queue.Queue[RejectedMessage] = queue.Queue(MOST_WAITING)
+    threading.Thread(target=_count_for_ever, args=(waiting,), name="fixloop-rejecting", daemon=True).start()
+    return waiting
+
+
+def _count_for_ever(waiting: "queue.Queue[RejectedMessage]") -> None:
+    store, redaction = RedisStore(named_urls().state), Redaction.of((), os.environ)
+    while True:
+        some = [waiting.get()]
+        time.sleep(PAUSE_SECONDS)
+        while not waiting.empty():
+            some.append(waiting.get())
+        kept = [each._replace(text=_shown(redaction, each.text)) for each in some[-MOST_REJECTED:]]
+        try:
+            store.reject(kept, len(some))
+        except InfrastructureError as away:
+            log.warning("%d rejected messages are not counted: %s", len(some), away)
+
+
+def _shown(redaction: Redaction, text: str) -> str:
+    return _on_a_line(redaction.text(text))[:KEPT_BYTES]
+
+
+def _on_a_line(text: str) -> str:
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)

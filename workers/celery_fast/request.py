@@ -1,0 +1,51 @@
+"""Celery's request, which offers the step of a process that died again at once.
+
+Celery would only send its message back: behind more urgent ones, and to be refused as long as nobody has released
+the ticket.
+"""
+
+import logging
+import os
+from typing import Any
+
+from celery.worker import request, state
+
+from fixloop.errors import InfrastructureError
+from fixloop.machine.owner import VARIABLE, age_seconds
+from fixloop.store.redis_store import RedisStore
+from workers.process import named_urls
+from workers.processes.child import SETTLED_SECONDS
+from workers.recovery.release import release_dead
+
+log = logging.getLogger("fixloop.reoffering")
+
+
+class StepRequest(request.Request):  # type: ignore[misc]
+    """A step as the main process sees it, which knows first that the process doing it died."""
+
+    def reject(self, requeue: bool = False) -> None:
+        """Offer its ticket again, in front of all that waits, before there is room for another message."""
+        if requeue and self._is_offered_again():
+            self.acknowledge()
+        else:
+            super().reject(requeue)
+
+    def _is_offered_again(self) -> bool:
+        pid: Any = self.worker_pid
+        if pid is None:
+            return False
+        # Without the patience of a step: the messages of all processes go through this one.
+        store = RedisStore(named_urls().state)
+        try:
+            # Work processes that die in the same moment are each counted: two steps that kill their own look like
+            # that, and uncounted they would do so for ever (docs/decisions/0023).
+            # A service manager that stops a worker ends all its processes at once, the main one included.
+            stopping = state.should_stop is not None or state.should_terminate is not None
+            settled = age_seconds() > SETTLED_SECONDS
+            mine = os.environ.get(VARIABLE, "")
+            return self.id in release_dead(store, mine, poison=settled and not stopping, pid=pid)
+        except InfrastructureError as error:
+            log.warning("%s", error)
+            return False
+        finally:
+            store.close()

@@ -1,0 +1,239 @@
+"""kombu's Redis transport, with three differences: commands share a client, those of every step take the short way,
+and what is no message is rejected where it is read instead of ending the process.
+
+By itself it makes a new client for every acknowledgment and every message sent, which is a fifth of what a worker's
+main process does. A client without a connection of its own is only a view on its pool, and holds nothing between
+two commands. Hints, and what kombu notes of a message that was taken, are told and not waited for: whatever is lost of
+them, the state has the ticket, and it is found all the same (docs/decisions/0024).
+"""
+
+from functools import lru_cache
+from queue import Empty
+from time import monotonic, time
+from typing import Any, Final
+
+from hiredis import pack_command
+from kombu.transport import TRANSPORT_ALIASES, redis, virtual
+from kombu.utils.json import dumps
+from pydantic_core import PydanticSerializationError, to_json
+
+from fixloop.servers.redis_exchange import Exchange
+from workers.celery_fast.incoming import opened
+from workers.celery_fast.rejection import reject
+
+_ORDERS: Final = 256
+"""How many orders of the queues are known by heart: the one a message came from goes to the end."""
+
+
+class QoS(redis.QoS):
+    """
+    What was taken and not acknowledged yet, by kombu's own commands.
+
+    They need no transaction: whatever comes between the two of a pair, what remains is a tag in the index without a
+    message, which kombu finds and forgets.
+    """
+
+    def append(self, message: Any, delivery_tag: str) -> None:
+        """Note what was taken, and from where."""
+        delivery = message.delivery_info
+        kept = _json([message._raw, delivery["exchange"], delivery["routing_key"]])
+        self.channel.exchange.tell(
+            ("ZADD", self.unacked_index_key, time(), delivery_tag),
+            ("HSET", self.unacked_key, delivery_tag, kept),
+        )
+        virtual.QoS.append(self, message, delivery_tag)
+
+    def ack(self, delivery_tag: str) -> None:
+        """Forget it."""
+        self.channel.exchange.tell(
+            ("HDEL", self.unacked_key, delivery_tag), ("ZREM", self.unacked_index_key, delivery_tag)
+        )
+        virtual.QoS.ack(self, delivery_tag)
+
+    def restore_by_tag(self, tag: str, client: Any = None, leftmost: bool = False) -> None:
+        """Put it back; the note that it was taken has arrived by then."""
+        kombus: Any = super()
+        self.channel.exchange.settle()
+        try:
+            kombus.restore_by_tag(tag, client=client, leftmost=leftmost)
+        except (ValueError, TypeError) as error:
+            # Kombu has not written it, and would find it again and again.
+            self.channel.exchange.tell(("HDEL", self.unacked_key, tag), ("ZREM", self.unacked_index_key, tag))
+            reject(self.unacked_key, _bytes(tag), error)
+
+
+class SharedClient:
+    """A channel that keeps its client for as long as its pool."""
+
+    QoS = QoS
+    _shared: Any = None
+    _exchange: Exchange | None = None
+
+    def _create_client(self, asynchronous: bool = False) -> Any:
+        kombus: Any = super()
+        if asynchronous:
+            # This one owns the connection that waits for messages.
+            return kombus._create_client(asynchronous=True)
+        pool = self.pool  # type: ignore[attr-defined]
+        if self._shared is None or self._shared.connection_pool is not pool:
+            self._shared = kombus._create_client()
+        return self._shared
+
+    def _brpop_start(self, timeout: float | None = None) -> None:
+        """Ask for the next message, in words that are put together once for each order of the queues."""
+        kombus: Any = self
+        queues = kombus._queue_cycle.consume(len(kombus.active_queues))
+        if not queues or kombus.global_keyprefix:
+            super()._brpop_start(timeout)  # type: ignore[misc]
+            return
+        kombus._in_poll = kombus.client.connection
+        kombus._brpop_sent_at = monotonic()
+        seconds = (kombus.brpop_timeout if timeout is None else timeout) or 0
+        words = _awaited(tuple(queues), tuple(kombus.priority_steps), kombus.sep, seconds)
+        kombus._in_poll.send_packed_command((words,))
+
+    def _brpop_read(self, **options: Any) -> bool:
+        """Take what was waited for, as kombu does, if it is a message."""
+        kombus: Any = self
+        try:
+            try:
+                brought = kombus.client.parse_response(kombus.client.connection, "BRPOP", **options)
+            except kombus.connection_errors:
+                kombus.client.connection.disconnect()
+                raise
+            if not brought:
+                raise Empty
+            queue = brought[0].decode().rsplit(kombus.sep, 1)[0]
+            kombus._queue_cycle.rotate(queue)
+            message = _opened(queue, brought[1])
+            if message is not None:
+                kombus.connection._deliver(message, queue)
+            return True
+        finally:
+            kombus._in_poll = None
+            kombus._flush_brpop_reauth()
+
+    def _handle_message(self, client: Any, reply: Any) -> Any:
+        """What was published, without what is no message: kombu passes over what is empty."""
+        kombus: Any = super()
+        told = kombus._handle_message(client, reply)
+        if _bytes(told["type"]).endswith(b"message") and told["data"]:
+            channel = _bytes(told["channel"]).decode(errors="replace")
+            told["data"] = told["data"] if _opened(channel, _bytes(told["data"])) is not None else None
+        return told
+
+    @property
+    def exchange(self) -> Exchange:
+        """By the connections of the present pool."""
+        pool = self.pool  # type: ignore[attr-defined]
+        if self._exchange is None or self._exchange.pool is not pool:
+            self._exchange = Exchange(pool)
+        return self._exchange
+
+    def _put(self, queue: str, message: Any, **more: Any) -> None:
+        kombus: Any = self
+        if more.get("_publish_batch") is not None or queue in kombus._expires:
+            super()._put(queue, message, **more)  # type: ignore[misc]
+            return
+        key = kombus._q_for_pri(queue, kombus._get_message_priority(message, reverse=False))
+        command = "LPUSH", key, _json(message)
+        if _is_hint(message):
+            self.exchange.tell(command)
+        else:
+            self.exchange.ask(*command)
+
+
+def _opened(queue: str, data: bytes) -> dict[str, Any] | None:
+    """The message in `data`; None when there is none, and it was rejected."""
+    try:
+        return opened(data)
+    except Exception as error:  # decoders differ in what they raise, and nothing here asks a server
+        reject(queue, data, error)
+        return None
+
+
+def _bytes(text: Any) -> bytes:
+    return text if isinstance(text, bytes) else str(text).encode(errors="replace")
+
+
+def _json(message: Any) -> bytes | str:
+    """As kombu writes it, at a third of the cost; what is no Unicode is kombu's business."""
+    try:
+        return to_json(message)
+    except PydanticSerializationError:
+        text: str = dumps(message)
+        return text
+
+
+@lru_cache(_ORDERS)
+def _awaited(queues: tuple[str, ...], priorities: tuple[int, ...], sep: str, seconds: float) -> bytes:
+    """kombu's BRPOP: the queues of one priority after those of the other."""
+    names = [f"{queue}{sep}{priority}" if priority else queue for priority in priorities for queue in queues]
+    words: tuple[Any, ...] = ("BRPOP", *names, seconds)
+    packed: bytes = pack_command(words)
+    return packed
+
+
+def _is_hint(message: Any) -> bool:
+    """Whether the sweeper would send it again: its task's id is a ticket's, which has a dot and no other has."""
+    return "." in str(message.get("headers", {}).get("id", ""))
+
+
+class Channel(SharedClient, redis.Channel):
+    """On a Redis whose address is known."""
+
+
+class SentinelChannel(SharedClient, redis.SentinelChannel):
+    """On a Redis that sentinels know."""
+
+
+class _Poller(redis.MultiChannelPoller):
+    """kombu's; by itself it has the loop watch each connection anew at each of its turns."""
+
+    loop: Any = None
+
+    @property
+    def fds(self) -> dict[int, Any]:
+        """The connections that nobody watches yet; without a loop, those that are read."""
+        kombus: Any = super()
+        found: dict[int, Any] = kombus.fds
+        watched = () if self.loop is None else self.loop.readers
+        return {fd: channel for fd, channel in found.items() if fd not in watched}
+
+
+class _Watching:
+    """A transport that tells its poller which loop it is in."""
+
+    cycle: Any
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        poller: Any = _Poller
+        self.cycle = poller()
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        """Have `loop` wait for messages."""
+        kombus: Any = super()
+        self.cycle.loop = loop
+        kombus.register_with_event_loop(connection, loop)
+
+
+class Transport(_Watching, redis.Transport):
+    """What `redis://`, `rediss://` and `redis+socket://` mean in this process once it is registered."""
+
+    Channel = Channel
+
+
+class SentinelTransport(_Watching, redis.SentinelTransport):
+    """What `sentinel://` means."""
+
+    Channel = SentinelChannel
+
+
+def register() -> None:
+    """Have kombu use them, and ours for RabbitMQ."""
+    for scheme in ("redis", "rediss"):
+        TRANSPORT_ALIASES[scheme] = f"{__name__}:Transport"
+    TRANSPORT_ALIASES["amqp"] = "fixloop.servers.rabbitmq:Transport"
+    TRANSPORT_ALIASES["amqps"] = "fixloop.servers.rabbitmq:TLSTransport"
+    TRANSPORT_ALIASES["sentinel"] = f"{__name__}:SentinelTransport"

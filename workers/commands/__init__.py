@@ -1,0 +1,1 @@
+"""What runs as a command in a workspace: checks, fixers, agents."""

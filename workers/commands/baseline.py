@@ -1,0 +1,192 @@
+"""Which failures of a check are older than the feature: the same check, run on the base where it fails here.
+
+The base is that of the workflow's snapshot; no fix moves it. What cannot be found out counts as the feature's.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from fixloop.baselines import Baseline, Baselines, key_of
+from fixloop.configuration.model import Check, Configuration, Policy
+from fixloop.errors import FixloopError
+from fixloop.protocol.checks import CheckResult, RunOutcome
+from fixloop.protocol.failures import Failure
+from fixloop.reports.limits import one_line
+from fixloop.reports.older import comparable, tell_apart
+from fixloop.repository.feature_base import bring_base
+from fixloop.repository.moves import Moves
+from fixloop.repository.snapshot import Snapshot
+from fixloop.repository.tree import tree_id
+from workers.commands.check_run import Run, run_check, with_told_failures
+from workers.workspaces.ground import Attempt, Ground, ground_at
+
+_SITES: Final = ("lib/python*/site-packages",)
+
+
+class Circumstances(NamedTuple):
+    """What a comparison needs to know of the run it belongs to."""
+
+    snapshot: Snapshot
+    configuration: Configuration
+    cache: Path
+    attempt: Attempt
+    """Whose ground it is; the base gets one of its own beside it."""
+    issue: int
+    run: Run
+    begins: Callable[[str, str], None] = lambda check, base: None
+    """Told that a check is run on the base, before it is."""
+
+
+class _Withdrawn(Exception):
+    """Nobody wants the result any more."""
+
+
+class _Unusable(Exception):
+    """There is nothing to compare with; the one argument says why."""
+
+
+class Comparing:
+    """The comparisons of one run of a specialist; a context manager, as its ground on the base is for all of them."""
+
+    def __init__(self, around: Circumstances) -> None:
+        self._around = around
+        self._baselines = Baselines(around.cache)
+        self._grounds = ExitStack()
+        self._base_ground: Ground | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._grounds.close()
+
+    def without_old(
+        self, specialist: str, check: Check, result: CheckResult, ground: Ground
+    ) -> CheckResult | None:
+        """
+        The result with the failures that the base has too set apart; passed, where there are no others.
+
+        Returns:
+            A result with bounded failures (K41); None when nobody wants it any more.
+        """
+        told = self._told(specialist, check, result, ground)
+        return told and with_told_failures(told, check, ground)
+
+    def _told(self, specialist: str, check: Check, result: CheckResult, ground: Ground) -> CheckResult | None:
+        snapshot, policy = self._around.snapshot, self._around.configuration.policy(specialist, check)
+        if result.outcome is not RunOutcome.FAILED or policy is Policy.ALL or not snapshot.base:
+            return result
+        try:
+            mirror = bring_base(snapshot, issue=self._around.issue, cache=self._around.cache)
+            base_tree = tree_id(mirror.git, snapshot.base)
+            baseline = self._baseline(check, result, ground, base_tree)
+            return _told_apart(
+                result, baseline, snapshot, Moves(mirror.git, base_tree, result.evidence.tree), ground
+            )
+        except _Withdrawn:
+            return None
+        except (_Unusable, FixloopError) as error:
+            reason = ground.redaction.text(one_line(str(error)))
+            return result.model_copy(
+                update={"evidence": result.evidence.model_copy(update={"no_baseline": reason})}
+            )
+
+    def _baseline(self, check: Check, result: CheckResult, ground: Ground, base_tree: str) -> Baseline:
+        key = self._key(check, ground, base_tree)
+        found = self._baselines.find(key)
+        if found is None:
+            on_base = result if result.evidence.tree == base_tree else self._on_base(check)
+            where = ground if on_base is result else self._opened()
+            found = Baseline(failures=tuple(_shortened(on_base.failures, where)))
+            self._baselines.keep(key, found)
+        return found
+
+    def _on_base(self, check: Check) -> CheckResult:
+        around, ground = self._around, self._opened()
+        shown = around.snapshot.base[:7]
+        if ground.problem:
+            raise _Unusable(f"the base {shown} cannot be checked: {ground.problem}")
+        around.begins(check.name, around.snapshot.base)
+        ran = run_check(check, ground, ground.workspace.tree_hash(), around.run)
+        if ran is None:
+            raise _Withdrawn
+        if ran.result.outcome not in (RunOutcome.PASSED, RunOutcome.FAILED):
+            raise _Unusable(f"{check.name} has no result on the base {shown}: {ran.result.reason}")
+        return ran.result
+
+    def _opened(self) -> Ground:
+        if self._base_ground is None:
+            around = self._around
+            attempt = around.attempt._replace(name=f"{around.attempt.name}.base")
+            self._base_ground = self._grounds.enter_context(
+                ground_at(around.snapshot, around.snapshot.base, around.configuration, around.cache, attempt)
+            )
+        return self._base_ground
+
+    def _key(self, check: Check, ground: Ground, base_tree: str) -> str:
+        snapshot, environment = self._around.snapshot, ground.environment(check.env)
+        return key_of(
+            snapshot.source,
+            snapshot.subdirectory,
+            snapshot.copied,
+            base_tree,
+            check.model_dump_json(),
+            " ".join(self._around.configuration.workspace.setup),
+            *(f"{name}={environment.get(name, '')}" for name in check.env),
+            *_tools(check, ground),
+        )
+
+
+def _tools(check: Check, ground: Ground) -> list[str]:
+    """What tells that a tool was installed anew: the interpreter, its packages' folder, and each program named."""
+    path = ground.environment(())["PATH"]
+    programs = [shutil.which(word, path=path) for word in check.command if not word.startswith("-")]
+    interpreter = Path(ground.interpreter)
+    packages = [str(found) for pattern in _SITES for found in interpreter.parent.parent.glob(pattern)]
+    return [_stamp(place) for place in (ground.interpreter, *packages, *filter(None, programs))]
+
+
+def _stamp(place: str) -> str:
+    try:
+        found = os.stat(place)
+    except OSError:
+        return place
+    return f"{os.path.realpath(place)} {found.st_size} {found.st_mtime_ns}"
+
+
+def _shortened(failures: tuple[Failure, ...], ground: Ground) -> list[Failure]:
+    """As much of them as is compared: of one that stands for a whole output, all of it."""
+    return [
+        failure if failure.measure else _in_a_line(failure)
+        for failure in comparable(failures, str(ground.workspace.directory))
+    ]
+
+
+def _in_a_line(failure: Failure) -> Failure:
+    return failure.model_copy(update={"message": one_line(failure.message), "context": "", "suggestion": ""})
+
+
+def _told_apart(
+    result: CheckResult, baseline: Baseline, snapshot: Snapshot, moves: Moves, ground: Ground
+) -> CheckResult:
+    told = tell_apart(
+        baseline.failures,
+        result.failures,
+        moves,
+        subdirectory=snapshot.subdirectory,
+        workspace=str(ground.workspace.directory),
+    )
+    evidence = result.evidence.model_copy(update={"base": snapshot.base, "old": len(told.old)})
+    return result.model_copy(
+        update={
+            "outcome": RunOutcome.FAILED if told.new else RunOutcome.PASSED,
+            "reason": evidence.compared(len(told.new)),
+            "failures": told.new,
+            "old_failures": tuple(map(_in_a_line, told.old)),
+            "evidence": evidence,
+        }
+    )

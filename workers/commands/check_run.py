@@ -1,0 +1,157 @@
+"""One check on a ground, judged by its exit code and its reports: for a worker's step, and for whoever has no workflow.
+
+A result names the tree it was computed on; the tree is hashed before and after each check, and a check that
+changes tracked files is an error.
+"""
+
+import os
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+from fixloop.configuration.commands import is_foreign
+from fixloop.configuration.model import Check
+from fixloop.machine.guard import GuardedResult
+from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
+from fixloop.reports.examples import with_examples
+from fixloop.reports.judging import judge
+from fixloop.reports.reproducing import without_reports
+from workers.workspaces.ground import Ground
+from workers.workspaces.node_modules import told_of
+
+COMMAND_NOT_FOUND: Final = 127
+OUTPUT_BYTES: Final = 1_000_000
+"""Of a command that prints its report: its end, for what it says about itself."""
+
+# A report of many tests is longer than what is kept of an output, and its middle must not be left out.
+_INTO_FILE: Final = 'exec "$@" >"$0" 2>&1'
+
+
+class Ran(NamedTuple):
+    """A check that has ended, with what its result rests on."""
+
+    result: CheckResult
+    output: str
+    """Without secrets."""
+    reports: tuple[Path, ...] = ()
+    """Where it was to write them, on the ground; as long as that is there."""
+
+
+class Run(Protocol):
+    """Runs a command under guard; None when nobody wants its result any more."""
+
+    def __call__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None: ...
+
+
+def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
+    """
+    Run one check on what is on the ground, which is `tree`.
+
+    Returns:
+        Its result with all it found, unbounded: which of it is kept is decided when old failures are set apart.
+        None when `run` says that nobody wants it any more.
+    """
+    reports = {kind: ground.report_path(check.name, kind) for kind in check.report_kinds()}
+    argv = [_filled(part, reports) for part in check.command]
+    if check.output:
+        argv = ["sh", "-c", _INTO_FILE, str(reports[check.output]), *argv]
+    began = time.time()
+    result = run(argv, ground.workspace.directory, ground.environment(check.env))
+    if result is None:
+        return None
+    evidence = Evidence(
+        check=check.name,
+        command=" ".join(check.command),
+        reproduce=shlex.join(_reproducible(check, ground)),
+        interpreter="" if is_foreign(check.command) else ground.interpreter,
+        tree=tree,
+        duration_seconds=round(result.duration_seconds, 3),
+    )
+    # What an earlier check added is no part of the tree; all that was there at the start is.
+    injury = ground.workspace.injury()
+    changed = () if injury else ground.workspace.tracked_changes(tree)
+    output = ground.redaction.text(result.output)
+    said = output or ground.redaction.text(_end_of(reports.get(check.output)))
+    written = () if injury else ground.lent.written_into(began)
+    if result.timed_out or changed or written or injury:
+        why = f"check {check.name} {injury}" if injury else _why(check, changed, written)
+        why = ground.redaction.text(why)
+        return Ran(_unusable(check, evidence, said, why), output)
+    judged = judge(
+        check,
+        exit_code=_exit_code(result),
+        output=said,
+        reports=reports,
+        workspace=ground.workspace.directory,
+        evidence=evidence,
+        hide=ground.redaction.text,
+        is_bounded=False,
+    )
+    return Ran(judged, output, tuple(reports.values()))
+
+
+def with_told_failures(result: CheckResult, check: Check, ground: Ground) -> CheckResult:
+    """The result with bounded failures, one of each group explained from what is on the ground."""
+    hide, folder = ground.redaction.text, ground.workspace.directory
+    told = with_examples(result.failures, _reproducible(check, ground), folder, hide)
+    return result.model_copy(update=told._asdict())
+
+
+def _reproducible(check: Check, ground: Ground) -> tuple[str, ...]:
+    """The command with the interpreter and the variables that it needs in the working directory of a fix."""
+    argv, folder = without_reports(check.command), ground.workspace.directory
+    if is_foreign(check.command) or not ground.interpreter or not argv:
+        return argv
+    own = Path(ground.interpreter).parent / argv[0]
+    if argv[0] in ("python", "python3"):
+        argv = (ground.interpreter, *argv[1:])
+    elif "/" not in argv[0] and own.is_file():
+        argv = (str(own), *argv[1:])
+    paths = filter(None, ground.environment(check.env).get("PYTHONPATH", "").split(os.pathsep))
+    roots = [os.path.relpath(path, folder) for path in paths]
+    return ("env", f"PYTHONPATH={os.pathsep.join(roots)}", *argv) if roots and roots != ["."] else argv
+
+
+def _end_of(printed: Path | None) -> str:
+    if printed is None or not printed.is_file():
+        return ""
+    with printed.open("rb") as file:
+        before = max(printed.stat().st_size - OUTPUT_BYTES, 0)
+        file.seek(before)
+        text = file.read().decode("utf-8", "replace")
+    # Of the line that is cut in two, half a secret may be left.
+    return text.partition("\n")[2] if before else text
+
+
+def _why(check: Check, changed: tuple[str, ...], written: tuple[str, ...]) -> str:
+    if written:
+        return f"check {check.name} {told_of(written)}; a check may only look"
+    if changed:
+        return f"check {check.name} changed tracked files ({', '.join(changed[:5])}); a check may only look"
+    return f"check {check.name} did not end within its time limit and was stopped"
+
+
+def _unusable(check: Check, evidence: Evidence, output: str, reason: str) -> CheckResult:
+    return CheckResult(
+        check=check.name,
+        outcome=RunOutcome.ERROR,
+        reason=reason,
+        evidence=evidence,
+        output_tail=output[-4000:],
+    )
+
+
+def _exit_code(result: GuardedResult) -> int:
+    if result.not_found:
+        return COMMAND_NOT_FOUND
+    if result.signal is not None:
+        return -result.signal
+    return result.exit_code if result.exit_code is not None else COMMAND_NOT_FOUND
+
+
+def _filled(part: str, reports: dict[str, Path]) -> str:
+    for kind, path in reports.items():
+        part = part.replace("{" + kind + "}", str(path))
+    return part

@@ -1,0 +1,68 @@
+"""The real crew: specialists and fixers are commands, run under guard in a workspace of their own."""
+
+from pathlib import Path
+from typing import Any
+
+from fixloop.configuration.model import Configuration
+from fixloop.intake.frozen_configuration import frozen_configuration
+from fixloop.outside.push import push_branch
+from fixloop.outside.transfer import bring_work, snapshot_in
+from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
+from fixloop.repository.publish import publish
+from fixloop.servers.settings import load_settings
+from fixloop.statefiles.agent_run import Brought, Played
+from workers.commands import agent, fixer, notification, specialist
+from workers.steps.crew import Work
+
+
+class Commands:
+    """Does the work by running what the configuration says."""
+
+    acknowledges = True
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache
+
+    def check(self, work: Work) -> RunFinished | None:
+        """Run all checks of the ticket's specialist."""
+        return specialist.check(work, configuration_of(work), self._cache)
+
+    def fix(self, work: Work) -> FixCompleted | FixFailed | AnswerRejected | BlockerSignalled | None:
+        """Have the fixer mend what the open report says."""
+        return fixer.fix(work, configuration_of(work), self._cache)
+
+    def notify(self, work: Work) -> str:
+        """Tell a person of the escalation."""
+        return notification.notify(work, configuration_of(work))
+
+    def push(self, work: Work) -> str:
+        """Push the verified branch with what this machine's git knows of credentials."""
+        return push_branch(work.store, work.holding.state, self._cache)
+
+    def play(self, work: Work, snapshot: bytes) -> Played | None:
+        """Run an agent's command on its request."""
+        return agent.play(work, configuration_of(work), snapshot, self._cache)
+
+    def bring_onto(self, work: Work, state: Any, base: str, tip: str) -> Brought:
+        """Merge an agent's difference, file by file."""
+        return agent.bring_onto(work, state, base, tip, self._cache)
+
+    def settle(self, work: Work, state: Any) -> None:
+        """Write the branch, now that the commit has made it true; `resume` repairs what a crash leaves out."""
+        if work.holding.ticket.step not in ("fix", "work") or state.tip == work.holding.state.tip:
+            return
+        if getattr(state, "parent", ""):
+            # The branch is that of the workflow that it works for.
+            return
+        mirror = bring_work(work.store, state, self._cache)
+        publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
+
+
+def commands() -> Commands:
+    """The factory that `workers.crew` calls."""
+    return Commands(load_settings().cache_dir)
+
+
+def configuration_of(work: Work) -> Configuration:
+    """The workflow's frozen configuration."""
+    return frozen_configuration(work.store, work.holding.state)

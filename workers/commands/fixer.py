@@ -1,0 +1,216 @@
+"""The main agent as a command: it gets the request, works in a workspace, and what it leaves there is the fix.
+
+Its output is evidence and never parsed. Exit 0: the tree at its end is the fix; otherwise its changes are dropped.
+"""
+
+import json
+import os
+import stat
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from fixloop.configuration.model import Configuration, Fixer
+from fixloop.errors import ProtocolError
+from fixloop.machine.guard import GuardedResult
+from fixloop.outside.transfer import Diff, NotKept, keep_bundle, keep_diff
+from fixloop.profiles.history import Said, all_failures, open_report
+from fixloop.protocol.answers import LIMIT_BYTES, Answer, InvalidAnswer, decode_answer, parse_answer
+from fixloop.protocol.claims import Differences, differences
+from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed
+from fixloop.protocol.rendering import render_delivery
+from fixloop.protocol.request import request_json
+from fixloop.protocol.roles import worker_of
+from fixloop.protocol.state import Completion
+from fixloop.reports.limits import clean
+from fixloop.repository.change import Change
+from workers.commands import children
+from workers.steps.crew import Work
+from workers.workspaces.ground import Ground, open_ground
+from workers.workspaces.node_modules import told_of
+
+GRACE_SECONDS: Final = 60.0
+TAIL_CHARACTERS: Final = 4000
+SAID_CHARACTERS: Final = 1000
+Done = FixCompleted | FixFailed | AnswerRejected | BlockerSignalled
+
+
+def fix(work: Work, configuration: Configuration, cache: Path) -> Done | None:
+    """
+    Run the fixer on the open request.
+
+    Returns:
+        None when the ticket was withdrawn meanwhile.
+
+    Raises:
+        Injured: the fixer was killed by somebody else; its changes are dropped.
+        PutOff: the fixer is a workflow of handoffs that has not ended.
+    """
+    if configuration.fixer is None:
+        raise ProtocolError("a fix was asked of a workflow without a fixer")
+    if configuration.fixer.is_handoffs:
+        return children.fixed(work, configuration, cache)
+    report = open_report(work.store, work.holding.ticket.workflow, work.holding.version)
+    with open_ground(work, configuration, cache) as ground:
+        began = time.time()
+        result = _run(work, configuration.fixer, ground, report)
+        if result is None:
+            return None
+        if injury := ground.workspace.injury():
+            return _failed(work, f"the fixer {injury}", ground.redaction.text(result.output))
+        written = ground.lent.written_into(began)
+        if written:
+            hide = ground.redaction.text
+            return _failed(work, hide(f"the fixer {told_of(written)}"), hide(result.output))
+        return _answer(work, ground, result)
+
+
+def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResult | None:
+    ticket, patience = work.holding.ticket, work.holding.state.patience_seconds
+    request, answer = ground.workspace.scratch / "request.json", ground.workspace.scratch / "answer"
+    wanted = request_json(report.message)
+    wanted |= {"workspace": str(ground.workspace.directory), "answer": str(answer)}
+    request.write_text(json.dumps(wanted, indent=2))
+    failures = ground.workspace.scratch / "failures.json"
+    failures.write_bytes(all_failures(work.store, work.holding.state))
+    return work.run(
+        fixer.command,
+        cwd=ground.workspace.directory,
+        env=ground.environment(fixer.env)
+        | {
+            "FIXLOOP_REQUEST": str(request),
+            "FIXLOOP_ANSWER": str(answer),
+            "FIXLOOP_FAILURES": str(failures),
+            "FIXLOOP_ROLE": worker_of(ticket),
+            "FIXLOOP_ISSUE": str(work.holding.state.issue),
+            "FIXLOOP_SPECIALIST": ticket.specialist,
+            "FIXLOOP_ITERATION": str(ticket.iteration),
+        },
+        stdin=render_delivery(report.message, to_command=True).encode(),
+        unheard_seconds=(patience if patience is not None else 24 * 3600.0) + GRACE_SECONDS,
+    )
+
+
+def _answer(work: Work, ground: Ground, result: GuardedResult) -> Done:
+    state, ticket = work.holding.state, work.holding.ticket
+    output = ground.redaction.text(result.output)
+    if result.exit_code != 0:
+        return _failed(work, _why(result), output, undelivered=result.not_found)
+    written = _written(ground.workspace.scratch / "answer")
+    text = ground.redaction.text(written.decode("utf-8", "replace")) if written is not None else ""
+    artifacts = tuple(
+        work.store.put_artifact(state.workflow, kept.encode(errors="replace"))
+        for kept in (output, text)
+        if kept
+    )
+    try:
+        said = _said(work, ground, written) if written is not None else None
+    except InvalidAnswer as invalid:
+        return AnswerRejected(
+            specialist=ticket.specialist,
+            iteration=ticket.iteration,
+            violations=invalid.violations,
+            offending=text[:TAIL_CHARACTERS],
+            artifacts=artifacts,
+        )
+    if said is not None and not said.ready:
+        return BlockerSignalled(by="fixer", text=said.blocker, artifacts=artifacts)
+    message = f"fixloop: issue {state.issue}, {ticket.specialist}, answer to run {ticket.iteration}\n"
+    change = ground.workspace.capture(state.tip, message)
+    try:
+        bundle = keep_bundle(work.store, state, ground.workspace.mirror, change.commit)
+    except NotKept as error:
+        return _failed(work, str(error), output, fatal=True)
+    hide = ground.redaction.text
+    diff = keep_diff(work.store, state, ground.workspace.mirror, change.commit, hide=hide)
+    completion = _completion(ticket.iteration, change, said, diff, clean(output).strip()[-SAID_CHARACTERS:])
+    left_out = hide(_left_out(ground.workspace.left_out()))
+    if left_out:
+        told = f"{completion.said}\n{left_out}".strip()
+        completion = completion.model_copy(
+            update={"fixes": (*completion.fixes, left_out), "said": told[-SAID_CHARACTERS:]}
+        )
+    return FixCompleted(
+        specialist=ticket.specialist, completion=completion, bundle=bundle, artifacts=artifacts
+    )
+
+
+def _left_out(files: Sequence[str]) -> str:
+    """What the person and the next agent are told of changes that no commit of the project can hold."""
+    if not files:
+        return ""
+    more = f" and {len(files) - 5} more" if len(files) > 5 else ""
+    return (
+        f"left out {', '.join(files[:5])}{more}: what submodules hold and what git ignores is no part of a fix "
+        "(`git add -f` takes an ignored file along)"
+    )
+
+
+def _failed(
+    work: Work, error: str, output: str, *, undelivered: bool = False, fatal: bool = False
+) -> FixFailed:
+    ticket = work.holding.ticket
+    return FixFailed(
+        specialist=ticket.specialist,
+        iteration=ticket.iteration,
+        attempt=ticket.attempt,
+        error=error,
+        output_tail=output[-TAIL_CHARACTERS:],
+        undelivered=undelivered,
+        fatal=fatal,
+    )
+
+
+def _said(work: Work, ground: Ground, written: bytes) -> Answer:
+    """The fixer's own Fix Completion; one that does not fit is an invalid response (A71)."""
+    ticket = work.holding.ticket
+    return parse_answer(
+        ground.redaction.text(decode_answer(written)),
+        issue=work.holding.state.issue,
+        iteration=ticket.iteration,
+        specialist=ticket.specialist,
+    )
+
+
+def _written(path: Path) -> bytes | None:
+    """At most one byte more than an answer may have; None where there is no answer."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return f"{path.name} is not a regular file".encode()
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(LIMIT_BYTES + 1)
+
+
+def _completion(iteration: int, change: Change, said: Answer | None, diff: Diff, printed: str) -> Completion:
+    fixes = said.fixes if said is not None else tuple(f"changed {name}" for name in change.files[:20])
+    differ = differences(said.files, change.files) if said is not None else Differences()
+    return Completion(
+        iteration=iteration,
+        by="fixer",
+        summary=said.summary if said is not None else "",
+        fixes=fixes,
+        files=change.files,
+        tip=change.commit,
+        tree=change.tree,
+        marks=change.marks,
+        unchanged=differ.unchanged,
+        unnamed=differ.unnamed,
+        diff=diff.diff,
+        diff_artifact=diff.diff_artifact,
+        said=printed,
+    )
+
+
+def _why(result: GuardedResult) -> str:
+    if result.not_found:
+        return "the fixer's command was not found or cannot be executed"
+    if result.timed_out:
+        return f"the fixer did not end within {result.duration_seconds:.0f} s"
+    if result.signal is not None:
+        return f"the fixer died of signal {result.signal}"
+    return f"the fixer ended with exit code {result.exit_code}"

@@ -1,0 +1,70 @@
+"""Telling a person of an escalation: the configured command, with the report on its standard input."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from fixloop.configuration.model import Configuration
+from fixloop.machine.guard import run_guarded
+from fixloop.profiles.cycle import CYCLE
+from fixloop.profiles.handoff import HANDOFF
+from fixloop.profiles.history import said
+from fixloop.protocol.cycle.messages import Message as CycleMessage
+from fixloop.protocol.cycle.spoken import message_text as cycle_text
+from fixloop.protocol.handoff.files import message_text as handoff_text
+from fixloop.protocol.handoff.records import Message as HandoffMessage
+from fixloop.protocol.notifying import line_of
+from fixloop.servers.settings import load_settings
+from workers.steps.crew import Work
+from workers.workspaces.environment import allowed_variables
+
+LIMIT_SECONDS: Final = 10.0
+
+
+def notify(work: Work, configuration: Configuration) -> str:
+    """Run the notify command once; returns what came of it, in a few words."""
+    text = _TEXTS.get(work.holding.state.profile)
+    report = _escalation(work) if text is None else _line(work, text)
+    result = run_guarded(
+        configuration.notify,
+        cwd=Path.home(),
+        env=_environment(work),
+        stdin=report.encode(),
+        timeout_seconds=LIMIT_SECONDS,
+        cancelled=work.cancelled,
+    )
+    if result.not_found:
+        return f"{configuration.notify[0]} was not found"
+    return f"{configuration.notify[0]} ended with exit code {result.exit_code}"
+
+
+def _environment(work: Work) -> Mapping[str, str]:
+    """On a worker for everybody the command is a stranger's, as a check is."""
+    is_own = bool(work.holding.state.queue)
+    return dict(os.environ) if is_own else allowed_variables(os.environ, load_settings().allow_env)
+
+
+def _escalation(work: Work) -> str:
+    """The last one of a validation loop."""
+    lines = list(said(work.store.history(work.holding.ticket.workflow)))
+    return next(line.rendered for line in reversed(lines) if line.message.body.kind == "escalation")
+
+
+def _line(work: Work, text: Callable[[Mapping[str, Any]], str]) -> str:
+    """What a ticket of the other profiles tells of."""
+    state, ticket = work.holding.state, work.holding.ticket
+    entries = work.store.history(ticket.workflow)
+    lines = (kept for entry in entries for kept in entry.body.get("messages", ()))
+    told = next(text(kept) for kept in lines if kept["number"] == line_of(ticket))
+    return f"#{state.issue} {state.name} waits for you; `fixloop inbox` says what to answer.\n\n{told.rstrip()}\n"
+
+
+_TEXTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = MappingProxyType(
+    {
+        CYCLE.name: lambda kept: cycle_text(CycleMessage.model_validate(kept)),
+        HANDOFF.name: lambda kept: handoff_text(HandoffMessage.model_validate(kept)),
+    }
+)
+"""By profile, a recorded message as its reader gets it."""

@@ -1,0 +1,171 @@
+"""A specialist's step: the checks of its run on the workflow's tree, and the event that comes of them."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal, cast
+
+from fixloop.configuration.model import Configuration
+from fixloop.machine.guard import GuardedResult
+from fixloop.outside.transfer import snapshot_in
+from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
+from fixloop.protocol.events import BaselineBegun, RunFinished
+from fixloop.protocol.roles import worker_of
+from fixloop.protocol.state import SpecialistState, State
+from fixloop.protocol.ticket import Ticket
+from fixloop.reports.limits import failures_json
+from workers.commands.baseline import Circumstances, Comparing
+from workers.commands.check_run import Ran, run_check
+from workers.steps.crew import Work
+from workers.workspaces.ground import Ground, attempt_of, open_ground
+
+GRACE_SECONDS: Final = 60.0
+"""The state ends a late check by withdrawing its ticket; this is for a state that cannot be reached."""
+FIRST_LISTED: Final = 200
+"""Of the failures that are older than the feature; all are counted."""
+MOST_LISTED: Final = 500
+"""Of the files and rules by which they are counted."""
+REPORT_LIMIT_BYTES: Final = 16 * 1024 * 1024
+
+
+def check(work: Work, configuration: Configuration, cache: Path) -> RunFinished | None:
+    """
+    Run the checks of the ticket's specialist on the workflow's tree.
+
+    Returns:
+        None when the ticket was withdrawn meanwhile.
+
+    Raises:
+        Injured: a check was killed by somebody else.
+    """
+    state, ticket = work.holding.state, work.holding.ticket
+    checks = [entry.checks for entry in configuration.specialists if entry.name == ticket.specialist]
+    if not checks:
+        # A manual fix may re-read a configuration that no longer has what passed before (K37).
+        return _error(state, ticket, f"{ticket.specialist} is configured no more; name it again, or skip it")
+    with open_ground(work, configuration, cache) as ground:
+        if ground.problem:
+            return _error(state, ticket, ground.problem)
+        tree, ran = ground.workspace.tree_hash(), []
+        with Comparing(_circumstances(work, configuration, cache)) as comparing:
+            for entry in checks[0]:
+                one = run_check(entry, ground, tree, partial(_guarded, work))
+                told = one and comparing.without_old(ticket.specialist, entry, one.result, ground)
+                if one is None or told is None:
+                    return None
+                ran.append(one._replace(result=_with_old_kept(work, told)))
+        kept = [digest for one in ran for digest in _kept(work, ground, one)]
+    return _finished(work, [one.result for one in ran], tree, kept)
+
+
+def _circumstances(work: Work, configuration: Configuration, cache: Path) -> Circumstances:
+    state, ticket = work.holding.state, work.holding.ticket
+
+    def begins(check: str, base: str) -> None:
+        event = BaselineBegun(specialist=ticket.specialist, check=check, base=base, sender=worker_of(ticket))
+        work.tell(event, f"baseline/{check}")
+
+    run = partial(_guarded, work)
+    return Circumstances(snapshot_in(state), configuration, cache, attempt_of(work), state.issue, run, begins)
+
+
+def _with_old_kept(work: Work, result: CheckResult) -> CheckResult:
+    """The result with its old failures as an artifact, which its evidence names."""
+    old = result.old_failures
+    if not old:
+        return result
+    listed = OldFailures(
+        base=result.evidence.base,
+        count=len(old),
+        by_name=dict(Counter(failure.name for failure in old).most_common(MOST_LISTED)),
+        by_file=dict(Counter(failure.file for failure in old).most_common(MOST_LISTED)),
+        first=old[:FIRST_LISTED],
+    )
+    digest = work.store.put_artifact(work.holding.state.workflow, listed.model_dump_json().encode())
+    return result.model_copy(update={"evidence": result.evidence.model_copy(update={"old_failures": digest})})
+
+
+def _guarded(work: Work, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
+    variables = {**env, "FIXLOOP_ROLE": worker_of(work.holding.ticket)}
+    return work.run(argv, cwd=cwd, env=variables, unheard_seconds=_limit_seconds(work))
+
+
+def _kept(work: Work, ground: Ground, ran: Ran) -> Iterator[str]:
+    """What the result rests on, before the commit that names it."""
+    workflow = work.holding.state.workflow
+    if ran.output:
+        yield work.store.put_artifact(workflow, ran.output.encode(errors="replace"))
+    for path in ran.reports:
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= REPORT_LIMIT_BYTES:
+            yield work.store.put_artifact(workflow, ground.redaction.data(path.read_bytes()))
+
+
+def _finished(work: Work, ran: list[CheckResult], tree: str, artifacts: list[str]) -> RunFinished:
+    state, ticket = work.holding.state, work.holding.ticket
+    results = [_not_skipped_now(state.active, result) for result in ran]
+    outcome = worst([result.outcome for result in results])
+    failed = [result for result in results if result.outcome is RunOutcome.FAILED]
+    wrong = [result for result in results if result.outcome is RunOutcome.ERROR]
+    owed = {ref.name for ref in state.active.owed}
+    whole = tuple(failure for result in failed for failure in result.whole)
+    # A test that fails as it does on the base is owed no more: nobody is asked for it (K7).
+    settled = {failure.name for result in results for failure in result.old_failures}
+    return RunFinished(
+        step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
+        specialist=ticket.specialist,
+        iteration=ticket.iteration,
+        attempt=ticket.attempt,
+        outcome=cast(Literal["passed", "failed", "error", "skipped"], outcome.value),
+        tree=tree,
+        failures=tuple(failure for result in failed for failure in result.failures),
+        failures_artifact=work.store.put_artifact(state.workflow, failures_json(whole)) if whole else "",
+        passed=tuple(sorted(owed & {*settled, *(name for each in results for name in each.passed_names)})),
+        lists_passes=tuple(result.check for result in results if result.passed_names or result.lists_tests),
+        evidence=tuple(result.evidence for result in results if result.outcome is not RunOutcome.SKIPPED),
+        skipped_checks=tuple(r.check for r in results if r.outcome is RunOutcome.SKIPPED),
+        coverage=_coverage(results),
+        error="; ".join(result.reason for result in wrong),
+        stack_trace="\n".join(result.output_tail for result in wrong),
+        # Another worker may have what this machine lacks; a run that brings its own worker has only this one.
+        is_final=bool(state.queue and wrong) and all(result.is_final for result in wrong),
+        artifacts=tuple(
+            dict.fromkeys(
+                (*artifacts, *(each.evidence.old_failures for each in results if each.old_failures))
+            )
+        ),
+    )
+
+
+def _not_skipped_now(active: SpecialistState, result: CheckResult) -> CheckResult:
+    """An optional check that ran on an earlier tree and cannot on this one was broken by a fix (K36)."""
+    ran_before = bool(active.runs) and result.check not in active.skipped_checks
+    if result.outcome is not RunOutcome.SKIPPED or not ran_before:
+        return result
+    return result.model_copy(update={"outcome": RunOutcome.ERROR})
+
+
+def _coverage(results: list[CheckResult]) -> str:
+    for result in results:
+        evidence = result.evidence
+        if evidence.coverage_percent is not None:
+            gate = f" (target: ≥{evidence.coverage_gate:g}%)" if evidence.coverage_gate is not None else ""
+            return f"{evidence.coverage_percent:.1f}%{gate}"
+    return ""
+
+
+def _error(state: State, ticket: Ticket, problem: str) -> RunFinished:
+    return RunFinished(
+        step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
+        specialist=ticket.specialist,
+        iteration=ticket.iteration,
+        attempt=ticket.attempt,
+        outcome="error",
+        tree=state.tree,
+        error=problem,
+    )
+
+
+def _limit_seconds(work: Work) -> float:
+    patience = work.holding.state.patience_seconds
+    return (patience if patience is not None else 24 * 3600.0) + GRACE_SECONDS

@@ -1,0 +1,1 @@
+"""How a worker's processes are started, told to stop, and known to live."""

@@ -1,0 +1,227 @@
+"""One supervised process: started, listened to, started again when it died, with the reason it died of."""
+
+import logging
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from fixloop.machine.health import Part
+from fixloop.machine.owner import VARIABLE, identity
+from workers.processes import heartbeat, lifeline, memory
+from workers.processes.queues import queues_for
+from workers.processes.start import Given, Main, Running, forked, spawned
+
+log = logging.getLogger("fixloop.supervisor")
+
+BACKOFF_SECONDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+STEADY_SECONDS: Final = 30.0
+"""Alive so long, its next death is a new story: the backoff begins anew."""
+SETTLED_SECONDS: Final = 3.0
+"""A death sooner after the start of all of them is not counted as the step's own fault (K40)."""
+GONE_SECONDS: Final = 2.0
+SHOWN_CHARACTERS: Final = 300
+
+
+class Child:
+    """One supervised process."""
+
+    def __init__(self, role: str, options: Mapping[str, Any]) -> None:
+        self.role = role
+        self._wanted = int(options.get("concurrency", 1))
+        self._reading, self._writing = os.pipe()
+        # The other way round: held by the process and what it forked, so its end says that they are all gone.
+        self._present, self._presence = os.pipe()
+        os.set_blocking(self._present, False)
+        os.set_blocking(self._presence, False)
+        variables = {
+            lifeline.VARIABLE: str(self._reading),
+            heartbeat.VARIABLE: str(self._presence),
+            VARIABLE: identity(),
+        }
+        self._given = Given(role, options, variables, kept=(self._reading, self._presence))
+        self._deaths_in_a_row = 0
+        self._deaths = 0
+        self._last_death = ""
+        self._due = 0.0
+        self._started = 0.0
+        self._serving = 0
+        self._heard_at: float | None = None
+        self._kills_before = memory.kills()
+        self._said: deque[bytes] = deque(maxlen=1)
+        self._stderr = -1
+        self._passing: threading.Thread | None = None
+        self.process: Running | None = None
+
+    def begin(self, main: Main) -> None:
+        """Start it for the first time, see `forked`; then `pass_on`."""
+        self._start(partial(forked, main=main))
+
+    def tend(self) -> bool:
+        """Start it if it does not run and its backoff is over; True when it has just died."""
+        now = time.monotonic()
+        if self.process is None:
+            if now >= self._due:
+                self._start(spawned)
+                self.pass_on()
+            return False
+        code = self.process.poll()
+        if code is None:
+            self._listen(now)
+            return False
+        self._died(now, f"{reason(code, self._kills_before, memory.kills())}{self._last_words(code)}")
+        return True
+
+    def _last_words(self, code: int) -> str:
+        """Its last line, as a traceback's; whoever was killed had no time to say anything about it."""
+        if self._passing is not None and code > 0:
+            # What it forked may live on for a moment, and hold the pipe.
+            self._passing.join(0.2)
+        said = self._said[-1].decode(errors="replace").strip() if self._said and code > 0 else ""
+        return f": {said[:SHOWN_CHARACTERS]}" if said else ""
+
+    def _died(self, now: float, why: str) -> None:
+        self._last_death = why
+        self._deaths_in_a_row = 0 if now - self._started > STEADY_SECONDS else self._deaths_in_a_row
+        pause = pause_after(self._deaths_in_a_row)
+        log.warning("%s ended (%s); it is started again in %.1f s", self.role, self._last_death, pause)
+        self._deaths += 1
+        self._deaths_in_a_row += 1
+        self._due, self.process, self._heard_at = now + pause, None, None
+
+    def _start(self, way: Callable[[Given, int], Running]) -> None:
+        self._started, self._kills_before = time.monotonic(), memory.kills()
+        self._said.clear()
+        try:
+            self._stderr, self.process = _started(way, self._given)
+        except OSError as error:  # no memory, or no process left
+            self._died(self._started, f"it cannot be started: {error.strerror}")
+
+    def pass_on(self) -> None:
+        """Pass on what it says on stderr, by a thread."""
+        if self.process is not None:
+            self._passing = threading.Thread(
+                target=self._passed_on, args=(self._stderr, self._said), daemon=True
+            )
+            self._passing.start()
+
+    @staticmethod
+    def _passed_on(stderr: int, said: deque[bytes]) -> None:
+        """What it says on stderr goes on to ours; its last words are part of why it died."""
+        with open(stderr, "rb") as lines:
+            for line in lines:
+                if line.strip():
+                    said.append(line)
+                sys.stderr.buffer.write(line)
+                sys.stderr.buffer.flush()
+
+    def _listen(self, now: float) -> None:
+        try:
+            lines = os.read(self._present, 65536).split()
+        except BlockingIOError:
+            return
+        if lines and lines[-1].isdigit():
+            self._serving, self._heard_at = int(lines[-1]), now
+
+    def part(self) -> Part:
+        """How it is, for the health check."""
+        return Part(
+            role=self.role,
+            wanted=self._wanted,
+            serving=self._serving,
+            heard_at=self._heard_at,
+            deaths=self._deaths,
+            last_death=self._last_death,
+        )
+
+    def is_steady(self) -> bool:
+        """True when it runs and did not start only just now."""
+        # Asked by another thread than the one that tends it.
+        running = self.process
+        alive = running is not None and running.poll() is None
+        return alive and time.monotonic() - self._started > SETTLED_SECONDS
+
+    def stop(self, number: signal.Signals) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
+
+    def cut(self) -> None:
+        """Close the lifeline: the process and its children end at once. Returns when they have."""
+        for descriptor in (self._writing, self._reading, self._presence):
+            os.close(descriptor)
+        if not self._all_gone(time.monotonic() + GONE_SECONDS):
+            log.warning("%s still runs %.0f s after its end", self.role, GONE_SECONDS)
+        os.close(self._present)
+        if self._passing is not None:
+            self._passing.join(GONE_SECONDS)
+
+    def _all_gone(self, deadline: float) -> bool:
+        while select.select([self._present], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not os.read(self._present, 65536):
+                return True
+        return False
+
+
+def _started(way: Callable[[Given, int], Running], given: Given) -> tuple[int, Running]:
+    """The process, and where to read what it says."""
+    reading, writing = os.pipe()
+    try:
+        process = way(given, writing)
+    except OSError:
+        os.close(reading)
+        os.close(writing)
+        raise
+    os.close(writing)
+    return reading, process
+
+
+def begun(options: Mapping[str, Any], main: Main) -> list[Child]:
+    """
+    The processes of one worker, just forked from this one; each is `main` in its own.
+
+    Options: `concurrency` (processes for work), `queue` (a single workflow's own; empty for the shared ones), `queues`
+    (of `WORK_QUEUES`, the only ones that are served; empty for all).
+    """
+    work, control = queues_for(str(options.get("queue", "")), options.get("queues", ()))
+    children = [
+        Child("work", {"queues": work, "concurrency": options.get("concurrency", 1)}),
+        Child("control", {"queues": control}),
+        Child("sweep", {"queues": [*work, *control], "control": control[0]}),
+    ]
+    for child in children:
+        child.begin(main)
+    # Not before: it takes a thread, and whoever has one must not fork.
+    for child in children:
+        child.pass_on()
+    return children
+
+
+def pause_after(deaths: int) -> float:
+    """Seconds before the next start, after so many deaths in a row before this one."""
+    return BACKOFF_SECONDS[min(deaths, len(BACKOFF_SECONDS) - 1)]
+
+
+def reason(code: int, before: memory.Kills = memory.NONE, after: memory.Kills = memory.NONE) -> str:
+    """
+    `exit code 1` or `killed by SIGKILL`, and whether memory was short.
+
+    Args:
+        code: As `Popen.returncode`.
+        before, after: What the kernel had killed for want of memory when it started, and when it was dead.
+    """
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"killed by {name}{memory.blame(before, after) if -code == signal.SIGKILL else ''}"

@@ -1,0 +1,39 @@
+"""What a worker's processes load, and with these all that they load: once, before they are forked.
+
+Nothing here may start a thread, open a connection or decide by which name a process is known to others: all of them
+would have it in common.
+"""
+
+from importlib import import_module
+from typing import Final
+
+_MODULES: Final = (
+    "celery.app.amqp",
+    "celery.app.control",
+    "celery.app.events",
+    "celery.app.log",
+    "celery.apps.worker",
+    "celery.backends.base",
+    "celery.concurrency.solo",
+    "celery.events",
+    "celery.worker.autoscale",
+    "celery.worker.components",
+    "celery.worker.consumer.delayed_delivery",
+    "celery.worker.strategy",
+    "workers.chats",
+    "workers.celery_fast.consumer",
+    "workers.celery_fast.controller",
+    "workers.celery_fast.pool",
+    "workers.recovery.named_files",
+    "workers.celery_fast.remote_control",
+    "workers.celery_fast.request",
+    "workers.recovery.supervisor",
+    "workers.recovery.sweeper",
+    "workers.tasks",
+)
+
+
+def load() -> None:
+    """Load it all; most of what a worker takes to start is this."""
+    for name in _MODULES:
+        import_module(name)

@@ -1,0 +1,140 @@
+"""The two ways to start a process of a worker: forked from its supervisor, or as a program of its own.
+
+Forked, it has what its supervisor loaded, at no cost and in the same memory. That is safe only as long as the
+supervisor has no thread and no connection, so whatever dies later is started again as a program.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
+
+from workers.processes import stop_signals
+
+Main = Callable[[str, Mapping[str, Any]], int]
+"""What a process is, by its role and options; its exit code."""
+
+_LAUNCH: Final = str(Path(__file__).parents[1] / "launch.py")
+
+
+class Running(Protocol):
+    """A process that was started; any thread may ask."""
+
+    def poll(self) -> int | None:
+        """Its exit code, or minus the signal that it died of; None while it runs."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Signal it, unless it has ended."""
+
+
+class Given(NamedTuple):
+    """What a process gets from its supervisor."""
+
+    role: str
+    options: Mapping[str, Any]
+    variables: Mapping[str, str]
+    """Of its environment, besides the supervisor's."""
+    kept: tuple[int, ...]
+    """The descriptors that it has open, besides the standard ones."""
+
+    @property
+    def words(self) -> list[str]:
+        """Its command line, behind the interpreter."""
+        return [_LAUNCH, self.role, json.dumps(self.options)]
+
+
+class Forked:
+    """A child of this process that is no program of its own."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._code: int | None = None
+        # Once it was waited for, its id may be somebody else's.
+        self._asking = threading.Lock()
+
+    def poll(self) -> int | None:
+        """See `Running`."""
+        with self._asking:
+            if self._code is None:
+                self._code = self._exit_code()
+            return self._code
+
+    def _exit_code(self) -> int | None:
+        try:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+        except ChildProcessError:
+            # Whoever started the supervisor had it ignore SIGCHLD: nothing is left to wait for.
+            return 0
+        return os.waitstatus_to_exitcode(status) if pid else None
+
+    def send_signal(self, number: int, /) -> None:
+        """See `Running`."""
+        with self._asking:
+            if self._code is None:
+                os.kill(self._pid, number)
+
+
+def spawned(given: Given, stderr: int) -> Running:
+    """
+    Start it as a program of its own.
+
+    Raises:
+        OSError: no memory, or no process is left.
+    """
+    return subprocess.Popen(
+        [sys.executable, *given.words],
+        env=os.environ | dict(given.variables),
+        pass_fds=given.kept,
+        stdin=subprocess.DEVNULL,
+        stderr=stderr,
+    )
+
+
+def forked(given: Given, stderr: int, main: Main) -> Running:
+    """
+    Start it as a fork of this process, which has no other thread; there it ends with `main`, and this never returns.
+
+    Raises:
+        OSError: no memory, or no process is left.
+    """
+    # Until the child has forgotten what its supervisor does about them, signals wait.
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals.NUMBERS)
+    try:
+        pid = os.fork()
+        if not pid:
+            _become(given, stderr, main, masked)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+    return Forked(pid)
+
+
+def _become(given: Given, stderr: int, main: Main, masked: Iterable[int]) -> NoReturn:
+    """End as every program does; never by an error that those who called `forked` would take for their own."""
+    try:
+        _begin_anew(given, stderr)
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+        sys.exit(main(given.role, given.options))
+    except Exception:
+        traceback.print_exc()
+        sys.exit(1)
+
+
+def _begin_anew(given: Given, stderr: int) -> None:
+    """Do to this process what `spawned` asks for."""
+    stop_signals.unheeded()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(stderr, 2)
+    # Above all the other end of its own lifeline, and the ends of its siblings'.
+    for each in map(int, os.listdir("/dev/fd")):
+        if each > 2 and each not in given.kept:
+            with suppress(OSError):  # the one that listed them
+                os.close(each)
+    os.environ.update(given.variables)
+    sys.argv[:] = given.words

@@ -1,0 +1,1 @@
+"""What brings back what was lost: dead processes, lost hints, near deadlines, leftovers."""

@@ -1,0 +1,97 @@
+"""Named files that a killed process did not draw any more: they are drawn by the next who looks (K23, R13).
+
+A workflow whose files are on this machine has a mark in the cache until its last ones are drawn. Without it they would
+stay behind for ever when the process that committed its end was killed right then.
+"""
+
+import logging
+import os
+import time
+from bisect import bisect_right
+from pathlib import Path
+from typing import Final
+
+from fixloop.errors import Damaged, FixloopError
+from fixloop.servers.settings import load_settings
+from fixloop.statefiles.sync import Projected, project
+from fixloop.store.contract import Store
+from workers.log_once import say_once
+
+log = logging.getLogger("fixloop.files")
+
+LOOK_SECONDS: Final = 2.0
+MOST_PER_LOOK: Final = 50
+"""Workflows; with more of them on a machine the next look goes on where this one ended."""
+
+
+def draw(store: Store, workflow: str, *, ended: bool) -> Projected:
+    """Draw a workflow's files after a commit; one sentence in the log for each that was edited or is in the way."""
+    mark = _marks() / workflow
+    if not ended and not mark.exists():
+        _set(mark)
+    projected = _drawn(store, workflow)
+    if ended and not projected.problem:
+        mark.unlink(missing_ok=True)
+    return projected
+
+
+def _drawn(store: Store, workflow: str) -> Projected:
+    projected = project(store, workflow)
+    for sentence in (projected.problem, *projected.edits):
+        if sentence:
+            say_once(log, sentence)
+    return projected
+
+
+class Redrawing:
+    """Looks after the files of this machine's workflows."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._due = 0.0
+        self._last = ""
+
+    def look(self) -> None:
+        """Every LOOK_SECONDS at most: one read for each workflow with a mark, and no more where its files are there."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + LOOK_SECONDS
+        try:
+            for name in self._next(sorted(os.listdir(_marks()))):
+                self._try(name)
+        except FileNotFoundError:
+            return
+        except (FixloopError, OSError) as error:
+            log.warning("named files cannot be looked after: %s", error)
+
+    def _next(self, marked: list[str]) -> list[str]:
+        """Those whose turn it is."""
+        begin = bisect_right(marked, self._last)
+        chosen = (marked[begin:] + marked[:begin])[:MOST_PER_LOOK]
+        self._last = chosen[-1] if chosen else ""
+        return chosen
+
+    def _try(self, workflow: str) -> None:
+        try:
+            self._look_at(workflow)
+        except Damaged as damaged:
+            say_once(log, str(damaged))
+
+    def _look_at(self, workflow: str) -> None:
+        found = self._store.read(workflow)
+        drawn = found is None or not _drawn(self._store, workflow).problem
+        if found is None or (drawn and found.fields.get("outcome")):
+            (_marks() / workflow).unlink(missing_ok=True)
+
+
+def _marks() -> Path:
+    return load_settings().cache_dir / "drawn"
+
+
+def _set(mark: Path) -> None:
+    try:
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+    except OSError as error:
+        log.warning("cannot mark that the files of %s are drawn here: %s", mark.name, error)

@@ -1,0 +1,63 @@
+"""What a timekeeper has done when it is due: deadlines are acted on, and whoever has to know is told.
+
+No Celery worker: the tasks are called in this process, one after the other, which ends with the last.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fixloop.engine.hints import arguments, task_name
+from fixloop.errors import FixloopError
+from fixloop.machine.timekeeper import TELLING
+from fixloop.profiles.reading import profile_of
+from fixloop.store.keys import issue_of
+from fixloop.store.records import Snapshot
+from workers.app import app
+from workers.process import process
+from workers.processes import lifeline
+from workers.tasks import deadline
+
+log = logging.getLogger("fixloop.reminding")
+
+MOST_ROUNDS: Final = 20
+"""Of one workflow: an escalation and its letters are two, and no chain of deadlines is longer."""
+
+
+def remind(options: Mapping[str, Any]) -> int:
+    """Do what is due in `workflows`."""
+    lifeline.attach()
+    for workflow in options["workflows"]:
+        try:
+            _act(workflow)
+        except FixloopError as error:
+            log.warning("%s: %s", workflow, error)
+    return 0
+
+
+def _act(workflow: str) -> None:
+    for _ in range(MOST_ROUNDS):
+        found = process().store.read(workflow)
+        if found is None or not (_reached(found) + _told(found)):
+            return
+
+
+def _reached(found: Snapshot) -> int:
+    """Act on the deadlines that have passed; how many were acted on."""
+    passed = [(due, name) for name, due in found.deadlines.items() if due < found.moment.clock]
+    issue = issue_of(found.workflow)
+    said = [
+        deadline(workflow=found.workflow, name=name, due=due, issue=issue) for due, name in sorted(passed)
+    ]
+    return sum(answer == "ok" for answer in said)
+
+
+def _told(found: Snapshot) -> int:
+    """Do the steps that tell somebody something; how many were done."""
+    done = 0
+    for held in found.tickets:
+        ticket = held.ticket
+        if held.status == "pending" and ticket.step in TELLING:
+            task = app.tasks[task_name(profile_of(found.snapshot), ticket.step)]
+            done += task.apply(kwargs=arguments(ticket), task_id=ticket.id).result == "done"
+    return done

@@ -1,0 +1,95 @@
+"""The supervisor: N processes for work, one for control, the sweeper; what dies is started again, with its reason.
+
+A second of Redis being away kills Celery workers with a task in flight, so somebody has to.
+Every second it also gives back the tickets of owners that no longer live on this machine, and writes down how its
+processes are, for `fixloop worker --check`.
+"""
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from fixloop.errors import InfrastructureError
+from fixloop.machine.health import Health, forget, note
+from fixloop.machine.owner import identity
+from fixloop.servers.redis_url import shown_url
+from fixloop.servers.settings import load_settings
+from fixloop.store.redis_store import RedisStore
+from workers.process import named_urls
+from workers.processes.child import Child
+from workers.processes.stop_signals import Stop
+from workers.recovery.cleanup import tidy, tidy_for_ever
+from workers.recovery.release import release_dead, release_for_ever
+
+log = logging.getLogger("fixloop.supervisor")
+
+DRAIN_SECONDS: Final = 6.0
+"""A running step may take so long to finish; then it is killed, and offered again."""
+POLL_SECONDS: Final = 0.2
+NOTE_SECONDS: Final = 1.0
+
+
+def supervise(children: Sequence[Child], own: str, stop: Stop) -> int:
+    """Keep the processes of one worker alive until it is told to stop, then drain. `own` is a workflow's own queue."""
+    stopped, hastened = stop
+    is_steady = next(child for child in children if child.role == "work").is_steady
+    for target, arguments in ((release_for_ever, (stopped, is_steady)), (tidy_for_ever, (stopped,))):
+        threading.Thread(target=target, args=arguments, daemon=True).start()
+    noting = _Noting(own)
+    while not stopped.wait(POLL_SECONDS):
+        for child in children:
+            child.tend()
+        noting.note(children)
+    noting.note(children, stopping=True)
+    # A single workflow's worker is stopped when nothing is left to do, or by a person who does not want to wait.
+    _drain(children, 0.0 if own else DRAIN_SECONDS, hastened)
+    noting.end()
+    return 0
+
+
+class _Noting:
+    """Writes down, once a second, how the processes are."""
+
+    def __init__(self, queue: str) -> None:
+        self._cache = load_settings().cache_dir
+        self._known = Health(identity(), shown_url(named_urls().state), queue)
+        self._failed = False
+
+    def note(self, children: Sequence[Child], *, stopping: bool = False) -> None:
+        now = time.monotonic()
+        if now - self._known.at < NOTE_SECONDS and not stopping:
+            return
+        parts = tuple(child.part() for child in children)
+        self._known = replace(self._known, at=now, stopping=stopping, parts=parts)
+        try:
+            note(self._cache, self._known)
+            self._failed = False
+        except OSError as error:
+            if not self._failed:
+                log.warning("the health check will fail: %s cannot be written: %s", self._cache, error)
+            self._failed = True
+
+    def end(self) -> None:
+        forget(self._cache, self._known.owner)
+
+
+def _drain(children: Sequence[Child], patience_seconds: float, hastened: threading.Event) -> None:
+    for child in children:
+        child.stop(signal.SIGTERM)
+    deadline = time.monotonic() + patience_seconds
+    while time.monotonic() < deadline and not all(child.ended() for child in children):
+        if hastened.wait(0.05):
+            break
+    for child in children:
+        child.stop(signal.SIGKILL)
+        child.cut()
+    try:
+        # Without the patience of a worker: whoever stops us waits.
+        release_dead(RedisStore(named_urls().state), identity(), poison=False)
+    except InfrastructureError as error:
+        log.warning("%s", error)
+    tidy()

@@ -1,0 +1,148 @@
+"""The sweeper: hands out deadlines that are near and hints that were lost, and lets the engine's clock run.
+
+It costs O(due). Of all sweepers one at a time has a shard; each sweep is one script, so that two at once do no harm.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
+from typing import Final
+
+from kombu.exceptions import OperationalError
+
+from fixloop.errors import Damaged, FixloopError, ProtocolError
+from fixloop.machine.owner import identity
+from fixloop.servers.broker_url import PRIORITY_STEPS
+from fixloop.store.contract import Store
+from fixloop.store.keys import SHARDS, issue_of
+from fixloop.store.limits import SHARD_LEASE_SECONDS
+from fixloop.store.records import Due, Lane, Swept
+from workers.app import app
+from workers.celery_fast.queue_lengths import lengths
+from workers.log_once import say_once
+from workers.steps.hints import hint_again
+
+log = logging.getLogger("fixloop.sweeper")
+
+PERIOD_SECONDS: Final = 0.5
+HORIZON_SECONDS: Final = 30.0
+OUTSTANDING: Final = 200
+"""Deadlines handed out and not due yet, at once; more would only wait in a worker's memory."""
+
+
+class Sweeper:
+    """Sweeps all shards once for each `sweep`."""
+
+    def __init__(self, store: Store, queues: Iterable[str], control: str) -> None:
+        """
+        Nothing is swept yet.
+
+        Args:
+            queues: those its worker serves.
+            control: the one that its worker's control process serves: deadlines of all workflows go there, because
+                the process that serves a workflow's own queue may be gone.
+        """
+        self._store = store
+        self._queues = tuple(queues)
+        self._control = control
+        self._owner = identity()
+        # All of them until a dead sweeper's hold on the shards has run out; then those where something waits.
+        everywhere = {Lane(queue, step) for queue in self._queues for step in PRIORITY_STEPS}
+        self._lanes: dict[int, Collection[Lane]] = dict.fromkeys(range(SHARDS), everywhere)
+        self._until = time.monotonic() + SHARD_LEASE_SECONDS + PERIOD_SECONDS
+        self._handed_out: list[float] = []
+        self._data = ""
+
+    def sweep(self) -> int:
+        """One round over all shards; returns how many messages were sent."""
+        self.notice_loss()
+        control = [Lane(self._control, step) for step in PRIORITY_STEPS]
+        sizes = lengths({*control, *chain.from_iterable(self._lanes.values())})
+        most = self._most_deadlines(sum(sizes[lane] for lane in control))
+        empty = sorted(lane for lane, size in sizes.items() if size == 0)
+        swept = {shard: found for shard in range(SHARDS) if (found := self._swept(shard, most, empty))}
+        is_new = time.monotonic() < self._until
+        self._lanes.update((n, found.lanes) for n, found in swept.items() if found.mine or not is_new)
+        return self._pass_on(swept.values())
+
+    def _swept(self, shard: int, most: int, empty: Sequence[Lane]) -> Swept | None:
+        """None where what the shard's workflows share is damaged: the other shards' clocks go on."""
+        try:
+            return self._store.sweep(
+                shard,
+                owner=self._owner,
+                horizon_seconds=HORIZON_SECONDS,
+                most_deadlines=most,
+                empty_lanes=empty,
+            )
+        except ProtocolError as error:
+            say_once(log, f"shard {shard} is not swept: {error}")
+            return None
+
+    def notice_loss(self) -> None:
+        """Nobody else would say it: for an empty Redis there is simply nothing to do."""
+        before, self._data = self._data, self._store.data_id()
+        if before not in ("", self._data):
+            log.error(
+                "Redis lost its data, or another one took its place: the workflows that were under way are gone; "
+                "restore its backup, or hand them in again"
+            )
+
+    def _most_deadlines(self, waiting: int) -> int:
+        """For each shard, so that none starves: fewer while control has not done those of before."""
+        now = time.monotonic()
+        self._handed_out = [until for until in self._handed_out if until > now]
+        return max(1, (OUTSTANDING - waiting - len(self._handed_out)) // SHARDS)
+
+    def _pass_on(self, swept: Iterable[Swept]) -> int:
+        sent, gap = 0, 0.0
+        for shard in swept:
+            gap = max(gap, shard.gap_seconds)
+            for workflow in shard.damaged:
+                say_once(log, str(Damaged(workflow, "what waits of it cannot be handed out")))
+            for due in shard.deadlines:
+                self._hand_out(due, max(0.0, due.clock - shard.moment.clock))
+            # A ticket whose delay is over was hinted when it was made, with a countdown; if that hint was lost,
+            # it is soon among the unheard.
+            lost = (*shard.lapsed, *shard.unheard)
+            sent += len(shard.deadlines) + sum(hint_again(self._store, ticket) for ticket in lost)
+        if gap:
+            log.warning("the engine was away for %.1f s; its clocks stood still", gap)
+        return sent
+
+    def _hand_out(self, due: Due, rest_seconds: float) -> None:
+        """A countdown task with the precise rest."""
+        if rest_seconds:
+            self._handed_out.append(time.monotonic() + rest_seconds)
+        app.send_task(
+            "fixloop.validation.deadline",
+            kwargs={
+                "workflow": due.workflow,
+                "name": due.name,
+                "due": due.clock,
+                "issue": issue_of(due.workflow),
+            },
+            queue=self._control,
+            # Strictly after the instant (A58).
+            countdown=rest_seconds + 0.01,
+        )
+
+
+def sweep_for_ever(
+    sweeper: Sweeper, stopped: Callable[[float], bool], swept: Callable[[], None] = lambda: None
+) -> None:
+    """
+    Sweep at once and every PERIOD_SECONDS until `stopped(seconds)`, which waits that long, says so.
+
+    Args:
+        swept: called after each.
+    """
+    while True:
+        try:
+            sweeper.sweep()
+            swept()
+        except (FixloopError, OperationalError) as error:
+            log.warning("sweep: %s", error)
+        if stopped(PERIOD_SECONDS):
+            return

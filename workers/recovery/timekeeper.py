@@ -1,0 +1,178 @@
+"""The timekeeper of an embedded deployment: lets clocks run on where only somebody outside can go on (A56, A66, A73).
+
+It sweeps, as a worker's sweeper does, but only where such a workflow waits, and steps back where a worker sweeps. What
+falls due is done by a process that it starts for that and that ends with it (`workers/recovery/reminder.py`), so that
+it needs little memory itself: it loads neither Celery nor any profile. It ends when nothing waits any more.
+"""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from fixloop.errors import FixloopError
+from fixloop.machine.timekeeper import LOCK, Clocks, Kept
+from fixloop.servers.embedded import embedded_redis
+from fixloop.servers.keeper import Lock
+from fixloop.servers.redis_place import Place
+
+log = logging.getLogger("fixloop.timekeeper")
+
+PERIOD_SECONDS: Final = 3.0
+"""Less than AWAY_AFTER, so that the clocks run on; more than a hold on a shard, so that a worker's sweeper gets it."""
+LIMIT_SECONDS: Final = 120.0
+"""A process that does what is due gets so long."""
+BACKOFF_SECONDS: Final = (5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+"""What is still due afterwards is tried again this much later, and then left to a worker."""
+_LAUNCH: Final = str(Path(__file__).parents[1] / "launch.py")
+
+
+def keep(options: Mapping[str, Any]) -> int:
+    """
+    Leave the starter's process tree, say who we are on stdout, and keep time as long as something waits.
+
+    Options: `project` (the folder with `.fixloop`), `charge` and `user` (open files with the locks of whoever keeps
+    time and of whoever uses the embedded Redis).
+    """
+    if os.fork() > 0:
+        os._exit(0)
+    os.write(1, b"%d" % os.getpid())
+    os.dup2(2, 1)
+    os.chdir("/")
+    place, user = Place(Path(options["project"])), Lock.held(options["user"])
+    charge: Lock | None = Lock.held(options["charge"])
+    try:
+        while charge is not None and charge.is_of(place.data / LOCK):
+            charge = _kept(place, charge, user)
+    except (FixloopError, OSError) as error:
+        log.error("the clocks stand still: %s", error)
+        return 1
+    return 0
+
+
+def _kept(place: Place, charge: Lock, user: Lock) -> Lock | None:
+    """Keep time until nothing waits; the lock again where something began to wait in the last moment."""
+    with embedded_redis(place.project) as url, closing(Timekeeper(url, place, charge)) as keeper:
+        user.close()
+        keeper.keep()
+        if not charge.is_of(place.data / LOCK):
+            return None
+        # Whoever commits now finds the lock free; what was committed before is seen here.
+        charge.close()
+        again = Lock(place.data / LOCK)
+        if keeper.waits() and again.take():
+            return again
+        again.close()
+        return None
+
+
+class Timekeeper:
+    """Keeps the clocks of one embedded Redis."""
+
+    def __init__(self, url: str, place: Place, charge: Lock) -> None:
+        """Nothing is asked yet; `charge` is the lock of the one who keeps time."""
+        self._url = url
+        self._place = place
+        self._charge = charge
+        self._reminding: subprocess.Popen[bytes] | None = None
+        self._reminding_until = 0.0
+        self._reading, self._lifeline = os.pipe()
+        self._said = ""
+        self._tried: dict[str, tuple[int, float]] = {}
+        """Workflow → how often in a row what is due there was tried, and when it may be tried again."""
+
+    def keep(self) -> None:
+        """Round after round, until nothing waits or the project's data are gone, perhaps with others in their place."""
+        while self._charge.is_of(self._place.data / LOCK):
+            try:
+                rest = self._round()
+            except (FixloopError, OSError) as error:
+                # Whoever holds the embedded Redis has it started again.
+                self._say_once(str(error))
+                rest = PERIOD_SECONDS
+            if rest is None:
+                return
+            time.sleep(rest)
+
+    def waits(self) -> bool:
+        """Whether there is anything to keep time for."""
+        with suppress(FixloopError, OSError), closing(self._clocks()) as clocks:
+            return bool(self._hopeful(clocks.kept()))
+        return False
+
+    def close(self) -> None:
+        """End what was started."""
+        os.close(self._lifeline)
+        os.close(self._reading)
+        if self._reminding is not None:
+            self._reminding.wait()
+
+    def _clocks(self) -> Clocks:
+        # Made anew each time: a Redis that was started again has another socket behind the same path.
+        return Clocks(str(self._place.recorded_socket()))
+
+    def _round(self) -> float | None:
+        """Let clocks run and have done what is due; how long to rest, None when nothing waits."""
+        busy = self._is_reminding()
+        with closing(self._clocks()) as clocks:
+            kept = self._hopeful(clocks.kept())
+            mine = {shard for shard in {each.shard for each in kept} if clocks.sweep(shard)}
+        if not kept and not busy:
+            return None
+        due = [each.workflow for each in kept if each.shard in mine and (each.due < 0 or each.tells)]
+        self._forget({each.workflow for each in kept} - set(due))
+        ready = [workflow for workflow in due if self._tried.get(workflow, (0, 0.0))[1] <= time.monotonic()]
+        if ready and not busy:
+            self._remind(ready)
+        soonest = min((each.due for each in kept if each.due > 0), default=PERIOD_SECONDS)
+        # Strictly after the instant (A58).
+        return min(PERIOD_SECONDS, soonest + 0.01) if not self._is_reminding() else min(1.0, PERIOD_SECONDS)
+
+    def _say_once(self, text: str) -> None:
+        if text != self._said:
+            self._said = text
+            log.warning("%s", text)
+
+    def _hopeful(self, kept: Iterable[Kept]) -> list[Kept]:
+        """Without what was tried in vain so often that only a worker, perhaps a newer one, can help."""
+        return [each for each in kept if self._tried.get(each.workflow, (0, 0.0))[0] <= len(BACKOFF_SECONDS)]
+
+    def _forget(self, done: Iterable[str]) -> None:
+        for workflow in done:
+            self._tried.pop(workflow, None)
+
+    def _remind(self, workflows: Sequence[str]) -> None:
+        now = time.monotonic()
+        for workflow in workflows:
+            times = self._tried.get(workflow, (0, 0.0))[0]
+            self._tried[workflow] = times + 1, now + BACKOFF_SECONDS[min(times, len(BACKOFF_SECONDS) - 1)]
+        self._reminding = subprocess.Popen(
+            [sys.executable, _LAUNCH, "remind", json.dumps({"workflows": workflows})],
+            env=os.environ
+            | {
+                "FIXLOOP_STATE_URL": self._url,
+                "FIXLOOP_BROKER_URL": self._url,
+                "FIXLOOP_LIFELINE": str(self._reading),
+            },
+            pass_fds=(self._reading,),
+            stdin=subprocess.DEVNULL,
+        )
+        self._reminding_until = now + LIMIT_SECONDS
+
+    def _is_reminding(self) -> bool:
+        if self._reminding is None:
+            return False
+        if self._reminding.poll() is None:
+            if time.monotonic() < self._reminding_until:
+                return True
+            self._reminding.send_signal(signal.SIGKILL)
+            self._reminding.wait()
+        self._reminding = None
+        return False

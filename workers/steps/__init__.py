@@ -1,0 +1,1 @@
+"""A step, from the claim of its ticket to the hint of what follows, for every profile."""

@@ -1,0 +1,137 @@
+"""What the profiles have in common whose steps are runs of agents (C46, D32): the run, and the steps beside it.
+
+What comes of a step is told in events of the profile's own (K30): the functions here are given them.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from fixloop.errors import FixloopError, UsageError
+from fixloop.profiles.profile import AnyEvent, Profile
+from fixloop.profiles.table import profile_in
+from fixloop.protocol.closing import PUSH
+from fixloop.protocol.letters import DELIVER, number_of
+from fixloop.protocol.notifying import NOTIFY
+from fixloop.statefiles.agent_run import Played
+from workers.steps.crew import crew
+from workers.steps.delivery import deliver_letter
+from workers.steps.push import not_pushed, pushed
+from workers.steps.step import Step
+from workers.steps.workshop import Failure, Workshop
+
+RETRIES: Final = 2
+"""Celery's, of a run with the three attempts that are usual (K5); the state counts them."""
+HEARTBEAT_SECONDS: Final = 120.0
+END_SECONDS: Final = 5.0
+"""How long the end of a run waits for a heartbeat that is being told."""
+
+
+def run_agent(step: Step, started: AnyEvent) -> Played | None:
+    """Say that the ticket's agent begins, and have the crew run it; None when the ticket was withdrawn meanwhile."""
+    step.tell(started, "started")
+    found = step.store.read(step.holding.ticket.workflow)
+    if step.cancelled() or found is None:
+        return None
+    return crew().play(step, found.snapshot)
+
+
+@contextmanager
+def heard_of(step: Step, heartbeat: AnyEvent, every_seconds: float = HEARTBEAT_SECONDS) -> Iterator[None]:
+    """
+    As long as the block runs, say again and again that the agent is at it (D34, G18).
+
+    In a thread of its own: neither the work nor the lease waits for a commit.
+    """
+    over = threading.Event()
+
+    def beat() -> None:
+        number = 0
+        while not over.wait(every_seconds):
+            number += 1
+            # What is away now is there at the next beat.
+            with suppress(FixloopError):
+                step.tell(heartbeat, f"{step.holding.fence}/beat/{number}")
+
+    thread = threading.Thread(target=beat, name="fixloop-agent", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(END_SECONDS)
+
+
+class Told(NamedTuple):
+    """A profile's events for what comes of its steps."""
+
+    stored: Callable[..., AnyEvent]
+    undelivered: Callable[..., AnyEvent]
+    notified: Callable[..., AnyEvent]
+    pushed: Callable[..., AnyEvent]
+    failed: Callable[..., AnyEvent]
+
+
+def workshop(
+    profile: Profile[Any],
+    told: Told,
+    work: Callable[[Step], AnyEvent | None],
+    beside: Mapping[str, Callable[[Step], AnyEvent | None]],
+    retries: Mapping[str, int],
+) -> Workshop:
+    """
+    The profile's side of the workers.
+
+    Args:
+        work: a run of an agent.
+        beside: what is done in the steps that only this profile has; `retries` says how often each again.
+    """
+    return Workshop(
+        profile=profile,
+        work={
+            "work": work,
+            DELIVER: lambda step: deliver_letter(step, told.stored, told.undelivered),
+            NOTIFY: lambda step: told.notified(detail=crew().notify(step)),
+            PUSH: lambda step: pushed(step, told.pushed),
+            **beside,
+        },
+        retries={"work": RETRIES, DELIVER: RETRIES, NOTIFY: 0, PUSH: RETRIES, **retries},
+        speaking=frozenset((DELIVER, *beside)),
+        unfailing=frozenset((DELIVER, NOTIFY, *beside)),
+        failure=partial(_failure, told),
+        settle=lambda step, state: crew().settle(step, state),
+        brought=partial(_brought, told.failed),
+    )
+
+
+def _failure(told: Told, step: Step, why: Failure) -> AnyEvent | None:
+    ticket = step.holding.ticket
+    if ticket.step == PUSH:
+        return not_pushed(step, why, told.pushed)
+    if ticket.step == DELIVER:
+        return told.undelivered(number=number_of(ticket), error=why.error)
+    if ticket.step == NOTIFY:
+        return told.notified(detail=why.error)
+    if not ticket.specialist:
+        return None
+    return told.failed(agent=ticket.specialist, reason=why.error, fatal=why.is_final)
+
+
+def _brought(failed: Callable[..., AnyEvent], step: Step, event: Any) -> AnyEvent:
+    """
+    A result whose agent began from a commit that others went on from, brought onto theirs.
+
+    Args:
+        failed: the event where both changed the same lines.
+    """
+    ticket = step.holding.ticket
+    found = step.store.read(ticket.workflow)
+    state = profile_in(found.snapshot).load(found.snapshot) if found is not None else step.holding.state
+    try:
+        brought = crew().bring_onto(step, state, event.base, event.tip)
+    except UsageError as conflict:
+        return failed(agent=ticket.specialist, reason=str(conflict))
+    changed: AnyEvent = event.model_copy(update=brought._asdict())
+    return changed

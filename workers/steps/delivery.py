@@ -1,0 +1,115 @@
+"""Bringing messages to agents outside: the steps `deliver` and `escalate`, and what is told beside them.
+
+What a message says is in the store; its mailbox gets a letter with ids. A mailbox that cannot be reached is an event
+like any other: how often it is tried again is decided from the state (A70).
+"""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from fixloop.engine.bridging import bridge
+from fixloop.errors import InfrastructureError
+from fixloop.outside.mailbox import Letter
+from fixloop.outside.mailbox import announce as put_letters
+from fixloop.profiles.profile import AnyEvent, AnyOutcome, Profile
+from fixloop.protocol.events import DeliveryFailed, MessageStored
+from fixloop.protocol.letters import letter_id
+from fixloop.protocol.state import State
+from workers.process import process
+from workers.recovery.named_files import draw
+from workers.steps.crew import PutOff, Work
+from workers.steps.hints import hint_again
+
+log = logging.getLogger("fixloop.delivering")
+
+
+def deliver(work: Work) -> MessageStored | DeliveryFailed:
+    """Put the open report, or the open escalation, into the agent's mailbox: one attempt (A70)."""
+    ticket, state = work.holding.ticket, work.holding.state
+    letter = _letter(state, ticket.step)
+    try:
+        work.post(state.agent, letter)
+    except InfrastructureError as error:
+        return undelivered(work, str(error))
+    return MessageStored(message_id=letter.message_id, attempt=ticket.attempt)
+
+
+def undelivered(work: Work, why: str) -> DeliveryFailed:
+    """The report or the escalation that a ticket delivers is in no mailbox."""
+    ticket = work.holding.ticket
+    letter = _letter(work.holding.state, ticket.step)
+    return DeliveryFailed(message_id=letter.message_id, attempt=ticket.attempt, error=why)
+
+
+def deliver_letter(
+    work: Work, stored: Callable[..., AnyEvent], failed: Callable[..., AnyEvent]
+) -> AnyEvent | None:
+    """
+    Put a letter of a cycle or of handoffs into its agent's mailbox: one attempt (A70).
+
+    Args:
+        stored, failed: the profile's events for what comes of it.
+
+    Returns:
+        None where its agent has answered meanwhile.
+    """
+    state, ticket = work.holding.state, work.holding.ticket
+    found = (kept for kept in state.letters if letter_id(state, kept) == ticket.id)
+    about = next(found, None)
+    if about is None:
+        return None
+    letter = Letter(
+        workflow=state.workflow,
+        message_id=about.message_id,
+        uid=about.uid,
+        issue=state.issue,
+        type=about.kind,
+    )
+    try:
+        work.post(about.agent, letter)
+    except InfrastructureError as error:
+        return failed(number=about.number, error=str(error))
+    return stored(number=about.number)
+
+
+def attend(work: Work) -> AnyEvent | None:
+    """
+    A workflow that works for another one, which still waits for it: nothing happens.
+
+    Raises:
+        PutOff: always; its worker has asked before.
+    """
+    raise PutOff(f"{work.holding.state.parent} waits for it")
+
+
+def announce(profile: Profile[Any], outcome: AnyOutcome[Any]) -> None:
+    """
+    Bring outside what was just committed: the named files, words to other workflows, letters to outside agents.
+
+    What cannot be written is written with the next commit; a letter that cannot be stored is missed by nobody.
+    """
+    workflow, told = outcome.state.workflow, profile.letters(outcome)
+    if profile.draws:
+        draw(process().store, workflow, ended=outcome.state.ended)
+    bridge(process().store, process().engine_of, outcome, partial(hint_again, process().store))
+    if not told:
+        return
+    try:
+        put_letters(process().mailboxes, told, workflow, outcome.state.issue)
+    except InfrastructureError as error:
+        names = ", ".join(each.agent for each in told)
+        log.warning("what %s says to %s is not in all mailboxes: %s", workflow, names, error)
+
+
+def _letter(state: State, step: str) -> Letter:
+    if step == "escalate":
+        opened = state.escalation
+        uid, message_id = (opened.uid, opened.message_id) if opened is not None else ("", "")
+        kind = "escalation"
+    else:
+        delivery = state.delivery
+        uid, message_id = (delivery.uid, delivery.message_id) if delivery is not None else ("", "")
+        kind = "failure-report"
+    return Letter(workflow=state.workflow, message_id=message_id, uid=uid, issue=state.issue, type=kind)

@@ -1,0 +1,197 @@
+"""One step: claim its ticket, have the work done under a lease, commit what happened, hint what follows.
+
+A delivery that is late, doubled or lost changes nothing: without the ticket there is no work, and without the
+fence no commit. What the work is, a profile's workshop says.
+"""
+
+import logging
+import traceback
+import uuid
+from functools import partial
+from typing import Any
+
+from celery import Task
+from celery.exceptions import Retry
+
+from fixloop.engine.bridging import has_word_of, is_given_up, wake
+from fixloop.engine.engine import ROUNDS, ProfileApplied, ProfileEngine
+from fixloop.errors import Damaged, FixloopError, InfrastructureError, NewerVersion
+from fixloop.profiles.attending import LOOK_AGAIN_SECONDS
+from fixloop.profiles.profile import AnyEvent, AnyOutcome
+from fixloop.repository.snapshot import Unseen
+from workers.process import process
+from workers.steps.crew import Injured, PutOff
+from workers.steps.delivery import announce
+from workers.steps.hints import FAILURES, FatalError, follow, hint, hint_again, stop_chain
+from workers.steps.newer_versions import leave
+from workers.steps.step import Step
+from workers.steps.workshop import POISONED, Failure, Workshop, failure
+from workers.steps.workshops import workshop_of
+
+log = logging.getLogger("fixloop.steps")
+
+
+def carry_out(task: Task, ticket_id: str) -> str:
+    """
+    Do the step of `ticket_id`, once.
+
+    Returns:
+        What became of it, for the log: `done`, `busy`, `gone`, `early`, `stale`, `cancelled`, `injured`,
+        `put off`, `newer` or `damaged`.
+
+    Raises:
+        celery.exceptions.Retry: the attempt failed, and the next one was hinted (K5).
+        celery.exceptions.MaxRetriesExceededError: it was the last one.
+        FatalError: it failed, and trying again cannot help.
+    """
+    try:
+        status = _carry_out(task, ticket_id)
+    except (Retry, *FAILURES):
+        log.info("%s is done", ticket_id)
+        raise
+    log.info("%s is %s", ticket_id, status)
+    return status
+
+
+def on_failure(task: Task, exc: Exception, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
+    """
+    Celery's failure handler of every step (K5, R9): tell the state of an attempt that nobody has told it of.
+
+    The state counts it as any other, so that the last one leads to the same escalation. Where the step was faster,
+    which is usual, its ticket is gone and nothing happens. What is away is no fault of the step: its lease ends.
+    """
+    held: tuple[Workshop, Step] | None = getattr(task.request, "held", None)
+    if held is None or isinstance(exc, (InfrastructureError, NewerVersion)):
+        return
+    shop, step = held
+    try:
+        told = told_of(shop, step, _raised(exc, str(einfo.traceback)))
+    except Exception:
+        # A handler that raises would hide from Celery why the task failed.
+        log.exception("%s failed, and the state could not be told", task_id)
+        return
+    if told is not None:
+        announce(shop.profile, told)
+        for ticket in told.steps:
+            hint(ticket, told.state)
+
+
+def _raised(exc: Exception, stack_trace: str) -> Failure:
+    if isinstance(exc, FAILURES):
+        return Failure(str(exc), is_final=isinstance(exc, FatalError))
+    return Failure(f"{type(exc).__name__}: {exc}", stack_trace)
+
+
+def told_of(shop: Workshop, step: Step, failure: Failure) -> AnyOutcome[Any] | None:
+    """
+    Record a failed attempt whose ticket is still held.
+
+    Returns:
+        None where somebody was faster, or where the step is one that cannot fail.
+    """
+    event = shop.failure(step, failure) if step.is_held() else None
+    return _finished(shop, step, event).outcome if event is not None else None
+
+
+def _carry_out(task: Task, ticket_id: str) -> str:
+    here, claim = process(), None
+    try:
+        claim = here.store.claim(ticket_id, here.owner, uuid.uuid4().hex)
+        if claim.status != "ok" or claim.ticket is None:
+            stop_chain(task)
+            return claim.status
+        shop = workshop_of(claim.snapshot)
+        holding = ProfileEngine.held(shop.profile, claim.ticket, claim, here.owner)
+        step = Step(here.engine_of(shop.profile), here.heart, holding)
+        task.request.held = shop, step
+        return _done(task, shop, step)
+    except (Damaged, NewerVersion) as error:
+        stop_chain(task)
+        return leave(here.store, claim, here.owner, error)
+
+
+def _done(task: Task, shop: Workshop, step: Step) -> str:
+    if is_given_up(step.store, process().engine_of, step.holding.state):
+        stop_chain(task)
+        return "cancelled"
+    try:
+        with step.beating():
+            event = _event(shop, step)
+    except Injured as injury:
+        return _offer_again(task, step, str(injury))
+    except PutOff as elsewhere:
+        return _put_off(task, step, str(elsewhere))
+    if event is None:
+        stop_chain(task)
+        return "cancelled"
+    return _commit(task, shop, step, event)
+
+
+def _offer_again(task: Task, step: Step, why: str) -> str:
+    """Give the ticket back; after `POISONED` times it fails by itself (K40)."""
+    log.warning("%s was injured: %s; it is offered again", step.holding.ticket.id, why)
+    stop_chain(task)
+    offered = step.release(poison=True)
+    if offered is not None:
+        hint_again(step.store, offered)
+    return "injured"
+
+
+def _put_off(task: Task, step: Step, why: str) -> str:
+    """Nobody holds the ticket until the workflow that does its work wakes it; a lost word costs no more than time."""
+    ticket = step.holding.ticket.id
+    log.info("%s is put off: %s", ticket, why)
+    stop_chain(task)
+    step.release(poison=False, delay_seconds=LOOK_AGAIN_SECONDS)
+    if has_word_of(step.store, ticket):
+        # It came between the look at it and the release.
+        wake(step.store, ticket, partial(hint_again, step.store))
+    return "put off"
+
+
+def _commit(task: Task, shop: Workshop, step: Step, event: AnyEvent) -> str:
+    applied = _finished(shop, step, event)
+    if applied.status == "refused":
+        return _offer_again(task, step, f"{event.kind} is not for it to bring")
+    if applied.outcome is None:
+        log.warning("%s: the result is %s and dropped", step.holding.ticket.id, applied.status)
+        stop_chain(task)
+        return applied.status
+    state = applied.outcome.state
+    try:
+        shop.settle(step, state)
+    except Exception as error:
+        # What cannot be written outside is written later (`resume`); the workflow goes on.
+        log.warning("%s is committed, but not written outside: %s", step.holding.ticket.id, error)
+    announce(shop.profile, applied.outcome)
+    follow(task, step.holding.ticket, state, applied.steps, shop.failed(step.holding.state, event))
+    return "done"
+
+
+def _finished(shop: Workshop, step: Step, event: AnyEvent) -> ProfileApplied[Any]:
+    applied = step.finish(event)
+    for _ in range(ROUNDS):
+        if applied.status != "moved" or shop.brought is None:
+            break
+        with step.beating():
+            applied = step.finish(shop.brought(step, event))
+    return applied
+
+
+def _event(shop: Workshop, step: Step) -> AnyEvent | None:
+    name, deaths = step.holding.ticket.step, step.holding.deaths
+    # What only speaks kills nobody; whoever died over it was killed.
+    if deaths >= POISONED and name not in shop.speaking:
+        return failure(shop, step, Failure(f"{deaths} processes died over this step", is_final=True))
+    try:
+        return shop.work[name](step)
+    except (Injured, NewerVersion, PutOff):
+        raise
+    except InfrastructureError as error:
+        if name in shop.unfailing:
+            raise
+        return failure(shop, step, Failure(str(error), is_undelivered=isinstance(error, Unseen)))
+    except FixloopError as error:
+        return failure(shop, step, Failure(str(error)))
+    except Exception as error:
+        return failure(shop, step, _raised(error, traceback.format_exc()))

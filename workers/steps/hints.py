@@ -1,0 +1,157 @@
+"""After a commit: how the next ticket is hinted. On the usual path the chain's own hop is the hint."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from celery import Task
+from celery.canvas import Signature
+from celery.exceptions import MaxRetriesExceededError, TaskError
+from kombu.exceptions import OperationalError
+
+from fixloop.engine.hints import arguments, send_hint
+from fixloop.errors import NewerVersion, ProtocolError
+from fixloop.profiles.table import profile_in
+from fixloop.protocol.ticket import Ticket
+from fixloop.store.contract import Store
+from fixloop.store.limits import FIRST
+from workers.app import app
+from workers.log_once import say_once
+from workers.steps.workshop import Failure
+from workflows import CANVASES
+
+log = logging.getLogger("fixloop.following")
+
+REASON_CHARACTERS: Final = 500
+"""Of what a failed task says in Flower; all of it is in the history."""
+
+
+class FatalError(TaskError):  # type: ignore[misc]
+    """A step failed, and trying again cannot help (K5)."""
+
+
+FAILURES: Final = (FatalError, MaxRetriesExceededError)
+"""How a step ends whose failure the state has recorded."""
+
+
+def stop_chain(task: Task) -> None:
+    """Drop the rest of the chain, or a copy of this message would walk it (MECHANISM_FACTS)."""
+    task.request.chain = None
+
+
+def follow(
+    task: Task, done: Ticket, state: Any, steps: Sequence[Ticket], failure: Failure | None = None
+) -> None:
+    """
+    Hint `steps`, the first through the chain of `task`.
+
+    Args:
+        failure: why what was done is a failed attempt, if it is one.
+
+    Raises:
+        celery.exceptions.Retry: one of them is the next attempt (K5).
+        celery.exceptions.MaxRetriesExceededError: it was the last attempt; the state has recorded what follows (R9).
+        FatalError: so was this one, because trying again cannot help.
+    """
+    again = next((ticket for ticket in steps if _is_of_same_run(done, ticket)), None)
+    if again is not None and again.attempt > done.attempt:
+        _hint_all(state, (ticket for ticket in steps if ticket is not again))
+        _retry(task, again, failure)
+    if failure is not None and again is None:
+        # The chain of a failed task ends with it.
+        _hint_all(state, steps)
+        _give_up(task, done, failure)
+    if not steps:
+        stop_chain(task)
+        return
+    first, *others = steps
+    _hint_all(state, others)
+    if not _is_next(task, first):
+        task.request.chain = [dict(entry) for entry in reversed(_canvas(state, first))]
+
+
+def hint(ticket: Ticket, state: Any, *, again: bool = False) -> bool:
+    """
+    Send the canvas that begins with `ticket`; one that was offered before is served first.
+
+    False when the broker is away: the sweeper sends it again.
+    """
+    first, *rest = _canvas(state, ticket)
+    if again:
+        first.set(priority=FIRST)
+    try:
+        first.apply_async(
+            chain=[dict(entry) for entry in reversed(rest)], countdown=ticket.delay_seconds or None
+        )
+    except OperationalError:
+        return False
+    return True
+
+
+def hint_again(store: Store, ticket: Ticket) -> bool:
+    """
+    Send the hint of a ticket that is offered again, with the canvas of the present state, before all that waits.
+
+    A workflow that this version cannot read must not keep others from being hinted. One of a newer version is hinted
+    without what may follow: whoever can read it builds that anew.
+    """
+    now = ticket.model_copy(update={"delay_seconds": 0.0})
+    try:
+        found = store.read(ticket.workflow)
+        if found is None:
+            return False
+        try:
+            return hint(now, profile_in(found.snapshot).load(found.snapshot), again=True)
+        except NewerVersion:
+            return send_hint(app, now, found.fields.get("profile") or "validation")
+    except ProtocolError as error:
+        say_once(log, f"{ticket.id} is not hinted: {error}")
+        return False
+
+
+def _canvas(state: Any, ticket: Ticket) -> list[Signature]:
+    return CANVASES[state.profile](app, state, ticket)
+
+
+def _is_of_same_run(one: Ticket, other: Ticket) -> bool:
+    return (one.step, one.specialist, one.iteration) == (other.step, other.specialist, other.iteration)
+
+
+def _is_next(task: Task, ticket: Ticket) -> bool:
+    chain: list[dict[str, Any]] = task.request.chain or []
+    if not chain:
+        return False
+    # How urgent a report is was not known when the chain was built (K13).
+    options = chain[-1]["options"]
+    return (options.get("task_id"), options.get("priority")) == (ticket.id, ticket.priority)
+
+
+def _hint_all(state: Any, tickets: Iterable[Ticket]) -> None:
+    for ticket in tickets:
+        hint(ticket, state)
+
+
+def _retry(task: Task, ticket: Ticket, failure: Failure | None) -> None:
+    # Attempts are counted in the ticket; Celery's counter is set to say the same.
+    task.request.retries = ticket.attempt - 2
+    raise task.retry(
+        exc=TaskError(_reason(failure)) if failure is not None else None,
+        task_id=ticket.id,
+        kwargs=arguments(ticket),
+        countdown=ticket.delay_seconds,
+        max_retries=max(task.max_retries or 0, ticket.attempt - 1),
+        throw=False,
+    )
+
+
+def _give_up(task: Task, done: Ticket, failure: Failure) -> None:
+    """End as Celery does when its counter, set from the ticket, has come to its end."""
+    if failure.is_final:
+        raise FatalError(_reason(failure))
+    task.request.retries = done.attempt - 1
+    exhausted = MaxRetriesExceededError(_reason(failure), task_kwargs=arguments(done))
+    task.retry(exc=exhausted, kwargs=arguments(done), max_retries=done.attempt - 1)
+
+
+def _reason(failure: Failure) -> str:
+    return " ".join(failure.error.split())[:REASON_CHARACTERS]

@@ -1,0 +1,1 @@
+"""Where commands run: a checkout for each attempt, its environment, its interpreter."""

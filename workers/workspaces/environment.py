@@ -1,0 +1,157 @@
+"""The environment of checks and agents: an allow-list, fresh caches, and imports from the workspace first.
+
+Owns every variable a command sees. Refuses the rest of the worker's environment: a check must not depend on it.
+"""
+
+import os
+import tempfile
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from fixloop.machine.interpreters import Interpreter
+from workers.workspaces.interpreter import source_roots
+from workers.workspaces.workspace import Workspace
+
+ALLOWED: Final = frozenset(
+    [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "TZ",
+        "TMPDIR",
+        "TERM",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "FTP_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "ftp_proxy",
+        "all_proxy",
+        "no_proxy",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "NODE_EXTRA_CA_CERTS",
+        "PIP_CERT",
+        "GOPATH",
+        "GOMODCACHE",
+        "GOCACHE",
+        "GOROOT",
+        "GOTOOLCHAIN",
+        "CARGO_HOME",
+        "RUSTUP_HOME",
+        "RUSTUP_TOOLCHAIN",
+    ]
+)
+ALLOWED_PREFIXES: Final = ("LC_", "XDG_")
+CAPTURED: Final = "-o junit_logging=all -o junit_log_passing_tests=false"
+"""Has pytest's report hold what a failing test printed, whatever starts pytest; the project's own addopts stay."""
+
+
+def environment_for(
+    workspace: Workspace,
+    interpreter: Interpreter,
+    *,
+    names: Iterable[str] = (),
+    variables: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """
+    The environment of one run of a specialist's checks, or of a fixer, in a workspace.
+
+    Each call makes cache directories of its own in the workspace's scratch folder.
+
+    Args:
+        names: further variables that may be seen (`env` in fixloop.toml), already cut to what is allowed here.
+        variables: the worker's environment; default: this process'.
+    """
+    given = os.environ if variables is None else variables
+    caches = Path(tempfile.mkdtemp(prefix="run-", dir=workspace.scratch))
+    allowed = allowed_variables(given, names)
+    return (
+        allowed
+        | {"PYTEST_ADDOPTS": f"{allowed.get('PYTEST_ADDOPTS', '')} {CAPTURED}".strip()}
+        | _caches(caches)
+        | _cargo(workspace)
+        | _python(workspace, interpreter, given, names, caches)
+    )
+
+
+def allowed_variables(variables: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
+    """The allow-list's and the named variables, and CI=1."""
+    named = set(names)
+    return {
+        name: value
+        for name, value in variables.items()
+        if name in ALLOWED or name in named or name.startswith(ALLOWED_PREFIXES)
+    } | {"CI": "1"}
+
+
+def allowed_names(names: Iterable[str], *, shared: bool, operators: Collection[str]) -> tuple[str, ...]:
+    """
+    Which of the names that a project asks for it gets.
+
+    On a shared worker only those of its operator (`FIXLOOP_ALLOW_ENV`): a repository that anybody may enqueue
+    must not choose which of the operator's secrets it sees.
+    """
+    return tuple(name for name in names if not shared or name in operators)
+
+
+def _caches(folder: Path) -> dict[str, str]:
+    """Where tools keep what they remember: a same-size edit in the same second would otherwise run old bytecode."""
+    return {
+        "PYTHONPYCACHEPREFIX": str(folder / "pycache"),
+        "MYPY_CACHE_DIR": str(folder / "mypy"),
+        "RUFF_CACHE_DIR": str(folder / "ruff"),
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis"),
+        "COVERAGE_FILE": str(folder / ".coverage"),
+        # One line for each finding and each badly formatted file; an older ruff does not know it.
+        "RUFF_OUTPUT_FORMAT": "concise",
+    }
+
+
+def _cargo(workspace: Workspace) -> dict[str, str]:
+    """
+    Cargo builds outside the checkout, once for all checks of a workspace.
+
+    A folder for several workspaces is none: Cargo names what it builds by the path within the project and takes it
+    for fresh by its date, so one workspace would run the tests of another one's code.
+    """
+    if not (workspace.directory / "Cargo.toml").is_file():
+        return {}
+    return {"CARGO_TARGET_DIR": str(workspace.scratch / "cargo-target")}
+
+
+def _python(
+    workspace: Workspace,
+    interpreter: Interpreter,
+    given: Mapping[str, str],
+    names: Iterable[str],
+    caches: Path,
+) -> dict[str, str]:
+    paths = [str(root) for root in source_roots(workspace.directory)]
+    if "PYTHONPATH" in names and given.get("PYTHONPATH"):
+        paths.append(given["PYTHONPATH"])
+    found = {"PYTHONPATH": os.pathsep.join(paths)}
+    if interpreter.path:
+        found["PATH"] = os.pathsep.join([str(_programs(interpreter, caches)), given.get("PATH", os.defpath)])
+    if interpreter.prefix:
+        found["VIRTUAL_ENV"] = interpreter.prefix
+    return found
+
+
+def _programs(interpreter: Interpreter, caches: Path) -> Path:
+    """The folder in which `python` is the chosen interpreter; made where the interpreter goes by another name."""
+    own = Path(interpreter.path).parent
+    if interpreter.prefix or (own / "python").exists():
+        return own
+    made = caches / "bin"
+    made.mkdir()
+    (made / "python").symlink_to(interpreter.path)
+    return made

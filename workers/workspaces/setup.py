@@ -1,0 +1,112 @@
+"""What `[workspace] setup` makes: run once for each state of the dependency files, in a copy for all attempts.
+
+Owns `{cache}/setups/`. A copy is built under a name of its own, under a flock, and becomes visible by one rename of a
+link when it is complete: virtual environments hold their own path and cannot be moved.
+"""
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fixloop.errors import InfrastructureError, UsageError
+from fixloop.machine.guard import GuardedResult, run_guarded
+from fixloop.repository.flock import held
+from fixloop.repository.git import one_line
+from fixloop.repository.mirror import Mirror
+from fixloop.repository.tree import tracked_in_tree
+from workers.workspaces.workspace import check_out, remove_folder
+
+DEPENDENCY_FILE: Final = re.compile(
+    r"pyproject\.toml|setup\.(py|cfg)|[\w.-]*requirements[\w.-]*\.(txt|in)|constraints[\w.-]*\.txt|Pipfile"
+    r"|package\.json|\.npmrc|\.yarnrc(\.yml)?|bun\.lockb|environment\.ya?ml|\.python-version|\.tool-versions"
+    r"|go\.(mod|sum)|Cargo\.toml|Gemfile|.*[.-]lock(\.\w+)?|npm-shrinkwrap\.json|pylock[\w.]*\.toml"
+)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a workspace is made ready."""
+
+    command: tuple[str, ...]
+    variables: Mapping[str, str]
+    """The environment of the command."""
+    copied: str = ""
+    """A commit with the files that are copied along."""
+    timeout_seconds: float = 1800.0
+    cancelled: Callable[[], bool] = lambda: False
+    hide: Callable[[str], str] = str
+    """Cuts secrets out of what the command prints."""
+
+
+def prepare(cache: Path, mirror: Mirror, commit: str, *, subdirectory: str, setup: Setup) -> Path:
+    """
+    The top of a copy of `commit` in which setup has run to its end; made now, or earlier for the same dependencies.
+
+    Raises:
+        UsageError: the command failed; the sentence holds its last words.
+        InfrastructureError: it was killed or cancelled, or the cache cannot be written.
+    """
+    setups = Path(os.path.abspath(cache)) / "setups"
+    key = _key(mirror, commit, subdirectory, setup)
+    link = setups / key
+    if not link.exists():
+        try:
+            # Twice the limit: whoever holds the lock may be at the same work and needs his time.
+            with held(
+                setups / f"{key}.lock", timeout_seconds=2 * setup.timeout_seconds, give_up=setup.cancelled
+            ):
+                if not link.exists():
+                    _build(link, mirror, commit, subdirectory, setup)
+        except OSError as error:
+            raise InfrastructureError(f"cannot write to the cache {cache}: {error.strerror}") from error
+    return Path(os.path.realpath(link)) / "tree"
+
+
+def _key(mirror: Mirror, commit: str, subdirectory: str, setup: Setup) -> str:
+    parts = [mirror.source, subdirectory, *setup.command]
+    copied = tracked_in_tree(mirror.git, setup.copied) if setup.copied else {}
+    for path, entry in sorted({**copied, **tracked_in_tree(mirror.git, commit)}.items()):
+        if DEPENDENCY_FILE.fullmatch(os.fsdecode(path.rpartition(b"/")[2])):
+            parts += [os.fsdecode(path), entry.blob]
+    return hashlib.sha256(os.fsencode("\0".join(parts))).hexdigest()[:24]
+
+
+def _build(link: Path, mirror: Mirror, commit: str, subdirectory: str, setup: Setup) -> None:
+    for left in link.parent.glob(f"{link.name}.made-*"):
+        remove_folder(left)
+    folder = Path(tempfile.mkdtemp(prefix=f"{link.name}.made-", dir=link.parent))
+    (folder / "tree").mkdir()
+    check_out(folder / "tree", mirror, commit, setup.copied)
+    result = run_guarded(
+        setup.command,
+        cwd=folder / "tree" / subdirectory,
+        env=setup.variables,
+        timeout_seconds=setup.timeout_seconds,
+        cancelled=setup.cancelled,
+    )
+    if result.exit_code != 0:
+        remove_folder(folder)
+        _raise(setup, result)
+    new = link.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    new.symlink_to(folder.name)
+    new.replace(link)
+
+
+def _raise(setup: Setup, result: GuardedResult) -> None:
+    command = f"[workspace] setup `{' '.join(setup.command)}`"
+    if result.cancelled or result.injured:
+        raise InfrastructureError(
+            f"{command} was {'cancelled' if result.cancelled else 'killed'} before its end"
+        )
+    if result.not_found:
+        raise UsageError(f"{command} cannot be started; is {setup.command[0]!r} on the PATH?")
+    how = f"ended with exit code {result.exit_code}" if result.exit_code else "did not end well"
+    if result.timed_out:
+        how = f"took more than {setup.timeout_seconds:.0f} s"
+    raise UsageError(f"{command} {how}: {one_line(setup.hide(result.output)[-500:]) or 'it printed nothing'}")
