@@ -23,7 +23,9 @@ from fixloop.errors import FixloopError, UsageError
 _MODULES: Final = {
     **dict.fromkeys(("run", "resume", "enqueue"), "running"),
     **dict.fromkeys(("apply", "push"), "getting_out"),
-    **dict.fromkeys(("status", "inbox", "watch"), "showing"),
+    "status": "status",
+    "inbox": "inbox",
+    "watch": "watch",
     "log": "log",
     "report": "reporting",
     **dict.fromkeys(("ack", "fixed", "decide", "cancel"), "answering"),
@@ -35,10 +37,11 @@ _MODULES: Final = {
     "chat": "chatting",
     **dict.fromkeys(("archive", "purge"), "retention"),
     **dict.fromkeys(("worker", "flower", "runner"), "serving"),
-    **dict.fromkeys(("read", "doctor", "init"), "examining"),
+    "read": "read",
+    "doctor": "doctor",
+    "init": "init",
     "chaos": "chaos",
-    "audit": "examining",
-    "repair": "repairing",
+    **dict.fromkeys(("audit", "repair"), "audit"),
 }
 """The module of `fixloop.commands` that has a command, in the order of the help page."""
 

@@ -139,7 +139,7 @@ def test_ctrl_c_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fixloop.commands.examining.examine", interrupted)
+    monkeypatch.setattr("fixloop.commands.doctor.examine", interrupted)
 
     assert main(["doctor"]) == ExitCode.INTERRUPTED
 

@@ -150,7 +150,7 @@ def test_doctor_prints_a_line_for_each_check_and_ends_with_1_where_one_is_wrong(
     capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = [Finding("git", True, "2.45"), Finding("redis", False, "away", "start it")]
-    monkeypatch.setattr("fixloop.commands.examining.examine", lambda *_: found)
+    monkeypatch.setattr("fixloop.commands.doctor.examine", lambda *_: found)
 
     told = said(capsys, "doctor")
     document = said(capsys, "doctor", "--json").document
@@ -166,7 +166,7 @@ def test_doctor_tells_what_the_checks_of_this_folder_need_and_of_no_other_tool(
     executable(project / "env" / "bin" / "python", f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     (project / "env" / "pyvenv.cfg").touch()
     monkeypatch.setenv("VIRTUAL_ENV", str(project / "env"))
-    monkeypatch.setattr("fixloop.commands.examining.examine", lambda *_: [])
+    monkeypatch.setattr("fixloop.commands.doctor.examine", lambda *_: [])
     make_project(project)
 
     told = said(capsys, "doctor")
@@ -182,7 +182,7 @@ def test_doctor_tells_what_the_checks_of_this_folder_need_and_of_no_other_tool(
 def test_doctor_says_nothing_of_python_in_a_project_without_any(
     scripts: dict[str, str], project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fixloop.commands.examining.examine", lambda *_: [])
+    monkeypatch.setattr("fixloop.commands.doctor.examine", lambda *_: [])
     (project / "package.json").write_text(json.dumps({"scripts": scripts}))
 
     told = said(capsys, "doctor").out.replace(str(project), "")
@@ -192,7 +192,7 @@ def test_doctor_says_nothing_of_python_in_a_project_without_any(
 
 def test_doctor_is_content_with_what_cannot_be_told(capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "fixloop.commands.examining.examine", lambda *_: [Finding("tools", None, "no ruff", "install it")]
+        "fixloop.commands.doctor.examine", lambda *_: [Finding("tools", None, "no ruff", "install it")]
     )
 
     assert said(capsys, "doctor").code == ExitCode.DONE

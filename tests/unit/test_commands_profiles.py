@@ -9,10 +9,10 @@ import redis
 from rich.console import Console
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.progress import follow
 from fixloop.commands.session import open_session
 from fixloop.commands.views.cycle import VIEW
 from fixloop.commands.views.table import view_in
+from fixloop.commands.watch import follow
 from fixloop.engine.bridging import child_of
 from fixloop.errors import NewerVersion
 from fixloop.protocol.cycle import events as cyc

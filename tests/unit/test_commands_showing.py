@@ -11,9 +11,9 @@ from rich.console import Console
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.outcome import result_lines
-from fixloop.commands.progress import follow
 from fixloop.commands.screen import console
 from fixloop.commands.session import open_session
+from fixloop.commands.watch import follow
 from fixloop.errors import UsageError
 from fixloop.protocol.checks import Evidence, Unverified
 from fixloop.protocol.events import BlockerSignalled, DecisionMade, FixCompleted, Paused, RunFinished

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fixloop.commands.progress import view
+from fixloop.commands.clocks import is_away
 from fixloop.commands.screen import console
 from fixloop.commands.session import Seen
-from fixloop.commands.status import is_away
 from fixloop.commands.timeline import Happening, happenings, with_ticks
 from fixloop.commands.views.validation import VIEW
+from fixloop.commands.watch import view
 from fixloop.engine.replay import audit, replay
 from fixloop.errors import RefusedError
 from fixloop.profiles.history import said

@@ -1,4 +1,4 @@
-"""What is wrong with this machine, one line for each check, each with its remedy.
+"""`doctor`: what is wrong with this machine, one line for each check, each with its remedy.
 
 Looks at the interpreter, git, Redis and the directories. Changes nothing, apart from starting the project's
 embedded Redis for the moment of the question, and refuses to guess: what cannot be told is marked so.
@@ -12,17 +12,24 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import redis
+import typer
 
-from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.screen import print_json, print_lines, say
+from fixloop.commands.session import AsJson, here, open_session
+from fixloop.configuration.preflight import Preflight, as_document, lines
+from fixloop.errors import FixloopError, InfrastructureError, NotVerifiedError
+from fixloop.intake.frozen_configuration import preflight_at
 from fixloop.machine.guard import mode_in_use
+from fixloop.repository.identity import top_of
 from fixloop.servers.broker_url import is_rabbitmq
 from fixloop.servers.redis_binary import server_for
 from fixloop.servers.redis_place import Place
 from fixloop.servers.redis_url import RedisPlace, place_of, shown_url
-from fixloop.servers.settings import Settings, redis_urls
+from fixloop.servers.settings import Settings, load_settings, redis_urls
 from fixloop.servers.unreachable import reason_of
 from fixloop.store.connection import client_for
 from fixloop.store.records import DAMAGED
@@ -55,6 +62,71 @@ class Finding(NamedTuple):
         word = {True: "ok", False: "wrong", None: "note"}[self.ok]
         line = f"{word:5}  {self.name}: {self.detail}"
         return f"{line}; {self.remedy}" if self.remedy and not self.ok else line
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command()(doctor)
+
+
+def doctor(
+    json: AsJson = False,
+    rejected: Annotated[
+        bool, typer.Option("--rejected", help="Only show the last broker messages that no worker could take.")
+    ] = False,
+) -> None:
+    """
+    Tell what is wrong with this machine.
+
+    One line for each check, each with its remedy; exit code 1 when something is wrong. Looks at Python,
+    git, the cache and Redis, as the FIXLOOP_ variables name them, and at what the checks of this folder need.
+    """
+    if rejected:
+        _show_rejected(as_json=json)
+        return
+    plan, checks = _checks_of(here())
+    findings = [*examine(load_settings(), top_of(here())[0]), *checks]
+    if json:
+        print_json(
+            {
+                "findings": [finding._asdict() for finding in findings],
+                "preflight": as_document(plan) if plan is not None else None,
+            }
+        )
+    else:
+        print_lines(*[*map(str, findings), *(lines(plan) if plan is not None else ())])
+    if any(finding.ok is False for finding in findings):
+        raise typer.Exit(ExitCode.WRONG)
+
+
+def _show_rejected(*, as_json: bool) -> None:
+    with open_session(create=False) as session:
+        found = session.store.rejections()
+    if as_json:
+        kept = [each._asdict() | {"at": each.at.isoformat()} for each in found.kept]
+        print_json({"total": found.total, "kept": kept})
+        return
+    for each in found.kept:
+        print_lines(f"{each.at:%Y-%m-%d %H:%M:%SZ} {each.queue}: {each.why}", f"    {each.text}")
+    say(f"{found.total} were rejected in all, the last {len(found.kept)} of them are kept")
+
+
+def _checks_of(directory: Path) -> tuple[Preflight | None, list[Finding]]:
+    """What would run in this folder, and what is wrong with it."""
+    try:
+        plan = preflight_at(directory)
+    except NotVerifiedError as error:
+        return None, [Finding("checks", False, str(error))]
+    except FixloopError as error:
+        return None, [Finding("checks", None, str(error))]
+    missing = [
+        Finding(
+            entry.name, False if entry.blocks else None, f"{entry.specialist}: {entry.reason}", entry.remedy
+        )
+        for entry in plan.unverified
+    ]
+    count = len(plan.checks)
+    return plan, [Finding("checks", True, f"{count} check{'s' * (count > 1)} can run here"), *missing]
 
 
 def examine(settings: Settings, directory: Path) -> list[Finding]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fixloop.commands.lost_data import files_root
+from fixloop.commands.lookup import files_root
 from fixloop.commands.screen import print_lines, say
 from fixloop.commands.session import Issue, ProjectOption, Session, here, open_session
 from fixloop.errors import InfrastructureError, RefusedError, UsageError

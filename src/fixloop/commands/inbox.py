@@ -1,15 +1,19 @@
-"""What waits for somebody outside the engine, of all profiles in one list: the longest first."""
+"""`inbox`: what waits for somebody outside the engine, of all profiles in one list, the longest first."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
+
+import typer
 
 from fixloop.chat.channels import TO_USER
 from fixloop.chat.conversation import Conversation
 from fixloop.chat.directory import read_chat
 from fixloop.chat.tree import chats_below, default_chats
 from fixloop.commands.choices import Choice, choice_lines
-from fixloop.commands.screen import say
+from fixloop.commands.lookup import NothingYet, prefix_of
+from fixloop.commands.screen import print_json, print_lines, say
+from fixloop.commands.session import AsJson, OnlyProject, here, open_session
 from fixloop.commands.views.table import view_in
 from fixloop.errors import Damaged, NewerVersion
 from fixloop.store.contract import Store
@@ -28,37 +32,54 @@ _WHAT: Final = {
 }
 
 
-def waiting(store: Store, cache: Path, *, prefix: str = "") -> list[dict[str, Any]]:
-    """Everything that waits, the longest first; `prefix` of workflow ids narrows it to a project."""
-    found = (
-        item
-        for workflow in _candidates(store.workflows(live_only=True), prefix)
-        for item in _items(store, workflow, cache)
-    )
-    return sorted(found, key=lambda item: str(item["since"]))
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command()(inbox)
 
 
-def _candidates(found: Iterable[tuple[str, Mapping[str, str]]], prefix: str) -> Iterator[str]:
+def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
     """
+    List what waits for a person, of all profiles.
+
+    Escalations and questions with the commands that answer them, work that an outside agent or a person has to
+    do, and what the project's chats ask of you. With --project no chats: they lie in a directory.
+    """
+    try:
+        with open_session() as session:
+            items = list(_waiting(session.store, session.settings.cache_dir, prefix_of(project)))
+    except NothingYet as nothing:
+        say(str(nothing))
+        items = []
+    if project is None:
+        items += _asked_in_chats(here())
+    items.sort(key=lambda item: str(item["since"]))
+    if json:
+        print_json({"items": items})
+        return
+    for item in items:
+        print_lines(*_item_text(item))
+    if not items:
+        say("nothing waits for you")
+
+
+def _waiting(store: Store, cache: Path, prefix: str) -> Iterator[dict[str, Any]]:
+    """
+    Everything that waits in the project whose ids begin with `prefix`.
+
     Plain fields tell nearly all; the snapshot of the rest has to be read.
-
-    A workflow that works for another has an id of its own kind, and the project's name.
     """
-    for workflow, fields in found:
+    for workflow, fields in store.workflows(live_only=True):
+        # A workflow that works for another has an id of a different kind, and the project's name.
         own = workflow.startswith(prefix) or prefix == f"{project_hash(fields.get('project', ''))}-"
         if own and DAMAGED in fields:
             say(str(Damaged(workflow, fields[DAMAGED])))
         elif own and fields.get("owner") in ("person", "agent"):
-            yield workflow
-
-
-def _items(store: Store, workflow: str, cache: Path) -> Iterator[dict[str, Any]]:
-    try:
-        with reading(workflow):
-            yield from list(_items_in(store.read(workflow), cache))
-    except (Damaged, NewerVersion) as error:
-        # What others wait for is shown all the same.
-        say(str(error))
+            try:
+                with reading(workflow):
+                    yield from list(_items_in(store.read(workflow), cache))
+            except (Damaged, NewerVersion) as error:
+                # What others wait for is shown all the same.
+                say(str(error))
 
 
 def _items_in(found: Snapshot | None, cache: Path) -> Iterator[dict[str, Any]]:
@@ -77,7 +98,7 @@ def _items_in(found: Snapshot | None, cache: Path) -> Iterator[dict[str, Any]]:
         yield common | dict(item)
 
 
-def asked_in_chats(here: Path) -> list[dict[str, Any]]:
+def _asked_in_chats(here: Path) -> list[dict[str, Any]]:
     """What the chats of the project around `here` ask of a person: TO USER blocks that nobody went on after (E20)."""
     folder = default_chats(here)
     found = chats_below(here / folder) if (here / folder).is_dir() else ()
@@ -110,8 +131,7 @@ def _asked(chat: Conversation) -> dict[str, Any]:
     }
 
 
-def item_text(item: Mapping[str, Any]) -> Iterator[str]:
-    """One item for people."""
+def _item_text(item: Mapping[str, Any]) -> Iterator[str]:
     who = f"#{item['issue']}" if item["issue"] is not None else "chat"
     yield f"{who} {item['name']} waits for {_WHAT[item['waits_for']]} since {item['since']}"
     detail = f": {item['detail']}" if item["detail"] else ""

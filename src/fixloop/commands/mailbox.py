@@ -18,16 +18,9 @@ from fixloop.commands.letters import (
     runs_asked,
     shown_mail,
 )
+from fixloop.commands.lookup import NothingYet, prefix_of
 from fixloop.commands.screen import note, print_json, print_text, say
-from fixloop.commands.session import (
-    AsJson,
-    NothingYet,
-    OnlyProject,
-    Session,
-    here,
-    open_session,
-    prefix_of,
-)
+from fixloop.commands.session import AsJson, OnlyProject, Session, here, open_session
 from fixloop.configuration.document import read_document
 from fixloop.configuration.place import nearest, shown
 from fixloop.configuration.roles import CYCLE_AGENTS, HANDOFF_AGENTS

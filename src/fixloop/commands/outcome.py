@@ -1,13 +1,13 @@
 """How following a validation workflow ends: where it stands, and the lines that say what came of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
 from fixloop.commands.screen import few, short
-from fixloop.commands.unverified import blocking, missing_lines, passed_over
 from fixloop.commands.views.view import Standing, way_out
+from fixloop.protocol.checks import Unverified
 from fixloop.protocol.durations import stamp
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import Decision
@@ -61,7 +61,13 @@ def result_lines(state: State) -> Iterator[str]:
     """The last lines of `run` and `watch`."""
     who = f"#{state.issue} {short(state.name, 60)}"
     if state.outcome is not None:
-        yield from _phases(state)
+        # Each phase with its iteration history (B40).
+        for entry in state.specialists:
+            if entry.applicable and entry.runs:
+                counts = " → ".join(str(run.count) for run in entry.runs)
+                what = "skipped by a person" if entry.skipped else entry.status
+                runs = f"run {entry.iteration}/{entry.max_iterations}"
+                yield f"  {slot(entry.name).phase}: {what}, {runs}, failures {counts}"
         yield "; ".join([f"{who}: {_ending(state)}", *remarks(state)])
         if state.outcome is WorkflowOutcome.UNVERIFIED:
             yield from missing_lines(blocking(state.unverified) or state.unverified)
@@ -69,7 +75,8 @@ def result_lines(state: State) -> Iterator[str]:
         yield f"{who} is paused by {pause_of(state.held)}"
         yield f"fixloop continue {called(state)}"
     elif state.escalation is not None:
-        yield f"{who} waits for {_wanted(state.escalation)}: {reason_of(state.escalation)}"
+        wanted = "a manual fix" if state.escalation.decision is Decision.MANUAL_FIX else "a decision"
+        yield f"{who} waits for {wanted}: {reason_of(state.escalation)}"
         yield from _failures(state)
         yield from remarks(state)
         yield from choice_lines(choices(state))
@@ -167,27 +174,18 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _phases(state: State) -> Iterator[str]:
-    """Each phase with its iteration history (B40)."""
-    for entry in state.specialists:
-        if entry.applicable and entry.runs:
-            counts = " → ".join(str(run.count) for run in entry.runs)
-            what = "skipped by a person" if entry.skipped else entry.status
-            runs = f"run {entry.iteration}/{entry.max_iterations}"
-            yield f"  {slot(entry.name).phase}: {what}, {runs}, failures {counts}"
-
-
-def _wanted(opened: OpenEscalation) -> str:
-    return "a manual fix" if opened.decision is Decision.MANUAL_FIX else "a decision"
-
-
 def _run_of(state: State) -> str:
     active = state.active
     return f"{active.name} run {active.iteration}/{active.max_iterations}"
 
 
 def _failures(state: State) -> Iterator[str]:
-    yield from failure_lines(*_present_failures(state))
+    """Those of the last run, or of a confirmation for which no run was left (K37)."""
+    last = state.active.last_run
+    if last is None or state.active.has_passed:
+        yield from failure_lines([FailureRef.of(failure) for failure in state.failures], state.failure_count)
+    else:
+        yield from failure_lines(last.failures, last.count)
 
 
 def failure_lines(found: Sequence[FailureRef], count: int) -> Iterator[str]:
@@ -199,9 +197,23 @@ def failure_lines(found: Sequence[FailureRef], count: int) -> Iterator[str]:
         yield f"  and {count_of(count - SHOWN_FAILURES)} more"
 
 
-def _present_failures(state: State) -> tuple[tuple[FailureRef, ...], int]:
-    """Those of the last run, or of a confirmation for which no run was left (K37)."""
-    last = state.active.last_run
-    if last is None or state.active.has_passed:
-        return tuple(FailureRef.of(failure) for failure in state.failures), state.failure_count
-    return last.failures, last.count
+def blocking(found: Iterable[Unverified]) -> list[Unverified]:
+    """Those without which nothing counts as verified."""
+    return [each for each in found if each.blocks]
+
+
+def passed_over(found: Sequence[Unverified]) -> Iterator[str]:
+    """`not verified here: ruff (not installed in .venv)`, of those that do not block; nothing where there are none."""
+    named = [f"{each.name} ({short(each.reason)})" for each in found if not each.blocks]
+    if named:
+        yield f"not verified here: {', '.join(named)}"
+
+
+def missing_lines(found: Iterable[Unverified]) -> Iterator[str]:
+    """Of each what is missing, and how to add it or to leave it out."""
+    for each in found:
+        yield f"  {each.name} of {each.specialist} does not run here: {short(each.reason, 300)}"
+        if each.remedy:
+            yield f"    {short(each.remedy, 300)}"
+        optional = f"optional = true in its [specialist.{each.specialist}]"
+        yield f"    or leave it out: name in fixloop.toml what is to run (`fixloop init` does), with {optional}"

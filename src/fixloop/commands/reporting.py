@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from fixloop.commands.diffs import diff_of_all, diffs_of
+from fixloop.commands.lookup import project_of
 from fixloop.commands.screen import print_json, print_lines, print_patch, print_text, say
-from fixloop.commands.session import Issue, ProjectOption, Seen, Session, look, open_session, project_of
+from fixloop.commands.session import Issue, ProjectOption, Seen, Session, look, open_session
 from fixloop.commands.views.view import Logged
 from fixloop.errors import UsageError
 from fixloop.repository.identity import top_of

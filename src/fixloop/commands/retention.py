@@ -10,8 +10,9 @@ import typer
 from fixloop.archive.files import archive_at
 from fixloop.archive.moving import Moved, archive_ended, purge_ended
 from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.lookup import prefix_of
 from fixloop.commands.screen import print_json, print_lines, say
-from fixloop.commands.session import AsJson, OnlyProject, Session, open_session, prefix_of
+from fixloop.commands.session import AsJson, OnlyProject, Session, open_session
 from fixloop.errors import RefusedError, UsageError
 from fixloop.machine.owner import identity
 from fixloop.protocol.durations import iso_stamp, stamp

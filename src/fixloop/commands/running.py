@@ -9,8 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from fixloop.commands import progress
-from fixloop.commands.children import waiting_child
+from fixloop.commands import watch as watching
 from fixloop.commands.doors.table import door_of
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.features import (
@@ -26,17 +25,11 @@ from fixloop.commands.features import (
 )
 from fixloop.commands.files import restore_lost
 from fixloop.commands.getting_out import apply_to, repair, way_out
-from fixloop.commands.result import print_result
 from fixloop.commands.screen import note, print_lines, say
-from fixloop.commands.session import (
-    OptionalIssue,
-    ProjectOption,
-    Session,
-    look,
-    open_session,
-)
+from fixloop.commands.session import OptionalIssue, ProjectOption, Session, look, open_session
 from fixloop.commands.trying import preflight_lines, say_what_goes_along, try_feature
 from fixloop.commands.views.view import PASSED, UNVERIFIED, Standing
+from fixloop.commands.watch import print_result, waiting_child
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import refuse_unusable
@@ -255,11 +248,11 @@ def _carry_on(session: Session, workflow: str, *, since: int | None) -> None:
         ):
             tick = _worker(session, workflow, seen.state.queue, running)
         while True:
-            now = progress.follow(session, workflow, until=until, since=since, tick=tick).standing
+            now = watching.follow(session, workflow, until=until, since=since, tick=tick).standing
             since = None
             if now.waits_for_agent and sys.stdout.isatty():
                 door_of(session, workflow).show(session, workflow)
-                progress.follow(session, workflow, until=_moved_on, tick=tick)
+                watching.follow(session, workflow, until=_moved_on, tick=tick)
             else:
                 break
         if tick is not None:
@@ -274,7 +267,7 @@ def _brings_worker(session: Session, state: Any) -> bool:
 def _until_told(session: Session, workflow: str, tick: Callable[[], None]) -> None:
     while _is_telling(session, workflow):
         tick()
-        time.sleep(progress.POLL_SECONDS)
+        time.sleep(watching.POLL_SECONDS)
 
 
 def _is_telling(session: Session, workflow: str) -> bool:

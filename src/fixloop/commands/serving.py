@@ -14,10 +14,10 @@ from typing import Annotated, Final
 
 import typer
 
+from fixloop.commands.clocks import is_away
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import say
 from fixloop.commands.session import Session, open_session
-from fixloop.commands.status import is_away
 from fixloop.errors import UsageError
 from fixloop.machine.app_folder import app_folder
 from fixloop.machine.health import healths, problems, well

@@ -1,48 +1,35 @@
 """What a command stands on: settings, Redis, store, engine and the project of the current directory.
 
-Owns the way from what a person wrote to a workflow. Refuses to guess between projects, and to create a
-project's `.fixloop` for a command that only looks.
+Refuses to create a project's `.fixloop` for a command that only looks.
 """
 
 import os
-import re
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from fixloop.commands.lost_data import SHOWN_ISSUES, listed, lost_by
+from fixloop.commands.lookup import Lookup, NothingYet, lost_by
 from fixloop.commands.screen import say
-from fixloop.commands.telling import Hints, announce
 from fixloop.commands.views.table import view_in
 from fixloop.commands.views.view import Standing, View
 from fixloop.configuration.project import project_at
-from fixloop.errors import (
-    Damaged,
-    FixloopError,
-    InfrastructureError,
-    ProtocolError,
-    RefusedError,
-    UsageError,
-)
+from fixloop.errors import Damaged, FixloopError, InfrastructureError, RefusedError, UsageError
 from fixloop.machine.disk import READ_ONLY, obstacle
 from fixloop.profiles.reading import profile_of
-from fixloop.protocol.durations import stamp
 from fixloop.protocol.ids import called
 from fixloop.repository.identity import Project, top_of
 from fixloop.repository.traces import issues_handed_in
 from fixloop.servers.redis_place import Place
-from fixloop.servers.redis_url import shown_url
 from fixloop.servers.settings import RedisUrls, Settings, load_settings, redis_urls
 from fixloop.store.contract import Store
 from fixloop.store.damage import BROKEN, reading
-from fixloop.store.keys import project_hash
 from fixloop.store.records import Snapshot
 from fixloop.store.redis_store import RedisStore
 
@@ -51,12 +38,7 @@ if TYPE_CHECKING:
     from fixloop.profiles.profile import AnyEvent, AnyOutcome, Profile
     from fixloop.protocol.ticket import Ticket
 
-_WORKFLOW: Final = re.compile(r"[0-9a-f]{8}-\d{1,15}-\d{1,9}")
-_HASH: Final = re.compile(r"[0-9a-f]{8}")
-
-_MEANT: Final = (
-    "The issue's number: its latest workflow in this directory's project. A workflow's id is taken too."
-)
+_MEANT = "The issue's number: its latest workflow in this directory's project. A workflow's id is taken too."
 Issue = Annotated[str, typer.Argument(metavar="ISSUE", help=_MEANT)]
 OptionalIssue = Annotated[str | None, typer.Argument(metavar="ISSUE", help=_MEANT, show_default=False)]
 ProjectOption = Annotated[
@@ -74,10 +56,6 @@ OnlyProject = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-class NothingYet(UsageError):
-    """No workflow here yet: this project has no `.fixloop`, and no Redis is named."""
-
-
 @dataclass(frozen=True)
 class Session:
     """One command's connections; closed with `open_session`."""
@@ -92,26 +70,13 @@ class Session:
     meant: list[str] = field(default_factory=list)
     """The workflows that were asked for, the last one last."""
 
-    def name_damage(self) -> None:
-        """
-        Tell what a command broke over: the workflow it was about, or itself.
-
-        Raises:
-            Damaged: the workflow does not verify.
-        """
-        from fixloop.engine.replay import audit
-
-        found = audit(self.store, self.meant[-1]) if self.meant else None
-        if found is not None and found.problems:
-            raise Damaged(found.workflow, found.problems[0]) from None
-
     @cached_property
     def engine(self) -> "Engine":
         """Sends a hint for each new ticket; a broker that is away loses nothing but time."""
         # It knows every decision there is; a command that only looks needs none of them.
         from fixloop.engine.engine import Engine
 
-        return Engine(self.store, self._hints, self._announce)
+        return Engine(self.store, self.hints, self._announce)
 
     def engine_of(self, workflow: str) -> "ProfileEngine[Any]":
         """
@@ -131,23 +96,40 @@ class Session:
     def _engine(self, profile: "Profile[Any]") -> "ProfileEngine[Any]":
         from fixloop.engine.engine import ProfileEngine
 
-        return ProfileEngine(self.store, profile, self._hints, self._announce)
+        return ProfileEngine(self.store, profile, self.hints, self._announce)
 
     @cached_property
-    def _hints(self) -> Hints:
+    def hints(self) -> "Hints":
+        """Tells the workers of new tickets."""
         return Hints(self.urls.broker)
 
     def _announce(self, outcome: "AnyOutcome[Any]") -> None:
-        """Tell outside agents and other workflows what follows for them; whoever misses it finds it in the state."""
+        """Tell outside agents and other workflows what follows for them; who misses it finds it in the state."""
         from fixloop.engine.bridging import bridge
+        from fixloop.profiles.table import PROFILES
 
-        announce(self.urls.broker, outcome)
-        bridge(self.store, self._engine, outcome, self._hint_again)
+        told = PROFILES[outcome.state.profile].letters(outcome)
+        if told:
+            from fixloop.outside.mailbox import Mailboxes, announce
 
-    def _hint_again(self, ticket: "Ticket") -> None:
-        found = self.store.read(ticket.workflow)
-        if found is not None:
-            self._hints.send(ticket, profile_of(found.snapshot))
+            mailboxes = Mailboxes(self.urls.broker)
+            with suppress(InfrastructureError):
+                announce(mailboxes, told, outcome.state.workflow, outcome.state.issue)
+                mailboxes.close()
+
+        def hint_again(ticket: "Ticket") -> None:
+            found = self.store.read(ticket.workflow)
+            if found is not None:
+                self.hints.send(ticket, profile_of(found.snapshot))
+
+        bridge(self.store, self._engine, outcome, hint_again)
+
+    @property
+    def lookup(self) -> Lookup:
+        """Finds workflows by what a person wrote."""
+        return Lookup(
+            self.store, self.project.hash8, self.directory, self.urls.state, self.settings.archive_dir
+        )
 
     def workflow_of(self, issue: int | str | None, project: str | None = None) -> str:
         """
@@ -160,22 +142,8 @@ class Session:
         Raises:
             UsageError: there is none, or there are several and `project` does not decide.
         """
-        self.meant.append(self._meant(issue, project))
+        self.meant.append(self.lookup.meant(issue, project))
         return self.meant[-1]
-
-    def _meant(self, issue: int | str | None, project: str | None) -> str:
-        if isinstance(issue, str) and _WORKFLOW.fullmatch(issue):
-            return self._existing(issue)
-        number, hash8 = _number(issue), self.project.hash8 if project is None else _hash_of(project)
-        if number is None:
-            return self._only_one(hash8)
-        found = self.store.latest(hash8, number)
-        if found is not None:
-            return found
-        self._refuse_retired(hash8, number)
-        if project is not None:
-            raise UsageError(f"project {project} has no issue {number}; `fixloop status` lists what there is")
-        return self._elsewhere(number)
 
     def bring(self, workflow: str, event: "AnyEvent") -> None:
         """
@@ -216,96 +184,24 @@ class Session:
             if sentence:
                 say(sentence)
 
-    def stored_of(self, project: str | None = None) -> list[str]:
-        """
-        All workflows of a project, this one if not given, in the order of their issues.
 
-        Those of which only parts are left, too.
-        """
-        prefix = f"{self.project.hash8 if project is None else _hash_of(project)}-"
-        names = {name for name, _ in self.store.workflows()}.union(self.store.unlisted())
-        return sorted((name for name in names if name.startswith(prefix)), key=_order)
+class Hints:
+    """Sends hints by one connection; one that is lost is no harm, as the state says what is open."""
 
-    def _refuse_retired(self, hash8: str, issue: int) -> None:
-        """Of a workflow that was there once, say where it is."""
-        retired = self.store.retired(hash8, issue)
-        if retired is None:
-            return
-        said = f"workflow {retired.workflow} was {retired.how.replace('-', ' ')} on {stamp(retired.at)} UTC"
-        if retired.how == "set-aside":
-            raise UsageError(
-                f"{said}, because it was damaged; the file that `fixloop repair` named has all of it"
-            )
-        if retired.how == "purged":
-            raise UsageError(f"{said}; nothing of it is left")
-        raise UsageError(
-            f"{said}, and is not in {self.settings.archive_dir or 'an archive that this call knows'}; "
-            "set FIXLOOP_ARCHIVE_DIR to where the workers keep it"
-        )
+    def __init__(self, broker_url: str) -> None:
+        self._broker_url = broker_url
+        self._app: Any = None
 
-    def nothing_here(self) -> str:
-        """The sentence for a Redis that knows no workflow: there was none yet, or it lost them."""
-        return self._lost(None) or "no workflow here yet; `fixloop run` starts one"
+    def __call__(self, ticket: "Ticket", state: Any) -> None:
+        self.send(ticket, state.profile)
 
-    def _lost(self, issue: int | None) -> str:
-        handed_in = [
-            number for number in issues_handed_in(top_of(self.directory)[0]) if issue in (None, number)
-        ]
-        unknown = [number for number in handed_in if self.store.retired(self.project.hash8, number) is None]
-        return lost_by(f"Redis at {shown_url(self.urls.state)}", unknown, self.directory)
+    def send(self, ticket: "Ticket", profile: str) -> None:
+        """Send one."""
+        # Celery is loaded with the first: most commands send none.
+        from fixloop.engine.hints import producer, send_hint
 
-    def _existing(self, workflow: str) -> str:
-        try:
-            is_there = self.store.read(workflow) is not None
-        except ProtocolError:
-            # Whatever is asked of it says so itself; `repair` does not ask.
-            is_there = True
-        if not is_there:
-            hash8, issue, _ = workflow.split("-")
-            self._refuse_retired(hash8, int(issue))
-            raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
-        return workflow
-
-    def _only_one(self, hash8: str) -> str:
-        live = [name for name, _ in self.store.workflows(live_only=True) if name.startswith(f"{hash8}-")]
-        if len(live) == 1:
-            return live[0]
-        if live:
-            # The latest of several would be a guess, and `cancel` and `decide` act on it.
-            issues = [name.split("-")[1] for name in sorted(live, key=_order)]
-            more = ", …" if len(issues) > SHOWN_ISSUES else ""
-            raise UsageError(f"{len(live)} workflows are live here (issues {listed(issues)}{more}); name one")
-        ended = [
-            (fields.get("updated_at", ""), name)
-            for name, fields in self.store.workflows()
-            if name.startswith(f"{hash8}-")
-        ]
-        if not ended:
-            raise NothingYet(self.nothing_here())
-        return max(ended)[1]
-
-    def _elsewhere(self, number: int) -> str:
-        # One that works for another has its issue, and is named by its id.
-        found = [name for name in self.store.search(number) if not self._fields(name).get("parent")]
-        if not found:
-            lost = self._lost(number)
-            raise UsageError(lost or f"no workflow of issue {number}; `fixloop status` lists what there is")
-        if len(found) > 1:
-            names = ", ".join(self._named(workflow) for workflow in found[:SHOWN_ISSUES])
-            raise UsageError(f"issue {number} is in {len(found)} projects: {names}; name one with --project")
-        return found[0]
-
-    def _fields(self, workflow: str) -> Mapping[str, str]:
-        try:
-            known = self.store.read(workflow)
-        except ProtocolError:
-            # A damaged one is found all the same: `audit verify` says what is wrong with it.
-            return {}
-        return known.fields if known is not None else {}
-
-    def _named(self, workflow: str) -> str:
-        name = self._fields(workflow).get("project", "")
-        return f"{name} ({workflow[:8]})" if name else workflow[:8]
+        self._app = self._app or producer(self._broker_url)
+        send_hint(self._app, ticket, profile)
 
 
 class Seen(NamedTuple):
@@ -341,6 +237,7 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
 
     Raises:
         NothingYet: there is nothing, and nothing is to be made.
+        Damaged: a command broke over a workflow that does not verify.
         UsageError, InfrastructureError: settings, the directory or Redis cannot be used.
     """
     place = (directory or here()).absolute()
@@ -360,13 +257,22 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
                 try:
                     yield session
                 except BROKEN:
-                    session.name_damage()
+                    _name_damage(session)
                     raise
     except (InfrastructureError, OSError):
         problem = _obstacle(home) if settings.is_embedded else ""
         if not problem:
             raise
         raise InfrastructureError(f"{problem}; make room, then try again") from None
+
+
+def _name_damage(session: Session) -> None:
+    """Tell what a command broke over: the workflow it was about, or itself."""
+    from fixloop.engine.replay import audit
+
+    found = audit(session.store, session.meant[-1]) if session.meant else None
+    if found is not None and found.problems:
+        raise Damaged(found.workflow, found.problems[0]) from None
 
 
 def _obstacle(home: Path) -> str:
@@ -435,34 +341,6 @@ def here() -> Path:
         return Path.cwd()
     except FileNotFoundError:
         raise UsageError("the current directory no longer exists; change to another one") from None
-
-
-def prefix_of(project: str | None) -> str:
-    """What the ids of a project's workflows begin with; empty for all projects."""
-    return f"{_hash_of(project)}-" if project is not None else ""
-
-
-def project_of(workflow: str) -> str:
-    """What the ids of all workflows of this one's project begin with."""
-    return f"{workflow.partition('-')[0]}-"
-
-
-def _number(issue: int | str | None) -> int | None:
-    if issue is None:
-        return None
-    text = str(issue).removeprefix("#")
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:16]) < 10**15):
-        raise UsageError(f"{str(issue)[:60]!r} is no issue; use a positive whole number such as 47")
-    return int(text)
-
-
-def _hash_of(project: str) -> str:
-    return project if _HASH.fullmatch(project) else project_hash(project)
-
-
-def _order(workflow: str) -> tuple[int, int]:
-    _, issue, number = workflow.split("-")
-    return int(issue), int(number)
 
 
 def look(session: Session, workflow: str) -> Seen:

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.outcome import failure_lines
+from fixloop.commands.outcome import blocking, failure_lines, missing_lines, passed_over
 from fixloop.commands.screen import note, print_lines, short
-from fixloop.commands.unverified import blocking, missing_lines, passed_over
 from fixloop.configuration.installed import installed_with
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fixloop.commands.clocks import deadline_line
 from fixloop.commands.screen import row, short, table
-from fixloop.commands.status import deadline_line
 from fixloop.commands.views import spoken, work
 from fixloop.commands.views.handoff_log import line, statistics
 from fixloop.commands.views.handoff_report import metrics_line, parts

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from fixloop.commands import outcome, status
+from fixloop.commands import outcome, validation_status
 from fixloop.commands.choices import choices, fix_choices
+from fixloop.commands.clocks import deadline_of
 from fixloop.commands.screen import short
 from fixloop.commands.timeline import Happening, happenings
 from fixloop.commands.views.validation_items import items
@@ -41,7 +42,7 @@ def _clocks(found: Snapshot, state: State) -> str:
     parts = [f"elapsed {hours_minutes_seconds((now - state.started_at).total_seconds())}"]
     if state.operation is not None:
         parts.append(f"{state.operation.name} of {state.operation.specialist}")
-    due = status.deadline_of(found)
+    due = deadline_of(found)
     if due is not None:
         parts.append(f"deadline in {minutes_seconds((due - found.moment.at).total_seconds())}")
     if not state.ended:
@@ -84,9 +85,9 @@ def _report(found: Snapshot, logged: Logged[State], form: str) -> str:
 VIEW: Final[View[State]] = View(
     load=load_state,
     standing=outcome.standing,
-    document=status.status_document,
-    details=status.details,
-    table=status.phases_table,
+    document=validation_status.status_document,
+    details=validation_status.details,
+    table=validation_status.phases_table,
     clocks=_clocks,
     happened=_happened,
     result=outcome.result_lines,

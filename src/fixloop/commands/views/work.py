@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
+from fixloop.commands.clocks import deadline_of
 from fixloop.commands.screen import few, short
-from fixloop.commands.status import deadline_of
 from fixloop.commands.views.view import Standing, way_out
 from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds
 from fixloop.protocol.ids import called

@@ -1,17 +1,20 @@
-"""What `fixloop init` writes: what is detected, after each of its checks has been run once as it will be written."""
+"""`init` writes a first fixloop.toml: what is detected, after each of its checks was run once as it will be written."""
 
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from fixloop.commands.screen import say
-from fixloop.configuration.document import Document, read_document
+import typer
+
+from fixloop.commands.screen import print_lines, say
+from fixloop.configuration.document import FILE_NAME, Document, read_document
 from fixloop.configuration.init import Outcome, first_configuration, init, unmeasured
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.loading import configuration_from
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of
+from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.frozen_configuration import installed_at
 from fixloop.intake.trial import Tried, try_checks
 from fixloop.protocol.checks import RunOutcome
@@ -24,23 +27,56 @@ COVERAGE_REPORT: Final = "coverage.json"
 TESTS: Final = "test-runner"
 
 
-def first_text(directory: Path, *, coverage: float | None, is_tried: bool) -> str:
-    """
-    The text of a first fixloop.toml for `directory`; what will run, and what it came to, is said on stderr.
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command(name="init")(init_command)
 
-    Args:
-        directory: the project's folder.
-        coverage: today's, in percent, where somebody says it.
-        is_tried: each check is run once before it is written.
 
-    Raises:
-        UsageError: fixloop is configured here already, or the folder cannot be used.
+def init_command(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The project's folder.")] = Path("."),
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            "--coverage",
+            min=0,
+            max=100,
+            help="Today's coverage in percent; below 80 it becomes the gate.",
+            show_default=f"that of {COVERAGE_REPORT} if there is one, else what is measured",
+        ),
+    ] = None,
+    no_try: Annotated[
+        bool, typer.Option("--no-try", help="Write it without running the checks once.")
+    ] = False,
+) -> None:
     """
+    Write a commented fixloop.toml.
+
+    It names what is detected here, runs each check once in a workspace and says what came of it: one that could
+    not run is written as a comment. An existing file is never written over.
+    """
+    if not path.is_dir():
+        raise UsageError(f"{path} is not a folder; name the folder of the project")
+    text = _first_text(path, coverage=coverage, is_tried=not no_try)
+    target = path / FILE_NAME
+    try:
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise RefusedError(f"{target} exists already; edit it, or remove it first") from None
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror}") from None
+    print_lines(str(target))
+    say("read it; `fixloop run` goes by it")
+
+
+def _first_text(directory: Path, *, coverage: float | None, is_tried: bool) -> str:
+    """What it will be; what will run, and what it came to, is said on stderr."""
     installed = installed_at(directory)
     first = first_configuration(directory, installed)
     say("\n".join(lines(preflight_of(first, directory, installed))))
-    if coverage is None:
-        coverage = _reported(directory / COVERAGE_REPORT)
+    report = directory / COVERAGE_REPORT
+    if coverage is None and report.is_file():
+        coverage = read_report(report, "coverage").coverage_percent
     if not is_tried or not first.specialists:
         return init(first, measured_coverage=coverage)
     found = {(each.specialist, each.result.check): each for each in _tried(directory, first, installed)}
@@ -49,7 +85,9 @@ def first_text(directory: Path, *, coverage: float | None, is_tried: bool) -> st
         # Measuring may be what breaks them.
         again = {(each.specialist, each.result.check): each for each in _tried(directory, plain, installed)}
         if all(map(_passed, again.values())):
-            first, found = _with_tests_of(plain, first), found | again
+            tests = plain.specialist(TESTS)
+            entries = tuple(tests if entry.name == TESTS else entry for entry in first.specialists)
+            first, found = first.model_copy(update={"specialists": entries}), found | again
     outcomes = {
         key: Outcome(_passed(each), each.result.outcome is RunOutcome.FAILED, _reason(each))
         for key, each in found.items()
@@ -91,13 +129,6 @@ def _plain_tests(first: Configuration) -> Configuration | None:
     )
 
 
-def _with_tests_of(plain: Configuration, first: Configuration) -> Configuration:
-    tests = plain.specialist(TESTS)
-    return first.model_copy(
-        update={"specialists": tuple(tests if entry.name == TESTS else entry for entry in first.specialists)}
-    )
-
-
 def _passed(tried: Tried) -> bool:
     return tried.result.outcome is RunOutcome.PASSED
 
@@ -106,7 +137,3 @@ def _reason(tried: Tried) -> str:
     if tried.result.outcome is RunOutcome.FAILED:
         return count_of(len(tried.result.failures))
     return tried.result.reason
-
-
-def _reported(report: Path) -> float | None:
-    return read_report(report, "coverage").coverage_percent if report.is_file() else None

@@ -1,4 +1,4 @@
-"""`repair`: a workflow that cannot be used is set aside, so that its issue can begin again."""
+"""`audit verify` finds out whether a workflow is damaged; `repair` sets one aside, so that its issue begins again."""
 
 import base64
 import json
@@ -10,8 +10,10 @@ from typing import Final
 
 import typer
 
-from fixloop.commands.screen import print_lines, say
-from fixloop.commands.session import Issue, ProjectOption, open_session
+from fixloop.archive.files import archive_at
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.screen import print_json, print_lines, say
+from fixloop.commands.session import AsJson, Issue, OptionalIssue, ProjectOption, open_session
 from fixloop.engine.replay import Audit, audit
 from fixloop.errors import RefusedError, UsageError
 from fixloop.protocol.durations import iso_stamp
@@ -22,8 +24,45 @@ FORMAT: Final = 1
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
+    """Add the commands to `app`."""
+    audits = typer.Typer(help="Check that a history is what was recorded.", rich_markup_mode=None)
+    audits.callback()(_audit)
+    audits.command(name="verify")(verify)
+    app.add_typer(audits, name="audit")
     app.command()(repair)
+
+
+def _audit() -> None:
+    """Check that a history is what was recorded."""
+
+
+def verify(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOption = None) -> None:
+    """
+    Check a history's digests and decisions.
+
+    The chain of digests is checked, and every decision made once more. Without ISSUE: all workflows of
+    the project. Exit code 1 when anything is not as it was committed.
+    """
+    with open_session() as session:
+        chosen = session.lookup.stored_of(project) if issue is None else [session.workflow_of(issue, project)]
+        audits = [audit(session.store, workflow) for workflow in chosen]
+        target = archive_at(session.settings.archive_dir)
+        damaged = list(target.damaged()) if target is not None and issue is None else []
+    if json:
+        documents = [
+            each._asdict() | {"workflow_id": each.workflow, "problems": list(each.problems)}
+            for each in audits
+        ]
+        print_json({"workflows": documents, "damaged": damaged})
+    else:
+        for each in audits:
+            rest = each.entries - each.replayed
+            chain = f" ({rest} by their chain alone: another version decided them)" if rest else ""
+            verified = [f"verified: {each.entries} entries{chain}"]
+            print_lines(*(f"{each.workflow}: {line}" for line in each.problems or verified))
+        print_lines(*damaged)
+    if any(each.problems for each in audits):
+        raise typer.Exit(ExitCode.WRONG)
 
 
 def repair(issue: Issue, project: ProjectOption = None) -> None:

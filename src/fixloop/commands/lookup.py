@@ -1,0 +1,200 @@
+"""Which workflow a person means, from what they wrote; where a project has none, what became of those it had.
+
+Refuses to guess between projects and between live workflows.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fixloop.errors import ProtocolError, UsageError
+from fixloop.protocol.durations import stamp
+from fixloop.repository.identity import top_of
+from fixloop.repository.traces import issues_handed_in
+from fixloop.servers.redis_url import shown_url
+from fixloop.statefiles.named_files import records_below
+from fixloop.store.contract import Store
+from fixloop.store.keys import project_hash
+
+SHOWN_ISSUES: Final = 10
+"""So many are named in a sentence."""
+_WORKFLOW: Final = re.compile(r"[0-9a-f]{8}-\d{1,15}-\d{1,9}")
+_HASH: Final = re.compile(r"[0-9a-f]{8}")
+
+
+class NothingYet(UsageError):
+    """No workflow here yet: this project has no `.fixloop`, and no Redis is named."""
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Finds workflows for one project's directory."""
+
+    store: Store
+    hash8: str
+    """The project's."""
+    directory: Path
+    state_url: str
+    archive_dir: Path | None
+
+    def meant(self, issue: int | str | None, project: str | None) -> str:
+        """
+        The workflow a person means.
+
+        Raises:
+            UsageError: there is none, or there are several and `project` does not decide.
+        """
+        text = str(issue).removeprefix("#")
+        if isinstance(issue, str) and _WORKFLOW.fullmatch(issue):
+            return self._existing(issue)
+        if issue is not None and not (text.isascii() and text.isdigit() and 0 < int(text[:16]) < 10**15):
+            raise UsageError(f"{str(issue)[:60]!r} is no issue; use a positive whole number such as 47")
+        hash8 = self.hash8 if project is None else _hash_of(project)
+        if issue is None:
+            return self._only_one(hash8)
+        number = int(text)
+        found = self.store.latest(hash8, number)
+        if found is not None:
+            return found
+        self._refuse_retired(hash8, number)
+        if project is not None:
+            raise UsageError(f"project {project} has no issue {number}; `fixloop status` lists what there is")
+        return self._elsewhere(number)
+
+    def stored_of(self, project: str | None = None) -> list[str]:
+        """
+        All workflows of a project, this one if not given, in the order of their issues.
+
+        Those of which only parts are left, too.
+        """
+        prefix = f"{self.hash8 if project is None else _hash_of(project)}-"
+        names = {name for name, _ in self.store.workflows()}.union(self.store.unlisted())
+        return sorted((name for name in names if name.startswith(prefix)), key=_order)
+
+    def nothing_here(self) -> str:
+        """The sentence for a Redis that knows no workflow: there was none yet, or it lost them."""
+        return self._lost(None) or "no workflow here yet; `fixloop run` starts one"
+
+    def _existing(self, workflow: str) -> str:
+        try:
+            is_there = self.store.read(workflow) is not None
+        except ProtocolError:
+            # Whatever is asked of it says so itself; `repair` does not ask.
+            is_there = True
+        if not is_there:
+            hash8, issue, _ = workflow.split("-")
+            self._refuse_retired(hash8, int(issue))
+            raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+        return workflow
+
+    def _only_one(self, hash8: str) -> str:
+        live = [name for name, _ in self.store.workflows(live_only=True) if name.startswith(f"{hash8}-")]
+        if len(live) == 1:
+            return live[0]
+        if live:
+            # The latest of several would be a guess, and `cancel` and `decide` act on it.
+            issues = [name.split("-")[1] for name in sorted(live, key=_order)]
+            more = ", …" if len(issues) > SHOWN_ISSUES else ""
+            raise UsageError(
+                f"{len(live)} workflows are live here (issues {_listed(issues)}{more}); name one"
+            )
+        ended = [
+            (fields.get("updated_at", ""), name)
+            for name, fields in self.store.workflows()
+            if name.startswith(f"{hash8}-")
+        ]
+        if not ended:
+            raise NothingYet(self.nothing_here())
+        return max(ended)[1]
+
+    def _elsewhere(self, number: int) -> str:
+        # One that works for another has its issue, and is named by its id.
+        found = [name for name in self.store.search(number) if not self._fields(name).get("parent")]
+        if not found:
+            lost = self._lost(number)
+            raise UsageError(lost or f"no workflow of issue {number}; `fixloop status` lists what there is")
+        if len(found) > 1:
+            known = {workflow: self._fields(workflow).get("project", "") for workflow in found[:SHOWN_ISSUES]}
+            names = (f"{name} ({each[:8]})" if name else each[:8] for each, name in known.items())
+            raise UsageError(
+                f"issue {number} is in {len(found)} projects: {', '.join(names)}; name one with --project"
+            )
+        return found[0]
+
+    def _fields(self, workflow: str) -> Mapping[str, str]:
+        try:
+            known = self.store.read(workflow)
+        except ProtocolError:
+            # A damaged one is found all the same: `audit verify` says what is wrong with it.
+            return {}
+        return known.fields if known is not None else {}
+
+    def _lost(self, issue: int | None) -> str:
+        handed_in = [
+            number for number in issues_handed_in(top_of(self.directory)[0]) if issue in (None, number)
+        ]
+        unknown = [number for number in handed_in if self.store.retired(self.hash8, number) is None]
+        return lost_by(f"Redis at {shown_url(self.state_url)}", unknown, self.directory)
+
+    def _refuse_retired(self, hash8: str, issue: int) -> None:
+        """Of a workflow that was there once, say where it is."""
+        retired = self.store.retired(hash8, issue)
+        if retired is None:
+            return
+        said = f"workflow {retired.workflow} was {retired.how.replace('-', ' ')} on {stamp(retired.at)} UTC"
+        if retired.how == "set-aside":
+            raise UsageError(
+                f"{said}, because it was damaged; the file that `fixloop repair` named has all of it"
+            )
+        if retired.how == "purged":
+            raise UsageError(f"{said}; nothing of it is left")
+        raise UsageError(
+            f"{said}, and is not in {self.archive_dir or 'an archive that this call knows'}; "
+            "set FIXLOOP_ARCHIVE_DIR to where the workers keep it"
+        )
+
+
+def prefix_of(project: str | None) -> str:
+    """What the ids of a project's workflows begin with; empty for all projects."""
+    return f"{_hash_of(project)}-" if project is not None else ""
+
+
+def project_of(workflow: str) -> str:
+    """What the ids of all workflows of this one's project begin with."""
+    return f"{workflow.partition('-')[0]}-"
+
+
+def lost_by(where: str, issues: list[int], directory: Path) -> str:
+    """One sentence where the repository tells of workflows that its Redis does not know; else nothing."""
+    if not issues:
+        return ""
+    first, names = issues[0], _listed([str(number) for number in issues])
+    live = [record.issue for record in records_below(files_root(directory)) if not record.ended]
+    kept = next((number for number in issues if number in live), 0)
+    way_out = f"rebuild it from its files with `fixloop files {kept} --rebuild`, or " if kept else ""
+    return (
+        f"{where} knows no workflow of issue {names}, although refs/fixloop/{first}/base shows that it was handed in: "
+        f"the data was lost, or this is another Redis; restore its backup, {way_out or 'or '}begin again with "
+        f"`fixloop run --issue {first}`"
+    )
+
+
+def files_root(directory: Path) -> Path:
+    """The folder below which the named files of a directory's project are: itself, else the project's top."""
+    return directory if (directory / ".fixloop" / "files").is_dir() else top_of(directory)[0]
+
+
+def _listed(issues: list[str]) -> str:
+    """The first of them, each once."""
+    return ", ".join(dict.fromkeys(issues[:SHOWN_ISSUES]))
+
+
+def _hash_of(project: str) -> str:
+    return project if _HASH.fullmatch(project) else project_hash(project)
+
+
+def _order(workflow: str) -> tuple[int, int]:
+    _, issue, number = workflow.split("-")
+    return int(issue), int(number)

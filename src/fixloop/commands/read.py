@@ -1,0 +1,79 @@
+"""`read`: what fixloop makes of a tool's report."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.screen import print_json, print_lines
+from fixloop.commands.session import AsJson, here
+from fixloop.configuration.model import FailOn
+from fixloop.protocol.checks import RunOutcome
+from fixloop.reports import Report, as_json, read_report
+
+SHOWN_FAILURES: Final = 50
+
+
+class Kind(StrEnum):
+    """The readers there are."""
+
+    JUNIT = "junit"
+    SARIF = "sarif"
+    COVERAGE = "coverage"
+    JEST = "jest"
+    ESLINT = "eslint"
+    GO_TEST = "go-test"
+    CARGO_TEST = "cargo-test"
+    CLIPPY = "clippy"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command()(read)
+
+
+def read(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The report.")],
+    kind: Annotated[Kind, typer.Option("--as", help="What it is.")],
+    json: AsJson = False,
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", help="From which SARIF level a result fails.")
+    ] = FailOn.ERROR,
+    gate: Annotated[
+        float | None,
+        typer.Option(
+            "--gate", min=0, max=100, help="The least percentage of a coverage report.", show_default="none"
+        ),
+    ] = None,
+) -> None:
+    """
+    Show what fixloop makes of a report.
+
+    Starts nothing. Exit code 0: passed; 1: failed, or a file that proves nothing.
+    """
+    report = read_report(file, kind.value, root=here(), fail_on=fail_on, gate=gate)
+    if json:
+        print_json(as_json(report))
+    else:
+        print_lines(*_report_lines(report))
+    if report.outcome is not RunOutcome.PASSED:
+        raise typer.Exit(ExitCode.WRONG)
+
+
+def _report_lines(report: Report) -> list[str]:
+    counts = report.counts
+    lines = [f"{report.outcome}: {report.reason}"]
+    if counts.total:
+        lines.append(
+            f"{counts.total} in all: {counts.passed} passed, {counts.failed} failed,"
+            f" {counts.errors} errors, {counts.skipped} skipped"
+        )
+    for failure in report.failures[:SHOWN_FAILURES]:
+        where = f" ({failure.location})" if failure.location else ""
+        lines.append(f"  {failure.name}{where}: {failure.error_type}")
+        lines.extend(f"      {line}" for line in failure.message.splitlines()[:3])
+    if len(report.failures) > SHOWN_FAILURES:
+        lines.append(f"  and {len(report.failures) - SHOWN_FAILURES} more; --json lists all")
+    return lines

@@ -1,0 +1,223 @@
+"""`watch`, and how `run` and `resume` follow a workflow: a live view on a terminal, one line for each event on a pipe.
+
+Looks four times a second, at the cost of one read; nothing is decided here and nothing is written. A Redis that
+is restarted meanwhile is waited for.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Final, NamedTuple, TypeVar
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+
+from fixloop.commands.clocks import is_away
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.screen import console, print_lines, say, short, styled
+from fixloop.commands.session import Issue, ProjectOption, Seen, Session, open_session
+from fixloop.commands.views.view import Standing
+from fixloop.engine.bridging import child_of, has_word_of
+from fixloop.errors import Damaged, InfrastructureError, UsageError
+
+T = TypeVar("T")
+
+POLL_SECONDS: Final = 0.25
+# A Redis with an append-only file is back within seconds; a person who watches would only start again.
+PATIENCE_SECONDS: Final = 30.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command()(watch)
+
+
+def watch(issue: Issue, project: ProjectOption = None) -> None:
+    """
+    Follow a workflow until it ends or waits.
+
+    Waits, that is, for a person; the exit codes are those of `run`. On a terminal a view with phases,
+    runs and clocks; on a pipe one line for each event.
+    """
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        on_terminal = sys.stdout.isatty()
+
+        def until(now: Standing) -> bool:
+            # An outside agent's work is waited for on a terminal only: there somebody may be about to do it.
+            waits = now.is_settled or (now.waits_for_agent and not on_terminal)
+            return waits or waiting_child(session, workflow) is not None
+
+        seen = follow(session, workflow, until=until)
+        child = waiting_child(session, workflow) if not seen.standing.is_settled else None
+        raise typer.Exit(print_result(child if child is not None else seen))
+
+
+def print_result(seen: Seen) -> ExitCode:
+    """The reason, the failures and the commands where a person has to act; returns what to exit with."""
+    print_lines(*seen.view.result(seen.state))
+    return seen.standing.exit_code
+
+
+def waiting_child(session: Session, workflow: str) -> Seen | None:
+    """
+    A workflow that does some of the work of this one, at any depth, and waits for a person or somebody outside.
+
+    None where none does, or its end is only to be fetched yet.
+    """
+    found = session.store.read(workflow)
+    for held in found.tickets if found is not None else ():
+        # A damaged one ends what it was begun for with an error of its own.
+        with suppress(Damaged):
+            child = session.store.read(child_of(held.ticket.id))
+            if child is None or has_word_of(session.store, held.ticket.id):
+                continue
+            seen = Seen.of(child)
+            waiting = seen if seen.standing.waits_for else waiting_child(session, child.workflow)
+            if waiting is not None:
+                return waiting
+    return None
+
+
+def follow(
+    session: Session,
+    workflow: str,
+    *,
+    until: Callable[[Standing], bool] = lambda standing: standing.is_settled,
+    since: int | None = None,
+    tick: Callable[[], object] | None = None,
+    out: Console | None = None,
+) -> Seen:
+    """
+    Show what happens until `until` holds.
+
+    Args:
+        until: Asked at every version of the state where it stands.
+        since: The history entry after which lines are printed; None for what happens from now on.
+        tick: Called at each look, to notice when what does the work has gone.
+        out: Where to; stdout if not given.
+
+    Returns:
+        The workflow as it was when it stopped.
+
+    Raises:
+        UsageError: there is no such workflow.
+        InfrastructureError: Redis was away for too long.
+    """
+    target = out if out is not None else console(sys.stdout)
+    patience = _Patience(session.obstacle)
+    looks = _looks(session, workflow, tick, patience)
+    now = next(looks)
+
+    def is_there() -> bool:
+        return patience.ask(lambda: until(now.seen.standing))
+
+    if not target.is_terminal:
+        shown = now.seen.found.version if since is None else since
+        while True:
+            shown = _print_new(session, now.seen, shown, target, patience)
+            if is_there():
+                return now.seen
+            now = next(looks)
+    if is_there():
+        return now.seen
+    with Live(console=target, auto_refresh=False) as live:
+        while True:
+            live.update(view(now.seen, away=now.away), refresh=True)
+            if is_there():
+                return now.seen
+            now = next(looks)
+
+
+class _Look(NamedTuple):
+    """One look at the workflow."""
+
+    seen: Seen
+    away: bool = False
+    """No worker has been there for 5 s."""
+
+
+class _Patience:
+    """Goes on asking while Redis is away, and says what it waits for where that is known."""
+
+    def __init__(self, obstacle: Callable[[], str]) -> None:
+        self._obstacle = obstacle
+        self._said = ""
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """
+        The answer to `question`, as soon as there is one.
+
+        Raises:
+            InfrastructureError: Redis was away for too long, and nobody knows why.
+        """
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                answer = question()
+            except InfrastructureError:
+                obstacle = self._obstacle()
+                if obstacle:
+                    give_up = time.monotonic() + PATIENCE_SECONDS
+                elif time.monotonic() >= give_up:
+                    raise
+                self._tell(obstacle or self._said)
+                time.sleep(POLL_SECONDS)
+            else:
+                # A server that can only read comes and goes.
+                if self._said:
+                    self._tell(self._obstacle())
+                return answer
+
+    def _tell(self, obstacle: str) -> None:
+        if obstacle and not self._said:
+            say(f"{obstacle}; make room: the workflow waits for it, and then goes on by itself")
+        elif self._said and not obstacle:
+            say("the embedded Redis can write again; the workflow goes on")
+        self._said = obstacle
+
+
+def _print_new(session: Session, seen: Seen, shown: int, out: Console, patience: _Patience) -> int:
+    """Print the history after the entry `shown`; returns the last one that is shown now."""
+    if seen.found.version <= shown:
+        return shown
+    entries = patience.ask(lambda: session.store.history(seen.found.workflow, shown))
+    for line in seen.view.happened(entries):
+        out.print(styled(line), soft_wrap=True)
+    out.file.flush()
+    return max([seen.found.version, *(entry.seq for entry in entries)])
+
+
+def _looks(
+    session: Session, workflow: str, tick: Callable[[], object] | None, patience: _Patience
+) -> Iterator[_Look]:
+    """The workflow four times a second; its state is read anew only at a new version."""
+    now: _Look | None = None
+    while True:
+        found = patience.ask(lambda: session.store.read(workflow))
+        if found is None:
+            raise UsageError(
+                f"workflow {workflow} is gone: it was archived or purged, or Redis lost its data; see `fixloop status`"
+            )
+        if now is None:
+            now = _Look(Seen.of(found))
+        else:
+            before = now.seen
+            changed = before.found.version != found.version
+            seen = Seen.of(found) if changed else before._replace(found=found)
+            now = _Look(seen, is_away(before.found.moment, found.moment))
+        yield now
+        if tick is not None:
+            tick()
+        time.sleep(POLL_SECONDS)
+
+
+def view(seen: Seen, *, away: bool = False) -> Group:
+    """The live view: who takes part, and one line of clocks."""
+    standing = seen.standing
+    heading = f"#{standing.issue} {short(standing.name, 60)}  {standing.outcome or seen.state.status}"
+    missing = " · no worker is running" if away and not standing.outcome else ""
+    clocks = f"{seen.view.clocks(seen.found, seen.state)}{missing}"
+    return Group(styled(heading, "bold"), seen.view.table(seen.state), styled(clocks, "dim"))
