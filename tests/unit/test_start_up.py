@@ -29,7 +29,7 @@ NEVER: Final = {
     "flower",
     "jinja2",
     "markdown_it",
-    "sarif_pydantic",
+    "fixloop.reports.sarif",
     "junitparser",
     "asyncio",
 }

@@ -21,6 +21,7 @@ from fixloop.reports.gotest import read_go_test
 from fixloop.reports.jest import read_jest
 from fixloop.reports.junit import read_junit
 from fixloop.reports.report import Report, Unusable
+from fixloop.reports.sarif import read_sarif
 from fixloop.reports.tree import SourceTree
 
 KINDS: Final = (*PLACEHOLDERS, *OUTPUTS)
@@ -63,7 +64,7 @@ def read_report(
 def _reader(kind: str, tree: SourceTree, fail_on: FailOn, gate: float | None) -> Callable[[bytes], Report]:
     readers: dict[str, Callable[[bytes], Report]] = {
         "junit": lambda content: read_junit(content, tree),
-        "sarif": lambda content: _read_sarif(content, tree, fail_on),
+        "sarif": lambda content: read_sarif(content, tree, fail_on),
         "coverage": lambda content: read_coverage(content, tree, gate),
         "jest": lambda content: read_jest(content, tree),
         "eslint": lambda content: read_eslint(content, tree),
@@ -74,13 +75,6 @@ def _reader(kind: str, tree: SourceTree, fail_on: FailOn, gate: float | None) ->
     if kind not in readers:
         raise UsageError(f"unknown kind of report {kind!r}; known are {', '.join(KINDS)}")
     return readers[kind]
-
-
-def _read_sarif(content: bytes, tree: SourceTree, fail_on: FailOn) -> Report:
-    # Its library's models are an eighth of what a worker takes to start, and many checks write no SARIF.
-    from fixloop.reports.sarif import read_sarif
-
-    return read_sarif(content, tree, fail_on)
 
 
 def _read(content: bytes, read: Callable[[bytes], Report], subject: str) -> Report:

@@ -1,7 +1,6 @@
 """SARIF 2.1.0: which results fail a check, and whether the analysis ran at all.
 
-Owns levels, kinds and suppressions. Each result is validated by sarif-pydantic, but only the parts that are
-read: code flows and graphs are neither needed nor kept. Refuses a log that proves no analysis.
+Owns levels, kinds and suppressions. Refuses a log that proves no analysis.
 """
 
 from collections import Counter
@@ -16,13 +15,10 @@ from fixloop.protocol.failures import Failure, Severity
 from fixloop.reports import suggestions
 from fixloop.reports.document import json_object
 from fixloop.reports.limits import MAX_FAILURES, clean, one_line, short_name
-from fixloop.reports.locations import Locations
 from fixloop.reports.report import Report, Unusable
-from fixloop.reports.rules import Rules, filled
-from fixloop.reports.sarif_model import LEVELS, Finding, Location, Rule
+from fixloop.reports.sarif_model import LEVELS, Finding, Location, Region, Rule
+from fixloop.reports.sarif_run import Locations, Rules, filled
 from fixloop.reports.tree import SourceTree
-
-__all__ = ["read_sarif"]
 
 _SEVERITIES: Final = ((9.0, Severity.CRITICAL), (7.0, Severity.HIGH), (4.0, Severity.MEDIUM))
 _NAMED_SEVERITIES: Final = {severity.value: severity for severity in Severity}
@@ -73,25 +69,22 @@ class _Tally:
 
     def report(self) -> Report:
         counts = Counts(**self.counts)
+        suppressed = f", {counts.skipped} suppressed" if counts.skipped else ""
+        reason = f"{counts.failed} of {counts.total} findings are at a level that fails{suppressed}"
         return Report(
             outcome=RunOutcome.FAILED if self.failures else RunOutcome.PASSED,
-            reason=_reason(counts),
+            reason=reason if counts.total else "no findings",
             counts=counts,
             failures=tuple(self.failures),
             findings=self.findings,
         )
 
 
-def _reason(counts: Counts) -> str:
-    if counts.total == 0:
-        return "no findings"
-    suppressed = f", {counts.skipped} suppressed" if counts.skipped else ""
-    return f"{counts.failed} of {counts.total} findings are at a level that fails{suppressed}"
-
-
 def _read_run(run: Any, name: str, tree: SourceTree, tally: _Tally) -> None:
     tool = _tool_name(run, name)
-    _require_success(run, tool)
+    for invocation in run.get("invocations") or []:
+        if invocation.get("executionSuccessful", True) is not True:
+            raise Unusable(f"proves nothing: {tool} says that it did not succeed{_notified(invocation)}")
     if not isinstance(run.get("results"), list):
         raise Unusable(f"is not complete: {name}, by {tool}, has no list of results")
     if (run.get("externalPropertyFileReferences") or {}).get("results"):
@@ -101,7 +94,9 @@ def _read_run(run: Any, name: str, tree: SourceTree, tally: _Tally) -> None:
     rules, locations = Rules(run), Locations(run, tree)
     for result in _results(run, name):
         rule = rules.rule(result)
-        level = _level(result, rule)
+        level = result.level or (rule and rule.level) or "warning"
+        if level not in LEVELS:
+            raise Unusable(f"is not SARIF: {level[:40]!r} is no level")
         if tally.is_failing(result, level):
             tally.add(_failure(result, rule, level, locations))
 
@@ -112,12 +107,6 @@ def _tool_name(run: Any, name: str) -> str:
     if not isinstance(driver, dict) or not isinstance(driver.get("name"), str):
         raise Unusable(f"is not SARIF: {name} does not name its tool")
     return one_line(clean(driver["name"]))
-
-
-def _require_success(run: dict[str, Any], tool: str) -> None:
-    for invocation in run.get("invocations") or []:
-        if invocation.get("executionSuccessful", True) is not True:
-            raise Unusable(f"proves nothing: {tool} says that it did not succeed{_notified(invocation)}")
 
 
 def _notified(invocation: dict[str, Any]) -> str:
@@ -136,19 +125,11 @@ def _results(run: dict[str, Any], name: str) -> Iterator[Finding]:
         try:
             yield Finding.of(raw)
         except ValidationError as error:
-            raise Unusable(f"is not SARIF: result {number} of {name}: {_first_fault(error)}") from None
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg'].lower()}"
-
-
-def _level(result: Finding, rule: Rule | None) -> str:
-    level = result.level.value if result.level else (rule and rule.level) or "warning"
-    if level not in LEVELS:
-        raise Unusable(f"is not SARIF: {level[:40]!r} is no level")
-    return level
+            fault = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, fault["loc"]))
+            raise Unusable(
+                f"is not SARIF: result {number} of {name}: {place}: {fault['msg'].lower()}"
+            ) from None
 
 
 def _failure(result: Finding, rule: Rule | None, level: str, locations: Locations) -> Failure:
@@ -157,28 +138,23 @@ def _failure(result: Finding, rule: Rule | None, level: str, locations: Location
     target = physical.artifact_location if physical else result.analysis_target
     name = result.rule_id or (rule and rule.id) or (result.rule and result.rule.id) or "result"
     line = _line(physical.region) if physical and physical.region else None
-    message = filled(result.message, rule) or (rule.help_text if rule else "") or name
+    help_text, help_uri = (rule.help_text, rule.help_uri or "") if rule else ("", "")
     return Failure(
         name=short_name(name),
         file=locations.path(target),
         line=line if line and line > 0 else None,
         error_type=short_name((rule and rule.name) or level),
-        message=clean(message),
+        message=clean(filled(result.message, rule) or help_text or name),
         severity=_severity(result, rule),
         context=clean(_context(place)),
-        suggestion=_suggestion(result, rule),
+        suggestion=suggestions.for_rule(clean(result.fix), clean(help_text), clean(help_uri)),
     )
 
 
-def _line(region: Any) -> int | None:
+def _line(region: Region) -> int | None:
     """Where it begins; an empty region at the very start stands for the file as a whole."""
     whole = (region.start_line, region.start_column, region.end_line, region.end_column) == (1, 1, 1, 1)
     return None if whole else region.start_line
-
-
-def _suggestion(result: Finding, rule: Rule | None) -> str:
-    help_text, help_uri = (rule.help_text, rule.help_uri or "") if rule else ("", "")
-    return suggestions.for_rule(clean(result.fix), clean(help_text), clean(help_uri))
 
 
 def _severity(result: Finding, rule: Rule | None) -> Severity:
@@ -203,10 +179,6 @@ def _context(place: Location) -> str:
     physical = place.physical_location
     for region in (physical.context_region, physical.region) if physical else ():
         if region and region.snippet and region.snippet.text:
-            return str(region.snippet.text)
-    names = (_logical_name(entry.fully_qualified_name, entry.name) for entry in place.logical_locations or [])
-    return next(filter(None, names), "")
-
-
-def _logical_name(qualified: str | None, name: str | None) -> str:
-    return f"in {qualified or name}" if qualified or name else ""
+            return region.snippet.text
+    names = (entry.fully_qualified_name or entry.name for entry in place.logical_locations or [])
+    return next((f"in {name}" for name in names if name), "")

@@ -1,51 +1,123 @@
-"""The parts of SARIF that are read, as sarif-pydantic's models with the fields it leaves out.
+"""The parts of SARIF 2.1.0 that are read.
 
-Owns every import of that library, which ships no types. Parts that are not read are not validated: a code
-flow that is not quite as the standard says is no reason to distrust a finding.
+Parts that are not read are not validated: a code flow that is not quite as the standard says is no reason to
+distrust a finding. The names are the standard's: errors cite them.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
-from pydantic import Field
-from sarif_pydantic import (  # type: ignore[import-untyped, unused-ignore]
-    ArtifactLocation,
-    Location,
-    Message,
-    ReportingDescriptor,
-    Result,
-)
-from sarif_pydantic.sarif import Suppression  # type: ignore[import-untyped, unused-ignore]
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
 
-__all__ = ["LEVELS", "ArtifactLocation", "Finding", "Location", "Message", "Rule"]
-
-LEVELS: Final = ("none", "note", "warning", "error")
-
-_OF_A_RULE: Final = (
-    *("id", "name", "shortDescription", "fullDescription", "defaultConfiguration"),
-    *("messageStrings", "help", "helpUri", "properties"),
-)
-_OF_A_FINDING: Final = (
-    *("ruleId", "ruleIndex", "rule", "kind", "level", "message", "analysisTarget"),
-    *("baselineState", "suppressions", "properties"),
-)
+Level = Literal["none", "note", "warning", "error"]
+LEVELS: Final[tuple[str, ...]] = get_args(Level)
 
 
-class Rule(ReportingDescriptor):  # type: ignore[misc]
+class _Part(BaseModel):
+    # Many checks write no SARIF: a worker builds the validators with the first log.
+    model_config = ConfigDict(alias_generator=to_camel, defer_build=True)
+
+
+class Message(_Part):
+    """A text, or the name of one of the rule's, and what is put into it."""
+
+    text: str | None = None
+    markdown: str | None = None
+    id: str | None = None
+    arguments: list[str] | None = None
+
+
+class ArtifactLocation(_Part):
+    """A file: its URI, or its place in the run's table of artifacts."""
+
+    uri: str | None = None
+    uri_base_id: str | None = None
+    index: int | None = None
+
+
+class ArtifactContent(_Part):
+    """The text of a region, as the tool shows it."""
+
+    text: str | None = None
+
+
+class Region(_Part):
+    """Lines of a file."""
+
+    start_line: int | None = None
+    start_column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
+    snippet: ArtifactContent | None = None
+
+
+class PhysicalLocation(_Part):
+    """A file and the lines in it."""
+
+    artifact_location: ArtifactLocation | None = None
+    region: Region | None = None
+    context_region: Region | None = None
+
+
+class LogicalLocation(_Part):
+    """What a finding is in, by name."""
+
+    name: str | None = None
+    fully_qualified_name: str | None = None
+
+
+class Location(_Part):
+    """A place in a file, and the names of the things it lies in."""
+
+    physical_location: PhysicalLocation | None = None
+    logical_locations: list[LogicalLocation] | None = None
+
+
+class ToolComponentReference(_Part):
+    """An extension of the tool."""
+
+    index: int | None = None
+
+
+class ReportingDescriptorReference(_Part):
+    """A rule, by id or index."""
+
+    id: str | None = None
+    index: int | None = None
+    tool_component: ToolComponentReference | None = None
+
+
+class ReportingConfiguration(_Part):
+    """What holds for a rule unless a finding says otherwise."""
+
+    level: str | None = None
+
+
+class Suppression(_Part):
+    """Somebody's word that a finding is no reason to fail; `kind` says where it stands, and none lacks it."""
+
+    kind: str
+    status: str | None = None
+
+
+class Rule(_Part):
     """A rule with its message texts."""
 
-    message_strings: dict[str, Message] | None = Field(default=None, alias="messageStrings")
-
-    @classmethod
-    def of(cls, raw: Mapping[str, Any]) -> "Rule":
-        """Raises pydantic's ValidationError when it is not shaped as SARIF says."""
-        rule: Rule = cls.model_validate({key: raw[key] for key in _OF_A_RULE if key in raw})
-        return rule
+    id: str
+    name: str | None = None
+    short_description: Message | None = None
+    full_description: Message | None = None
+    default_configuration: ReportingConfiguration | None = None
+    message_strings: dict[str, Message] | None = None
+    help: Message | None = None
+    help_uri: str | None = None
+    properties: dict[str, Any] | None = None
 
     @property
     def level(self) -> str:
         """The default level, or nothing."""
-        return str((self.default_configuration and self.default_configuration.level) or "")
+        return (self.default_configuration and self.default_configuration.level) or ""
 
     @property
     def help_text(self) -> str:
@@ -54,23 +126,28 @@ class Rule(ReportingDescriptor):  # type: ignore[misc]
         return next((text for message in texts if message and (text := message.text or message.markdown)), "")
 
 
-class Finding(Result):  # type: ignore[misc]
+class Finding(_Part):
     """A result with its suppressions, its first place and its first fix."""
 
+    rule_id: str | None = None
+    rule_index: int | None = None
+    rule: ReportingDescriptorReference | None = None
+    kind: str | None = None
+    level: Level | None = None
+    message: Message
+    locations: list[Location]
+    analysis_target: ArtifactLocation | None = None
+    properties: dict[str, Any] | None = None
     suppressions: list[Suppression] | None = None
-    baseline_state: str | None = Field(default=None, alias="baselineState")
+    baseline_state: str | None = None
     fix: str = ""
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> "Finding":
         """Raises pydantic's ValidationError when it is not shaped as SARIF says."""
-        parts = {key: raw[key] for key in _OF_A_FINDING if key in raw}
         fixes = raw.get("fixes") or [{}]
         fix = str((fixes[0].get("description") or {}).get("text") or "")
-        finding: Finding = cls.model_validate(
-            {**parts, "locations": (raw.get("locations") or [])[:1], "fix": fix}
-        )
-        return finding
+        return cls.model_validate({**raw, "locations": (raw.get("locations") or [])[:1], "fix": fix})
 
     @property
     def is_open(self) -> bool:
