@@ -1,20 +1,25 @@
-"""What one process has once: store, engine, heart and its name as an owner. Made anew after a fork."""
+"""What one process has once: store, engines, mailboxes, heart and its name as an owner. A fork makes its own."""
 
+import logging
 import os
 from functools import lru_cache, partial
 from typing import Any, Final
 
+from fixloop.engine.bridging import bridge
 from fixloop.engine.engine import Engine, ProfileEngine
-from fixloop.errors import UsageError
+from fixloop.errors import InfrastructureError
 from fixloop.machine.owner import owner
-from fixloop.outside.mailbox import Mailboxes
+from fixloop.outside.mailbox import Mailboxes, announce
 from fixloop.profiles.profile import AnyOutcome, Profile
 from fixloop.profiles.validation import VALIDATION
-from fixloop.protocol.ticket import Ticket
-from fixloop.servers.settings import RedisUrls, load_settings
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
+from workers.recovery.named_files import draw
+from workers.redis_urls import named_urls
+from workers.steps.hints import hint, hint_again
 from workers.steps.lease import Heart
+
+log = logging.getLogger("fixloop.delivering")
 
 # A Redis that restarts with an append-only file is back within seconds; a step's work is worth the wait.
 PATIENCE_SECONDS: Final = 30.0
@@ -26,7 +31,7 @@ class Process:
     def __init__(self) -> None:
         urls = named_urls()
         self.store: Store = RedisStore(urls.state, patience_seconds=PATIENCE_SECONDS)
-        self.engine = Engine(self.store, _hint, partial(_announce, VALIDATION))
+        self.engine = Engine(self.store, hint, partial(self.announce, VALIDATION))
         self._engines: dict[str, ProfileEngine[Any]] = {self.engine.profile.name: self.engine}
         self.mailboxes = Mailboxes(urls.broker)
         self.heart = Heart(self.store)
@@ -36,22 +41,27 @@ class Process:
         """The engine of a profile's workflows."""
         if profile.name not in self._engines:
             self._engines[profile.name] = ProfileEngine(
-                self.store, profile, _hint, partial(_announce, profile)
+                self.store, profile, hint, partial(self.announce, profile)
             )
         return self._engines[profile.name]
 
+    def announce(self, profile: Profile[Any], outcome: AnyOutcome[Any]) -> None:
+        """
+        Bring outside what was just committed: the named files, words to other workflows, letters to outside agents.
 
-def named_urls() -> RedisUrls:
-    """
-    Broker and state as this process' environment names them.
-
-    Raises:
-        UsageError: it names none.
-    """
-    urls = load_settings().urls()
-    if urls is None:
-        raise UsageError("no Redis is named; set FIXLOOP_STATE_URL")
-    return urls
+        What cannot be written is written with the next commit; a letter that cannot be stored is missed by nobody.
+        """
+        workflow, told = outcome.state.workflow, profile.letters(outcome)
+        if profile.draws:
+            draw(self.store, workflow, ended=outcome.state.ended)
+        bridge(self.store, self.engine_of, outcome, partial(hint_again, self.store))
+        if not told:
+            return
+        try:
+            announce(self.mailboxes, told, workflow, outcome.state.issue)
+        except InfrastructureError as error:
+            names = ", ".join(each.agent for each in told)
+            log.warning("what %s says to %s is not in all mailboxes: %s", workflow, names, error)
 
 
 def process() -> Process:
@@ -62,15 +72,3 @@ def process() -> Process:
 @lru_cache(maxsize=1)
 def _process_of(pid: int) -> Process:
     return Process()
-
-
-def _hint(ticket: Ticket, state: Any) -> None:
-    from workers.steps.hints import hint
-
-    hint(ticket, state)
-
-
-def _announce(profile: Profile[Any], outcome: AnyOutcome[Any]) -> None:
-    from workers.steps.delivery import announce
-
-    announce(profile, outcome)

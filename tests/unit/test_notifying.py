@@ -9,6 +9,7 @@ import pytest
 
 from fixloop.configuration.loading import load_configuration
 from fixloop.engine.engine import ProfileEngine, ProfileHolding
+from fixloop.outside.mailbox import Mailboxes
 from fixloop.profiles.beginning import cycle_started, handoffs_started
 from fixloop.profiles.profile import AnyEvent
 from fixloop.profiles.table import PROFILES
@@ -58,7 +59,7 @@ class Waiting:
 
     def tell(self) -> None:
         """The step, as a worker does it."""
-        step = Step(self.engine, Heart(self.store), self.held(self.ticket))
+        step = Step(self.engine, Heart(self.store), self.held(self.ticket), Mailboxes("redis://localhost:1"))
         event = WORKSHOPS[self.profile.name].work[self.ticket.step](step)
         assert event is not None
         assert step.finish(event).status == "ok"

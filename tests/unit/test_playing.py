@@ -10,6 +10,7 @@ import pytest
 from fixloop.configuration.loading import load_configuration
 from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import UsageError
+from fixloop.outside.mailbox import Mailboxes
 from fixloop.profiles.beginning import cycle_started
 from fixloop.profiles.cycle import CYCLE
 from fixloop.repository.snapshot import take_snapshot
@@ -62,7 +63,8 @@ class Site:
     def step(self, agent: str) -> Step:
         claim = self.store.claim(f"{WORKFLOW}.{agent}.1.1", "me", f"token {agent}")
         assert claim.ticket is not None
-        return Step(self.engine, Heart(self.store), self.engine.held(CYCLE, claim.ticket, claim, "me"))
+        holding = self.engine.held(CYCLE, claim.ticket, claim, "me")
+        return Step(self.engine, Heart(self.store), holding, Mailboxes("redis://localhost:1"))
 
     def played(self, step: Step) -> Played:
         found = self.store.read(WORKFLOW)

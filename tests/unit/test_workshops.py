@@ -8,6 +8,7 @@ import pytest
 
 from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import NewerVersion
+from fixloop.outside.mailbox import Mailboxes
 from fixloop.profiles.profile import AnyEvent
 from fixloop.profiles.table import PROFILES
 from fixloop.protocol.events import WorkflowStarted
@@ -33,6 +34,9 @@ LOOP: Final[dict[str, Any]] = {
 }
 
 
+MAILBOXES = Mailboxes("redis://localhost:1")
+
+
 def begun(profile: str) -> tuple[Step, Store]:
     """The first step of a cycle or of handoffs, claimed."""
     script, store = SCRIPTS[profile], MemoryStore(lambda: START)
@@ -40,7 +44,8 @@ def begun(profile: str) -> tuple[Step, Store]:
     (ticket,) = engine.start(script.begin).steps
     claim = store.claim(ticket.id, "me", "token")
     assert claim.ticket is not None
-    return Step(engine, Heart(store), engine.held(script.profile, claim.ticket, claim, "me")), store
+    holding = engine.held(script.profile, claim.ticket, claim, "me")
+    return Step(engine, Heart(store), holding, MAILBOXES), store
 
 
 @pytest.mark.proves("R1", "R2", "K30")
@@ -95,9 +100,9 @@ def exhausted(profile: str) -> tuple[Step, Step, Store]:
         claim = store.claim(ticket.id, "me", "token")
         assert claim.ticket is not None
         holding = engine.held(PROFILES[profile], claim.ticket, claim, "me")
-        step = Step(engine, Heart(store), holding)
+        step = Step(engine, Heart(store), holding, MAILBOXES)
         if ticket.attempt > WORKSHOPS[profile].retries[ticket.step]:
-            return step, Step(engine, Heart(store), holding), store
+            return step, Step(engine, Heart(store), holding, MAILBOXES), store
         (ticket,) = step.finish(failed(profile, step)).steps
         now.append(now[-1] + timedelta(seconds=60))
         store.stay_awake()

@@ -19,7 +19,7 @@ from fixloop.store.limits import MOST_REJECTED
 from fixloop.store.records import RejectedMessage
 from fixloop.store.redis_store import RedisStore
 from workers.celery_fast.incoming import reason
-from workers.process import named_urls
+from workers.redis_urls import named_urls
 
 log = logging.getLogger("fixloop.rejecting")
 

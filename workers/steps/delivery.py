@@ -1,28 +1,18 @@
-"""Bringing messages to agents outside: the steps `deliver` and `escalate`, and what is told beside them.
+"""Bringing messages to agents outside: the steps `deliver` and `escalate`.
 
 What a message says is in the store; its mailbox gets a letter with ids. A mailbox that cannot be reached is an event
 like any other: how often it is tried again is decided from the state (A70).
 """
 
-import logging
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
-from fixloop.engine.bridging import bridge
 from fixloop.errors import InfrastructureError
 from fixloop.outside.mailbox import Letter
-from fixloop.outside.mailbox import announce as put_letters
-from fixloop.profiles.profile import AnyEvent, AnyOutcome, Profile
+from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.events import DeliveryFailed, MessageStored
 from fixloop.protocol.letters import letter_id
 from fixloop.protocol.state import State
-from workers.process import process
-from workers.recovery.named_files import draw
 from workers.steps.crew import PutOff, Work
-from workers.steps.hints import hint_again
-
-log = logging.getLogger("fixloop.delivering")
 
 
 def deliver(work: Work) -> MessageStored | DeliveryFailed:
@@ -82,25 +72,6 @@ def attend(work: Work) -> AnyEvent | None:
         PutOff: always; its worker has asked before.
     """
     raise PutOff(f"{work.holding.state.parent} waits for it")
-
-
-def announce(profile: Profile[Any], outcome: AnyOutcome[Any]) -> None:
-    """
-    Bring outside what was just committed: the named files, words to other workflows, letters to outside agents.
-
-    What cannot be written is written with the next commit; a letter that cannot be stored is missed by nobody.
-    """
-    workflow, told = outcome.state.workflow, profile.letters(outcome)
-    if profile.draws:
-        draw(process().store, workflow, ended=outcome.state.ended)
-    bridge(process().store, process().engine_of, outcome, partial(hint_again, process().store))
-    if not told:
-        return
-    try:
-        put_letters(process().mailboxes, told, workflow, outcome.state.issue)
-    except InfrastructureError as error:
-        names = ", ".join(each.agent for each in told)
-        log.warning("what %s says to %s is not in all mailboxes: %s", workflow, names, error)
 
 
 def _letter(state: State, step: str) -> Letter:

@@ -21,7 +21,6 @@ from fixloop.profiles.profile import AnyEvent, AnyOutcome
 from fixloop.repository.snapshot import Unseen
 from workers.process import process
 from workers.steps.crew import Injured, PutOff
-from workers.steps.delivery import announce
 from workers.steps.hints import FAILURES, FatalError, follow, hint, hint_again, stop_chain
 from workers.steps.newer_versions import leave
 from workers.steps.step import Step
@@ -71,7 +70,7 @@ def on_failure(task: Task, exc: Exception, task_id: str, args: Any, kwargs: Any,
         log.exception("%s failed, and the state could not be told", task_id)
         return
     if told is not None:
-        announce(shop.profile, told)
+        process().announce(shop.profile, told)
         for ticket in told.steps:
             hint(ticket, told.state)
 
@@ -102,7 +101,7 @@ def _carry_out(task: Task, ticket_id: str) -> str:
             return claim.status
         shop = workshop_of(claim.snapshot)
         holding = ProfileEngine.held(shop.profile, claim.ticket, claim, here.owner)
-        step = Step(here.engine_of(shop.profile), here.heart, holding)
+        step = Step(here.engine_of(shop.profile), here.heart, holding, here.mailboxes)
         task.request.held = shop, step
         return _done(task, shop, step)
     except (Damaged, NewerVersion) as error:
@@ -163,7 +162,7 @@ def _commit(task: Task, shop: Workshop, step: Step, event: AnyEvent) -> str:
     except Exception as error:
         # What cannot be written outside is written later (`resume`); the workflow goes on.
         log.warning("%s is committed, but not written outside: %s", step.holding.ticket.id, error)
-    announce(shop.profile, applied.outcome)
+    process().announce(shop.profile, applied.outcome)
     follow(task, step.holding.ticket, state, applied.steps, shop.failed(step.holding.state, event))
     return "done"
 

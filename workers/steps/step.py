@@ -8,12 +8,11 @@ from typing import Any
 
 from fixloop.engine.engine import ProfileApplied, ProfileEngine, ProfileHolding
 from fixloop.machine.guard import GuardedResult, run_guarded
-from fixloop.outside.mailbox import Letter
+from fixloop.outside.mailbox import Letter, Mailboxes
 from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
-from workers.process import process
 from workers.steps.crew import Injured
 from workers.steps.lease import Heart, Lease
 
@@ -21,11 +20,14 @@ from workers.steps.lease import Heart, Lease
 class Step:
     """One claimed ticket."""
 
-    def __init__(self, engine: ProfileEngine[Any], heart: Heart, holding: ProfileHolding[Any]) -> None:
+    def __init__(
+        self, engine: ProfileEngine[Any], heart: Heart, holding: ProfileHolding[Any], mailboxes: Mailboxes
+    ) -> None:
         self.holding = holding
         self.lease = Lease(holding)
         self._engine = engine
         self._heart = heart
+        self._mailboxes = mailboxes
         self._since = time.monotonic()
 
     @property
@@ -37,7 +39,7 @@ class Step:
 
     def post(self, agent: str, letter: Letter) -> None:
         """See `Work`."""
-        process().mailboxes.put(agent, letter, self.holding.ticket.priority)
+        self._mailboxes.put(agent, letter, self.holding.ticket.priority)
 
     def run(
         self,
