@@ -1,20 +1,16 @@
-"""Escalations and what people decide: one pause, one report, one of four answers (A11-A14, A65-A69, K20)."""
+"""What people decide on an escalation: one of four answers (A13, A14, K20)."""
 
 from typing import Final
 
 from fixloop.errors import UsageError
-from fixloop.protocol import diagnosis, fixing, results
+from fixloop.protocol import fixing, results
 from fixloop.protocol.events import Cancelled, DecisionMade, ManualFixDone, PersonNotified
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import (
     MAIN_AGENT,
     Decision,
-    ErrorType,
-    Escalation,
-    Priority,
     Reason,
 )
-from fixloop.protocol.notices import say_unrecovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.roles import WrongParty
@@ -23,94 +19,12 @@ from fixloop.protocol.state import (
     Completion,
     OpenEscalation,
     OperationName,
-    PendingError,
     WorkflowOutcome,
 )
 from fixloop.protocol.statuses import Role, Status
 
 # A year: longer is a slip of the keyboard, and what has no end at all is no number.
 LONGEST_MINUTES: Final = 366 * 24 * 60
-
-
-def escalate(
-    draft: Draft,
-    reason: Reason,
-    detail: str = "",
-    *,
-    operation: OperationName | None = None,
-    flags: tuple[str, ...] = (),
-) -> None:
-    """Pause the workflow and say why, once (A69); every ticket and deadline is void."""
-    if draft.state.active.status is Status.COMPLETED:  # a confirmation was running (K37)
-        draft.move(Status.RE_CHECKING, Role.SPECIALIST, "it is being confirmed")
-    interrupted = draft.state.active.status
-    since = draft.state.active.started_clock
-    body = _report(draft, reason, detail, flags, since)
-    draft.withdraw()
-    draft.move(Status.ESCALATED, Role.ORCHESTRATOR, reason.text)
-    name = draft.state.current
-    message_id = draft.stamped_id("ESC", name)
-    report = draft.say(
-        body,
-        message_id,
-        summary=f"{reason.text}{': ' + detail if detail else ''}",
-        recipient=reason.target,
-        priority=Priority.CRITICAL,
-        before=interrupted,
-    )
-    opened = OpenEscalation(
-        message_id=message_id,
-        reason=reason,
-        target=reason.target,
-        detail=detail,
-        interrupted=interrupted,
-        operation=operation,
-        at=draft.at,
-        uid=report.uid,
-    )
-    draft.update_specialist(name, error=None)
-    draft.update(paused=True, escalation=opened, escalate_on_failure=False)
-    if draft.state.notify:
-        draft.ask("notify", attempt=draft.state.lines)
-    if draft.state.agent and reason.target == MAIN_AGENT:
-        draft.ask("escalate")
-
-
-def _report(
-    draft: Draft, reason: Reason, detail: str, flags: tuple[str, ...], since: float | None
-) -> Escalation:
-    state, active = draft.state, draft.state.active
-    last = active.last_run
-    advice = diagnosis.recommendation(active, reason, detail)
-    return Escalation(
-        feature=state.name,
-        phase=slot(active.name).phase,
-        reason=reason,
-        detail=detail,
-        flags=flags,
-        iterations=len(active.runs),
-        total_seconds=draft.clock - since if since is not None else 0.0,
-        history=diagnosis.history_rows(active.runs, reason),
-        pattern=diagnosis.pattern(active, reason, state.limits.deadlock_window),
-        persistent=diagnosis.persistent_failures(active, state.failures),
-        persistent_count=state.failure_count if active.has_passed else last.count if last is not None else 0,
-        recommended=advice.decision,
-        rationale=advice.rationale,
-    )
-
-
-def specialist_error(draft: Draft, error: str, stack_trace: str, recovery: tuple[str, ...]) -> None:
-    """A72: the specialist could not run twice; the main orchestrator is told (A68)."""
-    active = draft.state.active
-    pending = PendingError(
-        error_type=ErrorType.SPECIALIST_FAILURE,
-        context=f"run {active.iteration} of {active.name}",
-        error=error,
-        stack_trace=stack_trace,
-        recovery=recovery,
-    )
-    say_unrecovered(draft, pending)
-    escalate(draft, Reason.SPECIALIST_ERROR, error)
 
 
 def decision_made(draft: Draft, event: DecisionMade) -> None:

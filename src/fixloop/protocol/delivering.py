@@ -6,7 +6,8 @@ in the state, so that a mailbox that lost everything costs nothing.
 
 from typing import Final
 
-from fixloop.protocol import deciding, ids
+from fixloop.protocol import ids
+from fixloop.protocol.escalation import escalate
 from fixloop.protocol.events import DeliveryFailed, FixAcknowledged, MessageStored, ReceiptGiven
 from fixloop.protocol.messages import ErrorType, Message, Reason
 from fixloop.protocol.notices import say_recovered, say_unrecovered
@@ -150,7 +151,7 @@ def _attempt_failed(draft: Draft, delivery: Delivery, error: str) -> None:
         _ask_again(draft, "deliver", attempt + 1)
         return
     say_unrecovered(draft, pending)
-    deciding.escalate(draft, Reason.COMMUNICATION_ERROR, f"{delivery.message_id}: {error}")
+    escalate(draft, Reason.COMMUNICATION_ERROR, f"{delivery.message_id}: {error}")
 
 
 def _ask_again(draft: Draft, step: str, attempt: int) -> None:

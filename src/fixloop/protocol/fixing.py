@@ -2,8 +2,9 @@
 
 from collections import Counter
 
-from fixloop.protocol import deciding, delivering, ids
+from fixloop.protocol import delivering, ids
 from fixloop.protocol.asking import report_of, request_of
+from fixloop.protocol.escalation import escalate
 from fixloop.protocol.events import (
     AnswerRejected,
     BlockerSignalled,
@@ -217,7 +218,7 @@ def failed(draft: Draft, event: FixFailed) -> None:
         return
     say_unrecovered(draft, pending)
     reason = Reason.COMMUNICATION_ERROR if event.undelivered else Reason.UNRESPONSIVE
-    deciding.escalate(draft, reason, f"{event.error}{_last_lines(event.output_tail)}")
+    escalate(draft, reason, f"{event.error}{_last_lines(event.output_tail)}")
 
 
 def _last_lines(output: str) -> str:
@@ -244,7 +245,7 @@ def answer_rejected(draft: Draft, event: AnswerRejected) -> None:
             recovery=("a protocol violation notice was sent and the answer asked for again",),
         )
         say_unrecovered(draft, pending)
-        deciding.escalate(draft, Reason.INVALID_RESPONSE, "; ".join(event.violations))
+        escalate(draft, Reason.INVALID_RESPONSE, "; ".join(event.violations))
         return
     draft.say(
         ProtocolViolation(
@@ -265,7 +266,7 @@ def blocked(draft: Draft, event: BlockerSignalled) -> None:
     active = draft.state.active
     if draft.state.paused or active.status not in AWAITING:
         raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
-    deciding.escalate(draft, Reason.BLOCKER, f"{event.by}: {event.text}")
+    escalate(draft, Reason.BLOCKER, f"{event.by}: {event.text}")
 
 
 def _ask_again(draft: Draft, delay_seconds: float) -> None:

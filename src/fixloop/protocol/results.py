@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-from fixloop.protocol import analysis, deciding, diagnosis, ids, pushing
+from fixloop.protocol import analysis, diagnosis, ids, pushing
 from fixloop.protocol.asking import examples
 from fixloop.protocol.checks import Evidence
+from fixloop.protocol.escalation import escalate, specialist_error
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import (
@@ -183,7 +184,7 @@ def _failed(
     if ended is None:
         draft.ask("report")
     else:
-        deciding.escalate(draft, ended.reason, ended.detail)
+        escalate(draft, ended.reason, ended.detail)
 
 
 class _Ended(NamedTuple):
@@ -219,7 +220,7 @@ def _reopen(draft: Draft, failures: tuple[Failure, ...]) -> bool:
     if active.iteration >= active.max_iterations:
         draft.move(Status.FAIL, Role.SPECIALIST, "it fails on the final tree and no run is left")
         draft.update(failures=examples(failures), failure_count=len(failures))
-        deciding.escalate(draft, Reason.MAX_ITERATIONS, "a later fix broke it and no run is left")
+        escalate(draft, Reason.MAX_ITERATIONS, "a later fix broke it and no run is left")
         return False
     number = active.iteration + 1
     draft.update_specialist(active.name, iteration=number)
@@ -284,7 +285,7 @@ def _could_not_run(draft: Draft, event: RunFinished, error: str) -> None:
         draft.update_specialist(active.name, error=None)
         _settle(draft, event, (*event.failures, _unrunnable(event, error)), could_not_run=True)
     else:
-        deciding.specialist_error(draft, error, event.stack_trace, tried)
+        specialist_error(draft, error, event.stack_trace, tried)
 
 
 def _ask_again(draft: Draft, step: str, attempt: int) -> None:
@@ -322,7 +323,7 @@ def _unrunnable(event: RunFinished, error: str) -> Failure:
 def _not_applicable(draft: Draft, event: RunFinished) -> None:
     if not any(entry.applicable for entry in draft.state.specialists if entry.name != event.specialist):
         # Nothing was verified, so nothing can pass (K38).
-        deciding.escalate(draft, Reason.SPECIALIST_ERROR, "every check was skipped, nothing was verified")
+        escalate(draft, Reason.SPECIALIST_ERROR, "every check was skipped, nothing was verified")
         return
     # PENDING and out of the flow, as if it had never applied (K38); no transition leads there.
     draft.note(f"{event.specialist} does not apply: all its checks were skipped")

@@ -5,8 +5,9 @@ A deadline that is fired may be an old one of the same name: what it means is re
 
 from datetime import timedelta
 
-from fixloop.protocol import deciding, delivering
+from fixloop.protocol import delivering
 from fixloop.protocol.durations import minutes_seconds, stamp
+from fixloop.protocol.escalation import escalate
 from fixloop.protocol.events import DeadlineReached
 from fixloop.protocol.messages import MAIN_AGENT, ErrorType, Reason, TimeoutReminder
 from fixloop.protocol.notices import say_unrecovered
@@ -95,10 +96,10 @@ def _no_answer(draft: Draft, operation: Operation, reminded: float) -> None:
     _refuse_early(draft, operation.name.reminder_deadline, due)
     detail = f"{operation.name} was not finished {minutes_seconds(draft.clock - reminded)} after its reminder"
     if operation.name is not OperationName.FIX:
-        deciding.escalate(draft, Reason.TIMEOUT, detail, operation=operation.name)
+        escalate(draft, Reason.TIMEOUT, detail, operation=operation.name)
         return
     say_unrecovered(draft, _unresponsive(draft, operation, reminded, detail))
-    deciding.escalate(draft, Reason.TIMEOUT, detail, operation=operation.name, flags=("unresponsive",))
+    escalate(draft, Reason.TIMEOUT, detail, operation=operation.name, flags=("unresponsive",))
 
 
 def _unresponsive(draft: Draft, operation: Operation, reminded: float, detail: str) -> PendingError:
@@ -125,7 +126,7 @@ def _iteration_over(draft: Draft, due: float) -> None:
     detail = f"the iteration took {draft.clock - (due if since is None else since):.0f} s in all"
     late = draft.state.awaits_fix  # the late party is the main agent (K12)
     flags = ("unresponsive",) if late else ()
-    deciding.escalate(draft, Reason.TIMEOUT, detail, operation=OperationName.ITERATION, flags=flags)
+    escalate(draft, Reason.TIMEOUT, detail, operation=OperationName.ITERATION, flags=flags)
 
 
 def _governs(state: State, operation: Operation, iteration_due: float) -> bool:

@@ -3,8 +3,8 @@
     decide(state, event, now) -> Outcome
 
 Pure: no clock, no Redis, no Celery. Reading order: this file (the flow of results), `fixing.py` (the main
-agent's side), `delivering.py` (the way to its mailbox), `timers.py` (lateness), `deciding.py` (escalations and
-decisions), `outside/push.py` (the way out), `pausing.py`.
+agent's side), `delivering.py` (the way to its mailbox), `timers.py` (lateness), `escalation.py`, `deciding.py` (what
+people decide), `outside/push.py` (the way out), `pausing.py`.
 """
 
 from collections.abc import Callable
