@@ -36,32 +36,39 @@ def main() -> int:
 
 def figures() -> dict[str, float]:
     """Each figure by its name in `house.toml`."""
-    trees = {_module(path): ast.parse(path.read_bytes()) for path in _files("src", *APPLICATION)}
+    trees, between = _trees(), rooms()
     at_import = {name: set(_imported(_at_import(tree), trees)) - {name} for name, tree in trees.items()}
-    rooms: dict[str, set[str]] = {_room(name): set() for name in trees.keys() - {"fixloop"}}
-    for name, tree in trees.items():
-        wanted = {_room(each) for each in _imported(ast.walk(tree), trees)}
-        rooms.get(_room(name), set()).update((wanted & rooms.keys()) - {_room(name)})
     functions, single = _functions(trees.values())
     return {
         "lines": sum(len(path.read_bytes().splitlines()) for path in _files(*OUTSIDE_TESTS)),
         "loose_modules": sum(1 for path in (ROOT / "src" / "fixloop").glob("*.py")),
-        "rooms": len(rooms),
-        "arrows": sum(map(len, rooms.values())),
+        "rooms": len(between),
+        "arrows": sum(map(len, between.values())),
         "circles_of_files": len(circles(at_import)),
-        "circles_of_rooms": len(circles(rooms)),
+        "circles_of_rooms": len(circles(between)),
         "single_caller_percent": round(100 * single / functions, 1),
     }
 
 
+def rooms() -> dict[str, set[str]]:
+    """Each room with those that it imports."""
+    trees = _trees()
+    found: dict[str, set[str]] = {_room(name): set() for name in trees.keys() - {"fixloop"}}
+    for name, tree in trees.items():
+        wanted = {_room(each) for each in _imported(ast.walk(tree), trees)}
+        found.get(_room(name), set()).update((wanted & found.keys()) - {_room(name)})
+    return found
+
+
 def circles(graph: Graph) -> list[set[str]]:
     """The sets of nodes that reach each other."""
-    reached = {node: _reached(graph, node) for node in graph}
-    found = {frozenset({a, *(b for b in reached[a] if a in reached.get(b, ()))}) for a in graph}
+    beyond = {node: reached(graph, node) for node in graph}
+    found = {frozenset({a, *(b for b in beyond[a] if a in beyond.get(b, ()))}) for a in graph}
     return [set(each) for each in found if len(each) > 1]
 
 
-def _reached(graph: Graph, start: str) -> set[str]:
+def reached(graph: Graph, start: str) -> set[str]:
+    """The nodes that `start` leads to; itself only where it is on a circle."""
     seen: set[str] = set()
     waiting = [start]
     while waiting:
@@ -69,6 +76,10 @@ def _reached(graph: Graph, start: str) -> set[str]:
             seen.add(node)
             waiting.append(node)
     return seen
+
+
+def _trees() -> dict[str, ast.Module]:
+    return {_module(path): ast.parse(path.read_bytes()) for path in _files("src", *APPLICATION)}
 
 
 def _files(*folders: str) -> Iterator[Path]:

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from fixloop.baselines import Baseline, Baselines, key_of
 from fixloop.configuration.model import Check, Configuration, Policy
 from fixloop.errors import FixloopError
 from fixloop.protocol.checks import CheckResult, RunOutcome
@@ -22,6 +21,7 @@ from fixloop.repository.moves import Moves
 from fixloop.repository.snapshot import Snapshot
 from fixloop.repository.tree import tree_id
 from workers.commands.check_run import Run, run_check, with_told_failures
+from workers.commands.kept_baselines import Baseline, Baselines, key_of
 from workers.workspaces.ground import Attempt, Ground, ground_at
 
 _SITES: Final = ("lib/python*/site-packages",)
