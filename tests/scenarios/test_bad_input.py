@@ -12,7 +12,7 @@ import pytest
 from fixloop.chat.directory import read_chat
 from fixloop.chat.rules import examine
 from fixloop.configuration.loading import load_configuration
-from fixloop.configuration.roles import CycleSettings
+from fixloop.configuration.settings import CycleSettings
 from fixloop.errors import UsageError
 from fixloop.protocol.cycle.events import StateWritten as CycleStateWritten
 from fixloop.protocol.cycle.plan import PlanTask

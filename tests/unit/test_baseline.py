@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.configuration.model import Check, Configuration, Policy, SpecialistChecks
+from fixloop.configuration.model import Check, Configuration, SpecialistChecks
+from fixloop.configuration.values import Policy
 from fixloop.errors import UsageError
 from fixloop.intake.trial import try_checks
 from fixloop.protocol.checks import CheckResult, RunOutcome

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.configuration.commands import (
+    PLACEHOLDERS,
     braces_doubled,
     is_foreign,
     is_plain,
@@ -12,7 +13,6 @@ from fixloop.configuration.commands import (
     split_command,
     with_placeholders,
 )
-from fixloop.configuration.model import PLACEHOLDERS
 from fixloop.configuration.place import Place
 from fixloop.errors import UsageError
 

@@ -6,19 +6,7 @@ from typing import Any
 import pytest
 
 from fixloop.configuration.loading import load_configuration
-from fixloop.configuration.model import LimitSettings
-from fixloop.configuration.schema import (
-    AGENT,
-    COMMON,
-    CYCLE,
-    FIXER,
-    HANDOFF,
-    LIMITS,
-    ROLE,
-    SPECIALIST,
-    TOP,
-    WORKSPACE,
-)
+from fixloop.configuration.settings import LimitSettings, keys_of, sections_in
 from fixloop.errors import UsageError
 from fixloop.profiles.beginning import limits_of
 from fixloop.protocol.state import Limits
@@ -171,12 +159,12 @@ def test_the_settings_page_has_every_key_with_its_default() -> None:
         if "|" in line
     }
 
-    assert set(LIMITS) == set(DEFAULTS)
+    assert set(keys_of(LimitSettings)) == set(DEFAULTS)
     for name, default in DEFAULTS.items():
         if default:
             assert rows[name] == f"`{default:g}`"
         assert name in rows
-    for name in {*TOP, *FIXER, *AGENT, *WORKSPACE, *COMMON, *SPECIALIST, *CYCLE, *HANDOFF, *ROLE} - {
+    for name in {name for _, section in sections_in() for name in keys_of(section)} - {
         "fixer",
         "workspace",
         "limits",

@@ -7,7 +7,7 @@ import pytest
 
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
-from fixloop.configuration.roles import Role
+from fixloop.configuration.settings import Role
 from fixloop.errors import NewerVersion, UsageError
 from fixloop.profiles.beginning import cycle_started, handoffs_started
 from fixloop.profiles.table import PROFILES, profile_in

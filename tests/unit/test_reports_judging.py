@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fixloop.configuration.model import Check, FailOn
+from fixloop.configuration.model import Check
+from fixloop.configuration.values import FailOn
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.reports import judge
 from tests.unit.reports.samples import junit, sarif, written

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.configuration.model import FailOn
+from fixloop.configuration.values import FailOn
 from fixloop.protocol.failures import Severity
 from fixloop.reports import read_report
 from tests.unit.reports.samples import SARIF, read, sarif, sarif_failures, seen

@@ -9,13 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.configuration.model import (
-    Check,
-    Configuration,
-    LimitSettings,
-    SpecialistChecks,
-    WorkspaceSettings,
-)
+from fixloop.configuration.model import Check, Configuration, SpecialistChecks
+from fixloop.configuration.settings import LimitSettings, WorkspaceSettings
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.intake.trial import Asked, Tried, try_checks
 from fixloop.protocol.checks import RunOutcome

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
-from fixloop.configuration.roles import Role
+from fixloop.configuration.settings import Role
 from fixloop.errors import ProtocolError
 from fixloop.machine.atomic_files import read
 from fixloop.machine.guard import GuardedResult

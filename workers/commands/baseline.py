@@ -10,7 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from fixloop.configuration.model import Check, Configuration, Policy
+from fixloop.configuration.model import Check, Configuration
+from fixloop.configuration.values import Policy
 from fixloop.errors import FixloopError
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.protocol.failures import Failure

@@ -23,7 +23,7 @@ from fixloop.commands.screen import note, print_json, print_text, say
 from fixloop.commands.session import AsJson, OnlyProject, Session, here, open_session
 from fixloop.configuration.document import read_document
 from fixloop.configuration.place import nearest, shown
-from fixloop.configuration.roles import CYCLE_AGENTS, HANDOFF_AGENTS
+from fixloop.configuration.settings import CYCLE_AGENTS, HANDOFF_AGENTS
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.outside.mail import Mail, arrived, changed, known_agents, waiting
 

@@ -9,7 +9,7 @@ import typer
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines
 from fixloop.commands.session import AsJson, here
-from fixloop.configuration.model import FailOn
+from fixloop.configuration.values import FailOn
 from fixloop.protocol.checks import RunOutcome
 from fixloop.reports import Report, as_json, read_report
 

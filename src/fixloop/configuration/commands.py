@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from fixloop.configuration.model import PLACEHOLDERS
 from fixloop.configuration.place import Place, nearest
 from fixloop.errors import UsageError
 
+PLACEHOLDERS: Final = ("junit", "sarif", "coverage", "jest", "eslint")
+"""What a check's command may ask a path for; each has a reader of its name."""
 SHELL_WORDS: Final = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>"})
 _WORD: Final = re.compile(r"(?<!\{)\{([A-Za-z_][\w-]*)\}(?!\})")
 _NEARLY: Final = re.compile(rf"\{{\s*({'|'.join(PLACEHOLDERS)})\s*\}}", re.IGNORECASE)

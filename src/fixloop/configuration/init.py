@@ -16,6 +16,7 @@ from fixloop.configuration.detecting import found_in
 from fixloop.configuration.document import read_document
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Check, Configuration, SpecialistChecks
+from fixloop.configuration.settings import FileSettings, LimitSettings
 from fixloop.configuration.settling import settle
 from fixloop.errors import UsageError
 from fixloop.protocol.checks import Unverified
@@ -23,12 +24,13 @@ from fixloop.protocol.specialists import NAMES, specialist
 
 REASON_CHARACTERS: Final = 200
 
-HEAD: Final = """\
+_ITERATIONS: Final = FileSettings.model_fields["max_iterations"]
+HEAD: Final = f"""\
 # What must hold before a feature of this project is finished.
 # Only the specialists named here run, in the order of their phases. Flags of a command win over this file;
 # a fix cannot change its own gates, because they are read once, when a workflow starts.
 
-max_iterations = 5                   # runs of one specialist before a person has to decide
+max_iterations = {_ITERATIONS.default:<20}# {_ITERATIONS.description}
 
 # The main agent: gets each failure report on its standard input and edits the files in its working directory.
 # Without one, fixloop waits for you. `fixloop run --fixer COMMAND` names it for one run.
@@ -40,7 +42,7 @@ max_iterations = 5                   # runs of one specialist before a person ha
 # write agent = "coder" here instead of a command.
 
 # [limits]                           # minutes, attempts and windows; false switches one off (docs/settings.md)
-# fix_minutes = 30                   # then a reminder; five minutes after it a person is asked
+# fix_minutes = {LimitSettings().fix_minutes:<21g}# then a reminder; five minutes after it a person is asked
 
 # [workspace]
 # setup = "uv sync"                  # makes the environment of a fresh workspace

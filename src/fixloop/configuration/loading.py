@@ -4,7 +4,6 @@ Flags win over the file, the file over what is detected; environment variables a
 configuration with no applicable specialist: nothing to check is not a PASS (K38).
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from fixloop.configuration.choosing import FRONTEND_ONLY, Chosen, chosen_of
@@ -13,22 +12,11 @@ from fixloop.configuration.detecting import found_in
 from fixloop.configuration.document import FILE_NAME, Document, read_document
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.layout import projects_below
-from fixloop.configuration.model import (
-    Configuration,
-    Fixer,
-    LimitSettings,
-    OutsideAgent,
-    WorkspaceSettings,
-)
+from fixloop.configuration.model import Configuration, Fixer, OutsideAgent
 from fixloop.configuration.place import Place, nearest, shown, shown_path
-from fixloop.configuration.roles import (
-    HANDOFFS,
-    CycleSettings,
-    HandoffSettings,
-    cycle_settings,
-    handoff_settings,
-)
-from fixloop.configuration.schema import Written, written_in
+from fixloop.configuration.reading import settings_in
+from fixloop.configuration.roles import cycle_settings, handoff_settings
+from fixloop.configuration.settings import HANDOFFS, FileSettings, SharedSettings
 from fixloop.errors import FixloopError, NotVerifiedError, UsageError
 from fixloop.protocol.specialists import NAMES
 
@@ -79,26 +67,23 @@ def configuration_from(
     profile: str = "validation",
 ) -> Configuration:
     """As `load_configuration`, for a document that is read already."""
-    written = written_in(document)
+    written = settings_in(document)
     # What setup will make is not there yet.
-    makes = bool(written.get("workspace", {}).get("setup"))
-    found = found_in(directory, document.pyproject, None if makes else installed)
+    found = found_in(directory, document.pyproject, None if written.workspace.setup else installed)
     chosen = chosen_of(written, found, document.place)
-    cycle = cycle_settings(written.get("cycle"), document.place)
-    handoff = handoff_settings(written.get("handoff"), document.place)
+    cycle = cycle_settings(written.cycle, document.place)
+    handoff = handoff_settings(written.handoff, document.place)
     if only is not None:
         chosen = _only(only, chosen)
-    if not chosen.specialists and _validates(profile, {"cycle": cycle, "handoff": handoff}):
+    # A workflow comes to specialists as the loop itself, or through an agent that is one.
+    own = {"cycle": cycle, "handoff": handoff}.get(profile)
+    agents = own.agent.values() if own is not None else ()
+    validates = profile not in ("cycle", "handoff") or any(role.is_validation_loop for role in agents)
+    if validates and not chosen.specialists:
         raise _nothing_to_check(chosen, directory, written, document)
-    workspace = written.get("workspace", {})
+    shared = {name: getattr(written, name) for name in SharedSettings.model_fields}
     return Configuration(
-        project=written.get("project", project),
-        max_iterations=written.get("max_iterations", Configuration().max_iterations),
-        base=written.get("base", ""),
-        notify=written.get("notify", ()),
-        bundle_fix_request=written.get("bundle_fix_request", True),
-        limits=LimitSettings(**written.get("limits", {})),
-        workspace=WorkspaceSettings(setup=workspace.get("setup", ()), copy=workspace.get("copy", ())),
+        **{**shared, "project": written.project or project},
         fixer=_fixer(written, fixer, document.place),
         agent=_agent(written, fixer, document.place),
         cycle=cycle,
@@ -108,46 +93,28 @@ def configuration_from(
     )
 
 
-def _validates(profile: str, settings: Mapping[str, CycleSettings | HandoffSettings | None]) -> bool:
-    """Whether a workflow of this profile comes to specialists: the loop itself, or an agent that is one."""
-    if profile not in settings:
-        return True
-    own = settings[profile]
-    return own is not None and any(role.is_validation_loop for role in own.agent.values())
-
-
-def _check_built_in(written: Written, command: tuple[str, ...], place: Place) -> None:
-    if not command[0].startswith("fixloop:"):
-        return
-    section = place.inside("fixer").at("command")
-    if tuple(command) != (HANDOFFS,):
-        raise section.error(
-            f"is {shown(' '.join(command))}; only {HANDOFFS!r}, without arguments, is built in"
-        )
-    if "handoff" not in written:
-        raise section.error(f"is {HANDOFFS!r}, and there is no [handoff] that says who its agents are")
-
-
-def _fixer(written: Written, flag: str | None, place: Place) -> Fixer | None:
-    settings = written.get("fixer", {})
-    command = (
-        split_command(flag, Place("command line", key="--fixer"))
-        if flag is not None
-        else settings.get("command")
-    )
-    if command is None:
+def _fixer(written: FileSettings, flag: str | None, place: Place) -> Fixer | None:
+    command = written.fixer.command
+    if flag is not None:
+        command = split_command(flag, Place("command line", key="--fixer"))
+    if not command:
         return None
-    _check_built_in(written, command, place)
-    return Fixer(
-        command=command, timeout_minutes=settings.get("timeout_minutes"), env=settings.get("env", ())
-    )
+    if command[0].startswith("fixloop:"):
+        section = place.inside("fixer").at("command")
+        if command != (HANDOFFS,):
+            raise section.error(
+                f"is {shown(' '.join(command))}; only {HANDOFFS!r}, without arguments, is built in"
+            )
+        if written.handoff is None:
+            raise section.error(f"is {HANDOFFS!r}, and there is no [handoff] that says who its agents are")
+    return Fixer(command=command, timeout_minutes=written.fixer.timeout_minutes, env=written.fixer.env)
 
 
-def _agent(written: Written, flag: str | None, place: Place) -> OutsideAgent | None:
+def _agent(written: FileSettings, flag: str | None, place: Place) -> OutsideAgent | None:
     """The outside agent that fixes; one that is declared and asked for nothing would look as if it were."""
-    fixer, declared = written.get("fixer", {}), written.get("agent", {})
-    name, section = fixer.get("agent"), place.inside("fixer")
-    if name is not None and name not in declared:
+    fixer, declared, section = written.fixer, written.agent, place.inside("fixer")
+    name = fixer.agent
+    if name and name not in declared:
         near = nearest(name, declared)
         advice = f"did you mean {near!r}?" if near else f"declare it with [agent.{name}]"
         raise section.at("agent").error(f"is {name!r}, and no such agent is declared; {advice}")
@@ -158,16 +125,15 @@ def _agent(written: Written, flag: str | None, place: Place) -> OutsideAgent | N
                 .inside(other)
                 .error(f'has no effect, because [fixer] does not name it; write agent = "{other}" there')
             )
-    if name is None:
+    if not name:
         return None
-    if "command" in fixer:
+    if fixer.command:
         raise section.error("has a command and an agent; keep one of them")
-    if "env" in fixer:
+    if "env" in fixer.model_fields_set:
         raise section.at("env").error("has no effect, because an outside agent has an environment of its own")
     if flag is not None:
         return None
-    limits = {"timeout_minutes": fixer["timeout_minutes"]} if "timeout_minutes" in fixer else {}
-    return OutsideAgent.model_validate({"name": name, **declared[name], **limits})
+    return OutsideAgent(name=name, acks=declared[name].acks, timeout_minutes=fixer.timeout_minutes)
 
 
 def _only(only: str, chosen: Chosen) -> Chosen:
@@ -186,12 +152,14 @@ def _only(only: str, chosen: Chosen) -> Chosen:
     return left
 
 
-def _nothing_to_check(chosen: Chosen, directory: Path, written: Written, document: Document) -> FixloopError:
+def _nothing_to_check(
+    chosen: Chosen, directory: Path, written: FileSettings, document: Document
+) -> FixloopError:
     place = shown_path(directory.absolute())
     if chosen.unverified:
         missing = "; ".join(f"{entry.name} ({entry.reason}): {entry.remedy}" for entry in chosen.unverified)
         return NotVerifiedError(f"nothing can be checked in {place}: {missing}")
-    if written.get("specialist"):
+    if written.specialist:
         return document.place.at("frontend").error(
             f"is false, and {FRONTEND_ONLY} is the only specialist named; nothing is left to check"
         )

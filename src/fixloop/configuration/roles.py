@@ -1,79 +1,31 @@
-"""The agents of a cycle or of a workflow of handoffs: what runs each of them, as `[cycle]` and `[handoff]` say.
+"""The agents of a cycle or of a workflow of handoffs: what `[cycle]` and `[handoff]` may say together.
 
 An agent is a command, somebody outside, or the validation loop itself. One that is not written down is outside.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Final
 
 from fixloop.configuration.place import Place, nearest, shown
+from fixloop.configuration.settings import (
+    CYCLE_AGENTS,
+    HANDOFF_AGENTS,
+    VALIDATION_LOOP,
+    CycleSettings,
+    HandoffSettings,
+    Role,
+)
 from fixloop.errors import UsageError
 from fixloop.protocol.cycle.graph import DEFAULT_GRAPH, check_graph
 
-VALIDATION_LOOP: Final = "fixloop:validation"
-"""As a command: the agent's work is a validation workflow of its own."""
-HANDOFFS: Final = "fixloop:handoff"
-"""As a validation loop's fixer: each fix is a workflow of handoffs of its own."""
-CYCLE_AGENTS: Final = ("ra", "ep", "cd", "vas")
-HANDOFF_AGENTS: Final = ("planner", "builder", "reviewer", "fixer")
 _WRITERS: Final = ("ra", "ep", "cd")
 """Whose work is to write; the validation loop judges what others wrote."""
 _TAKEN: Final = ("orchestrator", "user", "coordination", "finish", "letter", "notify")
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Role(_Frozen):
-    """One agent."""
-
-    command: tuple[str, ...] = ()
-    """argv: prompt on stdin, answer on stdout; empty: somebody outside, who reads a mailbox."""
-    timeout_minutes: float | None = None
-    """For each of its runs; None: as its profile says; 0: no limit."""
-    env: tuple[str, ...] = ()
-    """Names of further environment variables the command may see."""
-    depends_on: tuple[str, ...] | None = None
-    """In a cycle; None: the default order (C38)."""
-
-    @property
-    def is_validation_loop(self) -> bool:
-        return self.command == (VALIDATION_LOOP,)
-
-
-class _Settings(_Frozen):
-    max_iterations: int = Field(default=5, ge=1)
-    timeout_minutes: float = 30.0
-    """For each run of an agent."""
-    attempts: int = 3
-    """Starts of one run, the first included (K5)."""
-    agent: dict[str, Role] = {}
-    """By key; those that are missing are outside."""
-
-
-class CycleSettings(_Settings):
-    """`[cycle]`; 0 minutes: no limit."""
-
-    converge_minutes: float = 15.0
-    """How much longer a run may take after it was asked to come to an end (U13)."""
-    answer_attempts: int = 2
-    """Answers without a valid PHASE_RESULT, until a person is asked (G2)."""
-    pass_rate_percent: float = 90.0
-    coverage_percent: float = 80.0
-    utc_offset_minutes: int = 480
-    """Of all times in the named files (K14)."""
-
-
-class HandoffSettings(_Settings):
-    """`[handoff]`; the time limit is that of a lock, too (D25)."""
-
-
-def cycle_settings(written: Mapping[str, Any] | None, place: Place) -> CycleSettings | None:
+def cycle_settings(written: CycleSettings | None, place: Place) -> CycleSettings | None:
     """
-    What `[cycle]` says; None where there is no such section.
+    What `[cycle]` says, its agents by key; None where there is no such section.
 
     Raises:
         UsageError: an agent that is none, or that two sections speak of, or whose keys contradict each other.
@@ -83,19 +35,24 @@ def cycle_settings(written: Mapping[str, Any] | None, place: Place) -> CycleSett
     inside = place.inside("cycle").inside("agent")
     agents: dict[str, Role] = {}
     places: dict[str, Place] = {}
-    for name, entry in written.get("agent", {}).items():
-        key = _cycle_key(name, entry, inside)
+    for name, role in written.agent.items():
+        key, at = name.lower(), inside.inside(name)
+        if key not in CYCLE_AGENTS:
+            # A further one says whom it waits for (K17).
+            if role.depends_on is None:
+                raise _unknown(name, CYCLE_AGENTS, inside)
+            if key in _TAKEN:
+                raise at.error(f"cannot be, because {key} is no agent's name; choose another")
         _refuse_twice(key, agents, inside)
-        agents[key] = _role(entry, inside.inside(name))
-        places[key] = inside.inside(name)
-        _refuse_loop(agents[key], key not in _WRITERS, "vas", places[key])
+        agents[key], places[key] = _checked(role, at), at
+        _refuse_loop(role, key not in _WRITERS, "vas", at)
     _check_graph(agents, places)
-    return CycleSettings(**{**written, "agent": agents})
+    return written.model_copy(update={"agent": agents})
 
 
-def handoff_settings(written: Mapping[str, Any] | None, place: Place) -> HandoffSettings | None:
+def handoff_settings(written: HandoffSettings | None, place: Place) -> HandoffSettings | None:
     """
-    What `[handoff]` says; None where there is no such section.
+    What `[handoff]` says, its agents by key; None where there is no such section.
 
     Raises:
         UsageError: an agent that is none, or that two sections speak of, or whose keys contradict each other.
@@ -104,20 +61,16 @@ def handoff_settings(written: Mapping[str, Any] | None, place: Place) -> Handoff
         return None
     inside = place.inside("handoff").inside("agent")
     agents: dict[str, Role] = {}
-    for name, entry in written.get("agent", {}).items():
-        key = name.lower()
+    for name, role in written.agent.items():
+        key, at = name.lower(), inside.inside(name)
         if key not in HANDOFF_AGENTS:
             raise _unknown(name, HANDOFF_AGENTS, inside)
-        if "depends_on" in entry:
-            raise (
-                inside.inside(name)
-                .at("depends_on")
-                .error("has no effect, because handoffs have their routes")
-            )
+        if role.depends_on is not None:
+            raise at.at("depends_on").error("has no effect, because handoffs have their routes")
         _refuse_twice(key, agents, inside)
-        agents[key] = _role(entry, inside.inside(name))
-        _refuse_loop(agents[key], key == "reviewer", "the reviewer", inside.inside(name))
-    return HandoffSettings(**{**written, "agent": agents})
+        agents[key] = _checked(role, at)
+        _refuse_loop(role, key == "reviewer", "the reviewer", at)
+    return written.model_copy(update={"agent": agents})
 
 
 def graph_of(agents: Mapping[str, Role]) -> dict[str, tuple[str, ...]]:
@@ -138,31 +91,20 @@ def _check_graph(agents: Mapping[str, Role], places: Mapping[str, Place]) -> Non
         raise
 
 
-def _cycle_key(name: str, entry: Mapping[str, Any], inside: Place) -> str:
-    """One of the four, or a further one that says whom it waits for (K17)."""
-    key = name.lower()
-    if key in CYCLE_AGENTS:
-        return key
-    if "depends_on" not in entry:
-        raise _unknown(name, CYCLE_AGENTS, inside)
-    if key in _TAKEN:
-        raise inside.inside(name).error(f"cannot be, because {key} is no agent's name; choose another")
-    return key
-
-
-def _role(entry: Mapping[str, Any], place: Place) -> Role:
-    command, outside = entry.get("command", ()), entry.get("outside")
-    if command and outside:
+def _checked(role: Role, place: Place) -> Role:
+    """`role` as it is stored: without `outside`, which says what a missing command says."""
+    command = role.command
+    if command and role.outside:
         raise place.error("has a command and is outside; keep one of them")
-    if not command and not outside:
+    if not command and not role.outside:
         raise place.error("has no command; give it one, or write outside = true")
-    if "env" in entry and (outside or command == (VALIDATION_LOOP,)):
+    if "env" in role.model_fields_set and (role.outside or role.is_validation_loop):
         raise place.at("env").error("has no effect, because no command of this agent is run")
     if command and command[0] == VALIDATION_LOOP and len(command) > 1:
         raise place.at("command").error(f"is {VALIDATION_LOOP} with arguments; it takes none")
     if command and command[0].startswith("fixloop:") and command[0] != VALIDATION_LOOP:
         raise place.at("command").error(f"is {shown(command[0])}; only {VALIDATION_LOOP!r} is built in")
-    return Role(**{key: value for key, value in entry.items() if key != "outside"})
+    return role.model_copy(update={"outside": False})
 
 
 def _refuse_loop(role: Role, may: bool, who: str, place: Place) -> None:

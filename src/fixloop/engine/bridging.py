@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from fixloop.configuration.roles import VALIDATION_LOOP
+from fixloop.configuration.settings import VALIDATION_LOOP
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.verdicts import go_on
 from fixloop.errors import Damaged, NewerVersion

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from fixloop.configuration.model import Configuration
-from fixloop.configuration.roles import CycleSettings
+from fixloop.configuration.settings import CycleSettings
 from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import RefusedError
 from fixloop.intake.feature import Feature

@@ -3,7 +3,8 @@
 from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
-from fixloop.configuration.roles import CycleSettings, HandoffSettings, Role, graph_of
+from fixloop.configuration.roles import graph_of
+from fixloop.configuration.settings import CycleSettings, HandoffSettings, Role
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.cycle.events import CycleStarted
 from fixloop.protocol.cycle.state import Limits as CycleLimits

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from fixloop.configuration.model import OUTPUTS, PLACEHOLDERS, FailOn
+from fixloop.configuration.commands import PLACEHOLDERS
+from fixloop.configuration.values import OUTPUTS, FailOn
 from fixloop.errors import UsageError
 from fixloop.protocol.checks import RunOutcome
 from fixloop.reports.cargotest import read_cargo_test

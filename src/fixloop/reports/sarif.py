@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from fixloop.configuration.model import FailOn
+from fixloop.configuration.values import FailOn
 from fixloop.protocol.checks import Counts, RunOutcome
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.reports import suggestions

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from fixloop.configuration.model import FailOn
+from fixloop.configuration.values import FailOn
 from fixloop.reports import Report, read_report
 
 JUNIT: Final = Path(__file__).parent / "junit"

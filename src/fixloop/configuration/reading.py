@@ -1,0 +1,102 @@
+"""Reads what a configuration file says into `settings`, and names the key that a misspelt one was meant to be.
+
+Decides nothing about what a key means together with others.
+"""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from fixloop.configuration.document import Document
+from fixloop.configuration.place import Place, nearest, shown
+from fixloop.configuration.settings import (
+    FileSettings,
+    Key,
+    Section,
+    SpecialistSettings,
+    keys_of,
+    sections_in,
+)
+from fixloop.configuration.values import agent_name
+from fixloop.protocol.specialists import NAMES
+
+S = TypeVar("S", bound=Section)
+
+
+def settings_in(document: Document) -> FileSettings:
+    """
+    What `document` says, typed.
+
+    Raises:
+        UsageError: an unknown key (with the nearest known one), a wrong type or a wrong value.
+    """
+    return _section(FileSettings, document.table, document.place)
+
+
+def _section(section: type[S], value: Any, place: Place) -> S:
+    keys = keys_of(section)
+    for name in _table(value, place):
+        if name not in keys:
+            raise _unknown_key(name, keys, place)
+    # In the order of the keys, so that the first complaint does not depend on the order in the file.
+    found = {name: _value(key, value[name], place.at(name)) for name, key in keys.items() if name in value}
+    return section.model_validate(found)
+
+
+def _value(key: Key, value: Any, place: Place) -> Any:
+    inside = place.inside(place.key)
+    if key.kind is not None:
+        return key.kind.read(value, place)
+    assert key.section is not None
+    if not key.is_many:
+        return _section(key.section, value, inside)
+    if key.name == "check":
+        if not isinstance(value, list) or not value:
+            raise place.error(f"must be written as [[{inside.heading.strip('[]')}]]")
+        return tuple(
+            _section(key.section, entry, place.inside("check", item)) for item, entry in enumerate(value, 1)
+        )
+    names: Iterable[str] = _table(value, place)
+    if key.section is SpecialistSettings:
+        for name in value:
+            if name not in NAMES:
+                raise _unknown_specialist(name, inside)
+        names = [name for name in NAMES if name in value]
+    else:
+        for name, entry in value.items():
+            if not isinstance(entry, dict) and name in keys_of(key.section):
+                heading = inside.inside("NAME")._replace(prefix="").heading
+                raise inside.at(name).error(f"belongs to an agent; write it in {heading}")
+            agent_name(name, place)
+    return {name: _section(key.section, value[name], inside.inside(name)) for name in names}
+
+
+def _table(value: Any, place: Place) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise place.wrong("a table", value)
+    return value
+
+
+def _unknown_key(name: str, keys: Iterable[str], place: Place) -> Exception:
+    near = nearest(name, keys)
+    elsewhere = [
+        f"in {heading}" if heading else "at the top"
+        for heading, section in sections_in()
+        if name in keys_of(section)
+    ]
+    if name in NAMES:
+        advice = f"did you mean [specialist.{name}]?"
+    elif elsewhere:
+        advice = f"it belongs {' or '.join(elsewhere)}"
+    elif near:
+        advice = f"did you mean {near!r}?"
+    else:
+        advice = f"known are {', '.join(keys)}"
+    where = f"in {place.heading}" if place.heading else "at the top"
+    return place._replace(prefix="", section="", item=0).error(f"unknown key {shown(name)} {where}; {advice}")
+
+
+def _unknown_specialist(name: str, place: Place) -> Exception:
+    near = nearest(name.removesuffix("-specialist"), NAMES)
+    advice = f"did you mean {near!r}?" if near else f"the six are {', '.join(NAMES)}"
+    bare = place._replace(prefix="", section="")
+    return bare.error(f"unknown specialist {shown(name)} in [{place.heading.strip('[]')}]; {advice}")

@@ -1,0 +1,387 @@
+"""What `fixloop.toml` may say: each key once, with its type, its default, its limits and what it does.
+
+Reading the file, the advice for a misspelt key, the settings page and the JSON Schema for editors are made from
+these models, and a workflow's frozen configuration contains them. What keys mean together is in `choosing`,
+`loading` and `roles`.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+from pydantic.fields import FieldInfo
+
+from fixloop.configuration.values import (
+    AGENT_NAME,
+    AgentName,
+    AgentNames,
+    CheckCommand,
+    CheckName,
+    Command,
+    Counted,
+    FailOn,
+    Globs,
+    Iterations,
+    Kind,
+    Level,
+    Line,
+    Minutes,
+    MinutesOrOff,
+    NumberOrOff,
+    Output,
+    Percent,
+    Revision,
+    Truth,
+    UtcOffset,
+    Variables,
+)
+from fixloop.protocol.specialists import NAMES
+
+VALIDATION_LOOP: Final = "fixloop:validation"
+"""As a command: the agent's work is a validation workflow of its own."""
+HANDOFFS: Final = "fixloop:handoff"
+"""As a validation loop's fixer: each fix is a workflow of handoffs of its own."""
+CYCLE_AGENTS: Final = ("ra", "ep", "cd", "vas")
+HANDOFF_AGENTS: Final = ("planner", "builder", "reviewer", "fixer")
+
+
+class Unset(NamedTuple):
+    """What holds where a key is not written and no value of its own kind says so, for the settings page."""
+
+    text: str
+
+
+class Before(NamedTuple):
+    """In the file a key stands before this one; fields have the order in which they are stored."""
+
+    key: str
+
+
+class Section(BaseModel):
+    """A table of the file. `model_fields_set` holds the keys that are written."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class WorkspaceSettings(Section):
+    """`[workspace]`: how a workspace is made ready."""
+
+    setup: Annotated[Command, Unset("none")] = Field(
+        default=(), description="makes the environment of a fresh workspace"
+    )
+    copy_globs: Globs = Field(
+        default=(),
+        alias="copy",
+        description="patterns of further files that git ignores and the checks need "
+        "([what goes along by itself](#what-goes-along))",
+    )
+
+
+class FixerSettings(Section):
+    """`[fixer]`: the main agent."""
+
+    command: Annotated[Command, Unset("none: a person or an outside agent is waited for")] = Field(
+        default=(),
+        description="the main agent's command; a string is split as a shell would, no shell runs it",
+    )
+    agent: Annotated[AgentName, Unset("none")] = Field(
+        default="",
+        description="instead of a command: the name of a declared outside agent, which reads its mailbox "
+        "([how](agents.md))",
+    )
+    timeout_minutes: Annotated[MinutesOrOff | None, Unset("as `fix_minutes`")] = Field(
+        default=None, description="its limit"
+    )
+    env: Variables = Field(default=(), description="names of variables it may see")
+
+
+class AgentSettings(Section):
+    """`[agent.NAME]`: an agent that works elsewhere and reads a mailbox."""
+
+    acks: Truth = Field(default=False, description="whether this agent has to confirm each failure report")
+
+
+class LimitSettings(Section):
+    """`[limits]`: how long things may take and how often they are tried."""
+
+    validation_minutes: MinutesOrOff = Field(
+        default=30.0,
+        description="how long a first run may take, from its start; a specialist's own `timeout_minutes` wins",
+    )
+    revalidation_minutes: MinutesOrOff = Field(default=30.0, description="the same for every later run")
+    fix_minutes: MinutesOrOff = Field(
+        default=30.0,
+        description="how long a fix may take: an outside agent's from the offer, a command's from its start; "
+        "the fixer's own `timeout_minutes` wins",
+    )
+    iteration_minutes: Annotated[MinutesOrOff | None, Unset("`30`, or the longest limit above")] = Field(
+        default=None,
+        description="from the failure report to the next result; over it a person is asked at once",
+    )
+    reminder_minutes: Annotated[MinutesOrOff, Unset("at the limit")] = Field(
+        default=0.0, description="when the one reminder goes out, where that is to be before the limit"
+    )
+    reminder_window_minutes: MinutesOrOff = Field(
+        default=5.0,
+        description="from the reminder to the escalation, which never comes before the limit; `false`: nothing "
+        "follows the reminder",
+    )
+    deadlock_window: NumberOrOff = Field(
+        default=3, description="so many equal failures in a row are a deadlock"
+    )
+    specialist_attempts: Iterations = Field(
+        default=2, description="how often a check that cannot be run is tried, the first time included"
+    )
+    fix_attempts: Iterations = Field(default=3, description="how often a fixer that fails is started")
+    delivery_attempts: Iterations = Field(
+        default=3,
+        description="how often a message is put into a declared agent's mailbox before a person is asked, "
+        "2, 4 … seconds apart",
+    )
+    receipt_minutes: MinutesOrOff = Field(
+        default=1.0, description="how soon an agent with `acks = true` has to confirm a failure report"
+    )
+    answer_attempts: Iterations = Field(
+        default=2, description="how many answers that do not fit are taken before a person is asked"
+    )
+    confirm_rounds: Iterations = Field(
+        default=3, description="how often fixes of later phases may break an earlier one"
+    )
+    extend_iterations: Iterations = Field(
+        default=3, description="what `decide extend` adds after the last iteration or a deadlock"
+    )
+    extend_minutes: Minutes = Field(default=30.0, description="what `decide extend` adds after a timeout")
+
+
+class Named(Section):
+    """Something with a name, which is stored first."""
+
+    name: str
+
+
+class CheckKeys(Section):
+    """What a check may say, and a specialist for all of its checks."""
+
+    command: Annotated[CheckCommand, Unset("what is detected")] = Field(
+        default=(),
+        description="one check; several are written as `[[specialist.NAME.check]]` with `name` and `command`",
+    )
+    output: Annotated[Output, Unset("none")] = Field(
+        default="",
+        description="how what the command prints is read, where that is its report: "
+        '`"go-test"`, `"cargo-test"`, `"clippy"`',
+    )
+    optional: Truth = Field(default=False, description="whether a check may be left out where it cannot run")
+    fail_on: Level = Field(
+        default=FailOn.ERROR,
+        description='from which SARIF level a result fails: `"error"`, `"warning"`, `"note"`',
+    )
+    coverage_percent: Annotated[
+        Percent | None,
+        Unset("`80` where a command has `{coverage}`; else the project's own `fail_under`, or none"),
+    ] = Field(default=None, description="the gate")
+    env: Variables = Field(default=(), description="names of variables the checks may see")
+    baseline: Annotated[
+        Counted | None,
+        Unset('`"new"` for `code-quality` and `security`, else `"all"`'),
+        Before("env"),
+    ] = Field(
+        default=None,
+        description="which failures count: those that the base does not have, or all ([how](baseline.md))",
+    )
+
+
+class CheckSettings(CheckKeys, Named):
+    """`[[specialist.NAME.check]]`: one of several checks."""
+
+    name: Annotated[CheckName, Unset("the tool's")] = Field(
+        default="", description="what reports call the check"
+    )
+
+
+class SpecialistSettings(CheckKeys):
+    """`[specialist.NAME]`: what one specialist runs."""
+
+    timeout_minutes: Annotated[
+        MinutesOrOff | None, Unset("as `validation_minutes` and `revalidation_minutes`")
+    ] = Field(default=None, description="the limit of each of its runs")
+    check: tuple[CheckSettings, ...] = Field(default=(), description="several checks instead of one command")
+
+
+class Role(Section):
+    """`[cycle.agent.NAME]`, `[handoff.agent.NAME]`: an agent of a cycle or of handoffs."""
+
+    command: Annotated[Command, Unset("none")] = Field(
+        default=(),
+        description="what runs the agent: the prompt on its standard input, its answer on its standard output; "
+        '`"fixloop:validation"` is the validation loop itself ([bridging.md](bridging.md))',
+    )
+    outside: Truth = Field(
+        default=False,
+        exclude=True,
+        description="instead of a command: somebody elsewhere, who reads a mailbox",
+    )
+    timeout_minutes: Annotated[MinutesOrOff | None, Unset("its profile's")] = Field(
+        default=None, description="the limit of each of its runs"
+    )
+    env: Variables = Field(default=(), description="names of variables the command may see")
+    depends_on: Annotated[AgentNames | None, Unset("the default order")] = Field(
+        default=None,
+        description="of a cycle's agent: whom it waits for; with it, an agent beside the four may be added",
+    )
+
+    @property
+    def is_validation_loop(self) -> bool:
+        return self.command == (VALIDATION_LOOP,)
+
+
+_AGENTS: Final[JsonDict] = {"propertyNames": {"pattern": f"^{AGENT_NAME.pattern}$"}}
+
+
+class ProfileSettings(Section):
+    """What `[cycle]` and `[handoff]` have in common."""
+
+    max_iterations: Iterations = Field(
+        default=5, ge=1, description="validations or reviews before a person has to decide"
+    )
+    timeout_minutes: Minutes = Field(
+        default=30.0, description="how long one run of an agent may take, and how long it may hold a lock"
+    )
+    attempts: Iterations = Field(
+        default=3, description="how often a run that fails is started, 2, 4 … seconds apart"
+    )
+    agent: dict[str, Role] = Field(
+        default={},
+        description="its agents; one without a section is outside",
+        json_schema_extra=_AGENTS,
+    )
+
+
+class CycleSettings(ProfileSettings):
+    """`[cycle]`: requirements, planning, development, validation."""
+
+    timeout_minutes: MinutesOrOff = Field(default=30.0, description="how long one run of an agent may take")
+    converge_minutes: Minutes = Field(
+        default=15.0, description="how much longer a run may take after it was asked to come to an end"
+    )
+    answer_attempts: Iterations = Field(
+        default=2,
+        description="how many answers without a valid PHASE_RESULT are taken before a person is asked",
+    )
+    pass_rate_percent: Percent = Field(
+        default=90.0, description="a validation that reports fewer passing tests has failed"
+    )
+    coverage_percent: Percent = Field(default=80.0, description="the same for coverage")
+    utc_offset_minutes: UtcOffset = Field(default=480, description="the zone of all times in the named files")
+
+
+class HandoffSettings(ProfileSettings):
+    """`[handoff]`: planner, builder, reviewer, fixer."""
+
+
+class SharedSettings(Section):
+    """What a workflow's configuration takes from the file as it stands there."""
+
+    project: Annotated[Line, Unset("the URL of `origin`, else the folder")] = Field(
+        default="", description="the project's identity"
+    )
+    max_iterations: Iterations = Field(
+        default=5, ge=1, description="runs of one specialist before a person has to decide"
+    )
+    notify: Annotated[Command, Unset("none")] = Field(
+        default=(),
+        description="a command that is run once for each escalation, and each question of handoffs, with what you "
+        "are asked on its standard input",
+    )
+    bundle_fix_request: Truth = Field(
+        default=True,
+        description="`false`: the fix request is a message with a line of its own, not attached to the failure "
+        "report",
+    )
+    limits: Annotated[LimitSettings, Before("agent")] = Field(
+        default=LimitSettings(), description="times, windows and attempts"
+    )
+    workspace: Annotated[WorkspaceSettings, Before("fixer")] = Field(
+        default=WorkspaceSettings(), description="how a workspace is made ready"
+    )
+    base: Annotated[Revision, Unset("the merge base with the default branch"), Before("notify")] = Field(
+        default="",
+        description='the revision whose failures are not a feature\'s, or `"none"` ([how](baseline.md)); '
+        "`--base` wins",
+    )
+
+
+class FileSettings(SharedSettings):
+    """The whole file."""
+
+    frontend: Annotated[Truth | None, Unset("unset")] = Field(
+        default=None, description="`true`: `e2e-accessibility` applies, too; `false`: it does not"
+    )
+    strict: Truth = Field(
+        default=False,
+        description="`true`: whatever was found and cannot run here makes the verdict `not verified`, not only "
+        "tests and what this file names",
+    )
+    fixer: FixerSettings = Field(default=FixerSettings(), description="the main agent")
+    agent: dict[str, AgentSettings] = Field(
+        default={}, description="agents that work elsewhere", json_schema_extra=_AGENTS
+    )
+    specialist: dict[str, SpecialistSettings] = Field(
+        default={}, description="what has to hold", json_schema_extra={"propertyNames": {"enum": [*NAMES]}}
+    )
+    cycle: CycleSettings | None = Field(default=None, description="what a cycle goes by")
+    handoff: HandoffSettings | None = Field(default=None, description="what a workflow of handoffs goes by")
+
+
+class Key(NamedTuple):
+    """One key of a section."""
+
+    name: str
+    """As the file writes it."""
+    field: FieldInfo
+    kind: Kind | None
+    """None for a section, or several."""
+    section: type[Section] | None
+    """What stands below it."""
+    is_many: bool
+    """One section for each name, or for each item of a list."""
+
+
+def keys_of(section: type[Section]) -> dict[str, Key]:
+    """The keys of a section by name, in the order of the file."""
+    keys = {field.alias or name: field for name, field in section.model_fields.items()}
+    order = list(keys)
+    for name, field in keys.items():
+        for mark in field.metadata:
+            if isinstance(mark, Before):
+                order.remove(name)
+                order.insert(order.index(mark.key), name)
+    return {name: _key(name, keys[name]) for name in order}
+
+
+def sections_in(section: type[Section] = FileSettings, path: str = "") -> Iterator[tuple[str, type[Section]]]:
+    """Every section of the file with its heading, the top first, whose heading is empty."""
+    yield f"[{path}]" if path else "", section
+    for key in keys_of(section).values():
+        if key.section is not None:
+            below = f"{path}.{key.name}" if path else key.name
+            if get_origin(key.field.annotation) is tuple:
+                yield f"[[{below}]]", key.section
+            else:
+                yield from sections_in(key.section, f"{below}.NAME" if key.is_many else below)
+
+
+def _key(name: str, field: FieldInfo) -> Key:
+    """What `X`, `X | None`, `dict[str, X]` or `tuple[X, ...]` says of a field, X being a kind or a section."""
+    inside = get_args(field.annotation)
+    marks: list[Any] = [
+        *field.metadata,
+        *(mark for each in inside for mark in getattr(each, "__metadata__", ())),
+    ]
+    kind = next((mark for mark in marks if isinstance(mark, Kind)), None)
+    sections = [
+        each for each in (field.annotation, *inside) if isinstance(each, type) and issubclass(each, Section)
+    ]
+    is_many = get_origin(field.annotation) in (dict, tuple)
+    return Key(name, field, kind, sections[0] if sections and kind is None else None, is_many)
