@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from fixloop.protocol import events as ev
-from fixloop.protocol import parse
 from fixloop.protocol.messages import Decision, Escalation, Message, Reason
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.outcome import Outcome
@@ -18,6 +17,7 @@ from fixloop.protocol.validation import decide
 from fixloop.store.entries import digest_of
 from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Entry
+from fixloop.testing.parsing import parse
 from tests.scenarios.invariants import check_outcome, check_said
 
 LINES: Final = {

@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-from fixloop.protocol import parse
 from fixloop.protocol.messages import (
     MAIN_AGENT,
     ORCHESTRATOR,
@@ -16,6 +15,7 @@ from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.rendering import render_whole
 from fixloop.protocol.state import State
 from fixloop.protocol.statuses import Status, check_transition
+from fixloop.testing.parsing import parse
 
 _READ: set[str] = set()
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fixloop.protocol import events as ev
-from fixloop.protocol import ids, parse
+from fixloop.protocol import ids
 from fixloop.protocol.answers import Answer, AnsweredAlready, InvalidAnswer, parse_answer
 from fixloop.protocol.claims import differences
 from fixloop.protocol.messages import FixCompletion, ProtocolViolation, Reason
@@ -11,6 +11,7 @@ from fixloop.protocol.refusals import Repeated
 from fixloop.protocol.rendering import render_answer_format, render_whole
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Status
+from fixloop.testing.parsing import parse
 from tests.scenarios.script import SILENT, BadAnswer, Fix, fails, passes
 from tests.scenarios.stage import Stage
 

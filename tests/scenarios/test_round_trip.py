@@ -4,10 +4,10 @@ from typing import get_args
 
 import pytest
 
-from fixloop.protocol import UnreadableMessage, parse
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import Body
 from fixloop.protocol.rendering import render_whole
+from fixloop.testing.parsing import UnreadableMessage, parse
 from tests.scenarios.script import SILENT, BadAnswer, errs, fails, failure, passes
 from tests.scenarios.stage import Stage
 

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fixloop.protocol import parse
 from fixloop.protocol.messages import ErrorNotification, ErrorType, Message
-from fixloop.protocol.parsing import LIMIT_CHARACTERS, LIMIT_LINES, UnreadableMessage
-from fixloop.protocol.parsing.blocks import read_blocks
 from fixloop.protocol.rendering import render, render_whole
+from fixloop.testing.parsing import LIMIT_CHARACTERS, LIMIT_LINES, UnreadableMessage, parse
+from fixloop.testing.parsing.blocks import read_blocks
 from tests.examples import at_most
 from tests.unit.hostile import BODIES, HOSTILE, MESSAGES, messages_of
 from tests.unit.message_samples import ERROR, ESCALATION, FIX_REQUEST, REPORT, SAMPLES, STILL_FAILING

@@ -10,8 +10,7 @@ from functools import cache
 from textwrap import dedent
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fixloop.protocol.markdown import NOTHING
-from fixloop.protocol.parsing.blocks import item_text
+from fixloop.protocol.markdown import NOTHING, item_text
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

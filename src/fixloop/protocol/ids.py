@@ -1,12 +1,8 @@
 """The visible ids of messages and tickets (K3, K4, G4, G6), all derived: a replay gives the same."""
 
 import hashlib
-import re
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
-
-from fixloop.errors import UsageError
-from fixloop.protocol.specialists import NAMES
+from typing import Any
 
 
 def detection_id(issue: int, specialist: str) -> str:
@@ -45,45 +41,6 @@ def stamped_id(prefix: str, issue: int, subject: str, at: datetime, taken: tuple
         number += 1
         candidate = f"{plain}-{number}"
     return candidate
-
-
-class MessageId(NamedTuple):
-    """What a visible id says."""
-
-    prefix: str
-    issue: int
-    subject: str
-    """A specialist, an operation, an error type or an agent; empty where the id has none (A27, A31)."""
-    iteration: int | None
-    """None where the id ends in a time."""
-    stamp: str
-    """`20260301T103001Z`, with `-2` where it is the second of its second; empty where the id has none."""
-
-
-_ID: Final = re.compile(
-    r"(?P<prefix>[A-Z]+)-(?P<issue>-?[0-9]+)(?:-(?P<subject>.+?))?"
-    r"-(?:(?P<stamp>[0-9]{8}T[0-9]{6}Z(?:-[0-9]+)?)|(?P<iteration>[0-9]+))",
-    re.DOTALL,
-)
-_OF_A_SPECIALIST: Final = frozenset({"DETECT", "VFR", "REVAL", "REVALRES", "SUCCESS", "ESC"})
-_LONGEST: Final = 300
-
-
-def read_id(message_id: str) -> MessageId:
-    """
-    The parts of `message_id`: read from the right, because specialists' names contain hyphens (K3).
-
-    Raises:
-        UsageError: it is no id, or names no specialist where its type does.
-    """
-    found = _ID.fullmatch(message_id) if len(message_id) <= _LONGEST else None
-    if found is None:
-        raise UsageError(f"{message_id[:80]!r} is no message id such as VFR-47-test-runner-1")
-    subject = found["subject"] or ""
-    if found["prefix"] in _OF_A_SPECIALIST and subject not in NAMES:
-        raise UsageError(f"{message_id!r} names no specialist; the six are {', '.join(NAMES)}")
-    iteration = int(found["iteration"]) if found["iteration"] else None
-    return MessageId(found["prefix"], int(found["issue"]), subject, iteration, found["stamp"] or "")
 
 
 def message_uid(workflow: str, sequence: int) -> str:

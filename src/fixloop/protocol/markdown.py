@@ -47,6 +47,8 @@ _ESCAPED: Final = re.compile(
 )
 
 
+_MARKER: Final = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])(?:\s+|\Z)")
+
 #: Words that say, alone in a section or item, that there is nothing to list (K35).
 NOTHING: Final = frozenset({"none", "none.", "nothing", "n/a"})
 #: An item without a word. A bare marker would be read as the underline of a heading; no text can forge emphasis.
@@ -134,6 +136,14 @@ def unescape(value: str) -> str:
 def unitem(value: str) -> str:
     """The text of an item that `numbered` or `bullets` wrote, without its marker and indentation."""
     return "" if value == _WORDLESS else unescape(value)
+
+
+def item_text(rows: list[str]) -> str:
+    """A list item's lines without its marker and the indentation that the marker asks for."""
+    marker = _MARKER.match(rows[0]) if rows else None
+    width = marker.end() if marker else 0
+    rest = [row[width:] if not row[:width].strip() else row.lstrip() for row in rows[1:]]
+    return "\n".join([rows[0][width:] if rows else "", *rest]).rstrip("\n ")
 
 
 def unfence(info: str, content: str) -> str:

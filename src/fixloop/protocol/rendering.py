@@ -5,14 +5,15 @@ them is escaped unless it is `Verbatim`, so text of tools and agents cannot beco
 Refuses to decide anything: what is not in the message is not in the text.
 """
 
+import json
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from fixloop.protocol import durations, markdown
-from fixloop.protocol.envelope import envelope_line
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.protocol.grouping import common_prefix
 from fixloop.protocol.markdown import Verbatim
@@ -30,6 +31,20 @@ if TYPE_CHECKING:
 
 DELIVERY_CHARACTERS: Final = 40_000
 """10,000 tokens of an agent's context."""
+ENVELOPE: Final = "<!-- fixloop ", " -->"
+"""Around the facts of a message that its layout does not show, in a comment below it (A22, K3, K24)."""
+_ENVELOPE_FACTS: Final = (
+    "uid",
+    "at",
+    "issue",
+    "specialist",
+    "iteration",
+    "max_iterations",
+    "number",
+    "summary",
+    "status_before",
+    "status_after",
+)
 _ENDING: Final = ".md.j2"
 _RULE: Final = "\n---\n\n"
 _SIGNATURES: Final = MappingProxyType(
@@ -48,7 +63,13 @@ def render(message: Message) -> str:
     name: str = body.kind
     if isinstance(body, RevalidationResult):
         name = f"{name}-{'pass' if body.passed else 'fail'}"
-    return f"{fill(name, m=message, body=body)}\n{envelope_line(message)}\n"
+    return f"{fill(name, m=message, body=body)}\n{_envelope(message)}\n"
+
+
+def _envelope(message: Message) -> str:
+    """One line that no text in it can end."""
+    facts = json.dumps({name: getattr(message, name) for name in _ENVELOPE_FACTS}, default=datetime.isoformat)
+    return facts.replace("<", "\\u003c").replace(">", "\\u003e").join(ENVELOPE)
 
 
 def render_whole(message: Message) -> str:

@@ -3,12 +3,14 @@
     parse(text) -> Message
 
 markdown-it reads the structure (`blocks`), `document` gives it titles, parts and fields, one function for each
-type picks the facts (`failing`, `checking`, `alarms`), and the envelope's line adds what the layout does not
+type picks the facts (`failures`, `fixes`, `alarms`), and the envelope's line adds what the layout does not
 show. What was read is rendered again and must give the same text: so every word that is derived from a fact,
 a count beside a list for instance, is checked against it.
 """
 
+import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, Final
@@ -16,15 +18,12 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from fixloop.errors import UsageError
-from fixloop.protocol.envelope import envelope_facts
-from fixloop.protocol.ids import read_id
 from fixloop.protocol.messages import Body, Message, Priority
-from fixloop.protocol.parsing import alarms, checking, failing
-from fixloop.protocol.parsing.document import Document, documents
-from fixloop.protocol.parsing.unreadable import UnreadableMessage
-from fixloop.protocol.parsing.values import enumerated
-from fixloop.protocol.rendering import render_whole
+from fixloop.protocol.rendering import ENVELOPE, render_whole
 from fixloop.protocol.specialists import NAMES
+from fixloop.testing.parsing import alarms, failures, fixes
+from fixloop.testing.parsing.document import Document, UnreadableMessage, documents
+from fixloop.testing.parsing.values import enumerated, read_id
 
 __all__ = ["LIMIT_CHARACTERS", "LIMIT_LINES", "UnreadableMessage", "parse"]
 
@@ -35,14 +34,14 @@ LIMIT_LINES: Final = 50_000
 _MOST_MESSAGES: Final = 2
 _READERS: Final[Mapping[str, Callable[[Document], Body]]] = MappingProxyType(
     {
-        "Validation Failure Detected": failing.failure_detected,
-        "Validation Failure Report": failing.failure_report,
-        "Fix Request": failing.fix_request,
-        "Fix Completion": checking.fix_completion,
-        "Re-validation Trigger": checking.revalidation_trigger,
-        "Validation Result": checking.revalidation_result,
-        "Re-validation Result": checking.revalidation_result,
-        "Validation Success": checking.success,
+        "Validation Failure Detected": failures.failure_detected,
+        "Validation Failure Report": failures.failure_report,
+        "Fix Request": failures.fix_request,
+        "Fix Completion": fixes.fix_completion,
+        "Re-validation Trigger": fixes.revalidation_trigger,
+        "Validation Result": fixes.revalidation_result,
+        "Re-validation Result": fixes.revalidation_result,
+        "Validation Success": fixes.success,
         "Escalation: Unresolvable Issue": alarms.escalation,
         "Timeout Reminder": alarms.timeout_reminder,
         "Error Notification": alarms.error_notification,
@@ -156,10 +155,13 @@ def _header(document: Document) -> dict[str, Any]:
 
 
 def _envelope(document: Document) -> dict[str, Any]:
-    for comment in document.comments:
-        facts = envelope_facts(comment)
-        if facts is not None:
-            return facts
+    head, tail = ENVELOPE
+    for comment in map(str.strip, document.comments):
+        if comment.startswith(head) and comment.endswith(tail):
+            with suppress(ValueError, RecursionError):
+                facts = json.loads(comment.removeprefix(head).removesuffix(tail))
+                if isinstance(facts, dict):
+                    return facts
     raise UnreadableMessage(
         f'message "{document.title}" (line {document.line}) lacks its envelope, the line `<!-- fixloop {{…}} -->`'
     )

@@ -11,9 +11,8 @@ from fixloop.protocol.messages import (
     FixItem,
     FixRequest,
 )
-from fixloop.protocol.parsing.document import Document, Part
-from fixloop.protocol.parsing.unreadable import UnreadableMessage
-from fixloop.protocol.parsing.values import enumerated, number, seconds
+from fixloop.testing.parsing.document import Document, Part, UnreadableMessage
+from fixloop.testing.parsing.values import enumerated, number, seconds
 
 
 def failure_detected(document: Document) -> FailureDetected:

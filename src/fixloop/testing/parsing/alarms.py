@@ -12,10 +12,10 @@ from fixloop.protocol.messages import (
     Reason,
     TimeoutReminder,
 )
-from fixloop.protocol.parsing.document import Document, Part
-from fixloop.protocol.parsing.failing import feature_of
-from fixloop.protocol.parsing.values import labelled, member, number, seconds, yes
 from fixloop.protocol.statuses import Status
+from fixloop.testing.parsing.document import Document, Part
+from fixloop.testing.parsing.failures import feature_of
+from fixloop.testing.parsing.values import labelled, member, number, seconds, yes
 
 
 def escalation(document: Document) -> Escalation:

@@ -4,12 +4,11 @@ markdown-it reads the structure and nothing else: inline marks stay as they stan
 escaped by our own rules and read back by them.
 """
 
-import re
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from fixloop.protocol.markdown import unitem
+from fixloop.protocol.markdown import item_text, unitem
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -61,8 +60,6 @@ class Items(NamedTuple):
 
 
 Block = Heading | Rule | Paragraph | Fence | Comment | Table | Items
-
-_MARKER: Final = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])(?:\s+|\Z)")
 
 
 @cache
@@ -130,14 +127,6 @@ class _Reader:
             inner = tuple(self.blocks(tokens[index + 1 : end]))
             yield Item(first + 1, unitem(item_text(self._rows[first:last])), inner)
             index = end + 1
-
-
-def item_text(rows: list[str]) -> str:
-    """A list item's lines without its marker and the indentation that the marker asks for."""
-    marker = _MARKER.match(rows[0]) if rows else None
-    width = marker.end() if marker else 0
-    rest = [row[width:] if not row[:width].strip() else row.lstrip() for row in rows[1:]]
-    return "\n".join([rows[0][width:] if rows else "", *rest]).rstrip("\n ")
 
 
 def _end(tokens: "list[Token]", index: int) -> int:

@@ -11,8 +11,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from fixloop.errors import UsageError
 from fixloop.protocol.markdown import unescape, unfence
-from fixloop.protocol.parsing.blocks import (
+from fixloop.testing.parsing.blocks import (
     Block,
     Comment,
     Fence,
@@ -23,10 +24,13 @@ from fixloop.protocol.parsing.blocks import (
     Table,
     read_blocks,
 )
-from fixloop.protocol.parsing.unreadable import UnreadableMessage
 
 _FIELD: Final = re.compile(r"\*\*([^*]+)\*\*:(?: (.*))?", re.DOTALL)
 _TITLE: Final = 2
+
+
+class UnreadableMessage(UsageError):
+    """The text is not a message as fixloop renders it; the error names what is missing or wrong, and where."""
 
 
 class _Field(NamedTuple):

@@ -5,8 +5,8 @@ import re
 from fixloop.protocol.failures import Comparison
 from fixloop.protocol.markdown import unescape
 from fixloop.protocol.messages import FixCompletion, Reason, RevalidationResult, RevalidationTrigger, Success
-from fixloop.protocol.parsing.document import Document, Part
-from fixloop.protocol.parsing.values import counts, member, number, seconds
+from fixloop.testing.parsing.document import Document, Part
+from fixloop.testing.parsing.values import counts, member, number, seconds
 
 
 def fix_completion(document: Document) -> FixCompletion:
