@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import settings
 
-from tests.redis_server import RedisServer
+from tests.redis_server import RedisServer, valkey_binary
 
 for _name in [name for name in os.environ if name.startswith("FIXLOOP_")]:
     del os.environ[_name]
@@ -76,6 +76,16 @@ def transport_of_callers(monkeypatch: pytest.MonkeyPatch) -> None:
 def redis_url() -> Iterator[str]:
     """`unix://` URL of a Redis that lives as long as the session; flush it before use."""
     server = RedisServer()
+    try:
+        yield server.start().url
+    finally:
+        server.end()
+
+
+@pytest.fixture(scope="session")
+def valkey_url() -> Iterator[str]:
+    """The same of a Valkey."""
+    server = RedisServer(binary=valkey_binary())
     try:
         yield server.start().url
     finally:

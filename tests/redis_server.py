@@ -4,9 +4,9 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,20 +14,30 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from fixloop.servers.redis_binary import installed_servers
+
 _START_SECONDS = 60.0
 
 
 def server_binary() -> str:
-    """A Redis server on the PATH, or beside this Python; skips the test at home and fails it in CI."""
-    beside = Path(sys.executable).with_name("redis-server")
-    found = shutil.which("redis-server") or shutil.which("valkey-server")
-    if found is None and beside.is_file():
-        found = str(beside)
-    if found is not None:
-        return found
+    """A Redis server on the PATH, or the one that fixloop brings; skips the test at home and fails it in CI."""
+    return _binary("redis", "valkey")
+
+
+def valkey_binary() -> str:
+    """A Valkey server; skips the test at home and fails it in CI."""
+    return _binary("valkey")
+
+
+@cache
+def _binary(*products: str) -> str:
+    for product in products:
+        for path, version in installed_servers():
+            if version.product == product:
+                return str(path)
     if os.environ.get("CI"):
-        pytest.fail("no redis-server here, and CI has to have one")
-    pytest.skip("no redis-server on the PATH or beside this Python")
+        pytest.fail(f"no {products[0]}-server here, and CI has to have one")
+    pytest.skip(f"no {products[0]}-server on the PATH or beside this Python")
 
 
 def needs_tls() -> None:
@@ -48,11 +58,12 @@ def needs_tls() -> None:
 class RedisServer:
     """An append-only Redis that can be started again after it was ended, with the same data."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, binary: str = "") -> None:
         # A socket's path may have 107 bytes: pytest's own temporary folders are too deep.
         self.folder = Path(tempfile.mkdtemp(prefix="fixloop-"))
         self.socket = self.folder / "redis.sock"
         self._options = options
+        self._binary = binary or server_binary()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -63,7 +74,7 @@ class RedisServer:
     def start(self) -> "RedisServer":
         """Return when it answers."""
         command = [
-            server_binary(),
+            self._binary,
             "--port",
             "0",
             "--unixsocket",

@@ -1,4 +1,4 @@
-"""Every contract test runs over the store in memory and over a real Redis."""
+"""Every contract test runs over the store in memory, over a real Redis, and over a real Valkey."""
 
 from collections.abc import Iterator
 
@@ -7,14 +7,16 @@ import pytest
 from fixloop.store.contract import Store
 from tests.contract.world import MemoryWorld, RedisWorld, World
 
+_SERVERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("redis", "valkey")]
 
-@pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.slow)])
+
+@pytest.fixture(params=["memory", *_SERVERS])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     """A store without content, and its surroundings."""
     if request.param == "memory":
         yield MemoryWorld()
         return
-    real = RedisWorld(request.getfixturevalue("redis_url"))
+    real = RedisWorld(request.getfixturevalue(f"{request.param}_url"))
     yield real
     real.close()
 

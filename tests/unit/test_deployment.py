@@ -124,12 +124,15 @@ def test_nothing_of_redis_is_there_without_a_password_from_outside() -> None:
 def guarded_redis(tmp_path: Path) -> Iterator[Path]:
     """A Redis as the Compose file starts it, but for its places; its socket."""
     [shell, option, script] = compose()["services"]["redis"]["command"]
+    binary, version = server_binary()
+    # Since 7.0 nobody may use DEBUG by default; here it is the user's rights that have to refuse it.
+    debug = " --enable-debug-command yes" if version.numbers >= (7, 0) else ""
     for old, new in {
         "$$": "$",
         "/run/redis": str(tmp_path),
         "/etc/redis.conf": str(ROOT / "config" / "redis.conf"),
-        "redis-server": server_binary()[0],
-        "--bind 0.0.0.0": f"--port 0 --unixsocket {tmp_path}/socket --dir {tmp_path}",
+        "redis-server": binary,
+        "--bind 0.0.0.0": f"--port 0 --unixsocket {tmp_path}/socket --dir {tmp_path}{debug}",
     }.items():
         script = script.replace(old, str(new))
     server = subprocess.Popen(

@@ -132,6 +132,11 @@ def test_a_server_version_is_read_from_what_servers_and_files_say() -> None:
         ("valkey 8.0.0", "redis 7.2.4", True),
         ("valkey 8.0.0", "redis 7.4.0", False),
         ("redis 8.0.0", "valkey 8.0.0", False),
+        ("valkey 9.1.2", "redis 6.2.14", True),
+        ("valkey 9.1.2", "redis 8.2.0", False),
+        ("redis 7.2.4", "valkey 7.2.4", True),
+        ("redis 8.2.0", "valkey 9.1.2", False),
+        ("valkey 8.1.0", "valkey 9.1.2", False),
     ],
 )
 def test_a_server_reads_what_an_older_one_of_its_line_wrote(server: str, writer: str, readable: bool) -> None:
@@ -215,6 +220,29 @@ def test_no_server_at_all_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(InfrastructureError, match="apt install redis-server"):
         server_binary()
+
+
+@pytest.mark.slow
+def test_what_the_embedded_redis_6_2_wrote_is_loaded(tmp_path: Path) -> None:
+    data = Place.prepare(tmp_path).data
+    shutil.copy(Path(__file__).with_name("older") / "redis-6.2" / "appendonly.aof", data)
+    (data / "written-by").write_text("redis 6.2.14\n")
+
+    for changes in (1, 2):
+        with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
+            assert client.get("text") == b"appended"
+            assert client.hgetall("hash") == {
+                b"field0": b"changed",
+                **{b"field%d" % number: b"value%d" % number for number in range(1, 5)},
+            }
+            assert client.hget("large hash", "field") == b"x" * 3000
+            assert client.zrange("sorted set", 0, -1, withscores=True) == [(b"a", 1.5), (b"b", 2.0)]
+            assert client.lrange("list", 0, -1) == [b"0", b"1", b"2", b"3", b"4"]
+            assert client.smembers("set") == {b"1", b"2", b"3"}
+            assert client.incr("changes") == changes
+
+    until(lambda: leftovers(tmp_path) == [])
+    assert read_written_by(data) == server_binary()[1]
 
 
 @pytest.mark.slow

