@@ -195,7 +195,7 @@ _WATCHED: dict[str, list[Callable[[Any], None]]] = {
     "fixloop.servers.embedded": [_before("_launch", "before Redis"), _before("_word", "Redis starting")],
     "fixloop.intake.preparation": [_after("take_snapshot", "snapshot taken")],
     "fixloop.store.redis_store": [_watch_store],
-    "fixloop.commands.running": [_before("supervisor", "no worker yet"), _before("repair", "before branch")],
+    "fixloop.commands.run": [_before("supervisor", "no worker yet"), _before("repair", "before branch")],
     "workers.processes.child": [_watch_draining],
     "workers.steps.hints": [_watch_hints],
     "workers.steps.step": [_watch_commands],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.commands.features import MOST_BYTES, Options, ProfileName, facts_of
+from fixloop.commands.run_options import MOST_BYTES, Options, ProfileName, facts_of
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature
 from fixloop.protocol.cycle.graph import check_graph

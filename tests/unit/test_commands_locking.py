@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.locking import taken
+from fixloop.commands.locks import taken
 from fixloop.commands.session import open_session
 from fixloop.errors import RefusedError
 from fixloop.protocol.handoff.events import AgentActivated, Cancelled, LockReleased

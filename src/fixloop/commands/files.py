@@ -1,7 +1,7 @@
 """`files`: the named files of a cycle or of handoffs, looked at, drawn anew, or Redis rebuilt from them (K23)."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -9,7 +9,6 @@ from fixloop.commands.lookup import files_root
 from fixloop.commands.screen import print_lines, say
 from fixloop.commands.session import Issue, ProjectOption, Session, here, open_session
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
-from fixloop.protocol.ticket import Ticket
 from fixloop.servers.settings import load_settings
 from fixloop.statefiles.named_files import NamedFiles, records_below
 from fixloop.statefiles.rebuild import lost, rebuild
@@ -41,22 +40,25 @@ def files(
     `.fixloop/files/edited` and drawn anew; the exit code is 2 then. The folder on stdout.
     """
     if rebuild_:
-        _rebuild(issue)
+        number = issue.removeprefix("#")
+        if not (number.isascii() and number.isdecimal()):
+            raise UsageError(f"{issue[:60]!r} is no issue number; --rebuild takes one such as 47")
+        with open_session(create=True) as session:
+            print_lines(_put_back(session, files_root(session.directory), int(number)))
         return
     with open_session() as session:
         found = session.store.read(session.workflow_of(issue, project))
         if found is None or not has_files(found.snapshot):
             raise UsageError(f"workflow {found.workflow if found else issue} has no named files")
-        print_lines(str(_copy(session, found, to) if to is not None else _look(session, found)))
-
-
-def _copy(session: Session, found: Snapshot, folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lay(session.store, found.snapshot, folder)
-    except OSError as error:
-        raise UsageError(f"cannot write {error.filename or folder}: {error.strerror}") from None
-    return folder.absolute()
+        if to is None:
+            print_lines(str(_look(session, found)))
+            return
+        try:
+            to.mkdir(parents=True, exist_ok=True)
+            lay(session.store, found.snapshot, to)
+        except OSError as error:
+            raise UsageError(f"cannot write {error.filename or to}: {error.strerror}") from None
+        print_lines(str(to.absolute()))
 
 
 def _look(session: Session, found: Snapshot) -> Path:
@@ -98,27 +100,8 @@ def restore_lost(issue: str | None) -> None:
                 _put_back(session, root, record.issue)
 
 
-def _rebuild(issue: str) -> None:
-    number = issue.removeprefix("#")
-    if not (number.isascii() and number.isdecimal()):
-        raise UsageError(f"{issue[:60]!r} is no issue number; --rebuild takes one such as 47")
-    with open_session(create=True) as session:
-        print_lines(_put_back(session, files_root(session.directory), int(number)))
-
-
 def _put_back(session: Session, root: Path, issue: int) -> str:
     cache = session.settings.cache_dir
-    workflow = rebuild(session.store, root, issue, cache=cache, hint=_hints(session))
+    workflow = rebuild(session.store, root, issue, cache=cache, hint=session.hints)
     say(f"issue {issue} was lost, and rebuilt from the files in {root}; its history begins anew")
     return workflow
-
-
-def _hints(session: Session) -> Any:
-    from fixloop.engine.hints import producer, send_hint
-
-    app = producer(session.urls.broker)
-
-    def hint(ticket: Ticket, state: Any) -> None:
-        send_hint(app, ticket, state.profile)
-
-    return hint

@@ -42,7 +42,7 @@ WITH_THE_MAIN_AGENT: Final = (Status.AWAITING_FIX, Status.FIXING)
 
 
 def status_document(found: Snapshot, state: State) -> dict[str, Any]:
-    """`status ISSUE --json` (DESIGN, Command line)."""
+    """`status ISSUE --json`."""
     active, held = state.active, state.held
     due = deadline_of(found)
     return {

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Final
 
 import typer
@@ -61,7 +61,11 @@ def archive(
             raise UsageError("there is no archive; set FIXLOOP_ARCHIVE_DIR to a folder for it")
         age = older_than if older_than is not None else timedelta(days=session.settings.archive_after_days)
         moved = archive_ended(
-            session.store, target, before=_now(session) - age, owner=identity(), project=prefix_of(project)
+            session.store,
+            target,
+            before=session.store.now(0).at - age,
+            owner=identity(),
+            project=prefix_of(project),
         )
         kept = _tell(moved, json=json)
     if kept:
@@ -95,7 +99,7 @@ def purge(
     """
     with open_session() as session:
         prefix = prefix_of(project) if issue is None else _ended_feature(session, issue, project)
-        before = _now(session) - older_than
+        before = session.store.now(0).at - older_than
         kept = _tell(
             purge_ended(
                 session.store,
@@ -108,10 +112,6 @@ def purge(
         )
     if kept:
         raise typer.Exit(ExitCode.WRONG)
-
-
-def _now(session: Session) -> datetime:
-    return session.store.now(0).at
 
 
 def _ended_feature(session: Session, issue: str, project: str | None) -> str:

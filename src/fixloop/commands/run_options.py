@@ -1,4 +1,4 @@
-"""What `run` and `enqueue` are asked for beside a repository: a profile, and the options that go with it."""
+"""The options that `run` and `enqueue` share, and which of them go with which profile."""
 
 import json
 import sys
@@ -55,6 +55,31 @@ Urgency = Annotated[
 ]
 
 
+Ref = Annotated[
+    str | None,
+    typer.Option(
+        "--ref", help="A branch, tag or commit instead of the working tree (a URL: instead of its HEAD)."
+    ),
+]
+BaseRevision = Annotated[
+    str | None,
+    typer.Option(
+        "--base",
+        metavar="REV",
+        help="Failures that are there too are not the feature's; none: all are.",
+        show_default="the merge base with the default branch",
+    ),
+]
+All = Annotated[bool, typer.Option("--all", help="Failures that are older than the feature count, too.")]
+Push = Annotated[
+    bool,
+    typer.Option("--push", help="When everything has passed, push the branch fixloop/ISSUE to the git URL."),
+]
+Name = Annotated[str, typer.Option("--name", help="The feature's name.")]
+Only = Annotated[str | None, typer.Option("--only", help="One specialist.")]
+Restart = Annotated[bool, typer.Option("--restart", help="Cancel what is live of this issue first.")]
+
+
 class Options(NamedTuple):
     """The options that only some profiles have, as they were given."""
 
@@ -68,15 +93,6 @@ class Options(NamedTuple):
     """The options of the validation loop alone by name; None or False: not given."""
 
 
-_OF: Final[Mapping[str, tuple[ProfileName, ...]]] = {
-    "--task": (ProfileName.CYCLE, ProfileName.HANDOFF),
-    "--task-file": (ProfileName.CYCLE, ProfileName.HANDOFF),
-    "--plan": (ProfileName.CYCLE,),
-    "--type": (ProfileName.HANDOFF,),
-    "--priority": (ProfileName.HANDOFF,),
-}
-
-
 def facts_of(options: Options) -> dict[str, Any]:
     """
     What they come to, as fields of a Feature.
@@ -84,7 +100,21 @@ def facts_of(options: Options) -> dict[str, Any]:
     Raises:
         UsageError: an option of another profile, or a file that cannot be read.
     """
-    _refuse_others(options)
+    agents = (ProfileName.CYCLE, ProfileName.HANDOFF)
+    for name, is_given, profiles in (
+        ("--task", options.task, agents),
+        ("--task-file", options.task_file, agents),
+        ("--plan", options.plan, agents[:1]),
+        ("--type", options.type, agents[1:]),
+        ("--priority", options.priority, agents[1:]),
+    ):
+        if is_given and options.profile not in profiles:
+            raise UsageError(
+                f"{name} goes with --profile {' or '.join(profiles)}, not with {options.profile}"
+            )
+    loops = [name for name, value in options.validating.items() if value not in (None, False)]
+    if loops and options.profile is not ProfileName.VALIDATION:
+        raise UsageError(f"{loops[0]} goes with validation, not with --profile {options.profile}")
     if options.task and options.task_file is not None:
         raise UsageError("--task and --task-file exclude each other; use one of them")
     facts: dict[str, Any] = {"profile": options.profile.value, "task": options.task}
@@ -94,24 +124,6 @@ def facts_of(options: Options) -> dict[str, Any]:
         facts["graph"] = _graph(options.plan)
     given = {"kind": options.type, "priority": options.priority}
     return facts | {name: value for name, value in given.items() if value is not None}
-
-
-def _refuse_others(options: Options) -> None:
-    given = {
-        "--task": bool(options.task),
-        "--task-file": options.task_file is not None,
-        "--plan": options.plan is not None,
-        "--type": options.type is not None,
-        "--priority": options.priority is not None,
-    }
-    for name, profiles in _OF.items():
-        if given[name] and options.profile not in profiles:
-            raise UsageError(
-                f"{name} goes with --profile {' or '.join(profiles)}, not with {options.profile}"
-            )
-    loops = [name for name, value in options.validating.items() if value not in (None, False)]
-    if loops and options.profile is not ProfileName.VALIDATION:
-        raise UsageError(f"{loops[0]} goes with validation, not with --profile {options.profile}")
 
 
 def _text(file: Path, what: str) -> str:

@@ -1,18 +1,27 @@
-"""Taking part in a chat: `chat new`, `read`, `post`, `close`, `adopt` and `to-user`."""
+"""`chat`: taking part in one, having commands play its roles, and finding what is wrong with chats."""
 
+import os
+import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import IO, Annotated, Any, Final
 
 import typer
 
 from fixloop.chat.channels import to_user as to_user_block
 from fixloop.chat.closing import STATUSES
-from fixloop.chat.conversation import Conversation, Posted
+from fixloop.chat.conversation import Conversation
+from fixloop.chat.crew import Crew, Stop, play
 from fixloop.chat.directory import apply, read_chat
 from fixloop.chat.events import Adopted, ChatClosed, ChatRead, MessageWritten, UserAsked
+from fixloop.chat.examining import examine_all
 from fixloop.chat.findings import errors_of
+from fixloop.chat.listing import as_json, as_sarif, as_text
 from fixloop.chat.message import MAX_SEQ, stamp
 from fixloop.chat.meta import META
 from fixloop.chat.opening import Plan, open_chat, open_with
@@ -20,18 +29,29 @@ from fixloop.chat.roles import ANSWERS, AREAS, Role
 from fixloop.chat.rules import examine
 from fixloop.chat.sections import Result, Verdict
 from fixloop.chat.sources import printable, read_source
-from fixloop.chat.tree import default_chats
-from fixloop.commands.chat_examining import validate
-from fixloop.commands.chat_places import Chat, Chats, directory_of
-from fixloop.commands.chat_playing import run
+from fixloop.chat.tree import CHATS, default_chats, find_chat
+from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines, print_text, say
 from fixloop.errors import RefusedError, UsageError
 from fixloop.repository.git import branch_of
 
 _STDIN: Final = "-"
+_EXIT_CODES: Final = {Stop.CLOSED: ExitCode.DONE, Stop.FULL: ExitCode.DONE, Stop.FAILED: ExitCode.WRONG}
 
+Chat = Annotated[str, typer.Argument(metavar="CHAT", help="Its directory, name or number.")]
+Chats = Annotated[
+    Path | None, typer.Option("--chats", help="Where the chats lie.", show_default=f"{CHATS} in the project")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 By = Annotated[Role, typer.Option("--as", help="Who you are.")]
+
+
+class Format(StrEnum):
+    """How findings are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
 
 
 def register(app: typer.Typer) -> None:
@@ -102,14 +122,20 @@ def read(
 
     The architect has to read before the first message, the engineer before each one: say who you are.
     """
-    directory = directory_of(chat, chats)
+    directory = _directory_of(chat, chats)
     if by is not None:
         apply(directory, ChatRead(by), _now())
     found = read_chat(directory)
     if json:
         print_json(_document(found))
-    else:
-        print_text(_shown(found, everything))
+        return
+    contract = found.contract.text.rstrip() if found.contract is not None else f"there is no {META}"
+    parts = [f"{found.place(META)}\n\n{contract}"]
+    for posted in found.messages if everything else found.messages[-1:]:
+        source = posted.source
+        text = source.text.rstrip() if source.text is not None else str(source.findings[0])
+        parts.append(f"{found.place(posted.file)}\n\n{text}")
+    print_text("\n\n".join(parts))
 
 
 def post(
@@ -147,7 +173,7 @@ def post(
     Front matter and header line are made for it. Prints the file. With --seq a second call that says the same
     is answered as the first was, and one that says something else is refused.
     """
-    directory = directory_of(chat, chats)
+    directory = _directory_of(chat, chats)
     written = MessageWritten(
         by=by,
         to=to if to is not None else ANSWERS[by],
@@ -155,7 +181,7 @@ def post(
         body=_given(file),
         seq=seq,
         branch=branch if branch is not None else branch_of(directory),
-        results=_results(result or [], directory),
+        results=tuple(_results(result or [], directory)),
     )
     outcome = apply(directory, written, _now())
     path = printable(str(directory / outcome.file))
@@ -181,13 +207,115 @@ def close(
     By the architect or the twin. Old messages get front matter. A document that is in the directory
     already needs no option; - is stdin. Completed needs a result of the engineer for every criterion.
     """
-    directory = directory_of(chat, chats)
+    directory = _directory_of(chat, chats)
     texts = [_given(name) if name else "" for name in (summary, decision)]
     apply(directory, ChatClosed(by, status, *texts), _now())
     print_lines(printable(str(directory)))
     found = read_chat(directory)
     if wrong := errors_of(examine(found)):
         say(f"it is closed with errors ({len(wrong)}); `fixloop chat validate {found.called}` lists them")
+
+
+def run(
+    chat: Chat,
+    architect: Annotated[
+        str, typer.Option("--architect", metavar="CMD", help="Plays the architect.", show_default="outside")
+    ] = "",
+    engineer: Annotated[
+        str, typer.Option("--engineer", metavar="CMD", help="Plays the engineer.", show_default="outside")
+    ] = "",
+    twin: Annotated[
+        str, typer.Option("--twin", metavar="CMD", help="Plays the twin.", show_default="outside")
+    ] = "",
+    most: Annotated[
+        int, typer.Option("--messages", min=1, max=MAX_SEQ, help="Post at most so many.")
+    ] = MAX_SEQ,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout-minutes", min=0.01, help="How long a command may take.", show_default="no limit"
+        ),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log", metavar="FILE", help="What commands print on stderr, by role.", show_default="stderr"
+        ),
+    ] = None,
+    chats: Chats = None,
+) -> None:
+    """
+    Let commands play the roles until the chat is closed.
+
+    A command gets contract, latest message and rules on stdin, and prints the body of its message; run again it
+    goes on where the files are. Exit code 0: closed, or as many messages as allowed; 1: a command failed three
+    times, or twice gave no answer that fits; 3: a role without a command, or a person, is to answer.
+    """
+    directory = _directory_of(chat, chats)
+    words = {Role.ARCHITECT: architect, Role.ENGINEER: engineer, Role.TWIN: twin}
+    commands = {}
+    for role, text in words.items():
+        try:
+            commands[role] = shlex.split(text)
+        except ValueError as error:
+            raise UsageError(f"--{role} is {text!r}: {str(error).lower()}") from None
+    with ExitStack() as opened:
+        try:
+            printed: IO[str] = opened.enter_context(log.open("a", encoding="utf-8")) if log else sys.stderr
+        except OSError as error:
+            raise UsageError(f"{log} cannot be written: {(error.strerror or str(error)).lower()}") from None
+        crew = Crew(
+            commands={role: command for role, command in commands.items() if words[role]},
+            directory=Path.cwd(),
+            environment=os.environ,
+            branch=partial(branch_of, directory),
+            posted=print_lines,
+            timeout_seconds=60 * timeout if timeout is not None else None,
+            log=printed,
+        )
+        ended = play(directory, crew, most)
+    if ended.stop is Stop.FOR_USER:
+        print_text(ended.text)
+    else:
+        say(ended.text)
+    code = _EXIT_CODES.get(ended.stop, ExitCode.WAITS)
+    if code:
+        raise typer.Exit(code)
+
+
+def validate(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Chats, or directories with chats.", show_default=CHATS),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", help="The title of a pull request.", show_default="none")
+    ] = None,
+    log: Annotated[
+        list[Path] | None, typer.Option("--log", metavar="FILE", help="What agents printed; repeat.")
+    ] = None,
+    kind: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TEXT,
+    legacy_until: Annotated[
+        int,
+        typer.Option(
+            "--legacy-until", min=0, max=999, help="Messages up to this number may be without front matter."
+        ),
+    ] = 0,
+) -> None:
+    """
+    Print everything that is wrong with chats, with file and line.
+
+    Changes nothing. Without PATH and with --title or --log only those are looked at.
+    Exit code 0: no error, perhaps warnings; 1: errors.
+    """
+    trees = paths or ([] if title is not None or log else [default_chats(Path.cwd())])
+    examined = examine_all(trees, title=title, logs=log or [], legacy_until=legacy_until)
+    if kind is Format.TEXT:
+        print_text(as_text(examined))
+    else:
+        print_json(as_json(examined) if kind is Format.JSON else as_sarif(examined))
+    if examined.errors:
+        raise typer.Exit(ExitCode.WRONG)
 
 
 def adopt(chat: Chat, chats: Chats = None) -> None:
@@ -197,7 +325,7 @@ def adopt(chat: Chat, chats: Chats = None) -> None:
     All that have no front matter, once for each chat. They are warnings from now on,
     and are migrated when the chat is closed.
     """
-    directory = directory_of(chat, chats)
+    directory = _directory_of(chat, chats)
     outcome = apply(directory, Adopted(), _now())
     say(f"adopted in {printable(str(directory))} as older than the protocol: {outcome.seq}")
 
@@ -214,7 +342,7 @@ def to_user(
 
     It is the one thing that may be said outside the files. `fixloop inbox` shows it until the next message.
     """
-    directory = directory_of(chat, chats)
+    directory = _directory_of(chat, chats)
     if by is not Role.ARCHITECT:
         raise RefusedError(f"{by} prints nothing; only the architect speaks to the user")
     for name, text in (("--status", status), ("--action", action)):
@@ -223,6 +351,13 @@ def to_user(
     block = to_user_block(status.strip(), action.strip(), f"{printable(str(directory)).rstrip('/')}/")
     apply(directory, UserAsked(block), _now())
     print_text(block)
+
+
+def _directory_of(chat: str, chats: Path | None) -> Path:
+    directory = find_chat(chats if chats is not None else default_chats(Path.cwd()), chat)
+    if not directory.is_dir():
+        raise UsageError(f"{printable(str(directory))} is no directory; name a chat")
+    return directory
 
 
 def _now() -> datetime:
@@ -246,41 +381,35 @@ def _given(file: str) -> str:
         ) from None
 
 
-def _results(words: list[str], directory: Path) -> tuple[Result, ...]:
+def _results(words: list[str], directory: Path) -> Iterator[Result]:
     meta = read_chat(directory).meta if words else None
-    return tuple(_result(word, meta.acceptance if meta is not None else ()) for word in words)
-
-
-def _result(word: str, criteria: tuple[str, ...]) -> Result:
-    number, _, rest = word.partition("=")
-    verdict, _, text = rest.partition(":")
-    if (
-        not number.isdecimal()
-        or not 1 <= int(number) <= len(criteria)
-        or verdict.strip() not in tuple(Verdict)
-    ):
-        numbers = f"N is 1 to {len(criteria)}" if criteria else f"{META} names no criterion"
-        raise UsageError(f"--result is {word!r}; it has to be N=pass or N=fail, and {numbers}")
-    criterion = criteria[int(number) - 1]
-    return Result(Verdict(verdict.strip()), f"{criterion}: {text.strip()}" if text.strip() else criterion)
-
-
-def _shown(chat: Conversation, everything: bool) -> str:
-    contract = chat.contract.text.rstrip() if chat.contract is not None else f"there is no {META}"
-    parts = [f"{chat.place(META)}\n\n{contract}"]
-    wanted = chat.messages if everything else chat.messages[-1:]
-    for posted in wanted:
-        text = (
-            posted.source.text.rstrip() if posted.source.text is not None else str(posted.source.findings[0])
-        )
-        parts.append(f"{chat.place(posted.file)}\n\n{text}")
-    return "\n\n".join(parts)
+    criteria = meta.acceptance if meta is not None else ()
+    for word in words:
+        number, _, rest = word.partition("=")
+        verdict, text = (part.strip() for part in rest.partition(":")[::2])
+        if not number.isdecimal() or not 1 <= int(number) <= len(criteria) or verdict not in tuple(Verdict):
+            numbers = f"N is 1 to {len(criteria)}" if criteria else f"{META} names no criterion"
+            raise UsageError(f"--result is {word!r}; it has to be N=pass or N=fail, and {numbers}")
+        criterion = criteria[int(number) - 1]
+        yield Result(Verdict(verdict), f"{criterion}: {text}" if text else criterion)
 
 
 def _document(chat: Conversation) -> dict[str, Any]:
     """`chat, directory, state, owner, branch, acceptance, next_seq, messages[], latest`."""
     value = chat.contract.value if chat.contract is not None else (lambda field: "")
-    last = chat.last
+    messages = []
+    for posted in chat.messages:
+        front = posted.message.front if posted.message is not None else None
+        messages.append(
+            {
+                "file": posted.file,
+                "seq": posted.name.seq,
+                "to": posted.name.role,
+                "from": front.sender if front is not None else None,
+                "ts": stamp(front.ts) if front is not None else None,
+                "purpose": front.purpose if front is not None else None,
+            }
+        )
     return {
         "chat": chat.name,
         "directory": chat.path,
@@ -289,18 +418,6 @@ def _document(chat: Conversation) -> dict[str, Any]:
         "branch": value("branch"),
         "acceptance": list(chat.meta.acceptance) if chat.meta is not None else [],
         "next_seq": chat.next_seq,
-        "messages": [_row(posted) for posted in chat.messages],
-        "latest": last.source.text if last is not None else None,
-    }
-
-
-def _row(posted: Posted) -> dict[str, Any]:
-    front = posted.message.front if posted.message is not None else None
-    return {
-        "file": posted.file,
-        "seq": posted.name.seq,
-        "to": posted.name.role,
-        "from": front.sender if front is not None else None,
-        "ts": stamp(front.ts) if front is not None else None,
-        "purpose": front.purpose if front is not None else None,
+        "messages": messages,
+        "latest": chat.last.source.text if chat.last is not None else None,
     }

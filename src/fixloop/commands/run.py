@@ -1,44 +1,51 @@
-"""Taking a feature through: `run`, `resume`, `enqueue`."""
+"""`run`, `resume` and `enqueue`: a feature is handed in, and followed until it ends or waits."""
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
-from fixloop.commands import watch as watching
+from fixloop.commands.apply import apply_to
 from fixloop.commands.doors.table import door_of
+from fixloop.commands.dry_run import preflight_lines, try_feature
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.features import (
+from fixloop.commands.files import restore_lost
+from fixloop.commands.run_options import (
+    All,
+    BaseRevision,
+    Name,
+    Only,
     Options,
     PlanFile,
     Profiled,
     ProfileName,
+    Push,
+    Ref,
+    Restart,
     Task,
     TaskFile,
     Type,
     Urgency,
     facts_of,
 )
-from fixloop.commands.files import restore_lost
-from fixloop.commands.getting_out import apply_to, repair, way_out
 from fixloop.commands.screen import note, print_lines, say
 from fixloop.commands.session import OptionalIssue, ProjectOption, Session, look, open_session
-from fixloop.commands.trying import preflight_lines, say_what_goes_along, try_feature
 from fixloop.commands.views.view import PASSED, UNVERIFIED, Standing
-from fixloop.commands.watch import print_result, waiting_child
-from fixloop.errors import InfrastructureError, UsageError
+from fixloop.commands.watch import POLL_SECONDS, follow, print_result, waiting_child
+from fixloop.errors import FixloopError, InfrastructureError, UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import refuse_unusable
 from fixloop.intake.submission import Enqueued, enqueue
 from fixloop.machine.processes import supervisor
-from fixloop.outside.transfer import snapshot_in
+from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.protocol.ids import called
 from fixloop.protocol.letters import DELIVER
 from fixloop.protocol.notifying import NOTIFY
+from fixloop.repository.publish import publish
 from fixloop.repository.snapshot import is_url
 
 
@@ -49,28 +56,6 @@ def register(app: typer.Typer) -> None:
     app.command(name="enqueue")(enqueue_command)
 
 
-Ref = Annotated[
-    str | None,
-    typer.Option(
-        "--ref", help="A branch, tag or commit instead of the working tree (a URL: instead of its HEAD)."
-    ),
-]
-BaseRevision = Annotated[
-    str | None,
-    typer.Option(
-        "--base",
-        metavar="REV",
-        help="Failures that are there too are not the feature's; none: all are.",
-        show_default="the merge base with the default branch",
-    ),
-]
-All = Annotated[bool, typer.Option("--all", help="Failures that are older than the feature count, too.")]
-Push = Annotated[
-    bool,
-    typer.Option("--push", help="When everything has passed, push the branch fixloop/ISSUE to the git URL."),
-]
-
-
 def run(
     repo: Annotated[
         str, typer.Argument(metavar="PATH|URL", help="The project, a folder below its top, or a git URL.")
@@ -78,7 +63,7 @@ def run(
     issue: Annotated[
         int | None, typer.Option("--issue", min=1, help="Its issue number; else the lowest one never used.")
     ] = None,
-    name: Annotated[str, typer.Option("--name", help="The feature's name.")] = "",
+    name: Name = "",
     profile: Profiled = ProfileName.VALIDATION,
     task: Task = "",
     task_file: TaskFile = None,
@@ -88,7 +73,7 @@ def run(
     fixer: Annotated[
         str | None, typer.Option("--fixer", help="The main agent's command, instead of the file's.")
     ] = None,
-    only: Annotated[str | None, typer.Option("--only", help="One specialist.")] = None,
+    only: Only = None,
     dry: Annotated[
         bool, typer.Option("--dry", help="Show what would run and why, run each check once, and no more.")
     ] = False,
@@ -97,9 +82,7 @@ def run(
     base: BaseRevision = None,
     all: All = False,
     push: Push = False,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Cancel what is live of this issue first.")
-    ] = False,
+    restart: Restart = False,
 ) -> None:
     """
     Validate a feature, have its failures fixed and checked again, until everything passes or a person decides.
@@ -123,7 +106,11 @@ def run(
     )
     path = _directory(repo)
     if dry:
-        _refuse_with_dry({"--apply": apply, "--push": push, "--restart": restart})
+        for option, is_given in {"--apply": apply, "--push": push, "--restart": restart}.items():
+            if is_given:
+                raise UsageError(
+                    f"{option} has nothing to act on with --dry, which only looks; leave one of them out"
+                )
         raise typer.Exit(try_feature(feature))
     if apply and is_url(repo):
         raise UsageError(
@@ -164,7 +151,7 @@ def enqueue_command(
     base: BaseRevision = None,
     all: All = False,
     push: Push = False,
-    name: Annotated[str, typer.Option("--name", help="The feature's name.")] = "",
+    name: Name = "",
     profile: Profiled = ProfileName.VALIDATION,
     task: Task = "",
     task_file: TaskFile = None,
@@ -172,10 +159,8 @@ def enqueue_command(
     type: Type = None,
     priority: Urgency = None,
     fixer: Annotated[str | None, typer.Option("--fixer", help="The main agent's command.")] = None,
-    only: Annotated[str | None, typer.Option("--only", help="One specialist.")] = None,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Cancel what is live of this issue first.")
-    ] = False,
+    only: Only = None,
+    restart: Restart = False,
 ) -> None:
     """Hand a feature to the workers; the same call twice is one workflow."""
     validating = {"--fixer": fixer, "--only": only, "--base": base, "--all": all}
@@ -201,14 +186,6 @@ def enqueue_command(
             raise typer.Exit(now.exit_code)
 
 
-def _refuse_with_dry(given: Mapping[str, bool]) -> None:
-    for name, value in given.items():
-        if value:
-            raise UsageError(
-                f"{name} has nothing to act on with --dry, which only looks; leave one of them out"
-            )
-
-
 def _directory(repo: str) -> Path:
     return Path.cwd() if is_url(repo) else Path(repo)
 
@@ -220,7 +197,7 @@ def _handed_in(feature: Feature, directory: Path) -> Iterator[tuple[Session, Enq
     with open_session(directory, create=True) as session:
         found = enqueue(session.engine, feature, cache=session.settings.cache_dir)
         session.draw(found.workflow)
-        say_what_goes_along(snapshot_in(found.state))
+        note(*snapshot_in(found.state).notes)
         yield session, found
 
 
@@ -237,37 +214,26 @@ def _interruptible(state: Any) -> Iterator[None]:
 def _carry_on(session: Session, workflow: str, *, since: int | None) -> None:
     """Follow the workflow, with a worker of its own, until it ends or nobody here can go on."""
     seen = look(session, workflow)
+    # What was enqueued belongs to the shared workers; with an embedded Redis there need be none.
+    brings_worker = seen.state.queue or session.settings.is_embedded
 
     def until(now: Standing) -> bool:
         return _stops(now) or waiting_child(session, workflow) is not None
 
     with ExitStack() as running:
         tick = None
-        if _brings_worker(session, seen.state) and (
-            not seen.standing.is_settled or _is_telling(session, workflow)
-        ):
+        if brings_worker and (not seen.standing.is_settled or _is_telling(session, workflow)):
             tick = _worker(session, workflow, seen.state.queue, running)
         while True:
-            now = watching.follow(session, workflow, until=until, since=since, tick=tick).standing
+            now = follow(session, workflow, until=until, since=since, tick=tick).standing
             since = None
-            if now.waits_for_agent and sys.stdout.isatty():
-                door_of(session, workflow).show(session, workflow)
-                watching.follow(session, workflow, until=_moved_on, tick=tick)
-            else:
+            if not (now.waits_for_agent and sys.stdout.isatty()):
                 break
-        if tick is not None:
-            _until_told(session, workflow, tick)
-
-
-def _brings_worker(session: Session, state: Any) -> bool:
-    """What was enqueued belongs to the shared workers; beside an embedded Redis there need be none."""
-    return bool(state.queue) or session.settings.is_embedded
-
-
-def _until_told(session: Session, workflow: str, tick: Callable[[], None]) -> None:
-    while _is_telling(session, workflow):
-        tick()
-        time.sleep(watching.POLL_SECONDS)
+            door_of(session, workflow).show(session, workflow)
+            follow(session, workflow, until=lambda now: not now.waits_for_agent, tick=tick)
+        while tick is not None and _is_telling(session, workflow):
+            tick()
+            time.sleep(POLL_SECONDS)
 
 
 def _is_telling(session: Session, workflow: str) -> bool:
@@ -275,23 +241,17 @@ def _is_telling(session: Session, workflow: str) -> bool:
     found = session.store.read(workflow)
     if found is None or found.fields.get("held"):
         return False
-    return any(held.ticket.step in _TELLING for held in found.tickets)
-
-
-_TELLING: Final = (NOTIFY, DELIVER)
+    return any(held.ticket.step in (NOTIFY, DELIVER) for held in found.tickets)
 
 
 def _stops(now: Standing) -> bool:
     return now.is_settled or now.waits_for_agent
 
 
-def _moved_on(now: Standing) -> bool:
-    return not now.waits_for_agent
-
-
 def _worker(session: Session, workflow: str, queue: str, running: ExitStack) -> Callable[[], None]:
     """A worker for this workflow's queue; the returned check says when it has gone."""
-    log = _log_file(session, workflow)
+    log = session.settings.cache_dir / "logs" / f"{workflow}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
     options = {"concurrency": 1, "queue": queue}
     process = running.enter_context(supervisor(session.urls, options, log=log))
 
@@ -302,12 +262,6 @@ def _worker(session: Session, workflow: str, queue: str, running: ExitStack) -> 
             )
 
     return check
-
-
-def _log_file(session: Session, workflow: str) -> Path:
-    folder = session.settings.cache_dir / "logs"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{workflow}.log"
 
 
 def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
@@ -324,7 +278,25 @@ def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
     if now.outcome in PASSED and apply:
         apply_to(path, session, state)
     elif now.outcome in (*PASSED, UNVERIFIED) and is_fixed and not now.pushes:
-        note(way_out(state))
+        issue = called(state)
+        if snapshot_in(state).is_url:
+            note(f"push the work as fixloop/{state.issue}: fixloop push {issue}")
+        else:
+            note(f"put the work into your checkout: fixloop apply {issue}")
     if now.is_settled:
         note(f"look at it: fixloop report {state.issue} --open")
     raise typer.Exit(code)
+
+
+def repair(session: Session, state: Any) -> None:
+    """Write the branch that a killed worker may have left out."""
+    if state.tip == snapshot_in(state).commit:
+        return
+    try:
+        mirror = bring_work(session.store, state, session.settings.cache_dir)
+        published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
+    except FixloopError as error:
+        note(f"the branch was not written: {error}")
+        return
+    if published.note:
+        note(published.note)

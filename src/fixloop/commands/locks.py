@@ -96,12 +96,24 @@ def write(
     written before a person has looked: exit code 3.
     """
     from fixloop.protocol.handoff.events import StateWritten
+    from fixloop.protocol.handoff.writing import MOST_OF_A_FIELD, MOST_OF_A_VALUE
 
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         before = _state(session, workflow).written.get(field, 0)
+        if not 0 < len(field) <= MOST_OF_A_FIELD:
+            raise UsageError(f"a field's name has 1 to {MOST_OF_A_FIELD} characters, not {len(field)}")
+        if len(value) > MOST_OF_A_VALUE:
+            raise UsageError(
+                f"a value has at most {MOST_OF_A_VALUE} characters, not {len(value)};"
+                " write it into a file and name that"
+            )
+        try:
+            written: Any = json.loads(value)
+        except ValueError:
+            written = value
         known = before if seen is None else seen
-        event = StateWritten(sender=agent.lower(), field=_field(field), value=_value(value), seen=known)
+        event = StateWritten(sender=agent.lower(), field=field, value=written, seen=known)
         if _answer(session, workflow, event) == "held":
             note(f"{field} is held until a person has looked at it: fixloop inbox")
             raise typer.Exit(ExitCode.WAITS)
@@ -123,27 +135,6 @@ def heartbeat(
 
     with open_session() as session:
         _answer(session, session.workflow_of(issue, project), Heartbeat(sender=agent.lower()))
-
-
-def _field(text: str) -> str:
-    from fixloop.protocol.handoff.writing import MOST_OF_A_FIELD
-
-    if not 0 < len(text) <= MOST_OF_A_FIELD:
-        raise UsageError(f"a field's name has 1 to {MOST_OF_A_FIELD} characters, not {len(text)}")
-    return text
-
-
-def _value(text: str) -> Any:
-    from fixloop.protocol.handoff.writing import MOST_OF_A_VALUE
-
-    if len(text) > MOST_OF_A_VALUE:
-        raise UsageError(
-            f"a value has at most {MOST_OF_A_VALUE} characters, not {len(text)}; write it into a file and name that"
-        )
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def taken(

@@ -1,4 +1,4 @@
-"""Getting it out: `apply` and `push`, and the branch that `run` and `resume` leave behind.
+"""`apply` and `push`: verified work goes into the checkout, or to the server.
 
 The checkout is touched by nothing else, and by this only where every specialist that ran has passed on the final tree.
 """
@@ -14,12 +14,11 @@ from fixloop.commands.screen import note, print_lines
 from fixloop.commands.session import Issue, ProjectOption, Session, look, open_session
 from fixloop.commands.views.view import PASSED, UNVERIFIED
 from fixloop.configuration.project import project_at
-from fixloop.errors import FixloopError, RefusedError
+from fixloop.errors import RefusedError
 from fixloop.outside.push import push_branch
 from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.protocol.ids import called
 from fixloop.repository.apply import apply_changes
-from fixloop.repository.publish import publish
 
 
 def register(app: typer.Typer) -> None:
@@ -50,27 +49,6 @@ def push_command(issue: Issue, project: ProjectOption = None) -> None:
             session.engine_of(workflow).apply(workflow, event, operation=uuid.uuid4().hex)
             session.draw(workflow)
         print_lines(branch)
-
-
-def way_out(state: Any) -> str:
-    """The command that takes verified work further."""
-    if snapshot_in(state).is_url:
-        return f"push the work as fixloop/{state.issue}: fixloop push {called(state)}"
-    return f"put the work into your checkout: fixloop apply {called(state)}"
-
-
-def repair(session: Session, state: Any) -> None:
-    """Write the branch that a killed worker may have left out (DESIGN, Getting it out)."""
-    if state.tip == snapshot_in(state).commit:
-        return
-    try:
-        mirror = bring_work(session.store, state, session.settings.cache_dir)
-        published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
-    except FixloopError as error:
-        note(f"the branch was not written: {error}")
-        return
-    if published.note:
-        note(published.note)
 
 
 def apply_to(path: Path, session: Session, state: Any) -> None:

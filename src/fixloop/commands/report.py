@@ -3,22 +3,26 @@
 import os
 import sys
 import webbrowser
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import partial
 from json import loads
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from fixloop.commands.diffs import diff_of_all, diffs_of
 from fixloop.commands.lookup import project_of
 from fixloop.commands.screen import print_json, print_lines, print_patch, print_text, say
 from fixloop.commands.session import Issue, ProjectOption, Seen, Session, look, open_session
 from fixloop.commands.views.view import Logged
 from fixloop.errors import UsageError
+from fixloop.outside.transfer import snapshot_in
+from fixloop.repository.change import diff_between
 from fixloop.repository.identity import top_of
+from fixloop.repository.snapshot import mirror_of
 from fixloop.servers.redis_place import own_folder
+from fixloop.store.records import Entry
 
 STDOUT = "-"
 
@@ -67,7 +71,10 @@ def report(
     Of a running, paused, aborted, cancelled or completed workflow. The page is one file that needs neither
     network nor scripts. What is written to a file is named on stdout.
     """
-    wanted = format or _meant(output, open=open)
+    # Without a format, somebody who writes `report.html` means a page.
+    named = {".html": Format.HTML, ".htm": Format.HTML, ".json": Format.JSON, ".md": Format.MARKDOWN}
+    suffix = Path(output).suffix.casefold() if output is not None else ""
+    wanted = format or named.get(suffix, Format.HTML if open else Format.MARKDOWN)
     if open and (wanted is not Format.HTML or output == STDOUT):
         raise UsageError("--open shows the page in a file; use it with --format html and without --output -")
     with open_session() as session:
@@ -76,7 +83,7 @@ def report(
         entries = session.store.history(seen.found.workflow)[: seen.found.version]
         target = _target(session, seen, wanted, output)
         artifact = partial(session.store.get_artifact, seen.found.workflow)
-        whole = diff_of_all(session, seen.state, diffs_of(entries, artifact))
+        whole = _diff_of_all(session, seen.state, _diffs_of(entries, artifact))
         across = seen.view.across(session.store, project_of(seen.found.workflow))
         logged = Logged(seen.state, seen.found.moment, entries, artifact=artifact, diff=whole, across=across)
         text = whole if diff else seen.view.report(seen.found, logged, wanted.value)
@@ -86,17 +93,15 @@ def report(
     if target is None:
         print_json(loads(text)) if wanted is Format.JSON else print_text(text)
         return
-    _write(target, text)
+    try:
+        target.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {target}: {error.strerror}; name another file with --output"
+        ) from None
     print_lines(str(target))
     if open:
         _show(target)
-
-
-def _meant(output: str | None, *, open: bool) -> Format:
-    """The format of a call that names none: whoever writes `report.html` means a page."""
-    named = {".html": Format.HTML, ".htm": Format.HTML, ".json": Format.JSON, ".md": Format.MARKDOWN}
-    suffix = Path(output).suffix.casefold() if output is not None else ""
-    return named.get(suffix, Format.HTML if open else Format.MARKDOWN)
 
 
 def _target(session: Session, seen: Seen, wanted: Format, output: str | None) -> Path | None:
@@ -106,30 +111,18 @@ def _target(session: Session, seen: Seen, wanted: Format, output: str | None) ->
     if wanted is not Format.HTML:
         return None
     top, _ = top_of(session.directory)
-    return _reports_folder(top) / f"feature-{seen.state.issue}-{seen.state.profile}.html"
-
-
-def _reports_folder(top: Path) -> Path:
     try:
-        made = own_folder(top) / "reports"
-        made.mkdir(exist_ok=True)
+        folder = own_folder(top) / "reports"
+        folder.mkdir(exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write to {top}: {error.strerror}; name a file with --output") from None
-    return made
-
-
-def _write(target: Path, text: str) -> None:
-    try:
-        target.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(
-            f"cannot write {target}: {error.strerror}; name another file with --output"
-        ) from None
+    return folder / f"feature-{seen.state.issue}-{seen.state.profile}.html"
 
 
 def _show(page: Path) -> None:
-    """Open the page where there is a browser to see it in."""
-    if not _has_browser():
+    """Open the page with $BROWSER or on a display; a text browser would take over the terminal unasked."""
+    variables = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
+    if sys.platform != "darwin" and not any(os.environ.get(name) for name in variables):
         say(f"no browser can be opened here; open {page} yourself")
         return
     try:
@@ -140,8 +133,35 @@ def _show(page: Path) -> None:
         say(f"the browser could not be opened; open {page} yourself")
 
 
-def _has_browser() -> bool:
-    """True with $BROWSER or a display; a text browser would take over the terminal unasked."""
-    if sys.platform == "darwin" or os.environ.get("BROWSER"):
-        return True
-    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+def _diffs_of(entries: Iterable[Entry], artifact: Callable[[str], bytes | None]) -> list[str]:
+    """The whole diff of each fix in a history, oldest first; without those that are gone."""
+    found = []
+    for entry in entries:
+        event = entry.body["event"]
+        fix = event["completion"] if event["kind"] == "fix-completed" else event
+        digest = fix.get("diff_artifact", "")
+        kept = artifact(digest) if digest else None
+        if kept is not None:
+            found.append(kept.decode("utf-8", "replace"))
+    return found
+
+
+def _diff_of_all(session: Session, state: Any, diffs: Sequence[str]) -> str:
+    """
+    What differs between the snapshot and the work so far; one fix after the other where the commits are not here.
+
+    A line that is in none of the fixes' own diffs was cut out of them as a secret, and is left out here, too.
+    """
+    if len(diffs) < 2:
+        return "".join(diffs)
+    snapshot = snapshot_in(state)
+    mirror = mirror_of(snapshot, session.settings.cache_dir)
+    if not (mirror.has(snapshot.commit) and mirror.has(state.tip)):
+        return "".join(diffs)
+    whole = diff_between(mirror.git, snapshot.commit, state.tip)
+    known = {line[1:] for part in diffs for line in part.splitlines()}
+    headers = ("diff ", "index ", "---", "+++", "@@", "new ", "deleted ", "old ", "Binary ", "\\")
+    return "".join(
+        line if line.startswith(headers) or line.rstrip("\n")[1:] in known else f"{line[0]}…\n"
+        for line in whole.splitlines(keepends=True)
+    )

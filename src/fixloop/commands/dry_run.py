@@ -30,20 +30,22 @@ def try_feature(feature: Feature) -> ExitCode:
     """
     cache = load_settings().cache_dir
     prepared = prepare(None, feature, cache)
-    say_what_goes_along(prepared.snapshot)
+    note(*prepared.snapshot.notes)
     print_lines(*preflight_lines(prepared.configuration, prepared.snapshot))
     found = []
     for each in try_checks(prepared.snapshot, prepared.configuration, cache):
         found.append(each)
-        print_lines(*_told(each))
+        result, where = each.result, slot(each.specialist).phase
+        print_lines(f"{where}: {result.check}: {_came_to(result)}")
+        if result.outcome is RunOutcome.FAILED:
+            refs = [FailureRef.of(failure) for failure in result.failures]
+            print_lines(*failure_lines(refs, len(refs)))
     name = feature.name or Path(prepared.snapshot.source).name.removesuffix(".git")
     print_lines(*_ending(name, found, prepared.configuration.unverified))
-    return _exit_code(found, prepared.configuration.unverified)
-
-
-def say_what_goes_along(snapshot: Snapshot) -> None:
-    """What the workspaces have besides the tree, or lack, on stderr."""
-    note(*snapshot.notes)
+    if _of(found, RunOutcome.FAILED):
+        return ExitCode.WRONG
+    is_whole = _of(found, RunOutcome.PASSED) and not _of(found, RunOutcome.ERROR)
+    return ExitCode.DONE if is_whole and not blocking(prepared.configuration.unverified) else ExitCode.WAITS
 
 
 def preflight_lines(configuration: Configuration, snapshot: Snapshot) -> list[str]:
@@ -52,15 +54,6 @@ def preflight_lines(configuration: Configuration, snapshot: Snapshot) -> list[st
     if snapshot.is_url:
         return lines(preflight_of(configuration, home, None)._replace(directory=snapshot.source))
     return lines(preflight_of(configuration, home, installed_with(interpreter_at(home), home, home)))
-
-
-def _told(tried: Tried) -> Iterator[str]:
-    """One check's result, with the first of its failures."""
-    result, where = tried.result, slot(tried.specialist).phase
-    yield f"{where}: {result.check}: {_came_to(result)}"
-    if result.outcome is RunOutcome.FAILED:
-        refs = [FailureRef.of(failure) for failure in result.failures]
-        yield from failure_lines(refs, len(refs))
 
 
 def _came_to(result: CheckResult) -> str:
@@ -98,13 +91,6 @@ def _verdict(found: Sequence[Tried], unverified: Sequence[Unverified], failures:
         return "not verified: nothing could run here"
     count = f"{len(found)} check{'s' * (len(found) > 1)}"
     return f"not verified (what ran has passed: {count})" if blocking(unverified) else f"passed ({count})"
-
-
-def _exit_code(found: Sequence[Tried], unverified: Iterable[Unverified]) -> ExitCode:
-    if _of(found, RunOutcome.FAILED):
-        return ExitCode.WRONG
-    is_whole = _of(found, RunOutcome.PASSED) and not _of(found, RunOutcome.ERROR)
-    return ExitCode.DONE if is_whole and not blocking(unverified) else ExitCode.WAITS
 
 
 def _of(found: Iterable[Tried], outcome: RunOutcome) -> list[Tried]:

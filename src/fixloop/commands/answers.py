@@ -1,20 +1,20 @@
-"""The agents' and the person's side: `ack`, `fixed`, `decide`, `cancel`; how, is a matter of each profile's door."""
+"""What agents and people say to a workflow: `ack`, `fixed`, `decide`, `send` and `reject`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fixloop.commands.doors.door import Answer, Work
+from fixloop.commands.doors.door import Answer, Said, Work
 from fixloop.commands.doors.table import door_of
-from fixloop.commands.screen import note, print_text
+from fixloop.commands.screen import print_text
 from fixloop.commands.session import Issue, ProjectOption, open_session
 from fixloop.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
-    for command in (ack, fixed, decide, cancel):
+    for command in (ack, fixed, decide, send, reject):
         app.command()(command)
 
 
@@ -134,13 +134,65 @@ def decide(
         door_of(session, workflow).decide(session, workflow, given)
 
 
-def cancel(
+def send(
     issue: Issue,
-    reason: Annotated[str, typer.Option("--reason", help="Why; it is logged.")] = "",
+    to: Annotated[str, typer.Argument(metavar="AGENT", help="Who is told.")],
+    text: Annotated[
+        str,
+        typer.Argument(metavar="TEXT", help="What is said; of handoffs what is passed on, JSON or a text."),
+    ],
+    action: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--action", metavar="TEXT", help="What to do, once for each; the text itself if left out."
+        ),
+    ] = None,
+    criterion: Annotated[
+        list[str] | None, typer.Option("--criterion", metavar="TEXT", help="How one sees that it is done.")
+    ] = None,
+    about: Annotated[str, typer.Option("--about", metavar="ID", help="The blocker that it is about.")] = "",
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="Of a cycle clarification (default) or feedback; of handoffs their type.",
+            show_default="what the agent passes on",
+        ),
+    ] = "",
+    agent: Annotated[
+        str, typer.Option("--agent", metavar="NAME", help="Of handoffs: who passes it on.")
+    ] = "",
     project: ProjectOption = None,
 ) -> None:
-    """Stop a workflow; it ends in the status it had."""
+    """
+    Say something to an agent of a cycle, in the orchestrator's place; or pass a handoff on, as one of its agents.
+
+    An agent of a cycle reads it in its present or next request; one that has completed works again, and what
+    it does is validated. One clarification goes to an agent in an iteration, and one about each blocker.
+    """
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        session.bring(workflow, door_of(session, workflow).cancelled(reason))
-        note(f"workflow {workflow} is cancelled")
+        said = Said(to, text, agent, kind, tuple(action or ()), tuple(criterion or ()), about)
+        door_of(session, workflow).send(session, workflow, said)
+
+
+def reject(
+    issue: Issue,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it will not be done.")],
+    agent: Agent = "",
+    handoff: Annotated[
+        str,
+        typer.Option("--handoff", metavar="ID", help="Which one.", show_default="what the agent was given"),
+    ] = "",
+    project: ProjectOption = None,
+) -> None:
+    """
+    Reject a handoff, as the agent that it is for; a person decides what becomes of it.
+
+    It lies among the completed ones then, with the reason. `fixloop decide` sends it anew (manual-fix, with
+    what you say as --guidance), or ends the workflow.
+    """
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        door_of(session, workflow).reject(session, workflow, agent, handoff, reason)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final
@@ -64,7 +64,10 @@ def worker(
     workspaces lie, FIXLOOP_ALLOW_ENV the variables that checks and fixers may see, FIXLOOP_LOG_LEVEL how
     much is logged (WARNING).
     """
-    queues = _known(queue or [])
+    queues = queue or []
+    for name in queues:
+        if name not in WORK_QUEUES:
+            raise UsageError(f"there is no queue {name!r}; use one of {', '.join(WORK_QUEUES)}")
     with open_session(create=not check) as session:
         if check:
             _check(session)
@@ -110,13 +113,6 @@ def runner(
     serve(socket_path)
 
 
-def _known(queues: Sequence[str]) -> list[str]:
-    for name in queues:
-        if name not in WORK_QUEUES:
-            raise UsageError(f"there is no queue {name!r}; use one of {', '.join(WORK_QUEUES)}")
-    return list(queues)
-
-
 @contextmanager
 def _flower(session: Session, port: int) -> Iterator["subprocess.Popen[bytes]"]:
     folder = app_folder()
@@ -137,18 +133,14 @@ def _flower(session: Session, port: int) -> Iterator["subprocess.Popen[bytes]"]:
         try:
             yield process
         finally:
-            _end(process)
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
     finally:
         os.close(writing)
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 class _Stopping:

@@ -1,4 +1,4 @@
-"""A person's own pause: `pause` and `continue`. No escalation, and nothing to decide."""
+"""`pause`, `continue` and `cancel`: a person halts a workflow, lets it go on or ends it, whatever it is doing."""
 
 from typing import Annotated
 
@@ -7,13 +7,13 @@ import typer
 from fixloop.commands.doors.table import door_of
 from fixloop.commands.screen import note
 from fixloop.commands.session import Issue, ProjectOption, look, open_session
-from fixloop.commands.views.view import Standing
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
     app.command()(pause)
     app.command(name="continue")(continue_command)
+    app.command()(cancel)
 
 
 def pause(
@@ -30,7 +30,11 @@ def pause(
         workflow = session.workflow_of(issue, project)
         if not look(session, workflow).standing.held:
             session.bring(workflow, door_of(session, workflow).paused(reason))
-        note(_paused(look(session, workflow).standing))
+        now = look(session, workflow).standing
+        if now.held:
+            note(f"issue {now.issue} is paused by {now.held}; `fixloop continue {now.called}`")
+        else:
+            note(f"issue {now.issue} was continued meanwhile")
 
 
 def continue_command(issue: Issue, project: ProjectOption = None) -> None:
@@ -40,15 +44,18 @@ def continue_command(issue: Issue, project: ProjectOption = None) -> None:
         now = look(session, workflow).standing
         if now.held or now.outcome:
             session.bring(workflow, door_of(session, workflow).continued())
-        note(_going_on(look(session, workflow).standing))
+            now = look(session, workflow).standing
+        waits = "; it waits for a decision: `fixloop inbox`" if now.waits_for == "decision" else ""
+        note(f"issue {now.issue} goes on: {now.at_work}{waits}")
 
 
-def _paused(now: Standing) -> str:
-    if not now.held:
-        return f"issue {now.issue} was continued meanwhile"
-    return f"issue {now.issue} is paused by {now.held}; `fixloop continue {now.called}`"
-
-
-def _going_on(now: Standing) -> str:
-    waits = "; it waits for a decision: `fixloop inbox`" if now.waits_for == "decision" else ""
-    return f"issue {now.issue} goes on: {now.at_work}{waits}"
+def cancel(
+    issue: Issue,
+    reason: Annotated[str, typer.Option("--reason", help="Why; it is logged.")] = "",
+    project: ProjectOption = None,
+) -> None:
+    """Stop a workflow; it ends in the status it had."""
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        session.bring(workflow, door_of(session, workflow).cancelled(reason))
+        note(f"workflow {workflow} is cancelled")
