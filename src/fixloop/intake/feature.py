@@ -21,7 +21,7 @@ class Feature(BaseModel):
     """A branch, a tag or a commit: what was committed there, instead of the working tree or the remote's HEAD."""
     base: str | None = None
     """The revision whose failures are not the feature's, or `none`; None: as its configuration says, see
-    `fixloop.repository.merge_base`."""
+    `fixloop.repository.feature_base`."""
     gates_all: bool = False
     """Every failure counts, whichever is older than the feature."""
     push: bool = False

@@ -20,7 +20,7 @@ from fixloop.repository.identity import is_repository, top_of
 from fixloop.repository.merge import import_folder
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.threeway import merge_trees
-from fixloop.repository.tree import SYMLINK, Delta, Entry, deltas, entries_on_disk
+from fixloop.repository.tree import SYMLINK, Delta, Entry, deltas, entries_on_disk, folders_of
 
 LOCK_TIMEOUT_SECONDS = 60.0
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -76,9 +76,7 @@ def _obstacles(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> list[str]
 
 
 def _parent_is_no_folder(top: bytes, path: bytes, leaving: set[bytes]) -> bool:
-    parts = path.split(b"/")[:-1]
-    for depth in range(1, len(parts) + 1):
-        folder = b"/".join(parts[:depth])
+    for folder in folders_of(path):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             if not stat.S_ISDIR(os.lstat(os.path.join(top, folder)).st_mode) and folder not in leaving:
                 return True
@@ -102,13 +100,29 @@ def _carry_out(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> None:
     repository = Git(top) if is_repository(top) else mirror.over(top)
     try:
         with _staging(top) as folder:
-            staged = _stage(repository, mirror, folder, changes)
-            _check_unmoved(repository, changes)
-            with _all_or_nothing(top, folder) as moves:
+            staged = [
+                None if delta.is_deletion else _staged(repository, mirror, folder / f"new-{number}", delta)
+                for number, delta in enumerate(changes)
+            ]
+            # What was read a moment ago must still be there: somebody may be typing.
+            old = {
+                delta.path: Entry(delta.old_mode, delta.old_blob)
+                for delta in changes
+                if not delta.is_addition
+            }
+            now = entries_on_disk(repository, old, old)
+            moved = [shown(path) for path, entry in old.items() if now.get(path) != entry]
+            if moved:
+                raise UsageError(
+                    f"{', '.join(moved)} changed while the fix was applied; nothing was applied: try again"
+                )
+            with _Moves(top, folder) as moves:
                 # Each path goes from old to new in one rename, so that a crash leaves nothing in between.
-                for delta, file in sorted(zip(changes, staged, strict=True), key=_deletions_first):
-                    with _named(delta.path):
-                        moves.make(delta, file)
+                # Deletions first: a file may become a folder, and the other way round.
+                for delta, file in sorted(
+                    zip(changes, staged, strict=True), key=lambda change: not change[0].is_deletion
+                ):
+                    moves.make(delta, file)
                 moves.remove_emptied_folders(changes)
     except OSError as error:
         name = shown(os.fsencode(error.filename or top))
@@ -136,54 +150,24 @@ def _staging(top: Path) -> Iterator[Path]:
             shutil.rmtree(own, ignore_errors=True)
 
 
-def _stage(repository: Git, mirror: Mirror, folder: Path, changes: Sequence[Delta]) -> list[Path | None]:
-    return [
-        None if delta.is_deletion else _staged(repository, mirror, folder / f"new-{number}", delta)
-        for number, delta in enumerate(changes)
-    ]
-
-
 def _staged(repository: Git, mirror: Mirror, file: Path, delta: Delta) -> Path:
     content = mirror.git.output("cat-file", "blob", delta.new_blob)
     if delta.new_mode == SYMLINK:
         os.symlink(content, os.fsencode(file))
         return file
+    present = os.path.join(os.fsencode(repository.directory), delta.path)
     if not delta.is_addition and delta.new_blob == delta.old_blob and delta.old_mode != SYMLINK:
-        shutil.copy2(os.path.join(os.fsencode(repository.directory), delta.path), os.fsencode(file))
+        shutil.copy2(present, os.fsencode(file))
     else:
-        file.write_bytes(_as_checked_out(repository, delta.path, content))
-    file.chmod(_permissions(repository.directory, delta, file))
+        # After the user's own filters and line endings, as a checkout would write it.
+        blob = repository.text("hash-object", "-w", "--no-filters", "--stdin", stdin=content)
+        path = f"--path={os.fsdecode(delta.path)}"
+        file.write_bytes(repository.output("cat-file", "--filters", path, blob))
+    # As the file that is replaced, but executable or not as the change says.
+    replaces = not delta.is_addition and delta.old_mode != SYMLINK
+    mode = stat.S_IMODE((os.lstat(present) if replaces else file.stat()).st_mode)
+    file.chmod(mode | (mode & 0o444) >> 2 if delta.new_mode == "100755" else mode & ~0o111)
     return file
-
-
-def _as_checked_out(repository: Git, path: bytes, content: bytes) -> bytes:
-    """The content after the user's own filters and line endings, as a checkout would write it."""
-    blob = repository.text("hash-object", "-w", "--no-filters", "--stdin", stdin=content)
-    return repository.output("cat-file", "--filters", f"--path={os.fsdecode(path)}", blob)
-
-
-def _permissions(top: Path, delta: Delta, file: Path) -> int:
-    """Those of the file that is replaced, made executable or not as the change says."""
-    mode = stat.S_IMODE(file.stat().st_mode)
-    if not delta.is_addition and delta.old_mode != SYMLINK:
-        mode = stat.S_IMODE(os.lstat(os.path.join(os.fsencode(top), delta.path)).st_mode)
-    return mode | (mode & 0o444) >> 2 if delta.new_mode == "100755" else mode & ~0o111
-
-
-def _check_unmoved(repository: Git, changes: Sequence[Delta]) -> None:
-    """What was read a moment ago must still be there: somebody may be typing."""
-    old = {delta.path: Entry(delta.old_mode, delta.old_blob) for delta in changes if not delta.is_addition}
-    now = entries_on_disk(repository, old, old)
-    moved = [shown(path) for path, entry in old.items() if now.get(path) != entry]
-    if moved:
-        raise UsageError(
-            f"{', '.join(moved)} changed while the fix was applied; nothing was applied: try again"
-        )
-
-
-def _deletions_first(change: tuple[Delta, Path | None]) -> bool:
-    """A file may become a folder, and the other way round."""
-    return not change[0].is_deletion
 
 
 class _Moves:
@@ -199,26 +183,40 @@ class _Moves:
         self._open: dict[bytes, int] = {}
         """Folders below the top: what is moved out of the way meanwhile is still the one that was checked."""
 
+    def __enter__(self) -> "_Moves":
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """All or nothing: an error takes every change back."""
+        try:
+            if error is not None:
+                for path, kept in reversed(self.done):
+                    if kept is None:
+                        folder, name = self._place(path)
+                        os.unlink(name, dir_fd=folder)
+                    else:
+                        self._put(kept, path)
+                for path in reversed(self.made):
+                    self._remove_folder(path)
+        finally:
+            self._forget()
+            os.close(self._top)
+
     def make(self, delta: Delta, file: Path | None) -> None:
         kept = None if delta.is_addition else os.fsencode(self.folder / f"old-{len(self.done)}")
-        if kept is not None:
-            _keep(*self._place(delta.path), kept)
-        if file is None:
-            folder, name = self._place(delta.path)
-            os.unlink(name, dir_fd=folder)
-        else:
-            self._put(os.fsencode(file), delta.path)
-        self.done.append((delta.path, kept))
-
-    def undo(self) -> None:
-        for path, kept in reversed(self.done):
-            if kept is None:
-                folder, name = self._place(path)
+        try:
+            if kept is not None:
+                _keep(*self._place(delta.path), kept)
+            if file is None:
+                folder, name = self._place(delta.path)
                 os.unlink(name, dir_fd=folder)
             else:
-                self._put(kept, path)
-        for path in reversed(self.made):
-            self._remove_folder(path)
+                self._put(os.fsencode(file), delta.path)
+        except OSError as error:
+            # The whole path, of which a call below an open folder knows the last part.
+            error.filename = delta.path
+            raise
+        self.done.append((delta.path, kept))
 
     def remove_emptied_folders(self, changes: Sequence[Delta]) -> None:
         for delta in changes:
@@ -226,16 +224,15 @@ class _Moves:
             while parent and self._remove_folder(parent):
                 parent = parent.rpartition(b"/")[0]
 
-    def close(self) -> None:
-        self._forget()
-        os.close(self._top)
-
     def _put(self, file: bytes, path: bytes) -> None:
         folder, name = self._place(path, make=True)
         if _is_folder(folder, name):
             self._forget()
             folder, name = self._place(path)
-            _remove_empty_folders(folder, name)
+            for _, names, _, above in os.fwalk(name, topdown=False, dir_fd=folder):
+                for each in names:
+                    os.rmdir(each, dir_fd=above)
+            os.rmdir(name, dir_fd=folder)
         os.replace(file, name, dst_dir_fd=folder)
 
     def _remove_folder(self, path: bytes) -> bool:
@@ -270,28 +267,6 @@ class _Moves:
             os.close(self._open.popitem()[1])
 
 
-@contextmanager
-def _named(path: bytes) -> Iterator[None]:
-    """An error names the whole path, of which a call below an open folder knows the last part."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = path
-        raise
-
-
-@contextmanager
-def _all_or_nothing(top: Path, folder: Path) -> Iterator[_Moves]:
-    moves = _Moves(top, folder)
-    try:
-        yield moves
-    except BaseException:
-        moves.undo()
-        raise
-    finally:
-        moves.close()
-
-
 def _keep(folder: int, name: bytes, kept: bytes) -> None:
     with contextlib.suppress(OSError):
         os.link(name, kept, src_dir_fd=folder, follow_symlinks=False)
@@ -311,10 +286,3 @@ def _is_folder(folder: int, name: bytes) -> bool:
         return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except FileNotFoundError:
         return False
-
-
-def _remove_empty_folders(folder: int, name: bytes) -> None:
-    for _, names, _, above in os.fwalk(name, topdown=False, dir_fd=folder):
-        for each in names:
-            os.rmdir(each, dir_fd=above)
-    os.rmdir(name, dir_fd=folder)

@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from collections.abc import Iterable
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
@@ -42,12 +41,16 @@ class Change(BaseModel):
 
 def change_between(git: Git, old: str, new: str) -> Change:
     """The change from one commit to another that `git` knows both."""
-    found = deltas(git, old, new)
+    found = [(shown(delta.path), delta) for delta in deltas(git, old, new)]
     return Change(
         commit=new,
         tree=tree_id(git, new),
-        files=tuple(shown(delta.path) for delta in found),
-        marks=tuple(_marks(git, found)),
+        files=tuple(path for path, _ in found),
+        marks=tuple(
+            path
+            for path, delta in found
+            if is_mark(path) or (path.endswith("pyproject.toml") and _tools_differ(git, delta))
+        ),
     )
 
 
@@ -71,13 +74,6 @@ def is_test(path: str) -> bool:
     """True for a file of tests, by its name or by a folder it lies in."""
     *folders, name = path.split("/")
     return not TEST_FOLDERS.isdisjoint(folders) or TEST_FILE.fullmatch(name) is not None
-
-
-def _marks(git: Git, found: Iterable[Delta]) -> Iterable[str]:
-    for delta in found:
-        path = shown(delta.path)
-        if is_mark(path) or (path.endswith("pyproject.toml") and _tools_differ(git, delta)):
-            yield path
 
 
 def _tools_differ(git: Git, delta: Delta) -> bool:

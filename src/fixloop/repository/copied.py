@@ -6,8 +6,7 @@ beside the tracked ones and are, like all that git ignores, no part of a tree's 
 
 import os
 import re
-import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -75,7 +74,7 @@ def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
     files = {*copied, *filled, *(path for path in asked if b"node_modules" not in path.split(b"/"))}
     tree = tree_of_files(mirror.over(git.directory), files)
     made = commit_tree(mirror.git, tree, [], "fixloop: copied along\n", dated=DATE) if files else ""
-    notes = (*_told(copied), *refused, *_absent(git.directory), *_told_of_empty(empty))
+    notes = (*_told(copied), *refused, *_told_of_missing(git.directory, empty))
     return Copied(made, tuple(map(shown, empty)), notes)
 
 
@@ -88,8 +87,7 @@ def lay_copied(top: Path, mirror: Mirror, commit: str) -> None:
     """Write the files into a checkout, where nothing is in their places yet."""
     if not commit:
         return
-    with tempfile.TemporaryDirectory(prefix="fixloop-index-") as folder:
-        own = mirror.over(top).with_index(Path(folder) / "index")
+    with mirror.over(top).empty_index() as own:
         own.run("read-tree", commit)
         own.run("checkout-index", "--all", "--quiet", accept=(0, 1, 128))
 
@@ -124,14 +122,11 @@ def _told(copied: Mapping[bytes, bytes]) -> Iterator[str]:
         )
 
 
-def _absent(top: Path) -> Iterator[str]:
+def _told_of_missing(top: Path, empty: Collection[bytes]) -> Iterator[str]:
     file = top / "pyproject.toml"
     if file.is_file():
         for said in absent_version_files(top, file.read_text(errors="replace")):
             yield f"{said} (`pip install -e .` here, or a `setup` below [workspace])"
-
-
-def _told_of_empty(empty: Collection[bytes]) -> Iterator[str]:
     if empty:
         names = " ".join(shown(path) for path in sorted(empty)[:SHOWN])
         more = f" and {len(empty) - SHOWN} more" if len(empty) > SHOWN else ""
@@ -145,25 +140,18 @@ def _submodules(top: Path, tracked: Mapping[bytes, Entry], wanted: Wanted) -> tu
     """The files of the submodules that are checked out, as they are on disk, and the paths of all other submodules."""
     filled: list[bytes] = []
     empty: list[bytes] = []
+    excluded = [f"--exclude={name}" for name in CACHES]
     links = [(path, entry.blob) for path, entry in tracked.items() if entry.mode == GITLINK]
     for path, recorded in links:
         folder = top / os.fsdecode(path)
         inner = Git(folder)
-        if not os.path.lexists(folder / ".git") or (wanted.is_ref and _head(inner) != recorded):
+        if not os.path.lexists(folder / ".git") or (wanted.is_ref and inner.commit() != recorded):
             empty.append(path)
             continue
         index = tracked_in_index(inner)
-        listed = records(inner.output("ls-files", "-o", "-z", "--exclude-standard", *_excluded()))
+        listed = records(inner.output("ls-files", "-o", "-z", "--exclude-standard", *excluded))
         own = [name for name, entry in index.items() if entry.mode != GITLINK]
         below, missing = _submodules(folder, index, wanted)
         filled += [path + b"/" + name for name in (*files_only(inner, [*own, *listed]), *below)]
         empty += [path + b"/" + name for name in missing]
     return filled, empty
-
-
-def _head(git: Git) -> str:
-    return git.found("rev-parse", "-q", "--verify", "HEAD^{commit}")
-
-
-def _excluded() -> Iterable[str]:
-    return (f"--exclude={name}" for name in CACHES)

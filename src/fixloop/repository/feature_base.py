@@ -1,14 +1,30 @@
-"""A snapshot's base: the commit that its failures are compared with, and its objects in the mirror.
+"""The commit a feature began from: what its failures are compared with, and its objects in the mirror.
 
-Taken from the user's repository before anything is fixed; nothing that an agent commits moves it.
+Owns which branch is the default one, and the merge base with it. Taken from the user's repository before anything is
+fixed; nothing that an agent commits moves it.
 """
 
 from pathlib import Path
+from typing import Final, NamedTuple
 
+from fixloop.errors import UsageError
 from fixloop.repository.git import Git
-from fixloop.repository.merge_base import Base, base_of_checkout, base_of_remote
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import Snapshot, Unseen, mirror_of, take_snapshot_of_url
+
+NONE: Final = "none"
+"""What `--base` takes where nothing is to be compared."""
+_USUAL: Final = ("main", "master", "trunk")
+
+
+class Base(NamedTuple):
+    """A commit to compare with, or why there is none."""
+
+    commit: str = ""
+    name: str = ""
+    """The branch or revision it was found by: `origin/main`."""
+    missing: str = ""
+    """One clause; empty where there is a commit, and where nobody wanted one."""
 
 
 def with_base(snapshot: Snapshot, *, issue: int, cache: Path, wanted: str = "", ref: str = "") -> Snapshot:
@@ -22,7 +38,7 @@ def with_base(snapshot: Snapshot, *, issue: int, cache: Path, wanted: str = "", 
     Raises:
         UsageError: `wanted` is no commit of the repository.
     """
-    found = _found(snapshot, cache, wanted, ref)
+    found = _base_of(snapshot, cache, wanted, ref)
     based = snapshot.model_copy(
         update={"base": found.commit, "base_name": found.name, "no_base": found.missing}
     )
@@ -50,16 +66,54 @@ def bring_base(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
     return mirror
 
 
-def _found(snapshot: Snapshot, cache: Path, wanted: str, ref: str) -> Base:
+def _base_of(snapshot: Snapshot, cache: Path, wanted: str, ref: str) -> Base:
+    """In the checkout, or in the mirror of a URL, whose branches stand below `refs/remote`."""
     if not snapshot.is_git:
         return Base(missing="the folder is not a git repository")
-    if snapshot.is_url:
-        return base_of_remote(mirror_of(snapshot, cache).git, snapshot.commit, wanted=wanted)
-    git = Git(Path(snapshot.source))
-    commit = snapshot.commit if ref else git.found("rev-parse", "-q", "--verify", "HEAD^{commit}")
+    git = mirror_of(snapshot, cache).git if snapshot.is_url else Git(Path(snapshot.source))
+    commit = snapshot.commit if ref or snapshot.is_url else git.commit()
     if not commit:
         return Base(missing="the repository has no commits yet")
-    return base_of_checkout(git, commit, wanted=wanted, ref=ref)
+    if wanted == NONE:
+        return Base()
+    if wanted:
+        names = (f"refs/remote/{wanted}", f"refs/tags/{wanted}", wanted) if snapshot.is_url else (wanted,)
+        found = next(filter(None, map(git.commit, names)), "")
+        if not found:
+            raise UsageError(f"{git.directory} has no branch, tag or commit {wanted!r} to take as the base")
+        return Base(found, wanted)
+    if snapshot.is_url:
+        return _merge_base(git, commit, "refs/remote/HEAD", "the default branch")
+    default = _default_branch(git)
+    if not default:
+        return Base(
+            missing="the repository has no default branch (main, master, trunk); name one with --base"
+        )
+    present = ref or git.found("symbolic-ref", "-q", "--short", "HEAD")
+    local = default.removeprefix("refs/heads/")
+    if present and present == local.removeprefix("refs/remotes/origin/"):
+        return Base(commit, present)
+    return _merge_base(git, commit, default, local.removeprefix("refs/remotes/"))
+
+
+def _default_branch(git: Git) -> str:
+    """The full name of a ref: what origin calls its HEAD, else a branch with a usual name, here or there."""
+    named = git.found("symbolic-ref", "-q", "refs/remotes/origin/HEAD")
+    configured = git.found("config", "--get", "init.defaultBranch")
+    names = dict.fromkeys(filter(None, (*_USUAL, configured)))
+    refs = [named, *(f"{place}/{name}" for name in names for place in ("refs/heads", "refs/remotes/origin"))]
+    return next((ref for ref in refs if ref and git.commit(ref)), "")
+
+
+def _merge_base(git: Git, commit: str, default: str, shown: str) -> Base:
+    found = git.found("merge-base", commit, default)
+    if found:
+        return Base(found, shown)
+    if git.found("rev-parse", "--is-shallow-repository") == "true":
+        return Base(
+            missing=f"the clone is too shallow to reach {shown}; `git fetch --unshallow` completes it"
+        )
+    return Base(missing=f"the feature has no commit in common with {shown}; name a base with --base")
 
 
 def _holds(mirror: Mirror, commit: str) -> bool:

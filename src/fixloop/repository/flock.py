@@ -26,21 +26,17 @@ def held(path: Path, *, timeout_seconds: float, give_up: Callable[[], bool] = la
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        _acquire(descriptor, path, time.monotonic() + timeout_seconds, give_up)
+        until = time.monotonic() + timeout_seconds
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if give_up() or time.monotonic() > until:
+                    raise InfrastructureError(
+                        f"another process holds {path}; wait for it to end and try again"
+                    ) from None
+            time.sleep(POLL_SECONDS)
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _acquire(descriptor: int, path: Path, until: float, give_up: Callable[[], bool]) -> None:
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if give_up() or time.monotonic() > until:
-                raise InfrastructureError(
-                    f"another process holds {path}; wait for it to end and try again"
-                ) from None
-            time.sleep(POLL_SECONDS)
-        else:
-            return

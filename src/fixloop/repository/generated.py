@@ -36,7 +36,12 @@ def imported_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) 
         tracked: the paths of all files that count as tracked, seen from there.
         directory: where commands run; imports start there, at the top, in `src`, and beside the top-level packages.
     """
-    ignored = {path: key for path in _ignored(git) if (key := _key(path))}
+    ignored = {}
+    for path in _ignored(git):
+        folder, _, name = path.rpartition(b"/")
+        if named := MODULE.fullmatch(name):
+            # Without what its kind adds to its name.
+            ignored[path] = _joined(folder, named[1])
     if not ignored:
         return {}
     modules = {path for path in tracked if path.endswith(b".py")}
@@ -105,22 +110,18 @@ class _Search:
             return  # parsing costs a hundred times as much as looking
         folder = importer.rpartition(b"/")[0]
         for level, parts in _imports(source):
-            for start in self._starts(folder, level):
-                yield from self._along(start, parts)
-
-    def _starts(self, folder: bytes, level: int) -> Collection[bytes]:
-        if not level:
-            return self.roots | ({folder} - self.packages)
-        for _ in range(level - 1):
-            folder = folder.rpartition(b"/")[0]
-        return (folder,)
-
-    def _along(self, start: bytes, parts: list[bytes]) -> Iterator[bytes]:
-        """The ignored files on the way of one import: the module, and the packages that it lies in."""
-        for part in parts:
-            start = _joined(start, part)
-            yield from self.wanted.get(start, ())
-            yield from self.wanted.get(start + b"/__init__", ())
+            starts = self.roots | ({folder} - self.packages)
+            if level:
+                above = folder
+                for _ in range(level - 1):
+                    above = above.rpartition(b"/")[0]
+                starts = {above}
+            # The ignored files on the way of one import: the module, and the packages that it lies in.
+            for place in starts:
+                for part in parts:
+                    place = _joined(place, part)
+                    yield from self.wanted.get(place, ())
+                    yield from self.wanted.get(place + b"/__init__", ())
 
 
 def _imports(source: bytes) -> Iterator[tuple[int, list[bytes]]]:
@@ -140,32 +141,21 @@ def _imports(source: bytes) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _ignored(git: Git) -> Iterator[bytes]:
-    """The ignored files that are modules by their names, outside of caches and environments."""
-    listed = git.output("ls-files", "-o", "-i", "-z", "--exclude-standard", "--directory")
-    for path in records(listed):
+    """The ignored files outside of caches and environments."""
+    top = os.fsencode(git.directory)
+    for path in records(git.output("ls-files", "-o", "-i", "-z", "--exclude-standard", "--directory")):
         if not NOT_ENTERED.isdisjoint(os.fsdecode(path).split("/")):
             continue
-        if path.endswith(b"/"):
-            yield from _modules_below(os.fsencode(git.directory), path.rstrip(b"/"))
-        elif MODULE.fullmatch(path.rpartition(b"/")[2]):
+        if not path.endswith(b"/"):
             yield path
-
-
-def _modules_below(top: bytes, folder: bytes) -> Iterator[bytes]:
-    for place, folders, files in os.walk(os.path.join(top, folder)):
-        if os.path.lexists(os.path.join(place, b"pyvenv.cfg")):
-            folders.clear()
             continue
-        folders[:] = [name for name in folders if os.fsdecode(name) not in NOT_ENTERED]
-        below = os.path.relpath(place, top)
-        yield from (os.path.join(below, name) for name in files if MODULE.fullmatch(name))
-
-
-def _key(path: bytes) -> bytes:
-    """A module's path without what its kind adds to its name."""
-    folder, _, name = path.rpartition(b"/")
-    named = MODULE.fullmatch(name)
-    return _joined(folder, named[1]) if named else b""
+        for place, folders, files in os.walk(os.path.join(top, path.rstrip(b"/"))):
+            if os.path.lexists(os.path.join(place, b"pyvenv.cfg")):
+                folders.clear()
+                continue
+            folders[:] = [name for name in folders if os.fsdecode(name) not in NOT_ENTERED]
+            below = os.path.relpath(place, top)
+            yield from (os.path.join(below, name) for name in files)
 
 
 def _joined(folder: bytes, name: bytes) -> bytes:

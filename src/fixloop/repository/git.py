@@ -11,6 +11,8 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -92,6 +94,12 @@ class Git:
         """The same repository with another index file."""
         return replace(self, index=index)
 
+    @contextlib.contextmanager
+    def empty_index(self) -> Iterator["Git"]:
+        """The same repository with an empty index, which is gone at the end."""
+        with tempfile.TemporaryDirectory(prefix="fixloop-index-") as folder:
+            yield self.with_index(Path(folder) / "index")
+
     def run(
         self,
         *args: str | Path,
@@ -112,9 +120,9 @@ class Git:
             InfrastructureError: git is missing, too slow, or failed otherwise (`GitFailure`).
         """
         require_git()
-        environment = (
-            self._environment() | self._tamed(timeout_seconds) | ({} if not dated else _dates(dated))
-        )
+        environment = self._environment() | self._tamed(timeout_seconds)
+        if dated:
+            environment |= {"GIT_AUTHOR_DATE": dated, "GIT_COMMITTER_DATE": dated}
         done = _run(self._argv(args), self, environment, stdin, timeout_seconds)
         if done.returncode not in accept:
             raise explained(str(args[0]), done, self.directory)
@@ -132,6 +140,10 @@ class Git:
         """What the command prints, or nothing when it says no (exit code 1, 2 or 128)."""
         done = self.run(*args, accept=(0, 1, 2, 128))
         return os.fsdecode(done.stdout).removesuffix("\n") if done.returncode == 0 else ""
+
+    def commit(self, revision: str = "HEAD") -> str:
+        """The id of the commit that a revision names; empty where there is none."""
+        return self.found("rev-parse", "-q", "--verify", "--end-of-options", f"{revision}^{{commit}}")
 
     def _argv(self, args: tuple[str | Path, ...]) -> list[str]:
         settings = (part for setting in SETTINGS + self.settings for part in ("-c", setting))
@@ -197,10 +209,6 @@ def without_userinfo(text: str) -> str:
     return re.sub(r"(\b[a-z][a-z0-9+.-]*://)[^/@\s'\"]*@", r"\1", text, flags=re.IGNORECASE)
 
 
-def _dates(date: str) -> dict[str, str]:
-    return {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
-
-
 def _run(
     argv: list[str], git: Git, environment: dict[str, str], stdin: bytes, timeout_seconds: float
 ) -> subprocess.CompletedProcess[bytes]:
@@ -223,7 +231,7 @@ def _run(
                     os.killpg(process.pid, signal.SIGKILL)
                 raise
     except subprocess.TimeoutExpired as error:
-        verb = _verb(argv)
+        verb = argv[1 + 2 * argv.count("-c")]
         raise InfrastructureError(
             f"git {verb} in {git.directory} took more than {timeout_seconds:.0f} s and was stopped"
         ) from error
@@ -232,10 +240,6 @@ def _run(
     except OSError as error:
         raise InfrastructureError(f"git does not start in {git.directory}: {error.strerror}") from error
     return subprocess.CompletedProcess(argv, process.returncode, out, err)
-
-
-def _verb(argv: list[str]) -> str:
-    return argv[1 + 2 * argv.count("-c")]
 
 
 def explained(verb: str, done: subprocess.CompletedProcess[bytes], directory: Path) -> FixloopError:

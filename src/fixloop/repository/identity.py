@@ -53,18 +53,28 @@ def top_of(path: Path) -> tuple[Path, str]:
     Raises:
         UsageError: `path` is not a directory, lies in a bare repository, or the repository is broken.
     """
-    real = _directory(path)
+    real = Path(os.path.realpath(path))
+    if not real.is_dir():
+        raise UsageError(f"{path} is not a directory; name the folder of the project")
+    try:
+        str(real).encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"the path {str(real)!r} is not UTF-8; move the project to a path that is") from None
     git = Git(real)
     done = git.run("rev-parse", "--is-inside-work-tree", accept=(0, 128))
     if done.returncode == 128:
-        _refuse_broken(real, done.stderr.decode("utf-8", "replace"))
-        return real, ""
+        said = done.stderr.decode("utf-8", "replace").strip()
+        if "not a git repository (or any" in said:
+            return real, ""
+        cause = said.splitlines()[0].removeprefix("fatal: ") if said else "git says nothing"
+        raise UsageError(f"the repository of {real} cannot be read: {cause}")
     if done.stdout.strip() != b"true":
         raise UsageError(
             f"{real} is inside a bare repository; name a checkout, or use its URL (file://{real})"
         )
     top = Path(os.path.realpath(git.text("rev-parse", "--show-toplevel")))
-    if top != real and _is_ignored(git, real):
+    is_ignored = top != real and git.run("check-ignore", "-q", real, accept=(0, 1, 128)).returncode == 0
+    if is_ignored and not git.found("ls-files", "-z", "--", "."):
         return real, ""
     return top, "" if top == real else real.relative_to(top).as_posix()
 
@@ -82,21 +92,17 @@ def normalised_url(url: str, relative_to: Path) -> str:
     """
     text = url.strip()
     if "://" in text:
-        return _from_parts(text, relative_to)
+        parts = urlsplit(text)
+        if parts.scheme == "file":
+            return _local(parts.path, relative_to)
+        host = parts.netloc.rpartition("@")[2].lower()
+        default = DEFAULT_PORTS.get(parts.scheme.rpartition("+")[2])
+        host = host.removesuffix(f":{default}").removesuffix(":")
+        return f"{host}/{_plain_path(parts.path)}"
     scp = SCP_LIKE.fullmatch(text)
     if scp is not None and not os.path.lexists(relative_to / text):
         return f"{scp[1].lower()}/{_plain_path(scp[2])}"
     return _local(text, relative_to)
-
-
-def _from_parts(text: str, relative_to: Path) -> str:
-    parts = urlsplit(text)
-    if parts.scheme == "file":
-        return _local(parts.path, relative_to)
-    host = parts.netloc.rpartition("@")[2].lower()
-    default = DEFAULT_PORTS.get(parts.scheme.rpartition("+")[2])
-    host = host.removesuffix(f":{default}").removesuffix(":")
-    return f"{host}/{_plain_path(parts.path)}"
 
 
 def _plain_path(path: str) -> str:
@@ -109,25 +115,3 @@ def _local(path: str, relative_to: Path) -> str:
 
 def _project(name: str) -> Project:
     return Project(name, hashlib.sha256(os.fsencode(name)).hexdigest()[:8])
-
-
-def _directory(path: Path) -> Path:
-    real = Path(os.path.realpath(path))
-    if not real.is_dir():
-        raise UsageError(f"{path} is not a directory; name the folder of the project")
-    try:
-        str(real).encode()
-    except UnicodeEncodeError:
-        raise UsageError(f"the path {str(real)!r} is not UTF-8; move the project to a path that is") from None
-    return real
-
-
-def _refuse_broken(path: Path, said: str) -> None:
-    if "not a git repository (or any" not in said:
-        cause = said.strip().splitlines()[0] if said.strip() else "git says nothing"
-        raise UsageError(f"the repository of {path} cannot be read: {cause.removeprefix('fatal: ')}")
-
-
-def _is_ignored(git: Git, path: Path) -> bool:
-    ignored = git.run("check-ignore", "-q", path, accept=(0, 1, 128)).returncode == 0
-    return ignored and not git.found("ls-files", "-z", "--", ".")

@@ -114,7 +114,7 @@ def resolve_descendant(rev: str, *, path: Path, tip: str, mirror: Mirror) -> Cha
     """
     top, _ = top_of(path)
     git = Git(top)
-    commit = git.found("rev-parse", "-q", "--verify", "--end-of-options", f"{rev}^{{commit}}")
+    commit = git.commit(rev)
     if not commit:
         raise UsageError(f"{top} has no branch, tag or commit {rev!r}")
     mirror.receive(git, commit, "received")

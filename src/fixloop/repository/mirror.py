@@ -125,11 +125,15 @@ class Mirror:
         `source` pushes: this way it is read under its own settings, whoever owns it.
         """
         self.ensure(sha256=len(commit) == 64)
-        if self.has(commit) and (not name or self._ref(name) == commit):
+        if self.has(commit) and (
+            not name or self.git.found("rev-parse", "-q", "--verify", f"refs/fixloop/{name}") == commit
+        ):
             return
         with self.locked() as git:
             pushing = replace(source, inherited=git.inherited)
-            specs = [f"+{commit}:refs/heads/received", *_tag_specs(source)]
+            youngest = ("--merged=HEAD", "--sort=-creatordate", f"--count={TAGS}", "--format=%(refname)")
+            tags = source.found("for-each-ref", *youngest, "refs/tags").splitlines()
+            specs = [f"+{commit}:refs/heads/received", *(f"+{tag}:{tag}" for tag in tags if tag)]
             self.write(pushing, "push", "--quiet", "--no-verify", "--no-signed", self.path, *specs)
             self._keep(git, commit, name)
 
@@ -169,7 +173,11 @@ class Mirror:
             for commit in (user.base, user.tip, *user.beside)
         }
         with self.locked() as git:
-            theirs = {commit for name in gone & users.keys() for commit in self._commits(users[name])} - kept
+            theirs: set[str] = set()
+            for user in (users[name] for name in gone & users.keys()):
+                done = self.git.run("rev-list", user.tip, f"^{user.base}", accept=(0, 128))
+                fixes = done.stdout.decode().split() if done.returncode == 0 else [user.tip]
+                theirs |= {user.base, *user.beside, *fixes} - kept
             refs = git.output("for-each-ref", "--format=%(objectname) %(refname)", "refs/fixloop").decode()
             for commit, _, name in (line.partition(" ") for line in refs.splitlines()):
                 if commit in theirs:
@@ -178,11 +186,6 @@ class Mirror:
             for name in gone:
                 (self._notes / name).unlink(missing_ok=True)
         return sorted(theirs)
-
-    def _commits(self, user: User) -> list[str]:
-        done = self.git.run("rev-list", user.tip, f"^{user.base}", accept=(0, 128))
-        fixes = done.stdout.decode().split() if done.returncode == 0 else [user.tip]
-        return [user.base, *user.beside, *fixes]
 
     @property
     def _notes(self) -> Path:
@@ -230,11 +233,13 @@ class Mirror:
         try:
             git.run(*args, stdin=stdin)
         except LockHeld:
-            _remove_stale_locks(self.path)
+            for folder, names, files in os.walk(self.path):
+                if Path(folder) == self.path:
+                    names.remove("objects")
+                for file in files:
+                    if file.endswith(".lock"):
+                        remove_when_old(Path(folder) / file)
             git.run(*args, stdin=stdin)
-
-    def _ref(self, name: str) -> str:
-        return self.git.found("rev-parse", "-q", "--verify", f"refs/fixloop/{name}")
 
     @property
     def _lock_path(self) -> Path:
@@ -258,38 +263,19 @@ class Mirror:
             (made / "config").write_text(text + (SHA256 if sha256 else ""))
             (made / "description").write_text(self.source + "\n", errors="replace")
             (made / "HEAD").write_text("ref: refs/heads/received\n")
-            _sync(made)
+            # Git syncs objects and refs; without HEAD and configuration a loss of power leaves no repository.
+            for file in made.rglob("*"):
+                if file.is_file():
+                    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+                    try:
+                        os.fsync(descriptor)
+                    finally:
+                        os.close(descriptor)
             made.rename(self.path)
-
-
-def _sync(folder: Path) -> None:
-    """Git syncs objects and refs; without its HEAD and its configuration a loss of power leaves no repository."""
-    for file in folder.rglob("*"):
-        if file.is_file():
-            descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
 
 
 def _kept(commit: str) -> str:
     return f"refs/fixloop/kept/{commit}"
-
-
-def _tag_specs(source: Git) -> list[str]:
-    pattern = ("--merged=HEAD", "--sort=-creatordate", f"--count={TAGS}", "--format=%(refname)", "refs/tags")
-    names = source.found("for-each-ref", *pattern).splitlines()
-    return [f"+{name}:{name}" for name in names if name]
-
-
-def _remove_stale_locks(mirror: Path) -> None:
-    for folder, names, files in os.walk(mirror):
-        if Path(folder) == mirror:
-            names.remove("objects")
-        for file in files:
-            if file.endswith(".lock"):
-                remove_when_old(Path(folder) / file)
 
 
 def remove_when_old(lock: Path) -> None:

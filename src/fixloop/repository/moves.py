@@ -49,13 +49,13 @@ class Moves:
 
     def name_after(self, path: str) -> str:
         """The path in the new tree; the same where the file was not renamed, or is gone."""
-        return self._renamed.get(path, path)
+        return self._renamed_and_changed[0].get(path, path)
 
     def lines(self, path: str) -> LineMap:
         """What became of the lines of the file that is called `path` in the new tree."""
         if path not in self._maps:
-            blobs = self._changed.get(path)
-            self._maps[path] = _compared(self.git, *blobs) if blobs else LineMap()
+            old, new = self._renamed_and_changed[1].get(path, ("", ""))
+            self._maps[path] = _compared(self.git, old, new)
         return self._maps[path]
 
     @cached_property
@@ -63,7 +63,7 @@ class Moves:
         return {}
 
     @cached_property
-    def _found(self) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+    def _renamed_and_changed(self) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
         """Renames old to new, and for each changed path of the new tree its blobs before and after."""
         output = self.git.output(
             "diff-tree", "-r", "-z", "--raw", "-M", "--no-abbrev", self.old, self.new, "--"
@@ -79,14 +79,6 @@ class Moves:
             if kind[0] in "RM" and {old_mode, new_mode}.isdisjoint({GITLINK, SYMLINK}):
                 changed[path] = old_blob, new_blob
         return renamed, changed
-
-    @property
-    def _renamed(self) -> dict[str, str]:
-        return self._found[0]
-
-    @property
-    def _changed(self) -> dict[str, tuple[str, str]]:
-        return self._found[1]
 
 
 def _compared(git: Git, old: str, new: str) -> LineMap:

@@ -38,7 +38,10 @@ def publish(snapshot: Snapshot, *, issue: int, tip: str, mirror: Mirror) -> Publ
     note = _in_the_way(git, branch, issue, tip)
     if not note:
         # The branch first: were the tip's ref ahead of it after a crash, the branch would look like a person's.
-        note = _move(git, branch, tip)
+        try:
+            write_ref(git, f"refs/heads/{branch}", tip)
+        except UsageError as error:
+            note = str(error)
     write_ref(git, f"refs/fixloop/{issue}/tip", tip)
     return Published("" if note else branch, note)
 
@@ -58,12 +61,15 @@ def _in_the_way(git: Git, branch: str, issue: int, tip: str) -> str:
     now = git.found("rev-parse", "-q", "--verify", f"refs/heads/{branch}")
     if now in ("", tip):
         return ""
-    place = _checked_out_in(git, branch)
-    if place:
-        return (
-            f"branch {branch} is checked out in {place} and was left as it is; "
-            f"the work is refs/fixloop/{issue}/tip"
-        )
+    place = ""
+    for field in git.output("worktree", "list", "--porcelain", "-z").split(b"\0"):
+        if field.startswith(b"worktree "):
+            place = field.decode("utf-8", "replace").removeprefix("worktree ")
+        if field == f"branch refs/heads/{branch}".encode() and place:
+            return (
+                f"branch {branch} is checked out in {place} and was left as it is; "
+                f"the work is refs/fixloop/{issue}/tip"
+            )
     ours = git.found("rev-parse", "-q", "--verify", f"refs/fixloop/{issue}/tip")
     if now == ours or git.run("merge-base", "--is-ancestor", now, tip, accept=(0, 1)).returncode == 0:
         return ""
@@ -71,21 +77,3 @@ def _in_the_way(git: Git, branch: str, issue: int, tip: str) -> str:
         f"branch {branch} has commits that are not fixloop's and was left as it is; "
         f"the work is refs/fixloop/{issue}/tip"
     )
-
-
-def _checked_out_in(git: Git, branch: str) -> str:
-    place = ""
-    for field in git.output("worktree", "list", "--porcelain", "-z").split(b"\0"):
-        if field.startswith(b"worktree "):
-            place = field.decode("utf-8", "replace").removeprefix("worktree ")
-        if field == f"branch refs/heads/{branch}".encode():
-            return place
-    return ""
-
-
-def _move(git: Git, branch: str, tip: str) -> str:
-    try:
-        write_ref(git, f"refs/heads/{branch}", tip)
-    except UsageError as error:
-        return str(error)
-    return ""

@@ -26,30 +26,25 @@ def push(mirror: Mirror, *, issue: int, tip: str, ours: Collection[str]) -> str:
         RefusedError: the branch has somebody else's commits, or the server does not take it.
         InfrastructureError: the server cannot be reached or lets nobody in, or another push was faster.
     """
-    url, branch = mirror.source, f"fixloop/{issue}"
-    now = _present(mirror.git, url, branch)
-    if now != tip:
-        if now and now not in ours and not _leads_to(mirror.git, now, tip):
-            raise RefusedError(
-                f"branch {branch} at {without_userinfo(url)} has commits that are not fixloop's and was left as it "
-                f"is ({now[:12]}); rename or remove it there, then `fixloop push {issue}`"
-            )
-        _push(mirror.git, url, branch, tip, now)
-    return branch
-
-
-def _present(git: Git, url: str, branch: str) -> str:
-    """The commit of a branch at `url`, empty where there is no such branch."""
+    git, url, branch = mirror.git, mirror.source, f"fixloop/{issue}"
     try:
         listed = git.text("ls-remote", "--", url, f"refs/heads/{branch}")
     except GitFailure as error:
         raise _away(url, error) from error
     rows = (line.partition("\t") for line in listed.splitlines())
-    return next((commit for commit, _, name in rows if name == f"refs/heads/{branch}"), "")
-
-
-def _leads_to(git: Git, old: str, new: str) -> bool:
-    return git.run("merge-base", "--is-ancestor", old, new, accept=(0, 1, 128)).returncode == 0
+    now = next((commit for commit, _, name in rows if name == f"refs/heads/{branch}"), "")
+    if now != tip:
+        if (
+            now
+            and now not in ours
+            and git.run("merge-base", "--is-ancestor", now, tip, accept=(0, 1, 128)).returncode
+        ):
+            raise RefusedError(
+                f"branch {branch} at {without_userinfo(url)} has commits that are not fixloop's and was left as it "
+                f"is ({now[:12]}); rename or remove it there, then `fixloop push {issue}`"
+            )
+        _push(git, url, branch, tip, now)
+    return branch
 
 
 def _push(git: Git, url: str, branch: str, tip: str, now: str) -> None:
@@ -62,18 +57,14 @@ def _push(git: Git, url: str, branch: str, tip: str, now: str) -> None:
         raise _away(url, error) from error
     if done.returncode == 0:
         return
-    why = _reason(done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+    # The server's own words: the refused ref's line, and what its hook printed.
+    out, err = (each.decode("utf-8", "replace").splitlines() for each in (done.stdout, done.stderr))
+    refused = [line.split("\t", 2)[-1] for line in out if line.startswith("!")]
+    said = [line.removeprefix("remote:").strip() for line in err if line.startswith("remote:")]
+    why = one_line(without_userinfo(": ".join([*refused[:1], *filter(None, said[:5])] or err)))
     if "stale info" in why:
         raise InfrastructureError(f"branch {branch} at {without_userinfo(url)} changed while it was pushed")
     raise RefusedError(f"{without_userinfo(url)} refuses branch {branch}: {why}")
-
-
-def _reason(out: str, err: str) -> str:
-    """The server's own words: the refused ref's line, and what its hook printed."""
-    refused = [line.split("\t", 2)[-1] for line in out.splitlines() if line.startswith("!")]
-    said = [line.removeprefix("remote:").strip() for line in err.splitlines() if line.startswith("remote:")]
-    words = [*refused[:1], *filter(None, said[:5])] or err.splitlines()
-    return one_line(without_userinfo(": ".join(words)))
 
 
 def _away(url: str, error: GitFailure) -> InfrastructureError:

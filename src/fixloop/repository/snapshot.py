@@ -93,11 +93,16 @@ def take_snapshot(
     if not is_repository(top):
         return _plain(top, mirror, issue, copy_globs, ref)
     git = Git(top)
-    head = git.found("rev-parse", "-q", "--verify", "HEAD^{commit}")
+    head = git.commit()
     if not head and not git.found("rev-parse", "--git-dir"):
         raise UsageError(f"git cannot read the repository {top}; `git status` there says why")
-    commit = _resolved(git, ref) if ref else import_checkout(top, head)
-    _check_subdirectory(git, commit, subdirectory)
+    commit = git.commit(ref) if ref else import_checkout(top, head)
+    if not commit:
+        raise UsageError(f"{top} has no branch, tag or commit {ref!r}")
+    if subdirectory and git.found("cat-file", "-t", f"{commit}:{subdirectory}") != "tree":
+        raise UsageError(
+            f"the folder {subdirectory} is not part of the snapshot: it is empty or ignored there"
+        )
     mirror.receive(git, commit, _ref(issue))
     wanted = Wanted(copy_globs, top / subdirectory, is_ref=ref is not None)
     copied = gather(git, mirror, commit, wanted)
@@ -128,7 +133,11 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         UsageError: not a git URL, one with credentials in it, or a ref that the repository does not have.
         InfrastructureError: the repository cannot be reached.
     """
-    _refuse_credentials(url)
+    if not is_url(url):
+        raise UsageError(f"{url!r} is not a git URL; https, ssh and file are known")
+    parts = urlsplit(url)
+    if parts.password is not None or (parts.scheme in ("http", "https") and parts.username is not None):
+        raise UsageError("the repository's URL carries credentials; leave them to git's credential helper")
     mirror = Mirror(cache, url)
     mirror.ensure()
     with mirror.locked() as git:
@@ -138,6 +147,10 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         commit = _of_remote(git, ref) or _fetch_commit(mirror, git, url, ref)
     mirror.keep(commit, _ref(issue))
     submodules = _submodules(mirror.git, commit)
+    note = (
+        f"submodules are empty folders where checks and fixers run: {' '.join(submodules[:3])}; "
+        "clone with `--recurse-submodules` and name that folder instead of the URL"
+    )
     return Snapshot(
         source=url,
         commit=commit,
@@ -147,7 +160,7 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         subject=_shown(mirror.git, commit, "%s"),
         author=_shown(mirror.git, commit, "%an"),
         submodules=submodules,
-        notes=_missing_at_url(mirror.git, commit, submodules),
+        notes=(note,) if submodules else (),
     )
 
 
@@ -164,7 +177,14 @@ def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
         return mirror
     why = ""
     try:
-        _fetch_base(snapshot, mirror, issue, cache)
+        if snapshot.is_url:
+            take_snapshot_of_url(snapshot.source, snapshot.commit, issue=issue, cache=cache)
+        elif snapshot.is_git:
+            mirror.receive(Git(Path(snapshot.source)), snapshot.commit, f"{issue}/base")
+            if snapshot.copied:
+                mirror.receive(Git(Path(snapshot.source)), snapshot.copied, f"{issue}/copied")
+        else:
+            take_snapshot(Path(snapshot.source), issue=issue, cache=cache)
     except (UsageError, GitFailure) as error:
         why = f": {error}"
     if not all(map(mirror.has, needed)):
@@ -178,17 +198,6 @@ def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
             f"{mend}{why}"
         )
     return mirror
-
-
-def _fetch_base(snapshot: Snapshot, mirror: Mirror, issue: int, cache: Path) -> None:
-    if snapshot.is_url:
-        take_snapshot_of_url(snapshot.source, snapshot.commit, issue=issue, cache=cache)
-    elif snapshot.is_git:
-        mirror.receive(Git(Path(snapshot.source)), snapshot.commit, f"{issue}/base")
-        if snapshot.copied:
-            mirror.receive(Git(Path(snapshot.source)), snapshot.copied, f"{issue}/copied")
-    else:
-        take_snapshot(Path(snapshot.source), issue=issue, cache=cache)
 
 
 def mirror_of(snapshot: Snapshot, cache: Path) -> Mirror:
@@ -274,44 +283,12 @@ def _shown(git: Git, commit: str, what: str) -> str:
     return one_line(git.found("show", "-s", f"--format={what}", commit), SUBJECT_CHARACTERS) if commit else ""
 
 
-def _missing_at_url(git: Git, commit: str, submodules: Sequence[str]) -> tuple[str, ...]:
-    """What a checkout of that commit would lack."""
-    if not submodules:
-        return ()
-    return (
-        f"submodules are empty folders where checks and fixers run: {' '.join(submodules[:3])}; "
-        "clone with `--recurse-submodules` and name that folder instead of the URL",
-    )
-
-
-def _resolved(git: Git, ref: str) -> str:
-    commit = git.found("rev-parse", "-q", "--verify", "--end-of-options", f"{ref}^{{commit}}")
-    if not commit:
-        raise UsageError(f"{git.directory} has no branch, tag or commit {ref!r}")
-    return commit
-
-
 def _submodules(git: Git, commit: str) -> tuple[str, ...]:
     # All files are listed only where some submodule is declared.
     if not git.found("cat-file", "-t", f"{commit}:.gitmodules"):
         return ()
     found = tracked_in_tree(git, commit).items()
     return tuple(shown(path) for path, entry in found if entry.mode == GITLINK)
-
-
-def _check_subdirectory(git: Git, commit: str, subdirectory: str) -> None:
-    if subdirectory and git.found("cat-file", "-t", f"{commit}:{subdirectory}") != "tree":
-        raise UsageError(
-            f"the folder {subdirectory} is not part of the snapshot: it is empty or ignored there"
-        )
-
-
-def _refuse_credentials(url: str) -> None:
-    if not is_url(url):
-        raise UsageError(f"{url!r} is not a git URL; https, ssh and file are known")
-    parts = urlsplit(url)
-    if parts.password is not None or (parts.scheme in ("http", "https") and parts.username is not None):
-        raise UsageError("the repository's URL carries credentials; leave them to git's credential helper")
 
 
 def _fetch(mirror: Mirror, url: str, *specs: str) -> None:
@@ -340,7 +317,4 @@ def _of_remote(git: Git, ref: str | None) -> str:
     wanted = [f"refs/remote/{ref}", f"refs/tags/{ref}"] if ref else ["refs/remote/HEAD"]
     if ref and COMMIT.fullmatch(ref):
         wanted.append(ref)
-    found = (
-        git.found("rev-parse", "-q", "--verify", "--end-of-options", f"{name}^{{commit}}") for name in wanted
-    )
-    return next(filter(None, found), "")
+    return next(filter(None, map(git.commit, wanted)), "")

@@ -43,7 +43,8 @@ def read_settings(listed: bytes) -> list[Setting]:
     """What `git config --list --show-scope -z` prints."""
     fields = listed.decode("utf-8", "surrogateescape").split("\0")
     pairs = zip(fields[::2], fields[1::2], strict=False)
-    return [Setting(scope, *_split(setting)) for scope, setting in pairs]
+    split = ((scope, *setting.partition("\n")[::2]) for scope, setting in pairs)
+    return [Setting(*parts) for parts in split]
 
 
 def overrides(settings: Sequence[Setting], repository: str) -> dict[str, str]:
@@ -93,8 +94,3 @@ def _refuse_detour(setting: Setting, repository: str, *, is_partial: bool) -> No
             f"the configuration of {repository} {what} ({setting.key} = {setting.value[:100]!r}); "
             "remove that line from its .git/config, or give the repository by URL"
         )
-
-
-def _split(setting: str) -> tuple[str, str]:
-    key, _, value = setting.partition("\n")
-    return key, value

@@ -50,11 +50,19 @@ def merge_trees(mirror: Mirror, base: str, ours: str, theirs: str) -> Merged:
     conflicts |= _covered(current, wanted)
     if conflicts:
         return Merged(ours, tuple(sorted(map(shown, conflicts))))
-    return Merged(_with(git, ours, wanted) if wanted else ours, ())
+    if not wanted:
+        return Merged(ours, ())
+    # Removals first: a file may become a folder.
+    ordered = sorted(wanted.items(), key=lambda item: item[1].mode != ABSENT)
+    lines = [b"%s %s\t%s\0" % (entry.mode.encode(), entry.blob.encode(), path) for path, entry in ordered]
+    with git.empty_index() as own:
+        own.run("read-tree", ours)
+        own.run("update-index", "-z", "--index-info", stdin=b"".join(lines))
+        return Merged(own.text("write-tree", "--missing-ok"), ())
 
 
 def _merged(git: Git, delta: Delta, ours: Entry) -> Entry | None:
-    """What becomes of one path; None for a conflict."""
+    """What becomes of one path; None where both sides changed the same lines, or one that has no lines."""
     base, theirs = Entry(delta.old_mode, delta.old_blob), Entry(delta.new_mode, delta.new_blob)
     if _same(ours, base):
         return theirs
@@ -63,24 +71,18 @@ def _merged(git: Git, delta: Delta, ours: Entry) -> Entry | None:
     mode = ours.mode if base.mode == theirs.mode else theirs.mode
     if {ours.mode, base.mode, theirs.mode} & {ABSENT, GITLINK, SYMLINK}:
         return None
-    blob = _merged_content(git, ours.blob, base.blob, theirs.blob)
-    return Entry(mode, blob) if blob else None
+    with tempfile.TemporaryDirectory(prefix="fixloop-merge-") as folder:
+        files = [Path(folder) / name for name in ("ours", "base", "theirs")]
+        for file, side in zip(files, (ours, base, theirs), strict=True):
+            file.write_bytes(git.output("cat-file", "blob", side.blob))
+        done = git.run("merge-file", "-p", "--quiet", *files, accept=tuple(range(256)))
+    if done.returncode:
+        return None
+    return Entry(mode, git.text("hash-object", "-w", "--no-filters", "--stdin", stdin=done.stdout))
 
 
 def _same(one: Entry, other: Entry) -> bool:
     return one.mode == other.mode and (one.mode == ABSENT or one.blob == other.blob)
-
-
-def _merged_content(git: Git, ours: str, base: str, theirs: str) -> str:
-    """The blob of the merged lines, nothing when both sides changed the same ones or a side is binary."""
-    with tempfile.TemporaryDirectory(prefix="fixloop-merge-") as folder:
-        files = [Path(folder) / name for name in ("ours", "base", "theirs")]
-        for file, blob in zip(files, (ours, base, theirs), strict=True):
-            file.write_bytes(git.output("cat-file", "blob", blob))
-        done = git.run("merge-file", "-p", "--quiet", *files, accept=tuple(range(256)))
-    if done.returncode:
-        return ""
-    return git.text("hash-object", "-w", "--no-filters", "--stdin", stdin=done.stdout)
 
 
 def _covered(current: Mapping[bytes, Entry], wanted: Mapping[bytes, Entry]) -> set[bytes]:
@@ -90,14 +92,3 @@ def _covered(current: Mapping[bytes, Entry], wanted: Mapping[bytes, Entry]) -> s
     arriving = wanted.keys() - leaving - current.keys()
     folders = {parent for path in staying for parent in folders_of(path)}
     return {path for path in arriving if path in folders or not staying.isdisjoint(folders_of(path))}
-
-
-def _with(git: Git, tree: str, wanted: Mapping[bytes, Entry]) -> str:
-    # Removals first: a file may become a folder.
-    ordered = sorted(wanted.items(), key=lambda item: item[1].mode != ABSENT)
-    lines = [b"%s %s\t%s\0" % (entry.mode.encode(), entry.blob.encode(), path) for path, entry in ordered]
-    with tempfile.TemporaryDirectory(prefix="fixloop-index-") as folder:
-        own = git.with_index(Path(folder) / "index")
-        own.run("read-tree", tree)
-        own.run("update-index", "-z", "--index-info", stdin=b"".join(lines))
-        return own.text("write-tree", "--missing-ok")

@@ -4,9 +4,9 @@ Owns the one way in which a folder is hashed: an index of its own, every file re
 index nor a clock decides what is seen. Refuses pipes, sockets and devices, `.fixloop/`, and untracked caches.
 """
 
+import contextlib
 import os
 import stat
-import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -95,10 +95,11 @@ def write_tree(git: Git, *, tracked: Mapping[bytes, Entry], without: Collection[
         UsageError: a file cannot be read, or a file that git itself reads is a pipe.
     """
     _refuse_what_blocks(os.fsencode(git.directory))
-    with tempfile.TemporaryDirectory(prefix="fixloop-index-") as folder:
-        own = git.with_index(Path(folder) / "index")
+    with git.empty_index() as own:
         files = _fill(own, tracked)
-        files += [path for path in _untracked(own) if path not in without]
+        excludes = [f"--exclude={name}" for name in (*CACHES, *NAMED_FILES, ".fixloop")]
+        listed = records(own.output("ls-files", "-o", "-z", "--exclude-standard", *excludes))
+        files += [path for path in files_only(own, listed) if path not in without]
         _refuse_what_is_large(own, files, tracked)
         _hash(own, files)
         return own.text("write-tree", "--missing-ok")
@@ -106,8 +107,7 @@ def write_tree(git: Git, *, tracked: Mapping[bytes, Entry], without: Collection[
 
 def tree_of_files(git: Git, files: Iterable[bytes]) -> str:
     """Write these files of git's directory as a tree and return its id. Raises as `write_tree`."""
-    with tempfile.TemporaryDirectory(prefix="fixloop-index-") as folder:
-        own = git.with_index(Path(folder) / "index")
+    with git.empty_index() as own:
         _hash(own, sorted(files))
         return own.text("write-tree")
 
@@ -139,8 +139,7 @@ def files_only(git: Git, listed: Iterable[bytes]) -> list[bytes]:
 
 def entries_on_disk(git: Git, paths: Iterable[bytes], tracked: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
     """What git would record for `paths` as they are on disk now; absent ones are left out. Raises as `write_tree`."""
-    with tempfile.TemporaryDirectory(prefix="fixloop-index-") as folder:
-        own = git.with_index(Path(folder) / "index")
+    with git.empty_index() as own:
         wanted = set(paths)
         _fill(own, {path: entry for path, entry in tracked.items() if path in wanted})
         files = [path for path in wanted if _is_file(os.fsencode(git.directory), path, {})]
@@ -201,18 +200,14 @@ def _refuse_what_blocks(folder: bytes) -> None:
         return
     for entry in entries:
         path = os.path.join(entry.path, b"HEAD") if entry.name == b".git" else entry.path
-        if entry.name in READ_BY_GIT and _blocks(path):
-            raise UsageError(f"{shown(path)} is a pipe, socket or device, which git cannot read; remove it")
+        if entry.name in READ_BY_GIT:
+            with contextlib.suppress(OSError):
+                if stat.S_IFMT(os.stat(path).st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+                    raise UsageError(
+                        f"{shown(path)} is a pipe, socket or device, which git cannot read; remove it"
+                    )
         if entry.is_dir(follow_symlinks=False) and entry.name not in NOT_ENTERED:
             _refuse_what_blocks(entry.path)
-
-
-def _blocks(path: bytes) -> bool:
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _refuse_what_is_large(own: Git, files: Iterable[bytes], tracked: Mapping[bytes, Entry]) -> None:
@@ -260,13 +255,7 @@ def _submodule_head(top: bytes, path: bytes, entry: Entry) -> str:
         return entry.blob if entry.sparse else ""
     if not os.path.lexists(os.path.join(folder, b".git")):
         return entry.blob
-    return Git(Path(os.fsdecode(folder))).found("rev-parse", "--verify", "HEAD^{commit}") or entry.blob
-
-
-def _untracked(own: Git) -> list[bytes]:
-    excludes = [f"--exclude={name}" for name in (*CACHES, *NAMED_FILES, ".fixloop")]
-    listed = records(own.output("ls-files", "-o", "-z", "--exclude-standard", *excludes))
-    return files_only(own, listed)
+    return Git(Path(os.fsdecode(folder))).commit() or entry.blob
 
 
 def _hash(own: Git, files: list[bytes]) -> None:
