@@ -64,7 +64,15 @@ def read_cargo_test(content: bytes, tree: SourceTree) -> Report:
         _read(binary, tests, tree)
     tests.not_counted += [BUILD] if binaries else []
     if not binaries:
-        _build_errors(lines, tests, tree)
+        # One failure for each error of the compiler; the same one in two targets is one.
+        blocks: dict[str, re.Match[str]] = {}
+        for start, line in enumerate(lines):
+            error = _BUILD_ERROR.match(line)
+            if error and not _BUILD_ENDS.search(error["text"]):
+                end = next((at for at in range(start + 1, len(lines)) if not lines[at].strip()), len(lines))
+                blocks.setdefault("\n".join(lines[start:end]), error)
+        for block, error in blocks.items():
+            tests.fail(BUILD, error["code"] or "build error", block, *place_in(block, tree))
         if not tests.failures:
             raise Unusable("is no output of `cargo test`: it names no test binary and no build error")
     return tests.report()
@@ -72,37 +80,30 @@ def read_cargo_test(content: bytes, tree: SourceTree) -> Report:
 
 def _binaries(lines: list[str]) -> Iterator[_Binary]:
     binary: _Binary | None = None
-    section: list[str] | None = None
+    section: list[str] | None = None  # of captured output, the one that is open
     for line in lines:
         if target := _TARGET.match(line):
             if binary is not None:
                 yield binary
             binary, section = _Binary(_named(target)), None
-        elif binary is not None:
-            section = _take(line, binary, section)
+        elif binary is None:
+            continue
+        elif ended := _ENDED.match(line):
+            binary.result, section = (int(ended[1]), int(ended[2]), int(ended[3])), None
+        elif found := _SECTION.match(line):
+            section = binary.sections.setdefault(_DOC_LINE.sub("", found["name"]), [])
+        elif section is not None:
+            section.append(line)
+        elif begun := _BEGUN.match(line):
+            binary.declared = int(begun[1])
+        elif test := _TEST.match(line):
+            binary.ends.append((_DOC_LINE.sub("", test["name"]), test["end"]))
+        elif _DIED.match(line):
+            binary.fault.append(line.strip())
+        else:
+            binary.talk.append(line)
     if binary is not None:
         yield binary
-
-
-def _take(line: str, binary: _Binary, section: list[str] | None) -> list[str] | None:
-    """Read one line of a binary; returns the section of captured output that is open after it."""
-    if ended := _ENDED.match(line):
-        binary.result = (int(ended[1]), int(ended[2]), int(ended[3]))
-        return None
-    if found := _SECTION.match(line):
-        return binary.sections.setdefault(_DOC_LINE.sub("", found["name"]), [])
-    if section is not None:
-        section.append(line)
-        return section
-    if begun := _BEGUN.match(line):
-        binary.declared = int(begun[1])
-    elif test := _TEST.match(line):
-        binary.ends.append((_DOC_LINE.sub("", test["name"]), test["end"]))
-    elif _DIED.match(line):
-        binary.fault.append(line.strip())
-    else:
-        binary.talk.append(line)
-    return None
 
 
 def _named(target: re.Match[str]) -> str:
@@ -147,15 +148,3 @@ def _fail(name: str, said: str, kind: str, tests: Tests, tree: SourceTree) -> No
     panicked = _PANICKED.search(said)
     file, line = place_in(said[panicked.start() :] if panicked else said, tree)
     tests.fail(name, "panic" if panicked else kind, said, file, line)
-
-
-def _build_errors(lines: list[str], tests: Tests, tree: SourceTree) -> None:
-    """One failure for each error of the compiler; the same one in two targets is one."""
-    blocks: dict[str, re.Match[str]] = {}
-    for start, line in enumerate(lines):
-        error = _BUILD_ERROR.match(line)
-        if error and not _BUILD_ENDS.search(error["text"]):
-            end = next((at for at in range(start + 1, len(lines)) if not lines[at].strip()), len(lines))
-            blocks.setdefault("\n".join(lines[start:end]), error)
-    for block, error in blocks.items():
-        tests.fail(BUILD, error["code"] or "build error", block, *place_in(block, tree))

@@ -1,15 +1,17 @@
-"""The JSON report of coverage.py: one figure, one gate.
+"""Coverage: the JSON report of coverage.py, one figure and one gate, and what a test runner refuses by itself.
 
 Owns the comparison, which is exact: 79.95 is below 80, however it is displayed. Refuses a figure that is no
 percentage, and one of a run that measured nothing.
 """
 
 import math
-from typing import Any, Final
+import re
+from typing import Final
 
 from fixloop.protocol.checks import Counts, RunOutcome
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.reports.document import json_object
+from fixloop.reports.limits import MAX_FAILURES, short_name
 from fixloop.reports.report import Report, Unusable
 from fixloop.reports.tree import SourceTree
 
@@ -18,6 +20,12 @@ NAME: Final = "coverage"
 
 _WORST_FILES: Final = 5
 _RANGES: Final = 12
+# The words of c8, nyc, Vitest and Jest: every test passes, and the exit code says no.
+_MISSED: Final = re.compile(
+    r"^(?:ERROR: )?Coverage for (?P<what>\w+) \((?P<is>[\d.]+)%\) does not meet .{1,300}"
+    r"|^Jest: .{1,200} coverage threshold for (?P<jest>\w+) \(.{1,20}\) not met: (?P<was>[\d.]+)%",
+    re.MULTILINE,
+)
 
 
 def read_coverage(content: bytes, tree: SourceTree, gate: float | None) -> Report:
@@ -39,7 +47,7 @@ def read_coverage(content: bytes, tree: SourceTree, gate: float | None) -> Repor
         outcome=RunOutcome.FAILED if failed else RunOutcome.PASSED,
         reason=f"coverage {_floored(percent, 2)}% {relation} the gate of {gate:g}%",
         counts=Counts(total=1, passed=int(not failed), failed=int(failed)),
-        failures=(_failure(percent, gate, _worst(document.get("files"), tree)),) if failed else (),
+        failures=(_failure(percent, gate, document.get("files"), tree),) if failed else (),
         coverage_percent=percent,
         findings=int(failed),
     )
@@ -64,8 +72,14 @@ def _floored(percent: float, digits: int) -> str:
     return f"{math.floor(percent * scale + 1e-9) / scale:.{digits}f}"
 
 
-def _failure(percent: float, gate: float, worst: list[tuple[str, list[int]]]) -> Failure:
-    lines = [f"{file}: {len(missing)} lines missing: {_ranges(missing)}" for file, missing in worst]
+def _failure(percent: float, gate: float, files: object, tree: SourceTree) -> Failure:
+    missing: list[tuple[str, list[int]]] = []
+    for path, entry in files.items() if isinstance(files, dict) else ():
+        listed = entry.get("missing_lines") if isinstance(entry, dict) else None
+        numbers = sorted(line for line in listed if isinstance(line, int)) if isinstance(listed, list) else []
+        missing += [(tree.relative(str(path)), numbers)] if numbers else []
+    worst = sorted(missing, key=lambda pair: (-len(pair[1]), pair[0]))[:_WORST_FILES]
+    lines = [f"{file}: {len(numbers)} lines missing: {_ranges(numbers)}" for file, numbers in worst]
     return Failure(
         name=NAME,
         error_type="CoverageBelowTarget",
@@ -73,21 +87,6 @@ def _failure(percent: float, gate: float, worst: list[tuple[str, list[int]]]) ->
         severity=Severity.MEDIUM,
         measure=_floored(percent, 1),
     )
-
-
-def _worst(files: object, tree: SourceTree) -> list[tuple[str, list[int]]]:
-    """The files with the most missing lines, as (path, line numbers)."""
-    found = [
-        (tree.relative(str(path)), _line_numbers(entry))
-        for path, entry in (files.items() if isinstance(files, dict) else ())
-    ]
-    ranked = sorted((pair for pair in found if pair[1]), key=lambda pair: (-len(pair[1]), pair[0]))
-    return ranked[:_WORST_FILES]
-
-
-def _line_numbers(entry: Any) -> list[int]:
-    lines = entry.get("missing_lines") if isinstance(entry, dict) else None
-    return sorted(line for line in lines if isinstance(line, int)) if isinstance(lines, list) else []
 
 
 def _ranges(lines: list[int]) -> str:
@@ -100,3 +99,18 @@ def _ranges(lines: list[int]) -> str:
             spans.append([line, line])
     shown = [f"{first}-{last}" if last > first else str(first) for first, last in spans[:_RANGES]]
     return ", ".join(shown) + (", …" if len(spans) > _RANGES else "")
+
+
+def missed_thresholds(output: str) -> tuple[Failure, ...]:
+    """One failure for each figure that is too low; its measure is the figure, so that a rise is progress."""
+    return tuple(
+        Failure(
+            name=short_name(f"coverage of {found['what'] or found['jest']}"),
+            error_type="coverage",
+            message=found[0].strip(),
+            severity=Severity.MEDIUM,
+            suggestion="add tests that run the missing lines",
+            measure=found["is"] or found["was"],
+        )
+        for found in _MISSED.finditer(output)
+    )[:MAX_FAILURES]

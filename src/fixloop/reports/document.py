@@ -46,7 +46,21 @@ def read_bytes(path: Path, limit_bytes: int = LIMIT_BYTES) -> bytes:
         reason = error.strerror if isinstance(error, OSError) else error
         raise Unusable(f"{path.name} cannot be opened: {str(reason).lower()}") from None
     with open(descriptor, "rb", buffering=0, closefd=True) as file:
-        return _content(path, file.fileno(), limit_bytes)
+        status = os.fstat(file.fileno())
+        _require_regular(path, status)
+        _require_size(path, status.st_size, limit_bytes)
+        content, room = bytearray(), limit_bytes + 1
+        try:
+            # At most so many, also from a file that is still growing.
+            while room > 0 and (piece := file.read(min(room, 1 << 20))):
+                content += piece
+                room -= len(piece)
+        except OSError as error:
+            raise Unusable(f"{path.name} cannot be read: {error.strerror}") from None
+    _require_size(path, len(content), limit_bytes)
+    if not content.strip():
+        raise Unusable(f"{path.name} is empty")
+    return bytes(content)
 
 
 def json_object(content: bytes) -> dict[str, Any]:
@@ -91,30 +105,6 @@ def _require_regular(path: Path, status: os.stat_result) -> None:
     raise Unusable(f"{path.name} is {kind}, not a regular file")
 
 
-def _content(path: Path, descriptor: int, limit_bytes: int) -> bytes:
-    status = os.fstat(descriptor)
-    _require_regular(path, status)
-    _require_size(path, status.st_size, limit_bytes)
-    try:
-        content = _read_up_to(descriptor, limit_bytes + 1)
-    except OSError as error:
-        raise Unusable(f"{path.name} cannot be read: {error.strerror}") from None
-    _require_size(path, len(content), limit_bytes)
-    if not content.strip():
-        raise Unusable(f"{path.name} is empty")
-    return content
-
-
 def _require_size(path: Path, size: int, limit_bytes: int) -> None:
     if size > limit_bytes:
         raise Unusable(f"{path.name} has {size} bytes, the limit is {limit_bytes}")
-
-
-def _read_up_to(descriptor: int, limit_bytes: int) -> bytes:
-    """At most `limit_bytes`, also from a file that is still growing."""
-    pieces: list[bytes] = []
-    room = limit_bytes
-    while room > 0 and (piece := os.read(descriptor, min(room, 1 << 20))):
-        pieces.append(piece)
-        room -= len(piece)
-    return b"".join(pieces)

@@ -41,19 +41,17 @@ def explained(
         room: Characters of code beyond the lines next to the failing one.
     """
     file, _, line = (failure.frame or failure.location).rpartition(":")
-    source = _code(failure.message, Frame(file, int(line)), workspace, room) if line.isdigit() else ""
+    tree, source = SourceTree(workspace), ""
+    if line.isdigit():
+        # The lines around the frame, and where there is room those of the test that came there.
+        source = source_around(workspace, Frame(file, int(line)), room)
+        test = deepest_of_test(failure.message, tree)
+        if test is not None and test.file != file and len(source) < room:
+            further = source_around(workspace, test, room - len(source))
+            source = f"{source}\n\n{test.file}\n{further}"
     rerun = join(narrower(argv, failure))
-    message = digest(failure.message, SourceTree(workspace)) or failure.message
+    message = digest(failure.message, tree) or failure.message
     return failure.model_copy(update={"message": message, "source": hide(source), "rerun": rerun})
-
-
-def _code(message: str, frame: Frame, workspace: Path, room: int) -> str:
-    """The lines around `frame`, and where there is room those of the test that came there."""
-    code = source_around(workspace, frame, room)
-    test = deepest_of_test(message, SourceTree(workspace))
-    if test is None or test.file == frame.file or len(code) >= room:
-        return code
-    return f"{code}\n\n{test.file}\n{source_around(workspace, test, room - len(code))}"
 
 
 class Told(NamedTuple):
@@ -82,13 +80,12 @@ def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
     found: dict[str, list[str]] = {}
     for match in _SUBTEST.finditer(output):
         found.setdefault(match["test"], []).append((match["after"] or match["before"]).strip())
-    return [_named(failure, found.get(failure.name, ())) for failure in failures]
-
-
-def _named(failure: Failure, subtests: Sequence[str]) -> Failure:
-    names = [name for name in subtests if name]
-    if not names:
-        return failure
-    more = f" and {len(names) - _MOST_SUBTESTS} more" if len(names) > _MOST_SUBTESTS else ""
-    told = f"{failure.message}\nfailing subtests: {', '.join(names[:_MOST_SUBTESTS])}{more}"
-    return failure.model_copy(update={"message": told})
+    told = []
+    for failure in failures:
+        names = [name for name in found.get(failure.name, ()) if name]
+        if names:
+            more = f" and {len(names) - _MOST_SUBTESTS} more" if len(names) > _MOST_SUBTESTS else ""
+            listed = f"{failure.message}\nfailing subtests: {', '.join(names[:_MOST_SUBTESTS])}{more}"
+            failure = failure.model_copy(update={"message": listed})
+        told.append(failure)
+    return told

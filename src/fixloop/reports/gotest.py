@@ -7,7 +7,6 @@ Lines that are no JSON are the compiler's: before Go 1.24 a build failure is tol
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -46,6 +45,22 @@ class _Log:
     compiler: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     broken: dict[str, str] = field(default_factory=dict)
 
+    def take(self, event: dict[str, Any]) -> None:
+        action, package = event["Action"], event.get("Package", "")
+        if action == "build-output":
+            self.compiler[event["ImportPath"].partition(" ")[0]].append(event["Output"].rstrip("\n"))
+        elif package and action == "output":
+            self.runs[package, event.get("Test", "")].output.append(event["Output"])
+        elif package and action in _ENDS:
+            run = self.runs[package, event.get("Test", "")]
+            # A package that ends twice was not begun twice: the worse of the two holds.
+            run.end = action if run.end != "fail" else run.end
+            if failed := event.get("FailedBuild"):
+                self.broken[package] = "build failed"
+                self.compiler[package] = self.compiler[failed.partition(" ")[0]]
+        elif package:
+            self.runs[package, event.get("Test", "")]
+
 
 def read_go_test(content: bytes, tree: SourceTree) -> Report:
     """
@@ -54,7 +69,16 @@ def read_go_test(content: bytes, tree: SourceTree) -> Report:
     Raises:
         Unusable: there are none, or a package has no end.
     """
-    log = _log_of(content)
+    log, header = _Log(), ""
+    for row in content.decode("utf-8", "replace").split("\n"):
+        if row.startswith("{"):
+            log.take(json.loads(row))
+        elif broken := _BROKEN.match(row):
+            log.broken[broken[1]] = broken[2]
+        elif started := _HEADER.match(row):
+            header = started[1]
+        elif header and row.strip():
+            log.compiler[header].append(row)
     packages = [package for package, test in log.runs if not test]
     if not packages and not log.broken:
         raise Unusable("is no output of `go test -json`: it names no package")
@@ -69,40 +93,14 @@ def read_go_test(content: bytes, tree: SourceTree) -> Report:
     return tests.report()
 
 
-def _log_of(content: bytes) -> _Log:
-    log, header = _Log(), ""
-    for line in content.decode("utf-8", "replace").split("\n"):
-        if line.startswith("{"):
-            _take(json.loads(line), log)
-        elif broken := _BROKEN.match(line):
-            log.broken[broken[1]] = broken[2]
-        elif started := _HEADER.match(line):
-            header = started[1]
-        elif header and line.strip():
-            log.compiler[header].append(line)
-    return log
-
-
-def _take(event: dict[str, Any], log: _Log) -> None:
-    action, package = event["Action"], event.get("Package", "")
-    if action == "build-output":
-        log.compiler[event["ImportPath"].partition(" ")[0]].append(event["Output"].rstrip("\n"))
-    elif package and action == "output":
-        log.runs[package, event.get("Test", "")].output.append(event["Output"])
-    elif package and action in _ENDS:
-        run = log.runs[package, event.get("Test", "")]
-        # A package that ends twice was not begun twice: the worse of the two holds.
-        run.end = action if run.end != "fail" else run.end
-        if failed := event.get("FailedBuild"):
-            log.broken[package] = "build failed"
-            log.compiler[package] = log.compiler[failed.partition(" ")[0]]
-    elif package:
-        log.runs[package, event.get("Test", "")]
-
-
 def _package(package: str, log: _Log, tests: Tests, tree: SourceTree) -> None:
     before = len(tests.failures)
-    for name, run in _tests_of(package, log):
+    runs = {name: run for (owner, name), run in log.runs.items() if owner == package and name}
+    parents = dict.fromkeys(name.rpartition("/")[0] for name in runs if "/" in name)
+    for name, run in runs.items():
+        if name in parents and (run.end == "pass" or not run.said()):
+            # Of those with subtests only the ones count that say themselves why they fail.
+            continue
         if run.end == "pass":
             tests.passed.append(f"{package}.{name}")
         elif run.end == "skip":
@@ -113,42 +111,20 @@ def _package(package: str, log: _Log, tests: Tests, tree: SourceTree) -> None:
             )
             _fail(tests, tree, package, name, "failure" if run.end else "did not end", said)
     whole = log.runs[package, ""]
-    tests.not_counted += [f"{package}.{name}" for name in _parents(package, log)]
+    tests.not_counted += [
+        f"{package}.{name}" for name in parents if name in runs and runs[name].end == "pass"
+    ]
     if whole.end == "fail" and len(tests.failures) == before and package not in log.broken:
         _fail(tests, tree, package, "", "failure", whole.said() or f"package {package} failed")
     elif package not in log.broken:
         tests.not_counted.append(package)
 
 
-def _tests_of(package: str, log: _Log) -> Iterator[tuple[str, _Run]]:
-    """Leaves, and those with subtests that say themselves why they fail."""
-    parents = {name for name, _ in _subtests(package, log)}
-    for (owner, name), run in log.runs.items():
-        if owner == package and name and (name not in parents or (run.end != "pass" and run.said())):
-            yield name, run
-
-
-def _subtests(package: str, log: _Log) -> Iterator[tuple[str, str]]:
-    for owner, name in log.runs:
-        if owner == package and "/" in name:
-            yield name.rpartition("/")[0], name
-
-
-def _parents(package: str, log: _Log) -> Iterator[str]:
-    for name in dict.fromkeys(parent for parent, _ in _subtests(package, log)):
-        if (package, name) in log.runs and log.runs[package, name].end == "pass":
-            yield name
-
-
 def _fail(tests: Tests, tree: SourceTree, package: str, name: str, kind: str, said: str) -> None:
     cause = next(((word, found) for word, pattern in _CAUSES if (found := pattern.search(said))), None)
     start = cause[1].start() if cause else 0
-    file, line = place_in(said[start:], tree, _folders(package))
-    tests.fail(f"{package}.{name}" if name else package, cause[0] if cause else kind, said, file, line)
-
-
-def _folders(package: str) -> Iterator[str]:
-    """Where the files of an import path may lie below the module's root, the deepest first."""
+    # Where the files of an import path may lie below the module's root, the deepest first.
     parts = package.removesuffix("_test").split("/")
-    for start in range(1, len(parts)):
-        yield "/".join(parts[start:])
+    folders = ["/".join(parts[first:]) for first in range(1, len(parts))]
+    file, line = place_in(said[start:], tree, folders)
+    tests.fail(f"{package}.{name}" if name else package, cause[0] if cause else kind, said, file, line)

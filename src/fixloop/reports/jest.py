@@ -44,7 +44,17 @@ def _file(entry: dict[str, Any], tests: Tests, tree: SourceTree) -> int:
     results = entry["assertionResults"]
     before = len(tests.failures)
     for result in results:
-        _test(result, path, tests, tree)
+        name = f"{path}::{' > '.join([*result.get('ancestorTitles', ()), result['title']])}"
+        status = result["status"]
+        if status not in _ENDS:
+            raise Unusable(f"is not whole: {name} is {status!r}, which is no end of a test")
+        if status == "passed":
+            tests.passed.append(name)
+        elif status == "failed":
+            message = clean("\n\n".join(result.get("failureMessages") or ["the report says that it failed"]))
+            tests.fail(name, _kind(message, "failure"), message, path, line_in(message, path))
+        else:
+            tests.skipped += 1
     if entry["status"] == "failed" and len(tests.failures) == before:
         message = _IN_SUITE.sub("", clean(entry.get("message") or "")).strip()
         kind = _kind(message, "test suite failed to run")
@@ -52,20 +62,6 @@ def _file(entry: dict[str, Any], tests: Tests, tree: SourceTree) -> int:
     else:
         tests.not_counted.append(path)
     return len(results)
-
-
-def _test(result: dict[str, Any], path: str, tests: Tests, tree: SourceTree) -> None:
-    name = f"{path}::{' > '.join([*result.get('ancestorTitles', ()), result['title']])}"
-    status = result["status"]
-    if status not in _ENDS:
-        raise Unusable(f"is not whole: {name} is {status!r}, which is no end of a test")
-    if status == "passed":
-        tests.passed.append(name)
-    elif status == "failed":
-        message = clean("\n\n".join(result.get("failureMessages") or ["the report says that it failed"]))
-        tests.fail(name, _kind(message, "failure"), message, path, line_in(message, path))
-    else:
-        tests.skipped += 1
 
 
 def _kind(message: str, otherwise: str) -> str:

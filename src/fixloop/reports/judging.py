@@ -13,6 +13,7 @@ from fixloop.configuration.layout import has_python
 from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
+from fixloop.reports.coverage import missed_thresholds
 from fixloop.reports.examples import Told, with_examples, with_subtests
 from fixloop.reports.limits import clean, one_line
 from fixloop.reports.output import failures_in, whole_failure
@@ -20,7 +21,6 @@ from fixloop.reports.reading import read_report
 from fixloop.reports.report import Report
 from fixloop.reports.reproducing import without_reports
 from fixloop.reports.symptoms import cannot_run, checked_nothing, died, is_wrong_call
-from fixloop.reports.thresholds import missed_thresholds
 from fixloop.reports.tree import SourceTree
 
 _TAIL_BYTES: Final = 4 * 1024
@@ -79,7 +79,14 @@ def judge(
         SKIPPED only for an optional check that could not run here.
     """
     run = _Run(check, exit_code, clean(output), workspace)
-    read = {kind: _read(run, kind, reports.get(kind)) for kind in check.report_kinds()}
+    read: dict[str, Report] = {}
+    for kind in check.report_kinds():
+        path = reports.get(kind)
+        if path is None:
+            read[kind] = Report(outcome=RunOutcome.ERROR, reason=f"the {kind} report was given no path")
+        else:
+            gate, fail_on = check.coverage_percent, check.fail_on
+            read[kind] = read_report(path, kind, root=workspace, fail_on=fail_on, gate=gate)
     verdict = _verdict(run, read)
     # Secrets first: half of one could survive at the edge of a cut.
     named = with_subtests(verdict.failures, run.output)
@@ -89,15 +96,15 @@ def judge(
         if is_bounded
         else Told(failures)
     )
+    passed = tuple(name for report in read.values() for name in report.passed_names)
+    names = "\n".join(passed)
     return CheckResult(
         check=check.name,
         outcome=verdict.outcome,
         reason=hide(verdict.reason),
         failures=told.failures,
         whole=told.whole,
-        passed_names=_hidden_names(
-            tuple(name for report in read.values() for name in report.passed_names), hide
-        ),
+        passed_names=passed if hide(names) == names else tuple(map(hide, passed)),
         lists_tests=not _LIST_TESTS.isdisjoint(read),
         evidence=_filled(evidence, run, read, verdict),
         output_tail=_tail(run.output),
@@ -113,18 +120,6 @@ def _without_secrets(failure: Failure, check: Check, hide: Callable[[str], str])
     return failure.model_copy(update=texts | {"check": check.name})
 
 
-def _hidden_names(names: tuple[str, ...], hide: Callable[[str], str]) -> tuple[str, ...]:
-    whole = "\n".join(names)
-    return names if hide(whole) == whole else tuple(map(hide, names))
-
-
-def _read(run: _Run, kind: str, path: Path | None) -> Report:
-    if path is None:
-        return Report(outcome=RunOutcome.ERROR, reason=f"the {kind} report was given no path")
-    gate, fail_on = run.check.coverage_percent, run.check.fail_on
-    return read_report(path, kind, root=run.workspace, fail_on=fail_on, gate=gate)
-
-
 def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
     if reason := cannot_run(run.check.command, run.exit_code, run.output):
         return _Verdict(RunOutcome.SKIPPED if run.check.optional else RunOutcome.ERROR, reason, is_final=True)
@@ -133,22 +128,17 @@ def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
         return _Verdict(RunOutcome.ERROR, reason, is_final=is_refused)
     # Where the output is the report, what tests print stands in it, and its reader knows when nothing ran.
     nothing = "" if run.check.output else checked_nothing(run.check.command, run.output)
-    if reason := nothing or _moved_away(run):
+    # Some tools exit with 0 and say nothing when the code they are pointed at has gone elsewhere.
+    gone = [path for path in run.check.paths if not has_python(run.workspace / path)]
+    moved = f"check `{run.check.name}` is pointed at {', '.join(gone)}, where no code is" if gone else ""
+    if reason := nothing or moved:
         return _Verdict(RunOutcome.ERROR, reason, is_final=True)
     if run.check.coverage_percent is not None and "coverage" not in read:
         reason = f"check `{run.check.name}` has a coverage gate, but its command has no {{coverage}}"
         return _Verdict(RunOutcome.ERROR, reason)
-    verdict = _by_reports(run, read) if read else _by_exit_code(run)
-    return verdict._replace(is_final=is_refused and verdict.outcome is RunOutcome.ERROR)
-
-
-def _moved_away(run: _Run) -> str:
-    """Some tools exit with 0 and say nothing when the code they are pointed at has gone elsewhere."""
-    gone = [path for path in run.check.paths if not has_python(run.workspace / path)]
-    return f"check `{run.check.name}` is pointed at {', '.join(gone)}, where no code is" if gone else ""
-
-
-def _by_exit_code(run: _Run) -> _Verdict:
+    if read:
+        verdict = _by_reports(run, read)
+        return verdict._replace(is_final=is_refused and verdict.outcome is RunOutcome.ERROR)
     if run.exit_code == 0:
         return _Verdict(RunOutcome.PASSED, "exit code 0")
     name, tree = run.check.name, SourceTree(run.workspace)
@@ -175,7 +165,11 @@ def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
         reason = f"{len(warned)} warnings, which the command refuses (exit code {run.exit_code})"
         return _Verdict(RunOutcome.FAILED, reason, warned)
     reasons = "; ".join(report.reason for report in failed or owed.values())
-    return _Verdict(RunOutcome.FAILED if failed else RunOutcome.PASSED, reasons, _failures(owed))
+    # The failure of the coverage gate only where there would be none (G24).
+    failures = tuple(failure for kind in owed if kind != "coverage" for failure in owed[kind].failures)
+    if not failures and "coverage" in owed:
+        failures = owed["coverage"].failures
+    return _Verdict(RunOutcome.FAILED if failed else RunOutcome.PASSED, reasons, failures)
 
 
 def _owed(run: _Run, read: Mapping[str, Report]) -> Mapping[str, Report]:
@@ -192,12 +186,6 @@ def _owed(run: _Run, read: Mapping[str, Report]) -> Mapping[str, Report]:
     return others if others and broken and is_spare else read
 
 
-def _failures(read: Mapping[str, Report]) -> tuple[Failure, ...]:
-    """All failures; the one for the coverage gate only where there would be none (G24)."""
-    found = tuple(failure for kind in read if kind != "coverage" for failure in read[kind].failures)
-    return found or (read["coverage"].failures if "coverage" in read else ())
-
-
 def _with_last_line(reason: str, run: _Run) -> str:
     lines = [line for line in run.output.splitlines() if line.strip()]
     return f"{reason}; the command's last line is: {one_line(lines[-1])}" if lines else reason
@@ -212,32 +200,21 @@ def _tail(output: str) -> str:
 
 def _filled(evidence: Evidence, run: _Run, read: Mapping[str, Report], verdict: _Verdict) -> Evidence:
     coverage = read.get("coverage")
+    # Of the one report; of the digests of several, by kind; of the output where there is none.
+    digests = {kind: report.digest for kind, report in read.items() if report.digest}
+    text = "\n".join(f"{kind} {digest}" for kind, digest in sorted(digests.items())) or run.output
+    digest = "".join(digests.values()) if len(digests) == 1 else hashlib.sha256(text.encode()).hexdigest()
+    # Of tests and findings; a coverage gate counts only where it is all there is.
+    results = [report.counts for kind, report in read.items() if kind != "coverage"]
+    results = results or [report.counts for report in read.values()]
+    results = results or [Counts(total=len(verdict.failures), failed=len(verdict.failures))]
+    sums = {name: sum(getattr(part, name) for part in results) for name in Counts.model_fields}
     return evidence.model_copy(
         update={
             "exit_code": run.exit_code,
-            "report_digest": _digest(run, read),
-            "counts": _counts(read) if read else _counts_of(verdict),
+            "report_digest": digest,
+            "counts": Counts(**sums),
             "coverage_percent": coverage.coverage_percent if coverage else None,
             "coverage_gate": run.check.coverage_percent,
         }
     )
-
-
-def _digest(run: _Run, read: Mapping[str, Report]) -> str:
-    """Of the one report; of the digests of several, by kind; of the output where there is none."""
-    digests = {kind: report.digest for kind, report in read.items() if report.digest}
-    if len(digests) == 1:
-        return next(iter(digests.values()))
-    text = "\n".join(f"{kind} {digest}" for kind, digest in sorted(digests.items())) or run.output
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _counts(read: Mapping[str, Report]) -> Counts:
-    """Of tests and findings; a coverage gate counts only where it is all there is."""
-    results = [report.counts for kind, report in read.items() if kind != "coverage"]
-    results = results or [report.counts for report in read.values()]
-    return Counts(**{name: sum(getattr(part, name) for part in results) for name in Counts.model_fields})
-
-
-def _counts_of(verdict: _Verdict) -> Counts:
-    return Counts(total=len(verdict.failures), failed=len(verdict.failures))

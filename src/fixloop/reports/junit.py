@@ -19,7 +19,7 @@ from fixloop.protocol.checks import Counts
 from fixloop.protocol.failures import Failure
 from fixloop.reports.limits import MAX_FAILURES, one_line, short_name
 from fixloop.reports.report import Report, Unusable
-from fixloop.reports.results import conclusion
+from fixloop.reports.results import report_of_tests
 from fixloop.reports.testcase import Suite, Verdict, read_case, suite_failure
 from fixloop.reports.tree import SourceTree
 
@@ -102,19 +102,31 @@ class _Walk:
         self._path.append(element)
         if len(self._path) > MAX_DEPTH:
             raise Unusable(f"nests elements more than {MAX_DEPTH} deep")
-        self._count_inside_test(element)
+        if self._elements_of_test and (element.tag == "testcase" or element.tag in _SUITES):
+            raise Unusable(f"has a <{element.tag}> inside a test")
+        if self._elements_of_test or element.tag == "testcase":
+            self._elements_of_test += 1
+        if self._elements_of_test > MAX_ELEMENTS_OF_A_TEST:
+            raise Unusable(f"has a test of more than {MAX_ELEMENTS_OF_A_TEST} elements")
         if element.tag in _SUITES:
-            self._open_suite(element)
+            suite = Suite.of(element)
+            self._open.append(_Open(suite, counts_subtests=suite.name == _COUNTS_SUBTESTS))
 
     def leave(self, element: Element) -> None:
         self._path.pop()
         parent = self._path[-1] if self._path else None
         if element.tag in _SUITES:
-            self._close_suite()
+            closed = self._open.pop()
+            _require_whole(closed)
+            if self._open:
+                self._open[-1].listed += closed.listed
+                self._open[-1].counts_subtests |= closed.counts_subtests
         elif element.tag == "testcase":
             self._test(element)
         elif element.tag in _FAULTS and parent is not None and parent.tag in _SUITES:
-            self._suite_fault(element)
+            self._verdicts[Verdict.ERROR if element.tag == "error" else Verdict.FAILED] += 1
+            self._open[-1].listed += Counter(faults=1)
+            self._fail(suite_failure(element, self._open[-1].suite, self._tree))
         if parent is not None and not self._elements_of_test:
             # All at once: what the parser has read ahead is kept alive by its events.
             del parent[:]
@@ -127,37 +139,9 @@ class _Walk:
             errors=self._verdicts[Verdict.ERROR],
             skipped=self._verdicts[Verdict.SKIPPED],
         )
-        outcome, reason = conclusion(counts, self._flaky)
-        failing = {failure.name for failure in self._failures}
         # A file that cannot be collected is a failure named after the file; its name here resolves that (K7).
         good = [*self._passed, *sorted(self._collected)]
-        return Report(
-            outcome=outcome,
-            reason=reason,
-            counts=counts,
-            failures=tuple(self._failures),
-            passed_names=tuple(name for name in good if name not in failing),
-            findings=len(self._failures),
-        )
-
-    def _count_inside_test(self, element: Element) -> None:
-        if self._elements_of_test and (element.tag == "testcase" or element.tag in _SUITES):
-            raise Unusable(f"has a <{element.tag}> inside a test")
-        if self._elements_of_test or element.tag == "testcase":
-            self._elements_of_test += 1
-        if self._elements_of_test > MAX_ELEMENTS_OF_A_TEST:
-            raise Unusable(f"has a test of more than {MAX_ELEMENTS_OF_A_TEST} elements")
-
-    def _open_suite(self, element: Element) -> None:
-        suite = Suite.of(element)
-        self._open.append(_Open(suite, counts_subtests=suite.name == _COUNTS_SUBTESTS))
-
-    def _close_suite(self) -> None:
-        closed = self._open.pop()
-        _require_whole(closed)
-        if self._open:
-            self._open[-1].listed += closed.listed
-            self._open[-1].counts_subtests |= closed.counts_subtests
+        return report_of_tests(counts, self._failures, good, self._flaky)
 
     def _test(self, element: Element) -> None:
         case = read_case(element, self._open[-1].suite, self._tree)
@@ -171,11 +155,6 @@ class _Walk:
             self._fail(case.failure)
         elif case.verdict is Verdict.PASSED:
             self._passed.append(case.name)
-
-    def _suite_fault(self, element: Element) -> None:
-        self._verdicts[Verdict.ERROR if element.tag == "error" else Verdict.FAILED] += 1
-        self._open[-1].listed += Counter(faults=1)
-        self._fail(suite_failure(element, self._open[-1].suite, self._tree))
 
     def _fail(self, failure: Failure) -> None:
         if len(self._failures) >= MAX_FAILURES:

@@ -83,10 +83,15 @@ def short_name(text: str) -> str:
 
 def bound(failures: Iterable[Failure], examples: Container[int]) -> tuple[Failure, ...]:
     """As many failures as came in: those at the positions `examples` in full up to a size, others one line (K41)."""
-    return tuple(
-        in_full(failure) if place in examples else _in_a_line(failure)
-        for place, failure in enumerate(failures)
-    )
+    bounded = []
+    for place, failure in enumerate(failures):
+        if place in examples:
+            bounded.append(in_full(failure))
+            continue
+        line, suggestion = one_line(failure.message), one_line(failure.suggestion)
+        short = {"message": line, "context": "", "suggestion": suggestion, "source": "", "rerun": ""}
+        bounded.append(failure.model_copy(update=short))
+    return tuple(bounded)
 
 
 def in_full(failure: Failure) -> Failure:
@@ -105,9 +110,3 @@ def failures_json(failures: Sequence[Failure]) -> bytes:
         for failure in failures
     ]
     return TypeAdapter(list[Failure]).dump_json(kept, exclude_defaults=True)
-
-
-def _in_a_line(failure: Failure) -> Failure:
-    line, suggestion = one_line(failure.message), one_line(failure.suggestion)
-    short = {"message": line, "context": "", "suggestion": suggestion, "source": "", "rerun": ""}
-    return failure.model_copy(update=short)

@@ -6,7 +6,7 @@ One on a line that the feature wrote is new, whatever the base has elsewhere: in
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from posixpath import join, normpath
 from typing import Final, NamedTuple, Protocol
 
@@ -88,11 +88,18 @@ def tell_apart(
     open_ = [number for number, fault in enumerate(faults) if fault in left]
     # What stayed in place first: what moved may only take what is then left.
     for is_same in (_stayed, _moved):
-        open_ = [
-            number
-            for number in open_
-            if not _takes(left[faults[number]], present[number], moves.lines(faults[number].path), is_same)
-        ]
+        still_open = []
+        for number in open_:
+            candidates, lines = left[faults[number]], moves.lines(faults[number].path)
+            same = (
+                place for place, before in enumerate(candidates) if is_same(before, present[number], lines)
+            )
+            if (place := next(same, None)) is None:
+                still_open.append(number)
+            else:
+                # One of the base's failures explains this one; that one is then used up.
+                del candidates[place]
+        open_ = still_open
     new = {*unexplained, *open_}
     return Told(
         tuple(failure for number, failure in enumerate(present) if number in new),
@@ -108,28 +115,13 @@ def _fault(failure: Failure, path: str) -> _Fault:
     return _Fault(path, failure.name, failure.error_type, failure.measure, text)
 
 
-_Same = Callable[[Failure, Failure, LineMap], bool]
-
-
-def _takes(left: list[Failure], failure: Failure, lines: LineMap, is_same: _Same) -> bool:
-    """Whether one of the base's failures explains this one; that one is then used up."""
-    for number, before in enumerate(left):
-        if is_same(before, failure, lines):
-            del left[number]
-            return True
-    return False
-
-
 def _stayed(before: Failure, failure: Failure, lines: LineMap) -> bool:
     if failure.line is None or before.line is None:
-        return failure.line == before.line and not (failure.measure and not _is_list(failure))
+        # A whole output that names no file may say the same of another fault.
+        is_silent = failure.measure == measure_of("") or not _FILE.search(failure.message)
+        is_vague = failure.measure and (is_silent or _CUT.search(failure.message))
+        return failure.line == before.line and not is_vague
     return lines.after(before.line) == failure.line
-
-
-def _is_list(failure: Failure) -> bool:
-    """Whether a whole output says which files it is about: one that does not may say the same of another fault."""
-    is_silent = failure.measure == measure_of("")
-    return not is_silent and bool(_FILE.search(failure.message)) and not _CUT.search(failure.message)
 
 
 def _moved(before: Failure, failure: Failure, lines: LineMap) -> bool:

@@ -1,19 +1,31 @@
 """The output of a command that writes no report: its findings, or one digest of it all (K7).
 
-Owns the reading of lines `path:line[:column]: message`. Refuses to see a finding where no such file exists.
+Owns the reading of lines `path:line[:column]: message`, and of annotations for a CI, TypeScript's and Prettier's
+forms. Refuses to see a finding where no such file exists.
 """
 
 import hashlib
 import re
 from typing import Final
+from urllib.parse import unquote
 
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.reports.annotations import annotations_in
 from fixloop.reports.limits import MAX_FAILURES, cut, short_name
+from fixloop.reports.results import finding
 from fixloop.reports.tree import SourceTree
 
 _FINDING: Final = re.compile(
     r"(?:vet: )?(?P<path>[^\s:][^:]{0,500}):(?P<line>\d{1,7})(?::\d{1,7})?(?:-\d{1,7})?: ?(?P<message>\S.*)"
+)
+# oxlint and biome with the format `github`.
+_ANNOTATION: Final = re.compile(r"::(?P<level>error|warning) (?P<keys>[^:]{1,2000})::(?P<message>.+)")
+_KEY: Final = re.compile(r"(?:^|,)(file|line|title)=([^,]*)")
+_TYPESCRIPT: Final = re.compile(
+    r"(?P<path>[^\s(][^(]{0,500})\((?P<line>\d{1,7}),\d{1,7}\): "
+    r"(?P<level>error|warning) (?P<code>TS\d+): (?P<message>.+)"
+)
+_PRETTIER: Final = re.compile(
+    r"\[(?P<level>warn|error)\] (?P<path>[^:]{1,500}?)(?:: (?P<message>.+?(?: \((?P<line>\d+):\d+\))?))?$"
 )
 _LEVEL: Final = re.compile(r"(?:fatal )?(error|warning|note|info|hint)\b[: ]*", re.IGNORECASE)
 _CODE_FIRST: Final = re.compile(r"([A-Z]{1,6}-?\d{1,6})(?::| )")
@@ -39,17 +51,20 @@ def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...
 
     A `note:` belongs to the finding before it, and so do the indented lines that follow one.
     """
-    if annotated := annotations_in(output, tree):
-        return annotated[:MAX_FAILURES]
+    lines = output.splitlines()
+    if annotated := [each for text in lines if (each := _annotation(text, tree)) is not None]:
+        # Where one is an error, warnings are left out, for they are not why the command failed.
+        errors = [each for each in annotated if each.severity is not Severity.LOW]
+        return tuple(errors or annotated)[:MAX_FAILURES]
     found: list[Failure] = []
     notes: list[str] = []
-    for text in output.splitlines():
-        finding = _finding(text, check, tree)
-        if finding is not None and finding.error_type != "note":
+    for text in lines:
+        placed = _finding(text, check, tree)
+        if placed is not None and placed.error_type != "note":
             _attach(found, notes)
-            found.append(finding)
-        elif found and (finding is not None or text[:1].isspace()):
-            notes.append(text.strip() if finding is None else finding.message)
+            found.append(placed)
+        elif found and (placed is not None or text[:1].isspace()):
+            notes.append(text.strip() if placed is None else placed.message)
         if len(found) >= MAX_FAILURES:
             break
     _attach(found, notes)
@@ -80,6 +95,31 @@ def measure_of(output: str) -> str:
     return hashlib.sha256("\n".join(lines).encode("utf-8", "replace")).hexdigest()[:16]
 
 
+def _annotation(text: str, tree: SourceTree) -> Failure | None:
+    if match := _ANNOTATION.match(text):
+        keys = dict(_KEY.findall(match["keys"]))
+        path, line = tree.relative(unquote(keys.get("file", ""))), keys.get("line")
+        message = re.sub(rf"^{re.escape(path)}:\d+:\d+: ", "", unquote(match["message"]))
+        rule = unquote(keys.get("title", "")) or match["level"]
+    elif match := _TYPESCRIPT.match(text):
+        path, line, rule, message = (
+            tree.relative(match["path"]),
+            match["line"],
+            match["code"],
+            match["message"],
+        )
+    elif match := _PRETTIER.match(text):
+        path, line = tree.relative(match["path"]), match["line"]
+        message = match["message"] or "is not formatted as Prettier would"
+        rule = "format" if match["level"] == "warn" else "syntax"
+    else:
+        return None
+    if not tree.has_file(path):
+        return None
+    number = int(line) if line and line.isdigit() else None
+    return finding(rule, path, number, message.strip(), is_warning=match["level"] == "warning")
+
+
 def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
     match = _FINDING.match(text)
     if match is None:
@@ -89,20 +129,16 @@ def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
         return None
     kind = _kind(match["message"])
     code = kind if kind not in {"", "error", "warning", "note"} else ""
+    # As a word in capitals after the code says, in the form the bandit preset asks for; else medium.
+    rated = _RATED.match(match["message"])
     return Failure(
         name=short_name(code or check),
         file=file,
         line=None if kind in _OF_THE_FILE else int(match["line"]),
         error_type=short_name(kind),
         message=match["message"].strip(),
-        severity=_severity(match["message"]),
+        severity=Severity(rated[1].lower()) if rated else Severity.MEDIUM,
     )
-
-
-def _severity(message: str) -> Severity:
-    """As a word in capitals after the code says, in the form the bandit preset asks for; else medium."""
-    rated = _RATED.match(message)
-    return Severity(rated[1].lower()) if rated else Severity.MEDIUM
 
 
 def _kind(message: str) -> str:

@@ -5,7 +5,7 @@ error with a reason, never a pass and never a traceback.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +26,15 @@ from fixloop.reports.sarif import read_sarif
 from fixloop.reports.tree import SourceTree
 
 KINDS: Final = (*PLACEHOLDERS, *OUTPUTS)
+_READERS: Final[Mapping[str, Callable[[bytes, SourceTree], Report]]] = {
+    "junit": read_junit,
+    "jest": read_jest,
+    "eslint": read_eslint,
+    "go-test": read_go_test,
+    "cargo-test": read_cargo_test,
+    "clippy": read_clippy,
+}
+"""Of those that need nothing but the file and the workspace."""
 
 
 def read_report(
@@ -54,34 +63,21 @@ def read_report(
     Raises:
         UsageError: `kind` is none of them.
     """
-    read = _reader(kind, SourceTree(root), fail_on, gate)
+    if kind not in KINDS:
+        raise UsageError(f"unknown kind of report {kind!r}; known are {', '.join(KINDS)}")
     try:
         content = read_bytes(path, limit_bytes)
     except Unusable as error:
         return Report(outcome=RunOutcome.ERROR, reason=f"the {kind} report {error}")
-    return _read(content, read, f"the {kind} report {path.name}")
-
-
-def _reader(kind: str, tree: SourceTree, fail_on: FailOn, gate: float | None) -> Callable[[bytes], Report]:
-    readers: dict[str, Callable[[bytes], Report]] = {
-        "junit": lambda content: read_junit(content, tree),
-        "sarif": lambda content: read_sarif(content, tree, fail_on),
-        "coverage": lambda content: read_coverage(content, tree, gate),
-        "jest": lambda content: read_jest(content, tree),
-        "eslint": lambda content: read_eslint(content, tree),
-        "go-test": lambda content: read_go_test(content, tree),
-        "cargo-test": lambda content: read_cargo_test(content, tree),
-        "clippy": lambda content: read_clippy(content, tree),
-    }
-    if kind not in readers:
-        raise UsageError(f"unknown kind of report {kind!r}; known are {', '.join(KINDS)}")
-    return readers[kind]
-
-
-def _read(content: bytes, read: Callable[[bytes], Report], subject: str) -> Report:
-    digest = hashlib.sha256(content).hexdigest()
+    digest, subject = hashlib.sha256(content).hexdigest(), f"the {kind} report {path.name}"
+    tree = SourceTree(root)
     try:
-        report = read(content)
+        if kind == "sarif":
+            report = read_sarif(content, tree, fail_on)
+        elif kind == "coverage":
+            report = read_coverage(content, tree, gate)
+        else:
+            report = _READERS[kind](content, tree)
     except Unusable as error:
         return Report(outcome=RunOutcome.ERROR, reason=f"{subject} {error}", digest=digest)
     # Whatever else a malformed file provokes in a parser: it proves nothing, and no worker dies of it.

@@ -4,13 +4,12 @@ Owns the rule that a list without tests proves nothing, and how a failure's text
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from fixloop.protocol.checks import Counts, RunOutcome
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.reports import suggestions
 from fixloop.reports.limits import MAX_FAILURES, clean, short_name
 from fixloop.reports.report import Report, Unusable
 from fixloop.reports.tree import SourceTree
@@ -46,39 +45,42 @@ class Tests:
             message=clean(message).strip(),
             severity=Severity.HIGH,
         )
-        self.failures.append(failure.model_copy(update={"suggestion": suggestions.for_test(failure)}))
+        self.failures.append(failure.model_copy(update={"suggestion": suggestion_for(failure)}))
 
     def report(self) -> Report:
         """All of it; a name that failed once has not passed."""
-        failing = {failure.name for failure in self.failures}
         counts = Counts(
             total=len(self.passed) + self.skipped + len(self.failures),
             passed=len(self.passed),
             failed=len(self.failures),
             skipped=self.skipped,
         )
-        outcome, reason = conclusion(counts)
         names = (short_name(name) for name in (*self.passed, *self.not_counted))
-        return Report(
-            outcome=outcome,
-            reason=reason,
-            counts=counts,
-            failures=tuple(self.failures),
-            passed_names=tuple(name for name in names if name not in failing),
-            findings=len(self.failures),
-        )
+        return report_of_tests(counts, self.failures, names)
 
 
-def conclusion(counts: Counts, flaky: int = 0) -> tuple[RunOutcome, str]:
-    """What so many tests prove, in one sentence; `flaky` of the passed ones did so only when run again."""
+def report_of_tests(
+    counts: Counts, failures: Sequence[Failure], good: Iterable[str], flaky: int = 0
+) -> Report:
+    """What so many tests prove; `flaky` of those that passed did so only when run again."""
     if counts.total == 0:
-        return RunOutcome.ERROR, "proves nothing: it lists no tests"
-    if counts.skipped == counts.total:
-        return RunOutcome.ERROR, f"proves nothing: all {counts.total} tests were skipped"
-    if bad := counts.failed + counts.errors:
-        return RunOutcome.FAILED, f"{bad} of {counts.total} tests did not pass"
-    again = f", {flaky} of them only when run again" if flaky else ""
-    return RunOutcome.PASSED, f"{counts.passed} of {counts.total} tests passed{again}"
+        outcome, reason = RunOutcome.ERROR, "proves nothing: it lists no tests"
+    elif counts.skipped == counts.total:
+        outcome, reason = RunOutcome.ERROR, f"proves nothing: all {counts.total} tests were skipped"
+    elif bad := counts.failed + counts.errors:
+        outcome, reason = RunOutcome.FAILED, f"{bad} of {counts.total} tests did not pass"
+    else:
+        again = f", {flaky} of them only when run again" if flaky else ""
+        outcome, reason = RunOutcome.PASSED, f"{counts.passed} of {counts.total} tests passed{again}"
+    failing = {failure.name for failure in failures}
+    return Report(
+        outcome=outcome,
+        reason=reason,
+        counts=counts,
+        failures=tuple(failures),
+        passed_names=tuple(name for name in good if name not in failing),
+        findings=len(failures),
+    )
 
 
 def findings_report(errors: Sequence[Failure], warnings: Sequence[Failure], looked_at: str) -> Report:
@@ -96,6 +98,25 @@ def findings_report(errors: Sequence[Failure], warnings: Sequence[Failure], look
     )
 
 
+def finding(rule: str, file: str, line: int | None, message: str, *, is_warning: bool) -> Failure:
+    """What a linter or a compiler says of one place, named after its rule."""
+    return Failure(
+        name=short_name(rule),
+        file=file,
+        line=line,
+        error_type=short_name(rule),
+        message=message,
+        severity=Severity.LOW if is_warning else Severity.MEDIUM,
+    )
+
+
+def suggestion_for(failure: Failure) -> str:
+    """What to know about a failing test where the plain reading of it is wrong (B22); empty: its error says it."""
+    if failure.message.startswith("[XPASS(strict)]"):
+        return "the test is marked as expected to fail, and passes: find what made it pass, and whether that is meant"
+    return ""
+
+
 def place_in(text: str, tree: SourceTree, folders: Iterable[str] = ()) -> tuple[str, int | None]:
     """
     The first place in `text` that lies in the project itself.
@@ -105,18 +126,14 @@ def place_in(text: str, tree: SourceTree, folders: Iterable[str] = ()) -> tuple[
     """
     folders = tuple(folders)
     for found in _PLACE.finditer(text[:_EXCERPT]):
-        for path in _candidates(tree.relative(found["path"]), folders):
-            if is_own(path, tree):
-                return path, int(found["line"])
+        path = tree.relative(found["path"])
+        below = () if "/" in path else (f"{folder}/{path}" for folder in folders)
+        for candidate in (*below, path):
+            if is_own(candidate, tree):
+                return candidate, int(found["line"])
     return "", None
 
 
 def is_own(path: str, tree: SourceTree) -> bool:
     """Whether `path` is a file of the project and of none of its dependencies."""
     return not _NOT_OWN.search(path) and tree.has_file(path)
-
-
-def _candidates(path: str, folders: tuple[str, ...]) -> Iterator[str]:
-    if "/" not in path:
-        yield from (f"{folder}/{path}" for folder in folders)
-    yield path

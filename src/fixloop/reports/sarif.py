@@ -3,6 +3,7 @@
 Owns levels, kinds and suppressions. Refuses a log that proves no analysis.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
@@ -12,14 +13,14 @@ from pydantic import ValidationError
 from fixloop.configuration.values import FailOn
 from fixloop.protocol.checks import Counts, RunOutcome
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.reports import suggestions
 from fixloop.reports.document import json_object
 from fixloop.reports.limits import MAX_FAILURES, clean, one_line, short_name
 from fixloop.reports.report import Report, Unusable
-from fixloop.reports.sarif_model import LEVELS, Finding, Location, Region, Rule
+from fixloop.reports.sarif_model import LEVELS, Finding, Location, Rule
 from fixloop.reports.sarif_run import Locations, Rules, filled
 from fixloop.reports.tree import SourceTree
 
+_SUGGESTION_BYTES: Final = 300
 _SEVERITIES: Final = ((9.0, Severity.CRITICAL), (7.0, Severity.HIGH), (4.0, Severity.MEDIUM))
 _NAMED_SEVERITIES: Final = {severity.value: severity for severity in Severity}
 
@@ -81,7 +82,11 @@ class _Tally:
 
 
 def _read_run(run: Any, name: str, tree: SourceTree, tally: _Tally) -> None:
-    tool = _tool_name(run, name)
+    described = run.get("tool") if isinstance(run, dict) else None
+    driver = described.get("driver") if isinstance(described, dict) else None
+    if not isinstance(driver, dict) or not isinstance(driver.get("name"), str):
+        raise Unusable(f"is not SARIF: {name} does not name its tool")
+    tool = one_line(clean(driver["name"]))
     for invocation in run.get("invocations") or []:
         if invocation.get("executionSuccessful", True) is not True:
             raise Unusable(f"proves nothing: {tool} says that it did not succeed{_notified(invocation)}")
@@ -99,14 +104,6 @@ def _read_run(run: Any, name: str, tree: SourceTree, tally: _Tally) -> None:
             raise Unusable(f"is not SARIF: {level[:40]!r} is no level")
         if tally.is_failing(result, level):
             tally.add(_failure(result, rule, level, locations))
-
-
-def _tool_name(run: Any, name: str) -> str:
-    tool = run.get("tool") if isinstance(run, dict) else None
-    driver = tool.get("driver") if isinstance(tool, dict) else None
-    if not isinstance(driver, dict) or not isinstance(driver.get("name"), str):
-        raise Unusable(f"is not SARIF: {name} does not name its tool")
-    return one_line(clean(driver["name"]))
 
 
 def _notified(invocation: dict[str, Any]) -> str:
@@ -137,8 +134,12 @@ def _failure(result: Finding, rule: Rule | None, level: str, locations: Location
     physical = place.physical_location
     target = physical.artifact_location if physical else result.analysis_target
     name = result.rule_id or (rule and rule.id) or (result.rule and result.rule.id) or "result"
-    line = _line(physical.region) if physical and physical.region else None
+    region = physical.region if physical else None
+    line = region.start_line if region else None
+    if region and (line, region.start_column, region.end_line, region.end_column) == (1, 1, 1, 1):
+        line = None  # an empty region at the very start stands for the file as a whole
     help_text, help_uri = (rule.help_text, rule.help_uri or "") if rule else ("", "")
+    told = (result.fix, help_text, help_uri)
     return Failure(
         name=short_name(name),
         file=locations.path(target),
@@ -147,31 +148,21 @@ def _failure(result: Finding, rule: Rule | None, level: str, locations: Location
         message=clean(filled(result.message, rule) or help_text or name),
         severity=_severity(result, rule),
         context=clean(_context(place)),
-        suggestion=suggestions.for_rule(clean(result.fix), clean(help_text), clean(help_uri)),
+        suggestion=next(filter(None, (one_line(clean(text), _SUGGESTION_BYTES) for text in told)), ""),
     )
-
-
-def _line(region: Region) -> int | None:
-    """Where it begins; an empty region at the very start stands for the file as a whole."""
-    whole = (region.start_line, region.start_column, region.end_line, region.end_column) == (1, 1, 1, 1)
-    return None if whole else region.start_line
 
 
 def _severity(result: Finding, rule: Rule | None) -> Severity:
     """From the finding's own score or word, else its rule's; a lint finding without either is medium."""
     for properties in (result.properties or {}, (rule and rule.properties) or {}):
-        if (score := _number(properties.get("security-severity"))) is not None:
-            return next((severity for least, severity in _SEVERITIES if score >= least), Severity.LOW)
+        given = properties.get("security-severity")
+        with contextlib.suppress(ValueError, OverflowError):
+            if isinstance(given, str | int | float):
+                score = float(given)
+                return next((severity for least, severity in _SEVERITIES if score >= least), Severity.LOW)
         if named := _NAMED_SEVERITIES.get(str(properties.get("issue_severity", "")).lower()):
             return named
     return Severity.MEDIUM
-
-
-def _number(value: object) -> float | None:
-    try:
-        return float(value) if isinstance(value, str | int | float) else None
-    except (ValueError, OverflowError):
-        return None
 
 
 def _context(place: Location) -> str:

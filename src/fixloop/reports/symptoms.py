@@ -82,10 +82,18 @@ def is_wrong_call(command: Sequence[str], exit_code: int, output: str) -> bool:
 def died(command: Sequence[str], exit_code: int, output: str) -> str:
     """How the command broke down, or nothing."""
     if exit_code < 0:
-        return f"`{command[0] if command else ''}` was ended by {_signal_name(-exit_code)}"
-    if exit_code in _PYTEST and "pytest" in _tools(command):
-        return f"pytest {_PYTEST[exit_code]} (exit code {exit_code}){_reason(output)}"
-    return ""
+        try:
+            name = signal.Signals(-exit_code).name
+        except ValueError:
+            name = f"signal {-exit_code}"
+        return f"`{command[0] if command else ''}` was ended by {name}"
+    if exit_code not in _PYTEST or "pytest" not in _tools(command):
+        return ""
+    # The last line that calls itself an error: after it pytest names its folders. Else the last.
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if "error: " in line.lower()]
+    reason = f": {(errors or lines)[-1][:200]}" if lines else ""
+    return f"pytest {_PYTEST[exit_code]} (exit code {exit_code}){reason}"
 
 
 def checked_nothing(command: Sequence[str], output: str) -> str:
@@ -100,17 +108,3 @@ def checked_nothing(command: Sequence[str], output: str) -> str:
 def _tools(command: Sequence[str]) -> set[str]:
     """The names of programs a command may run, also behind `python -m`, `npx` or a shell's `-c`."""
     return {PurePosixPath(word).name for part in command for word in part.split()}
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _reason(output: str) -> str:
-    """The last line that calls itself an error: after it pytest names its folders. Else the last."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if "error: " in line.lower()]
-    return f": {(errors or lines)[-1][:200]}" if lines else ""

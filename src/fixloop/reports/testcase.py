@@ -13,11 +13,10 @@ from xml.etree.ElementTree import Element
 from junitparser import xunit2
 
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.reports import suggestions
 from fixloop.reports.frames import deepest
 from fixloop.reports.limits import CONTEXT_BYTES, cut, plain, short_name
 from fixloop.reports.report import Unusable
-from fixloop.reports.results import place_in
+from fixloop.reports.results import place_in, suggestion_for
 from fixloop.reports.tracebacks import error_type, line_in, raised_in
 from fixloop.reports.tree import SourceTree
 
@@ -83,7 +82,11 @@ def read_case(element: Element, suite: Suite, tree: SourceTree) -> Case:
     """The test in `element`, whose <testsuite> is `suite`."""
     case: Any = xunit2.TestCase.fromelem(element)  # type: ignore[no-untyped-call]
     results = list(case.result)
-    faults = [_fault(result) for result in results if result._tag != "skipped"]
+    faults = [
+        _Fault(result._tag, result.type, result.message or "", "".join(result._elem.itertext()))
+        for result in results
+        if result._tag != "skipped"
+    ]
     verdict = _verdict(element, [result._tag for result in results])
     name, file = _identity(element, suite, tree)
     failure = None
@@ -91,7 +94,11 @@ def read_case(element: Element, suite: Suite, tree: SourceTree) -> Case:
         failure = _failure(
             name, file, faults or [_Fault("failure", None, "the report says that it failed", "")]
         )
-        failure = _with_place(failure, element, _context(case), tree)
+        # The end of what the test printed.
+        printed = [
+            _BANNER.sub("", plain(text)).strip() for text in (case.system_out, case.system_err) if text
+        ]
+        failure = _with_place(failure, element, cut("\n".join(printed), CONTEXT_BYTES), tree)
     flaky = verdict is Verdict.PASSED and (case.is_flaky or case.is_rerun)
     return Case(name, file, verdict, failure, max(len(faults), failure is not None), flaky)
 
@@ -101,7 +108,7 @@ def suite_failure(element: Element, suite: Suite, tree: SourceTree) -> Failure:
     cause = _Fault(str(element.tag), element.get("type"), element.get("message", ""), element.text or "")
     file = tree.relative(suite.name)
     failure = _failure(short_name(suite.name or "suite"), file if tree.has_file(file) else "", [cause])
-    return failure.model_copy(update={"suggestion": suggestions.for_test(failure)})
+    return failure.model_copy(update={"suggestion": suggestion_for(failure)})
 
 
 def _count(element: Element, attribute: str) -> int:
@@ -122,10 +129,6 @@ def _verdict(element: Element, tags: list[str]) -> Verdict:
     if "skipped" in tags or states & _NOT_RUN:
         return Verdict.SKIPPED
     return Verdict.PASSED
-
-
-def _fault(result: Any) -> _Fault:
-    return _Fault(result._tag, result.type, result.message or "", "".join(result._elem.itertext()))
 
 
 def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
@@ -155,29 +158,18 @@ def _full_text(fault: _Fault) -> str:
 
 
 def _with_place(failure: Failure, element: Element, context: str, tree: SourceTree) -> Failure:
-    file = failure.file or _file_in_text(element.get("classname", ""), failure.message)
-    file = file or place_in(failure.message, tree)[0]
-    line = line_in(failure.message, file) or _positive(element.get("line"))
+    # `tests/test_a.py` for the class `tests.test_a` when the text names that file.
+    classname = element.get("classname", "")
+    named = f"{classname.replace('.', '/')}.py"
+    is_in_text = classname and named in failure.message and line_in(failure.message, named)
+    file = failure.file or (named if is_in_text else place_in(failure.message, tree)[0])
+    given = element.get("line") or ""
+    is_positive = given.isascii() and given.isdigit() and int(given[:9]) > 0
+    line = line_in(failure.message, file) or (int(given) if is_positive else None)
     frame = deepest(failure.message, tree)
     update = {"file": file, "line": line, "context": context, "frame": str(frame or "")}
     placed = failure.model_copy(update=update)
-    return placed.model_copy(update={"suggestion": suggestions.for_test(placed)})
-
-
-def _file_in_text(classname: str, message: str) -> str:
-    """`tests/test_a.py` for the class `tests.test_a` when the text names that file."""
-    file = classname.replace(".", "/") + ".py"
-    return file if classname and file in message and line_in(message, file) else ""
-
-
-def _positive(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and int(text[:9]) > 0 else None
-
-
-def _context(case: Any) -> str:
-    """The end of what the test printed."""
-    printed = [_BANNER.sub("", plain(text)).strip() for text in (case.system_out, case.system_err) if text]
-    return cut("\n".join(printed), CONTEXT_BYTES)
+    return placed.model_copy(update={"suggestion": suggestion_for(placed)})
 
 
 def _identity(element: Element, suite: Suite, tree: SourceTree) -> tuple[str, str]:
@@ -196,7 +188,9 @@ def _place(element: Element, suite: Suite, tree: SourceTree) -> tuple[str, list[
     """The file of a test and the classes it lies in."""
     name, classname = element.get("name", ""), element.get("classname", "")
     if declared := tree.relative(element.get("file", "")):
-        return declared, _classes(classname, declared)
+        module = declared.removesuffix(".py").replace("/", ".")
+        below = "" if classname == module else classname.removeprefix(f"{module}.")
+        return declared, [part for part in below.split(".") if part]
     file, parts = tree.module_file(classname or name)
     if file:
         return file, parts
@@ -221,10 +215,3 @@ def _is_whole_file(element: Element, suite: Suite, file: str, tree: SourceTree) 
     if name == suite.name:
         return tree.relative(name) == file
     return not element.get("classname") and tree.module_file(name) == (file, [])
-
-
-def _classes(classname: str, file: str) -> list[str]:
-    module = file.removesuffix(".py").replace("/", ".")
-    if classname == module:
-        return []
-    return [part for part in classname.removeprefix(f"{module}.").split(".") if part]

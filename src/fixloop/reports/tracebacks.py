@@ -59,14 +59,11 @@ def line_in(text: str, file: str) -> int | None:
         if start < 0:
             break
         end = start + len(base)
-        after = _AFTER_FILE.match(text, end)
-        if after and _is_same(text[max(start - _TOKEN, 0) : end], file):
-            return int(after[1])
+        if after := _AFTER_FILE.match(text, end):
+            token = re.split(r"[\s\"'()<>]", text[max(start - _TOKEN, 0) : end])[-1]
+            path = token.replace("\\", "/").removeprefix("./")
+            # The same file, seen from above or from below the workspace.
+            if path == file or path.endswith(f"/{file}") or file.endswith(f"/{path}"):
+                return int(after[1])
         end -= 1
     return None
-
-
-def _is_same(token: str, file: str) -> bool:
-    """Whether the path at the end of `token` is `file`, seen from above or from below the workspace."""
-    path = re.split(r"[\s\"'()<>]", token)[-1].replace("\\", "/").removeprefix("./")
-    return path == file or path.endswith(f"/{file}") or file.endswith(f"/{path}")

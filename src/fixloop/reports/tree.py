@@ -49,7 +49,9 @@ class SourceTree:
             return False
         known = self._known.get(relative)
         if known is None:
-            known = self._known[relative] = self._is_inside(os.path.join(self._root, relative))
+            path = os.path.join(self._root, relative)
+            inside = os.path.isfile(path) and self._below_a_base(os.path.realpath(path)) is not None
+            known = self._known[relative] = inside
         return known
 
     def module_file(self, dotted: str) -> tuple[str, list[str]]:
@@ -80,9 +82,6 @@ class SourceTree:
             if path.startswith(f"{base.rstrip('/')}/"):
                 return path[len(base.rstrip("/")) + 1 :]
         return None
-
-    def _is_inside(self, path: str) -> bool:
-        return os.path.isfile(path) and self._below_a_base(os.path.realpath(path)) is not None
 
 
 def _bare(path: str) -> str:
