@@ -1,6 +1,6 @@
 """The timeline as bars and marks: what to draw, not where."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from fixloop.summary.clean import one_line
@@ -9,12 +9,12 @@ from fixloop.summary.model import Bar, Mark, Phase
 from fixloop.summary.phases import EndedRun, ended_runs
 from fixloop.summary.recorded import Recorded
 
-_MARKS: Final = {
-    "escalation": "escalation",
+ERRORS: Final = {
     "timeout-reminder": "reminder",
     "error-notification": "error",
     "protocol-violation": "violation",
 }
+_MARKS: Final = {"escalation": "escalation", **ERRORS}
 _FIX_ENDS: Final = {"fix-failed": "failed", "answer-rejected": "rejected", "blocker-signalled": "blocked"}
 
 
@@ -52,7 +52,9 @@ def _bar(
     elif interval.activity is Activity.AGENT:
         kind, result = "fix", _fix_result(following)
     elif interval.activity is Activity.PERSON:
-        kind, result = "person", _answer(following)
+        kind, result = "person", "waiting" if following is None else following.kind.replace("-", " ")
+        if following is not None and following.kind == "decision-made":
+            result = str(following.event.get("decision", "decided"))
     return Bar(
         kind=kind,
         specialist=interval.specialist,
@@ -76,34 +78,23 @@ def _fix_result(following: Recorded | None) -> str:
     return "fixed" if following.effect.says("fix-completion") is not None else "rejected"
 
 
-def _answer(following: Recorded | None) -> str:
-    if following is None:
-        return "waiting"
-    if following.kind == "decision-made":
-        return str(following.event.get("decision", "decided"))
-    return following.kind.replace("-", " ")
-
-
 def marks_of(entries: Sequence[Recorded], bars: Sequence[Bar], found: Sequence[Interval]) -> tuple[Mark, ...]:
     """Escalations, decisions, reminders, errors and violations, in order."""
-    return tuple(mark for index, entry in enumerate(entries) for mark in _marks(index, entry, bars, found))
-
-
-def _marks(index: int, entry: Recorded, bars: Sequence[Bar], found: Sequence[Interval]) -> Iterator[Mark]:
-    place = next((n for n, each in enumerate(found) if each.first <= index < each.last), len(bars))
-    for said in entry.lines:
-        message = said.message
-        if message.body.kind in _MARKS:
-            text = f"{message.message_id}: {message.summary}"
-            yield Mark(
-                kind=_MARKS[message.body.kind],
-                specialist=message.specialist,
-                at=entry.at,
-                bar=place,
-                text=one_line(text, 400),
-            )
-    if entry.kind in ("decision-made", "cancelled"):
-        decided = str(entry.event.get("decision", "cancel"))
-        text = f"{decided} by {entry.event.get('by', 'User')} {entry.event.get('reason', '')}"
-        before = bars[min(max(place - 1, 0), len(bars) - 1)].specialist if bars else ""
-        yield Mark(kind="decision", specialist=before, at=entry.at, bar=place, text=one_line(text, 400))
+    marks = []
+    for index, entry in enumerate(entries):
+        place = next((n for n, each in enumerate(found) if each.first <= index < each.last), len(bars))
+        told = [
+            (_MARKS[message.body.kind], message.specialist, f"{message.message_id}: {message.summary}")
+            for message in (said.message for said in entry.lines)
+            if message.body.kind in _MARKS
+        ]
+        if entry.kind in ("decision-made", "cancelled"):
+            decided = str(entry.event.get("decision", "cancel"))
+            text = f"{decided} by {entry.event.get('by', 'User')} {entry.event.get('reason', '')}"
+            before = bars[min(max(place - 1, 0), len(bars) - 1)].specialist if bars else ""
+            told.append(("decision", before, text))
+        marks += [
+            Mark(kind=kind, specialist=specialist, at=entry.at, bar=place, text=one_line(text, 400))
+            for kind, specialist, text in told
+        ]
+    return tuple(marks)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fixloop.protocol.log import title
 from fixloop.protocol.moment import Moment
@@ -11,7 +11,7 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from fixloop.store.records import Entry
-from fixloop.summary.bars import bars_of, marks_of
+from fixloop.summary.bars import ERRORS, bars_of, marks_of
 from fixloop.summary.clean import clean, one_line
 from fixloop.summary.gates import Judged, gates
 from fixloop.summary.intervals import Interval, Now, intervals
@@ -27,18 +27,12 @@ from fixloop.summary.model import (
     Totals,
     Waiting,
 )
-from fixloop.summary.older import old_rows
-from fixloop.summary.phases import phases_of, times_of
+from fixloop.summary.phases import old_rows, phases_of, times_of
 from fixloop.summary.recorded import Artifact, Recorded, recorded
 
 TAIL_LINES: Final = 15
 """Of what a fixer printed that failed: the end of a traceback."""
 
-_ERRORS: Final = {
-    "timeout-reminder": "reminder",
-    "error-notification": "error",
-    "protocol-violation": "violation",
-}
 _STANDINGS: Final = {
     WorkflowOutcome.ABORTED: Standing.ABORTED,
     WorkflowOutcome.CANCELLED: Standing.CANCELLED,
@@ -79,16 +73,21 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
     escalations = tuple(_escalations(entries, None if state.ended else now.at))
     errors = tuple(_errors(entries))
     bars = bars_of(entries, found, phases)
+    described = json.loads(state.snapshot or "{}")  # older snapshots do not know everything
+    handed_in = described if isinstance(described, dict) else {}
+    folder = str(handed_in.get("source", "")).rstrip("/").rpartition("/")[2].removesuffix(".git")
+    standing = Standing.PAUSED if state.paused or state.held is not None else Standing.RUNNING
     return Summary(
         issue=state.issue,
         name=one_line(state.name),
-        title=_title(state),
-        branch=one_line(str(_handed_in(state).get("branch", ""))),
-        author=one_line(str(_handed_in(state).get("author", ""))),
+        # Without a name of its own it is called after the folder; its last commit says what the work is about.
+        title=one_line(str(handed_in.get("subject", ""))) if state.name == folder else "",
+        branch=one_line(str(handed_in.get("branch", ""))),
+        author=one_line(str(handed_in.get("author", ""))),
         workflow=state.workflow,
         project=one_line(state.project),
         protocol_version=state.protocol_version,
-        standing=_standing(state),
+        standing=_STANDINGS[state.outcome] if state.outcome is not None else standing,
         sentence=_sentence(state),
         verdict=state.verdict,
         outcome=state.outcome.value if state.outcome is not None else None,
@@ -117,27 +116,18 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
     )
 
 
-def _handed_in(state: State) -> dict[str, Any]:
-    """The snapshot's description; older ones do not know everything."""
-    described = json.loads(state.snapshot or "{}")
-    return described if isinstance(described, dict) else {}
-
-
-def _title(state: State) -> str:
-    """What the work is about: the name it was given, else what its last commit says."""
-    handed_in = _handed_in(state)
-    folder = str(handed_in.get("source", "")).rstrip("/").rpartition("/")[2].removesuffix(".git")
-    return one_line(str(handed_in.get("subject", ""))) if state.name == folder else ""
-
-
 def _waiting(
     state: State, entries: Sequence[Recorded], found: Sequence[Interval], answers: tuple[Answer, ...]
 ) -> Waiting | None:
     opened = state.escalation
     if state.ended or state.held is not None or not found:
         return None
-    since, output = found[-1].start, _last_output(entries)
+    since = found[-1].start
     if opened is not None:
+        # What the fixer printed last, where nothing came to a result since it failed.
+        ends = ("run-finished", "fix-completed", "manual-fix-done", "fix-failed")
+        last = next((entry for entry in reversed(entries) if entry.kind in ends), None)
+        output = _tail(last) if last is not None and last.kind == "fix-failed" else ""
         what = "a decision" if opened.decision is None else "a fix by hand"
         because = one_line(
             f"{opened.reason.text}: {opened.detail}" if opened.detail else opened.reason.text, 1000
@@ -153,32 +143,20 @@ def _waiting(
     return Waiting(what="a fix", since=since, because=who, answers=answers)
 
 
-def _last_output(entries: Sequence[Recorded]) -> str:
-    """What the fixer printed last, where nothing came to a result since it failed."""
-    for entry in reversed(entries):
-        if entry.kind in ("run-finished", "fix-completed", "manual-fix-done"):
-            return ""
-        if entry.kind == "fix-failed":
-            return _tail(entry)
-    return ""
-
-
 def _tail(entry: Recorded) -> str:
     lines = clean(str(entry.event.get("output_tail", ""))).strip().splitlines()
     return "\n".join(lines[-TAIL_LINES:])
-
-
-def _standing(state: State) -> Standing:
-    if state.outcome is not None:
-        return _STANDINGS[state.outcome]
-    return Standing.PAUSED if state.paused or state.held is not None else Standing.RUNNING
 
 
 def _sentence(state: State) -> str:
     active = state.active
     where = f"{slot(active.name).phase}, run {active.iteration} of at most {active.max_iterations}"
     if state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.UNVERIFIED):
-        return one_line(_of_what_ran(state))
+        missing = ", ".join(f"{each.name} ({each.reason})" for each in state.unverified)
+        if not any(entry.applicable for entry in state.specialists):
+            return one_line(f"Nothing could run here: {missing}.")
+        ran = "Every specialist that ran passed on the final tree"
+        return one_line(f"{ran}; not verified here: {missing}." if missing else f"{ran}.")
     if state.outcome is WorkflowOutcome.SKIPPED:
         skipped = [slot(entry.name).phase for entry in state.specialists if entry.skipped]
         return f"A person skipped {' and '.join(skipped)}; what failed there is a known issue."
@@ -193,14 +171,6 @@ def _sentence(state: State) -> str:
         return one_line(f"{where}, is paused by {state.held.by}{because}.")
     turn = {"agent": "waits for the main agent's fix", "person": "waits for a person"}
     return f"{where}, {turn.get(state.owner, f'is {active.status}')}."
-
-
-def _of_what_ran(state: State) -> str:
-    missing = ", ".join(f"{each.name} ({each.reason})" for each in state.unverified)
-    if not any(entry.applicable for entry in state.specialists):
-        return f"Nothing could run here: {missing}."
-    ran = "Every specialist that ran passed on the final tree"
-    return f"{ran}; not verified here: {missing}." if missing else f"{ran}."
 
 
 def _totals(
@@ -248,7 +218,9 @@ def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[
         if said is None or said.message.body.kind != "escalation":
             continue
         body = said.message.body
-        answer = next((later for later in entries[index + 1 :] if _answers(later)), None)
+        answer = next(
+            (later for later in entries[index + 1 :] if later.kind in ("decision-made", "cancelled")), None
+        )
         until = answer.at if answer is not None else now
         event = answer.event if answer is not None else {}
         yield EscalationRow(
@@ -268,17 +240,13 @@ def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[
         )
 
 
-def _answers(entry: Recorded) -> bool:
-    return entry.kind in ("decision-made", "cancelled")
-
-
 def _errors(entries: Iterable[Recorded]) -> Iterable[ErrorRow]:
     for entry in entries:
         for said in entry.lines:
             message = said.message
-            if message.body.kind in _ERRORS:
+            if message.body.kind in ERRORS:
                 yield ErrorRow(
-                    kind=_ERRORS[message.body.kind],
+                    kind=ERRORS[message.body.kind],
                     message_id=message.message_id,
                     specialist=message.specialist,
                     iteration=message.iteration,

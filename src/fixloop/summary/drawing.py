@@ -132,36 +132,33 @@ def _widths(bars: Sequence[Bar]) -> tuple[list[float], bool]:
 
 
 def _shape(bar: Bar, x: float, width: float, top: int) -> Shape:
-    height = BAR if bar.kind in ("run", "confirmation") else THIN
+    height, label = THIN, ""
+    if bar.kind in ("run", "confirmation"):
+        height = BAR
+        sign = {"passed": "✓", "failed": "✕", "could not run": "✕", "running": "…"}.get(bar.result, "!")
+        full = f"{sign} {bar.count}" if bar.count else sign
+        label = next((text for text in (full, sign) if len(text) * 8 <= width), "")
     return Shape(
         bar=bar,
         x=round(x + 0.5, 1),
         y=top + 37 + (BAR - height) / 2,
         width=round(max(1.0, width - 1), 1),
         height=height,
-        label=_label(bar, width),
+        label=label,
         above=_above(bar, width),
         title=described(bar),
     )
 
 
-def _label(bar: Bar, width: float) -> str:
-    sign = {"passed": "✓", "failed": "✕", "could not run": "✕", "running": "…"}.get(bar.result, "!")
-    if bar.kind in ("run", "confirmation"):
-        full = f"{sign} {bar.count}" if bar.count else sign
-        return next((text for text in (full, sign) if len(text) * 8 <= width), "")
-    return ""
-
-
 def _above(bar: Bar, width: float) -> str:
     if bar.away_seconds:
-        away = f"engine away {_span(bar.away_seconds)}"
+        away = f"engine away {span(bar.away_seconds)}"
         named = (f"run {bar.number}, {away}", away, f"run {bar.number}") if bar.kind == "run" else (away,)
         return next((text for text in named if len(text) * 6 <= width), "")
     if bar.kind == "run" or (bar.kind == "confirmation" and bar.count):
         return next((text for text in (f"run {bar.number}", str(bar.number)) if len(text) * 7 <= width), "")
     if bar.kind == "person" and width >= 60:
-        return _span(bar.seconds)
+        return span(bar.seconds)
     return ""
 
 
@@ -174,8 +171,8 @@ def described(bar: Bar) -> str:
         "person": f"A person is waited for, {bar.specialist}",
     }.get(bar.kind, "fixloop at work")
     failures = f", {bar.count} failure{'s' * (bar.count != 1)}" if bar.count else ""
-    away = f"; the engine was away for {_span(bar.away_seconds)} more" if bar.away_seconds else ""
-    return f"{what}: {bar.result}{failures}, {_span(bar.seconds)}{away}"
+    away = f"; the engine was away for {span(bar.away_seconds)} more" if bar.away_seconds else ""
+    return f"{what}: {bar.result}{failures}, {span(bar.seconds)}{away}"
 
 
 def _points(
@@ -187,18 +184,19 @@ def _points(
             continue
         x = starts[min(mark.bar, len(starts) - 1)]
         if mark.bar < len(summary.bars):
-            x += widths[mark.bar] * _part(mark.at, summary.bars[mark.bar])
+            bar = summary.bars[mark.bar]
+            whole = (bar.end - bar.start).total_seconds()
+            x += (
+                widths[mark.bar] * min(1.0, max(0.0, (mark.at - bar.start).total_seconds() / whole))
+                if whole
+                else 0
+            )
         x = min(max(x, _MARK / 2, free.get(mark.specialist, 0.0)), starts[-1])
         free[mark.specialist] = x + _MARK
         letter = {"escalation": "!", "decision": "D", "reminder": "R", "error": "E"}.get(mark.kind, "V")
         yield Point(
             mark, round(x, 1), top[mark.specialist] + 12, letter, f"{mark.kind.capitalize()} {mark.text}"
         )
-
-
-def _part(at: datetime, bar: Bar) -> float:
-    whole = (bar.end - bar.start).total_seconds()
-    return min(1.0, max(0.0, (at - bar.start).total_seconds() / whole)) if whole else 0.0
 
 
 def _ticks(summary: Summary, starts: Sequence[float]) -> Iterator[Tick]:
@@ -221,7 +219,8 @@ def _has_hours(summary: Summary) -> bool:
     return (summary.as_of - summary.started_at).total_seconds() >= 3600
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """`4.2 s`, `08:32` or `14:10:00`."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     return minutes_seconds(seconds) if seconds < 3600 else hours_minutes_seconds(seconds)

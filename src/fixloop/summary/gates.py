@@ -1,7 +1,7 @@
 """The eleven gates (U3), computed from evidence: a gate that no check decided never passes."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -62,6 +62,7 @@ _FAMILIES: Final[Mapping[str, tuple[frozenset[str], ...]]] = {
 }
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _USUAL_COVERAGE: Final = 80.0
+_MOST_NAMES: Final = 3
 
 
 def gates(state: State, judged: Mapping[str, Judged]) -> tuple[Gate, ...]:
@@ -76,8 +77,10 @@ def gates(state: State, judged: Mapping[str, Judged]) -> tuple[Gate, ...]:
 
 
 def _decided(gate: _Gate, state: State, run: Judged | None) -> Gate:
-    entry = state.specialist(gate.specialist)
-    name = _named(gate, run)
+    entry, name = state.specialist(gate.specialist), gate.name
+    if gate.name == _COVERAGE:
+        demanded = [e.coverage_gate for e in run.evidence if e.coverage_gate is not None] if run else []
+        name = f"Coverage ≥ {max(demanded, default=_USUAL_COVERAGE):g}%"
     standing = _without_run(entry, run)
     if standing is None:
         assert run is not None
@@ -88,13 +91,6 @@ def _decided(gate: _Gate, state: State, run: Judged | None) -> Gate:
     elif found is GateState.FAIL and entry.skipped:
         why = f"{why}; skipped by a person"
     return Gate(name=name, specialist=gate.specialist, state=found, why=one_line(why, 500))
-
-
-def _named(gate: _Gate, run: Judged | None) -> str:
-    if gate.name != _COVERAGE:
-        return gate.name
-    demanded = [e.coverage_gate for e in run.evidence if e.coverage_gate is not None] if run else []
-    return f"Coverage ≥ {max(demanded, default=_USUAL_COVERAGE):g}%"
 
 
 def _without_run(entry: SpecialistState, run: Judged | None) -> tuple[GateState, str] | None:
@@ -121,10 +117,15 @@ def _coverage(run: Judged) -> tuple[GateState, str]:
 
 
 def _by_checks(gate: _Gate, entry: SpecialistState, run: Judged) -> tuple[GateState, str]:
-    deciding = [e for e in run.evidence if _decides(gate, e)]
+    deciding = [e for e in run.evidence if _family(gate.specialist, e.check, e.command) == gate.words]
     unnamed = {failure.check for failure in run.failures} - {e.check for e in run.evidence}
     if unnamed or (not run.evidence and not run.passed):
-        return GateState.FAIL, _broken(run)
+        names = [failure.name for failure in run.failures]
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        broken = (
+            f"fails: {', '.join(names[:_MOST_NAMES])}{more}" if names else "it failed and named no failure"
+        )
+        return GateState.FAIL, broken
     if not deciding:
         skipped = [name for name in entry.skipped_checks if _family(gate.specialist, name, "") == gate.words]
         if skipped:
@@ -134,10 +135,6 @@ def _by_checks(gate: _Gate, entry: SpecialistState, run: Judged) -> tuple[GateSt
     if failed:
         return GateState.FAIL, "; ".join(_shown(e, len(_failures(gate, e, run))) for e in failed)
     return GateState.PASS, "; ".join(_shown(e) for e in deciding)
-
-
-def _decides(gate: _Gate, evidence: Evidence) -> bool:
-    return _family(gate.specialist, evidence.check, evidence.command) == gate.words
 
 
 def _family(specialist: str, name: str, command: str) -> frozenset[str]:
@@ -165,11 +162,6 @@ def _failures(gate: _Gate, evidence: Evidence, run: Judged) -> Sequence[Failure]
     return of_check
 
 
-def _broken(run: Judged) -> str:
-    names = _listed(failure.name for failure in run.failures)
-    return f"fails: {names}" if names else "it failed and named no failure"
-
-
 def _shown(evidence: Evidence, failed: int = 0) -> str:
     counts = evidence.counts
     if failed:
@@ -180,9 +172,3 @@ def _shown(evidence: Evidence, failed: int = 0) -> str:
         skipped = f", {counts.skipped} skipped" if counts.skipped else ""
         return f"{evidence.check}: {counts.passed} of {counts.total} passed{skipped}"
     return f"{evidence.check}: exit code {evidence.exit_code}"
-
-
-def _listed(names: Iterable[str], most: int = 3) -> str:
-    found = list(names)
-    more = f" and {len(found) - most} more" if len(found) > most else ""
-    return ", ".join(found[:most]) + more

@@ -86,7 +86,9 @@ def intervals(entries: Sequence[Recorded], now: Now | None) -> list[Interval]:
     joined: list[Interval] = []
     for stretch in _between(entries, now):
         before = joined[-1] if joined else None
-        if before is not None and _goes_on(before, stretch, entries):
+        same = before and (before.activity, before.specialist) == (stretch.activity, stretch.specialist)
+        # The entry between them ended nothing: a receipt, a reminder, a note.
+        if before and same and entries[stretch.first].kind not in _ATTEMPTS:
             joined[-1] = before._replace(
                 end=stretch.end,
                 seconds=before.seconds + stretch.seconds,
@@ -105,7 +107,7 @@ def _between(entries: Sequence[Recorded], now: Now | None) -> Iterator[Interval]
         if entry.kind == "paused":
             interrupted = activity
         before = interrupted if entry.kind == "continued" else activity
-        activity = _while_paused(index, entries, before) or _activity(entry, before)
+        activity = _activity(index, entries, before)
         if entry.changes:
             specialist = entry.changes[-1].specialist
         following = entries[index + 1] if index + 1 < len(entries) else None
@@ -123,18 +125,14 @@ def _between(entries: Sequence[Recorded], now: Now | None) -> Iterator[Interval]
         yield Interval(activity, specialist, entry.at, end, wall - away, away, index, index + 1)
 
 
-def _while_paused(index: int, entries: Sequence[Recorded], before: Activity) -> Activity | None:
-    """What goes on behind an entry of a person's pause: what had begun is finished, then all wait."""
+def _activity(index: int, entries: Sequence[Recorded], before: Activity) -> Activity:
+    """What goes on after an entry."""
     entry, following = entries[index], entries[index + 1 : index + 2]
+    # In a person's pause what had begun is finished, then all wait.
     if entry.is_kept:
         return Activity.PERSON if entry.kind in _ENDS else before
-    if entry.kind != "paused":
-        return None
-    return before if following and following[0].is_kept else Activity.PERSON
-
-
-def _activity(entry: Recorded, before: Activity) -> Activity:
-    """What goes on behind `entry`."""
+    if entry.kind == "paused":
+        return before if following and following[0].is_kept else Activity.PERSON
     if entry.says("escalation") is not None:
         return Activity.PERSON
     if entry.changes:
@@ -145,9 +143,3 @@ def _activity(entry: Recorded, before: Activity) -> Activity:
     if entry.kind == "manual-fix-done":
         return Activity.CHECKS
     return before
-
-
-def _goes_on(before: Interval, stretch: Interval, entries: Sequence[Recorded]) -> bool:
-    """True when the entry between them ended nothing: a receipt, a reminder, a note."""
-    same = (before.activity, before.specialist) == (stretch.activity, stretch.specialist)
-    return same and entries[stretch.first].kind not in _ATTEMPTS

@@ -5,7 +5,6 @@ The page stands alone: no script, no font, no picture, no address to load from.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from fixloop.protocol import durations, markdown
 from fixloop.protocol.checks import Counts
 from fixloop.protocol.markdown import Verbatim
-from fixloop.summary.drawing import Column, chart, columns
+from fixloop.summary.drawing import Column, chart, columns, span
 from fixloop.summary.model import Phase, RunRow, Summary
 from fixloop.summary.trimming import Cut, trimmed
 
@@ -36,35 +35,24 @@ def as_html(summary: Summary) -> str:
 def _fitting(summary: Summary, template: Template, part: float) -> str:
     """The page with as much of everything as goes into it."""
     while True:
-        page = _filled(summary, trimmed(summary, Cut(part)), template)
+        shown = trimmed(summary, Cut(part))
+        page = template.render(
+            s=shown,
+            whole=summary,
+            chart=chart(shown),
+            history=sorted((run for phase in shown.phases for run in phase.runs), key=lambda run: run.at),
+            confirmations=sorted(
+                (each for phase in shown.phases for each in phase.confirmations), key=lambda each: each.at
+            ),
+            left_out=len(summary.lines) - len(shown.lines),
+        )
         if len(page.encode(errors="replace")) <= MOST_BYTES or part < 0.001:
             return page
         part /= 2
 
 
-def _filled(whole: Summary, shown: Summary, template: Template) -> str:
-    return template.render(
-        s=shown,
-        whole=whole,
-        chart=chart(shown),
-        history=sorted((run for phase in shown.phases for run in phase.runs), key=lambda run: run.at),
-        confirmations=sorted(
-            (each for phase in shown.phases for each in phase.confirmations), key=lambda each: each.at
-        ),
-        left_out=len(whole.lines) - len(shown.lines),
-    )
-
-
 def _columns(phase: Phase) -> tuple[Column, ...]:
     return columns([(run.number, run.count, run.result == "passed") for run in phase.runs[-60:]])
-
-
-def _span(seconds: float) -> str:
-    """`4.2 s`, `08:32` or `14:10:00`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    whole = durations.hours_minutes_seconds(seconds)
-    return whole if seconds >= 3600 else durations.minutes_seconds(seconds)
 
 
 def _part(seconds: float, total: float) -> str:
@@ -90,18 +78,6 @@ def _progress(run: RunRow) -> str:
 
 def _noun(count: int, noun: str) -> str:
     return noun if count == 1 else f"{noun}s"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {_noun(count, noun)}"
-
-
-def _clock(at: datetime) -> str:
-    return durations.stamp(at)[11:]
-
-
-def _short(digest: str, most: int = 12) -> str:
-    return digest[:most]
 
 
 def _escaped(value: object) -> object:
@@ -130,7 +106,7 @@ def _template(name: str, **options: Any) -> Template:
     )
     environment.filters |= {
         "cell": markdown.cell,
-        "clock": _clock,
+        "clock": lambda at: durations.stamp(at)[11:],
         "columns": _columns,
         "counts": _counts,
         "day": durations.stamp,
@@ -139,9 +115,9 @@ def _template(name: str, **options: Any) -> Template:
         "listed": _listed,
         "noun": _noun,
         "part": _part,
-        "plural": _plural,
+        "plural": lambda count, noun: f"{count} {_noun(count, noun)}",
         "progress": _progress,
-        "short": _short,
-        "span": _span,
+        "short": lambda digest, most=12: digest[:most],
+        "span": span,
     }
     return environment.get_template(name)

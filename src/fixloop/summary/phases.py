@@ -1,19 +1,23 @@
-"""Each specialist's part of the report: its runs, fixes, confirmations, times and evidence."""
+"""Each specialist's part of the report: its runs, fixes, confirmations, times and evidence, and what is old."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from pydantic import ValidationError
+
 from fixloop.protocol import analysis, diagnosis
-from fixloop.protocol.checks import Evidence
+from fixloop.protocol.checks import OldFailures
 from fixloop.protocol.messages import Reason
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import FailureRef, Run, SpecialistState, State
+from fixloop.protocol.state import FailureRef, SpecialistState, State
 from fixloop.protocol.statuses import Status
 from fixloop.summary.clean import clean, one_line
 from fixloop.summary.intervals import Activity, Interval
-from fixloop.summary.model import Confirmation, Finding, FixRow, Phase, RunRow, Times
+from fixloop.summary.model import Confirmation, Finding, FixRow, OldRow, Phase, RunRow, Times
 from fixloop.summary.recorded import Artifact, Recorded
 
+SHOWN: Final = 20
+"""Of the failures that the base has too, those that are listed."""
 _RESULTS: Final = {
     Status.PENDING: "not reached",
     Status.COMPLETED: "passed",
@@ -76,37 +80,39 @@ def _phase(
     by_end = {interval.last: interval for interval in found}
     own = [run for run in runs if run.specialist == entry.name]
     own_intervals = [interval for interval in found if interval.specialist == entry.name]
-    last = entry.last_run
+    last, pattern = entry.last_run, ""
+    if last is not None and not last.passed:
+        pattern = diagnosis.pattern(entry, Reason.MAX_ITERATIONS, state.limits.deadlock_window)
+    result = "does not apply"
+    if entry.applicable:
+        result = "failed, skipped by a person" if entry.skipped else _RESULTS[entry.status]
     return Phase(
         name=entry.name,
         title=slot(entry.name).phase,
         applicable=entry.applicable,
         status=entry.status.value,
-        result=_result(entry),
+        result=result,
         iterations=entry.iteration if entry.applicable else 0,
         max_iterations=entry.max_iterations,
         history=analysis.history(entry.runs),
         times=times_of(own_intervals, [entries[run.entry] for run in own]),
         runs=tuple(_with_texts(state, entry, list(_rows(entry, own, by_end)))),
         confirmations=tuple(_confirmations(own, entries, by_end)),
-        evidence=tuple(map(_evidence, entry.evidence)),
+        evidence=tuple(
+            each.model_copy(
+                update={
+                    "check": one_line(each.check),
+                    "command": one_line(each.command, 500),
+                    "interpreter": one_line(each.interpreter),
+                }
+            )
+            for each in entry.evidence
+        ),
         coverage=one_line(last.coverage) if last is not None else "",
         known_issues=tuple(map(one_line, entry.known_issues)),
         skipped_checks=tuple(map(one_line, entry.skipped_checks)),
-        pattern=_pattern(entry, state.limits.deadlock_window),
+        pattern=one_line(pattern, 1000),
     )
-
-
-def _result(entry: SpecialistState) -> str:
-    if not entry.applicable:
-        return "does not apply"
-    return "failed, skipped by a person" if entry.skipped else _RESULTS[entry.status]
-
-
-def _pattern(entry: SpecialistState, window: int | None) -> str:
-    last = entry.last_run
-    stands = last is not None and not last.passed
-    return one_line(diagnosis.pattern(entry, Reason.MAX_ITERATIONS, window), 1000) if stands else ""
 
 
 def times_of(found: Iterable[Interval], ended: Iterable[Recorded]) -> Times:
@@ -137,30 +143,24 @@ def _rows(
     for previous, run in zip((None, *entry.runs), entry.runs, strict=False):
         known = ended.get(run.number)
         interval = by_end.get(known.entry) if known is not None else None
-        yield _row(entry, previous, run, interval, known is not None and known.is_confirmation)
-
-
-def _row(
-    entry: SpecialistState, previous: Run | None, run: Run, interval: Interval | None, confirmed: bool
-) -> RunRow:
-    change = analysis.comparison(previous, run)
-    return RunRow(
-        specialist=entry.name,
-        number=run.number,
-        max_iterations=entry.max_iterations,
-        result="passed" if run.passed else "could not run" if run.could_not_run else "failed",
-        at=run.at,
-        seconds=interval.seconds if interval is not None else 0.0,
-        count=run.count,
-        findings=tuple(map(finding_of, run.failures)),
-        resolved=len(change.resolved),
-        persisting=len(change.persisting),
-        new=len(change.new),
-        coverage=one_line(run.coverage),
-        tree=run.tree,
-        fixes=tuple(one_line(fix, 500) for fix in run.fixes),
-        from_confirmation=confirmed,
-    )
+        change = analysis.comparison(previous, run)
+        yield RunRow(
+            specialist=entry.name,
+            number=run.number,
+            max_iterations=entry.max_iterations,
+            result="passed" if run.passed else "could not run" if run.could_not_run else "failed",
+            at=run.at,
+            seconds=interval.seconds if interval is not None else 0.0,
+            count=run.count,
+            findings=tuple(map(finding_of, run.failures)),
+            resolved=len(change.resolved),
+            persisting=len(change.persisting),
+            new=len(change.new),
+            coverage=one_line(run.coverage),
+            tree=run.tree,
+            fixes=tuple(one_line(fix, 500) for fix in run.fixes),
+            from_confirmation=known is not None and known.is_confirmation,
+        )
 
 
 def _with_texts(state: State, entry: SpecialistState, rows: list[RunRow]) -> list[RunRow]:
@@ -256,11 +256,29 @@ def _confirmations(
             )
 
 
-def _evidence(evidence: Evidence) -> Evidence:
-    return evidence.model_copy(
-        update={
-            "check": one_line(evidence.check),
-            "command": one_line(evidence.command, 500),
-            "interpreter": one_line(evidence.interpreter),
-        }
-    )
+def old_rows(entries: Iterable[Recorded], artifact: Artifact) -> Iterator[OldRow]:
+    """A row for each check whose last run found what the base has too."""
+    last = {run.specialist: run for entry in entries if (run := entry.run) is not None and run.evidence}
+    for specialist, run in last.items():
+        for evidence in run.evidence:
+            if not evidence.old:
+                continue
+            try:
+                listed = OldFailures.model_validate_json(artifact(evidence.old_failures) or b"")
+            except ValidationError:
+                # The list is gone: the figures alone.
+                listed = OldFailures(base=evidence.base, count=evidence.old)
+            yield OldRow(
+                specialist=specialist,
+                check=one_line(evidence.check),
+                base=evidence.base,
+                count=evidence.old,
+                by_name=_largest(listed.by_name),
+                by_file=_largest(listed.by_file),
+                first=tuple(map(finding_of, map(FailureRef.of, listed.first[:SHOWN]))),
+            )
+
+
+def _largest(counts: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return tuple((one_line(name) or "no file", count) for name, count in ranked[:SHOWN])

@@ -52,7 +52,22 @@ class Recorded(NamedTuple):
 
 def recorded(entries: Iterable[Entry]) -> tuple[Recorded, ...]:
     """All entries in order, without those of events that were refused: nothing followed from them."""
-    found = [each for each in map(_recorded, entries) if each.kind != "event-refused"]
+    found: list[Recorded] = []
+    for each in entries:
+        event, at = each.body.get("event", {}), datetime.fromisoformat(each.body["at"])
+        if event.get("kind") == "event-refused":
+            continue
+        changes = each.body.get("transitions", ())
+        found.append(
+            Recorded(
+                at=at,
+                clock=float(each.body.get("clock", at.timestamp())),
+                kind=str(event.get("kind", "")),
+                event=event,
+                changes=tuple(Change(str(change["specialist"]), str(change["after"])) for change in changes),
+                lines=tuple(said([each])),
+            )
+        )
     since: int | None = None
     for index, entry in enumerate(found):
         if entry.kind in ("continued", "cancelled") and since is not None:
@@ -64,19 +79,3 @@ def recorded(entries: Iterable[Entry]) -> tuple[Recorded, ...]:
         elif entry.kind == "paused":
             since = index + 1
     return tuple(found)
-
-
-def _recorded(entry: Entry) -> Recorded:
-    event = entry.body.get("event", {})
-    at = datetime.fromisoformat(entry.body["at"])
-    return Recorded(
-        at=at,
-        clock=float(entry.body.get("clock", at.timestamp())),
-        kind=str(event.get("kind", "")),
-        event=event,
-        changes=tuple(
-            Change(str(change["specialist"]), str(change["after"]))
-            for change in entry.body.get("transitions", ())
-        ),
-        lines=tuple(said([entry])),
-    )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fixloop.summary.model import FixRow, Line, Phase, RunRow, Summary
+from fixloop.summary.model import FixRow, Phase, Summary
 
 FINDINGS: Final = 50
 TEXT: Final = 16_000
@@ -35,6 +35,12 @@ def trimmed(summary: Summary, cut: Cut) -> Summary:
         mark.model_copy(update={"bar": mark.bar - gone}) for mark in summary.moments if mark.bar >= gone
     )
     diff, further = _beginning(summary.diff, cut)
+    lines = (
+        line.model_copy(update={"text": line.text[: cut.text], "further": len(line.text) - cut.text})
+        if len(line.text) > cut.text
+        else line
+        for line in summary.lines[-cut.lines :]
+    )
     return summary.model_copy(
         update={
             "diff": diff,
@@ -46,29 +52,28 @@ def trimmed(summary: Summary, cut: Cut) -> Summary:
             "files": summary.files[: cut.names],
             "bars": bars,
             "moments": tuple(moments),
-            "lines": tuple(_line(line, cut) for line in summary.lines[-cut.lines :]),
+            "lines": tuple(lines),
         }
     )
 
 
 def _phase(phase: Phase, cut: Cut) -> Phase:
+    runs = []
+    for run in phase.runs[-cut.runs :]:
+        findings = (
+            finding.model_copy(update={"text": finding.text[: cut.text // 8]})
+            for finding in run.findings[: cut.findings]
+        )
+        runs.append(run.model_copy(update={"findings": tuple(findings), "fixes": run.fixes[: cut.names]}))
     return phase.model_copy(
         update={
-            "runs": tuple(_run(run, cut) for run in phase.runs[-cut.runs :]),
+            "runs": tuple(runs),
             "fixes": tuple(_fix(fix, cut) for fix in phase.fixes[-cut.runs :]),
             "confirmations": phase.confirmations[-cut.runs :],
             "known_issues": phase.known_issues[: cut.names],
             "skipped_checks": phase.skipped_checks[: cut.names],
         }
     )
-
-
-def _run(run: RunRow, cut: Cut) -> RunRow:
-    findings = (
-        finding.model_copy(update={"text": finding.text[: cut.text // 8]})
-        for finding in run.findings[: cut.findings]
-    )
-    return run.model_copy(update={"findings": tuple(findings), "fixes": run.fixes[: cut.names]})
 
 
 def _fix(fix: FixRow, cut: Cut) -> FixRow:
@@ -88,10 +93,3 @@ def _beginning(diff: str, cut: Cut) -> tuple[str, int]:
     """The first lines of a diff, and how many follow."""
     lines = diff[: cut.diff * 200].splitlines()[: cut.diff]
     return "\n".join(lines), max(0, diff.count("\n") + (not diff.endswith("\n") and diff != "") - len(lines))
-
-
-def _line(line: Line, cut: Cut) -> Line:
-    further = len(line.text) - cut.text
-    return (
-        line.model_copy(update={"text": line.text[: cut.text], "further": further}) if further > 0 else line
-    )
