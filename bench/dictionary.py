@@ -29,8 +29,8 @@ from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion
 from fixloop.repository.snapshot import Snapshot
 from fixloop.store.keys import workflow_id
-from fixloop.store.memory_store import MemoryStore
 from fixloop.testing import ScriptedCrew
+from fixloop.testing.memory_store import MemoryStore
 
 PLAYS: Final = (
     ("a", ("test-runner",), "outside"),

@@ -23,7 +23,7 @@ from fixloop.protocol.cycle.phase_result import PhaseResult
 from fixloop.protocol.cycle.statuses import ResultStatus
 from fixloop.protocol.cycle.workers import WORKERS
 from fixloop.statefiles.sync import project
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 
 WORKFLOW: Final = "0a1b2c3d-7-1"
 LIMIT_MS: Final = 1.0

@@ -26,7 +26,7 @@ from fixloop.protocol.messages import FailureReport, FixRequest, Message
 from fixloop.protocol.rendering import render_delivery
 from fixloop.reports.judging import judge
 from fixloop.reports.reproducing import without_reports
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 
 WORKFLOW: Final = "0a1b2c3d-47-1"
 COMMAND: Final = ("python", "-m", "pytest", "--junitxml={junit}")

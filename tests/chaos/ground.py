@@ -17,8 +17,8 @@ from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.servers.broker_url import PRIORITY_STEPS
 from fixloop.store.keys import shard_of
-from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Lane, Snapshot
+from fixloop.testing.memory_store import MemoryStore
 from tests.chaos.witness import Witness
 from tests.scenarios.stage import START
 

@@ -25,8 +25,8 @@ from fixloop.protocol.cycle.events import CycleStarted
 from fixloop.protocol.handoff.events import HandoffsStarted, LockAcquired
 from fixloop.protocol.handoff.state import Handoffs
 from fixloop.store.contract import Store
-from fixloop.store.memory_store import MemoryStore
 from fixloop.store.redis_store import RedisStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.chaos.engine_racer import bring, name_of
 from tests.contract.profile_runs import SCRIPTS
 from tests.contract.world import START

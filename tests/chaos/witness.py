@@ -15,8 +15,8 @@ from fixloop.protocol.state import State, WorkflowOutcome, changed
 from fixloop.protocol.statuses import Status
 from fixloop.protocol.validation import decide
 from fixloop.store.entries import digest_of
-from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Entry
+from fixloop.testing.memory_store import MemoryStore
 from fixloop.testing.parsing import parse
 from tests.scenarios.invariants import check_outcome, check_said
 

@@ -16,7 +16,7 @@ from fixloop.protocol.moment import Moment
 from fixloop.statefiles.named_files import NamedFiles
 from fixloop.statefiles.rebuild import lost, rebuild
 from fixloop.statefiles.sync import place_of, project
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.contract.profile_runs import FLOW
 from tests.contract.test_projecting import tree_of, versions
 

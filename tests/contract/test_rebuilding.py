@@ -19,7 +19,7 @@ from fixloop.repository.tree import commit_tree
 from fixloop.statefiles.rebuild import lost, rebuild
 from fixloop.statefiles.sync import project
 from fixloop.store.contract import Store
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.contract.profile_runs import FLOW, SCRIPTS, carry_out
 from tests.contract.test_projecting import PROGRESS, tree_of, versions
 from tests.unit.repositories import make_repository

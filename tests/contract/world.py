@@ -7,8 +7,8 @@ import redis
 
 from fixloop.store import keys
 from fixloop.store.contract import Store
-from fixloop.store.memory_store import MemoryStore
 from fixloop.store.redis_store import RedisStore
+from fixloop.testing.memory_store import MemoryStore
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 

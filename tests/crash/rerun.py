@@ -25,9 +25,9 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.servers.broker_url import PRIORITY_STEPS
 from fixloop.store.keys import shard_of
 from fixloop.store.limits import LEASE_SECONDS, SEND_AGAIN
-from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Lane, Snapshot
 from fixloop.testing import ScriptedCrew
+from fixloop.testing.memory_store import MemoryStore
 from tests.scenarios.stage import START
 
 WORKFLOW: Final = "0f0f0f0f-101-1"

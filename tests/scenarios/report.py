@@ -5,9 +5,9 @@ from dataclasses import replace
 from fixloop.engine.engine import Engine
 from fixloop.protocol import events as ev
 from fixloop.protocol.moment import Moment
-from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Entry, Snapshot
 from fixloop.summary import Summary, summarize
+from fixloop.testing.memory_store import MemoryStore
 from tests.scenarios.stage import START, Stage
 
 

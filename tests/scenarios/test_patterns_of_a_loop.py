@@ -23,8 +23,8 @@ from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.state import OperationName, State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from fixloop.protocol.validation import decide
-from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Snapshot
+from fixloop.testing.memory_store import MemoryStore
 from tests.scenarios.documents import field, section
 from tests.scenarios.script import SILENT, Fix, Result, errs, fails, passes
 from tests.scenarios.stage import START, Stage, finished, started

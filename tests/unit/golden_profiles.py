@@ -25,7 +25,7 @@ from fixloop.protocol.handoff import events as hnd
 from fixloop.protocol.handoff.outcome import Said
 from fixloop.protocol.handoff.state import SCHEMA_VERSION as HANDOFF_VERSION
 from fixloop.protocol.handoff.state import Handoffs
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.contract.profile_runs import FLOW, SCRIPTS, run
 from tests.scenarios.cycle_stage import CycleStage
 from tests.scenarios.handoff_stage import HandoffStage

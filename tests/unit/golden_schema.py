@@ -20,7 +20,7 @@ from fixloop.protocol import events as ev
 from fixloop.protocol.messages import Decision, Message
 from fixloop.protocol.state import SCHEMA_VERSION, Completion, Limits, State
 from fixloop.protocol.ticket import Ticket
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.scenarios.script import errs, fails
 from tests.scenarios.stage import Stage
 from tests.unit.command_stage import Agents

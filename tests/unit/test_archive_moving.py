@@ -15,7 +15,7 @@ from fixloop.protocol.events import Cancelled
 from fixloop.servers.settings import Settings
 from fixloop.store.contract import Store
 from fixloop.store.keys import artifact_key
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.unit.command_stage import PROJECT, Agents
 from workers.recovery.cleanup import archive_round
 

@@ -13,7 +13,7 @@ from fixloop.engine.engine import ProfileEngine
 from fixloop.intake.feature import Feature
 from fixloop.intake.submission import enqueue
 from fixloop.profiles.validation import VALIDATION
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.unit.repositories import make_repository
 
 pytestmark = pytest.mark.slow

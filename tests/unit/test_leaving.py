@@ -11,8 +11,8 @@ from fixloop.engine.replay import audit
 from fixloop.errors import NewerVersion
 from fixloop.protocol.events import Paused
 from fixloop.protocol.state import SCHEMA_VERSION
-from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Commit
+from fixloop.testing.memory_store import MemoryStore
 from tests.unit.command_stage import Agents
 from workers.steps.newer_versions import leave, leave_unknown, pause_seconds
 

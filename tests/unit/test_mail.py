@@ -24,7 +24,7 @@ from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.outcome import Transition
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import Completion
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.unit.command_stage import PROJECT, Agents
 
 

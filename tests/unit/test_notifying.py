@@ -16,7 +16,7 @@ from fixloop.profiles.table import PROFILES
 from fixloop.protocol.cycle import events as cyc
 from fixloop.protocol.handoff import events as hnd
 from fixloop.protocol.ticket import Ticket
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from workers.steps.crew import crew
 from workers.steps.lease import Heart
 from workers.steps.step import Step

@@ -22,8 +22,8 @@ from fixloop.statefiles.rebuild import rebuild
 from fixloop.statefiles.record import Record, read_record, write_record
 from fixloop.statefiles.rendering import drawn
 from fixloop.statefiles.sync import project
-from fixloop.store.memory_store import MemoryStore
 from fixloop.store.records import Commit
+from fixloop.testing.memory_store import MemoryStore
 from tests.contract.profile_runs import FLOW, SCRIPTS
 from tests.unit.golden_profiles import KINDS, event_kinds, folder_of, schemas, text
 

@@ -5,7 +5,7 @@ import pytest
 from fixloop.errors import RefusedError
 from fixloop.profiles.history import open_report, what_is_asked
 from fixloop.protocol.request import request_json
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.unit.command_stage import Agents
 from tests.unit.message_samples import START
 

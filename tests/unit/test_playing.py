@@ -15,7 +15,7 @@ from fixloop.profiles.beginning import cycle_started
 from fixloop.profiles.cycle import CYCLE
 from fixloop.repository.snapshot import take_snapshot
 from fixloop.statefiles.agent_run import Played
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.unit.repositories import git, make_repository
 from workers.commands.crew import Commands
 from workers.steps.lease import Heart

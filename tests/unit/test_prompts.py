@@ -23,7 +23,7 @@ from fixloop.protocol.handoff.returns import (
 )
 from fixloop.protocol.handoff.routes import AGENTS
 from fixloop.protocol.ticket import Ticket
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.contract.profile_runs import FLOW, SCRIPTS, carry_out
 from tests.scenarios.cycle_stage import CycleStage
 from tests.scenarios.handoff_stage import HandoffStage

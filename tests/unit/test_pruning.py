@@ -20,7 +20,7 @@ from fixloop.protocol.events import Cancelled, RunFinished
 from fixloop.repository.publish import publish
 from fixloop.repository.tree import commit_tree, tree_id
 from fixloop.servers.settings import Settings
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.contract.profile_runs import SCRIPTS
 from tests.unit.repositories import git
 from tests.unit.test_carrying import WORKFLOW, Loop

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from fixloop.machine.owner import identity, machine
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.unit.command_stage import Agents
 from workers.recovery.release import released
 

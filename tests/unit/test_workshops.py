@@ -13,7 +13,7 @@ from fixloop.profiles.profile import AnyEvent
 from fixloop.profiles.table import PROFILES
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.contract import Store
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 from tests.contract.profile_runs import FLOW, SCRIPTS
 from tests.e2e.deployment import wait_until
 from tests.scenarios.stage import START

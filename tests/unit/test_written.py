@@ -12,7 +12,7 @@ from fixloop.protocol.cycle.phase_result import InvalidResult, PhaseResult
 from fixloop.protocol.cycle.statuses import ResultStatus
 from fixloop.statefiles.agent_output import Writings, written_by
 from fixloop.statefiles.sync import lay
-from fixloop.store.memory_store import MemoryStore
+from fixloop.testing.memory_store import MemoryStore
 
 WORKFLOW = "0a1b2c3d-7-1"
 CYCLE_ID = "cycle-v1-x"

@@ -21,10 +21,6 @@ from fixloop.store.limits import (
     MOST_REJECTED,
     SHARD_LEASE_SECONDS,
 )
-from fixloop.store.memory_commits import clear_deadlines, refusal, take_tickets_away
-from fixloop.store.memory_locks import MemoryLocks
-from fixloop.store.memory_records import KeptShard, KeptTicket, KeptWorkflow
-from fixloop.store.memory_sweep import due_deadlines, ended_delays, lapsed_leases, unheard
 from fixloop.store.packing import inflate, pack_alone
 from fixloop.store.records import (
     Claim,
@@ -44,6 +40,17 @@ from fixloop.store.records import (
     check_claimant,
     check_holder,
     check_lease,
+)
+from fixloop.testing.memory_locks import MemoryLocks
+from fixloop.testing.memory_records import KeptShard, KeptTicket, KeptWorkflow
+from fixloop.testing.memory_scripts import (
+    clear_deadlines,
+    due_deadlines,
+    ended_delays,
+    lapsed_leases,
+    refusal,
+    take_tickets_away,
+    unheard,
 )
 
 
