@@ -11,6 +11,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, Final
 
 from fixloop.machine.process_name import name_after
@@ -48,15 +49,27 @@ def main(role: str, options: Mapping[str, Any]) -> int:
     logging.getLogger("fixloop").setLevel(level)
     # Celery's about the settings that are as they are for a reason, at each lost connection.
     warnings.simplefilter("ignore", PendingDeprecationWarning)
-    return _ROLES[role](options)
+    if role in _ROLES:
+        return _ROLES[role](options)
+    module, _, name = _ELSEWHERE[role].partition(":")
+    code: int = getattr(import_module(module), name)(options)
+    return code
 
 
 def _work(options: Mapping[str, Any]) -> int:
     from celery.signals import worker_process_init, worker_ready
 
-    worker_process_init.connect(_forked, weak=False)
-    worker_ready.connect(_look_after_pool, weak=False)
-    worker_ready.connect(_beat_with_pool, weak=False)
+    def forked(**_: Any) -> None:
+        lifeline.attach()
+        _spare_the_collector()
+
+    def ready(sender: Any, **_: Any) -> None:
+        """Once for each connection: Celery cancels the timers of a lost one."""
+        sender.hub.call_repeatedly(LOOK_SECONDS, sender.pool._pool.maintain_pool)
+        beat_with(sender, lambda: sum(each.exitcode is None for each in sender.pool._pool._pool))
+
+    worker_process_init.connect(forked, weak=False)
+    worker_ready.connect(ready, weak=False)
     # The pool's memory is a file that is unlinked once it is open. For that it would make a folder of its own, and a
     # process that is killed could not remove it.
     here: Any = multiprocessing.current_process()
@@ -68,7 +81,7 @@ def _work(options: Mapping[str, Any]) -> int:
 def _control(options: Mapping[str, Any]) -> int:
     from celery.signals import worker_ready
 
-    worker_ready.connect(_beat_alone, weak=False)
+    worker_ready.connect(lambda sender, **_: beat_with(sender, lambda: 1), weak=False)
     return _celery("control", options["queues"], pool_cls="solo")
 
 
@@ -92,28 +105,10 @@ def _celery(kind: str, queues: Sequence[str], **pool: Any) -> int:
     return worker.exitcode or 0
 
 
-def _forked(**_: Any) -> None:
-    lifeline.attach()
-    _spare_the_collector()
-
-
 def _spare_the_collector() -> None:
     """What was loaded stays: looking through it for garbage again and again costs each step a twentieth."""
     gc.collect()
     gc.freeze()
-
-
-def _look_after_pool(sender: Any, **_: Any) -> None:
-    """Once for each connection: Celery cancels the timers of a lost one."""
-    sender.hub.call_repeatedly(LOOK_SECONDS, sender.pool._pool.maintain_pool)
-
-
-def _beat_with_pool(sender: Any, **_: Any) -> None:
-    beat_with(sender, lambda: sum(each.exitcode is None for each in sender.pool._pool._pool))
-
-
-def _beat_alone(sender: Any, **_: Any) -> None:
-    beat_with(sender, lambda: 1)
 
 
 def _sweep(options: Mapping[str, Any]) -> int:
@@ -154,30 +149,14 @@ def _supervise(options: Mapping[str, Any]) -> int:
     return supervise(children, str(options.get("queue", "")), stop)
 
 
-def _try(_options: Mapping[str, Any]) -> int:
-    from workers.commands.trial import main as try_all
-
-    return try_all()
-
-
-def _keep(options: Mapping[str, Any]) -> int:
-    from workers.recovery.timekeeper import keep
-
-    return keep(options)
-
-
-def _remind(options: Mapping[str, Any]) -> int:
-    from workers.recovery.reminder import remind
-
-    return remind(options)
-
-
 _ROLES: Final[dict[str, Callable[[Mapping[str, Any]], int]]] = {
     "work": _work,
     "control": _control,
     "sweep": _sweep,
     "supervise": _supervise,
-    "try": _try,
-    "keep": _keep,
-    "remind": _remind,
+}
+_ELSEWHERE: Final = {
+    "try": "workers.commands.trial:main",
+    "keep": "workers.recovery.timekeeper:keep",
+    "remind": "workers.recovery.reminder:remind",
 }

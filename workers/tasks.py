@@ -53,7 +53,12 @@ for _shop in WORKSHOPS.values():
 def deadline(*, workflow: str, name: str, due: float, issue: int) -> str:
     """The fast path of a deadline, of a workflow of any profile: ask the state again, then act (R6)."""
     try:
-        return _engine_for(workflow, name).reach(workflow, name, due).status
+        here = process()
+        engine: ProfileEngine[Any] = here.engine
+        # Only a name that the validation loop does not know costs a look at the workflow.
+        if not engine.profile.is_deadline(name) and (found := here.store.read(workflow)) is not None:
+            engine = here.engine_of(profile_in(found.snapshot))
+        return engine.reach(workflow, name, due).status
     except NotDue:
         return "early"
     except Unexpected:
@@ -65,15 +70,6 @@ def deadline(*, workflow: str, name: str, due: float, issue: int) -> str:
         # It is handed out again every few seconds, until a newer control process takes it.
         log.info("%s: %s", name, newer)
         return "newer"
-
-
-def _engine_for(workflow: str, deadline_name: str) -> ProfileEngine[Any]:
-    """Only a name that the validation loop does not know costs a look at the workflow."""
-    here = process()
-    if here.engine.profile.is_deadline(deadline_name):
-        return here.engine
-    found = here.store.read(workflow)
-    return here.engine_of(profile_in(found.snapshot)) if found is not None else here.engine
 
 
 def _from_anywhere(repo: str) -> str:

@@ -24,8 +24,7 @@ from fixloop.testing.memory_store import MemoryStore
 from tests.contract.profile_runs import SCRIPTS
 from tests.unit.repositories import git
 from tests.unit.test_carrying import WORKFLOW, Loop
-from workers.recovery.cleanup import prune_round
-from workers.recovery.pruning import is_over, prune_cache
+from workers.recovery.cleanup import is_over, prune_cache, prune_round
 
 pytestmark = pytest.mark.slow
 

@@ -32,7 +32,8 @@ class StepTask(Task):  # type: ignore[misc]
         self, args: Any = None, kwargs: Any = None, task_id: str | None = None, **options: Any
     ) -> Any:
         """As `Task.apply_async`, and None for a hop: nobody waits for its result."""
-        if task_id and not args and _is_hop(options):
+        is_hop = _HOP.issuperset(options) and options.get("root_id") and options.get("parent_id")
+        if is_hop and task_id and not args and isinstance(options.get("queue"), str):
             try:
                 if _send(self, kwargs or {}, task_id, **options):
                     return None
@@ -40,11 +41,6 @@ class StepTask(Task):  # type: ignore[misc]
                 # Celery's way connects anew, and says so when it cannot; a hint that is sent twice changes nothing.
                 pass
         return super().apply_async(args, kwargs, task_id, **options)
-
-
-def _is_hop(options: dict[str, Any]) -> bool:
-    is_known = _HOP.issuperset(options) and options.get("root_id") and options.get("parent_id")
-    return bool(is_known) and isinstance(options.get("queue"), str)
 
 
 def _send(

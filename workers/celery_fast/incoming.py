@@ -208,9 +208,12 @@ def arrived(message: Any, known: Mapping[str, Any]) -> Arrived:
         raise ValueError(f"it is not {_CONTENT[0]} in {_CONTENT[1]}")
     headers, payload = message.headers, message.payload
     if "task" in headers:
-        args, kwargs, embedded = _three(payload)
+        if not isinstance(payload, list) or len(payload) != 3:
+            raise ValueError("its body is not a list of arguments, named arguments and what follows")
+        args, kwargs, embedded = payload
     else:  # the first version of Celery's protocol, which some clients speak
-        payload = _mapping(payload)
+        if not isinstance(payload, dict):
+            raise ValueError("it names no task")
         headers = {**payload, **headers}
         args, kwargs, embedded = payload.get("args", []), payload.get("kwargs", {}), payload
     told = _Headers.model_validate(headers)
@@ -230,18 +233,6 @@ def reason(error: Exception) -> str:
         found = error.errors(include_url=False, include_context=False, include_input=False)
         return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found[:3])
     return str(error) or type(error).__name__
-
-
-def _three(payload: Any) -> tuple[Any, Any, Any]:
-    if not isinstance(payload, list) or len(payload) != 3:
-        raise ValueError("its body is not a list of arguments, named arguments and what follows")
-    return payload[0], payload[1], payload[2]
-
-
-def _mapping(payload: Any) -> dict[str, Any]:
-    if not isinstance(payload, dict):
-        raise ValueError("it names no task")
-    return payload
 
 
 def _check_call(told: _Headers, kwargs: Any, form: type[BaseModel] | None) -> None:

@@ -68,15 +68,14 @@ def _count_for_ever(waiting: "queue.Queue[RejectedMessage]") -> None:
         time.sleep(PAUSE_SECONDS)
         while not waiting.empty():
             some.append(waiting.get())
-        kept = [each._replace(text=_shown(redaction, each.text)) for each in some[-MOST_REJECTED:]]
+        kept = [
+            each._replace(text=_on_a_line(redaction.text(each.text))[:KEPT_BYTES])
+            for each in some[-MOST_REJECTED:]
+        ]
         try:
             store.reject(kept, len(some))
         except InfrastructureError as away:
             log.warning("%d rejected messages are not counted: %s", len(some), away)
-
-
-def _shown(redaction: Redaction, text: str) -> str:
-    return _on_a_line(redaction.text(text))[:KEPT_BYTES]
 
 
 def _on_a_line(text: str) -> str:

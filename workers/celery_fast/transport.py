@@ -137,7 +137,8 @@ class SharedClient:
             return
         key = kombus._q_for_pri(queue, kombus._get_message_priority(message, reverse=False))
         command = "LPUSH", key, _json(message)
-        if _is_hint(message):
+        # A ticket's id has a dot and no other task's has: the sweeper would send its hint again.
+        if "." in str(message.get("headers", {}).get("id", "")):
             self.exchange.tell(command)
         else:
             self.exchange.ask(*command)
@@ -172,11 +173,6 @@ def _awaited(queues: tuple[str, ...], priorities: tuple[int, ...], sep: str, sec
     words: tuple[Any, ...] = ("BRPOP", *names, seconds)
     packed: bytes = pack_command(words)
     return packed
-
-
-def _is_hint(message: Any) -> bool:
-    """Whether the sweeper would send it again: its task's id is a ticket's, which has a dot and no other has."""
-    return "." in str(message.get("headers", {}).get("id", ""))
 
 
 class Channel(SharedClient, redis.Channel):

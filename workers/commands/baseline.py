@@ -74,37 +74,51 @@ class Comparing:
         Returns:
             A result with bounded failures (K41); None when nobody wants it any more.
         """
-        told = self._told(specialist, check, result, ground)
-        return told and with_told_failures(told, check, ground)
-
-    def _told(self, specialist: str, check: Check, result: CheckResult, ground: Ground) -> CheckResult | None:
         snapshot, policy = self._around.snapshot, self._around.configuration.policy(specialist, check)
         if result.outcome is not RunOutcome.FAILED or policy is Policy.ALL or not snapshot.base:
-            return result
+            return with_told_failures(result, check, ground)
         try:
-            mirror = bring_base(snapshot, issue=self._around.issue, cache=self._around.cache)
-            base_tree = tree_id(mirror.git, snapshot.base)
-            baseline = self._baseline(check, result, ground, base_tree)
-            return _told_apart(
-                result, baseline, snapshot, Moves(mirror.git, base_tree, result.evidence.tree), ground
-            )
+            result = self._told_apart(check, result, ground)
         except _Withdrawn:
             return None
         except (_Unusable, FixloopError) as error:
             reason = ground.redaction.text(one_line(str(error)))
-            return result.model_copy(
-                update={"evidence": result.evidence.model_copy(update={"no_baseline": reason})}
-            )
+            evidence = result.evidence.model_copy(update={"no_baseline": reason})
+            result = result.model_copy(update={"evidence": evidence})
+        return with_told_failures(result, check, ground)
 
-    def _baseline(self, check: Check, result: CheckResult, ground: Ground, base_tree: str) -> Baseline:
+    def _told_apart(self, check: Check, result: CheckResult, ground: Ground) -> CheckResult:
+        snapshot = self._around.snapshot
+        mirror = bring_base(snapshot, issue=self._around.issue, cache=self._around.cache)
+        base_tree = tree_id(mirror.git, snapshot.base)
         key = self._key(check, ground, base_tree)
-        found = self._baselines.find(key)
-        if found is None:
+        baseline = self._baselines.find(key)
+        if baseline is None:
             on_base = result if result.evidence.tree == base_tree else self._on_base(check)
-            where = ground if on_base is result else self._opened()
-            found = Baseline(failures=tuple(_shortened(on_base.failures, where)))
-            self._baselines.keep(key, found)
-        return found
+            folder = (ground if on_base is result else self._opened()).workspace.directory
+            failures = comparable(on_base.failures, str(folder))
+            # Of a failure that stands for a whole output, all of it is compared.
+            baseline = Baseline(
+                failures=tuple(each if each.measure else _in_a_line(each) for each in failures)
+            )
+            self._baselines.keep(key, baseline)
+        told = tell_apart(
+            baseline.failures,
+            result.failures,
+            Moves(mirror.git, base_tree, result.evidence.tree),
+            subdirectory=snapshot.subdirectory,
+            workspace=str(ground.workspace.directory),
+        )
+        evidence = result.evidence.model_copy(update={"base": snapshot.base, "old": len(told.old)})
+        return result.model_copy(
+            update={
+                "outcome": RunOutcome.FAILED if told.new else RunOutcome.PASSED,
+                "reason": evidence.compared(len(told.new)),
+                "failures": told.new,
+                "old_failures": tuple(map(_in_a_line, told.old)),
+                "evidence": evidence,
+            }
+        )
 
     def _on_base(self, check: Check) -> CheckResult:
         around, ground = self._around, self._opened()
@@ -148,46 +162,16 @@ def _tools(check: Check, ground: Ground) -> list[str]:
     programs = [shutil.which(word, path=path) for word in check.command if not word.startswith("-")]
     interpreter = Path(ground.interpreter)
     packages = [str(found) for pattern in _SITES for found in interpreter.parent.parent.glob(pattern)]
-    return [_stamp(place) for place in (ground.interpreter, *packages, *filter(None, programs))]
-
-
-def _stamp(place: str) -> str:
-    try:
-        found = os.stat(place)
-    except OSError:
-        return place
-    return f"{os.path.realpath(place)} {found.st_size} {found.st_mtime_ns}"
-
-
-def _shortened(failures: tuple[Failure, ...], ground: Ground) -> list[Failure]:
-    """As much of them as is compared: of one that stands for a whole output, all of it."""
-    return [
-        failure if failure.measure else _in_a_line(failure)
-        for failure in comparable(failures, str(ground.workspace.directory))
-    ]
+    stamps = []
+    for place in (ground.interpreter, *packages, *filter(None, programs)):
+        try:
+            found = os.stat(place)
+        except OSError:
+            stamps.append(place)
+        else:
+            stamps.append(f"{os.path.realpath(place)} {found.st_size} {found.st_mtime_ns}")
+    return stamps
 
 
 def _in_a_line(failure: Failure) -> Failure:
     return failure.model_copy(update={"message": one_line(failure.message), "context": "", "suggestion": ""})
-
-
-def _told_apart(
-    result: CheckResult, baseline: Baseline, snapshot: Snapshot, moves: Moves, ground: Ground
-) -> CheckResult:
-    told = tell_apart(
-        baseline.failures,
-        result.failures,
-        moves,
-        subdirectory=snapshot.subdirectory,
-        workspace=str(ground.workspace.directory),
-    )
-    evidence = result.evidence.model_copy(update={"base": snapshot.base, "old": len(told.old)})
-    return result.model_copy(
-        update={
-            "outcome": RunOutcome.FAILED if told.new else RunOutcome.PASSED,
-            "reason": evidence.compared(len(told.new)),
-            "failures": told.new,
-            "old_failures": tuple(map(_in_a_line, told.old)),
-            "evidence": evidence,
-        }
-    )

@@ -54,7 +54,9 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         None when `run` says that nobody wants it any more.
     """
     reports = {kind: ground.report_path(check.name, kind) for kind in check.report_kinds()}
-    argv = [_filled(part, reports) for part in check.command]
+    argv = list(check.command)
+    for kind, path in reports.items():
+        argv = [part.replace("{" + kind + "}", str(path)) for part in argv]
     if check.output:
         argv = ["sh", "-c", _INTO_FILE, str(reports[check.output]), *argv]
     began = time.time()
@@ -76,9 +78,15 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
     said = output or ground.redaction.text(_end_of(reports.get(check.output)))
     written = () if injury else ground.lent.written_into(began)
     if result.timed_out or changed or written or injury:
-        why = f"check {check.name} {injury}" if injury else _why(check, changed, written)
-        why = ground.redaction.text(why)
-        return Ran(_unusable(check, evidence, said, why), output)
+        why = ground.redaction.text(f"check {check.name} {injury or _why(changed, written)}")
+        unusable = CheckResult(
+            check=check.name,
+            outcome=RunOutcome.ERROR,
+            reason=why,
+            evidence=evidence,
+            output_tail=said[-4000:],
+        )
+        return Ran(unusable, output)
     judged = judge(
         check,
         exit_code=_exit_code(result),
@@ -125,22 +133,13 @@ def _end_of(printed: Path | None) -> str:
     return text.partition("\n")[2] if before else text
 
 
-def _why(check: Check, changed: tuple[str, ...], written: tuple[str, ...]) -> str:
+def _why(changed: tuple[str, ...], written: tuple[str, ...]) -> str:
+    """Why its result cannot be used, as the end of a sentence about it."""
     if written:
-        return f"check {check.name} {told_of(written)}; a check may only look"
+        return f"{told_of(written)}; a check may only look"
     if changed:
-        return f"check {check.name} changed tracked files ({', '.join(changed[:5])}); a check may only look"
-    return f"check {check.name} did not end within its time limit and was stopped"
-
-
-def _unusable(check: Check, evidence: Evidence, output: str, reason: str) -> CheckResult:
-    return CheckResult(
-        check=check.name,
-        outcome=RunOutcome.ERROR,
-        reason=reason,
-        evidence=evidence,
-        output_tail=output[-4000:],
-    )
+        return f"changed tracked files ({', '.join(changed[:5])}); a check may only look"
+    return "did not end within its time limit and was stopped"
 
 
 def _exit_code(result: GuardedResult) -> int:
@@ -149,9 +148,3 @@ def _exit_code(result: GuardedResult) -> int:
     if result.signal is not None:
         return -result.signal
     return result.exit_code if result.exit_code is not None else COMMAND_NOT_FOUND
-
-
-def _filled(part: str, reports: dict[str, Path]) -> str:
-    for kind, path in reports.items():
-        part = part.replace("{" + kind + "}", str(path))
-    return part

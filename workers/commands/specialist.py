@@ -55,8 +55,8 @@ def check(work: Work, configuration: Configuration, cache: Path) -> RunFinished 
                 if one is None or told is None:
                     return None
                 ran.append(one._replace(result=_with_old_kept(work, told)))
-        kept = [digest for one in ran for digest in _kept(work, ground, one)]
-    return _finished(work, [one.result for one in ran], tree, kept)
+        artifacts = [digest for one in ran for digest in _kept(work, ground, one)]
+    return _finished(work, [one.result for one in ran], tree, artifacts)
 
 
 def _circumstances(work: Work, configuration: Configuration, cache: Path) -> Circumstances:
@@ -88,7 +88,9 @@ def _with_old_kept(work: Work, result: CheckResult) -> CheckResult:
 
 def _guarded(work: Work, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
     variables = {**env, "FIXLOOP_ROLE": worker_of(work.holding.ticket)}
-    return work.run(argv, cwd=cwd, env=variables, unheard_seconds=_limit_seconds(work))
+    patience = work.holding.state.patience_seconds
+    limit = (patience if patience is not None else 24 * 3600.0) + GRACE_SECONDS
+    return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit)
 
 
 def _kept(work: Work, ground: Ground, ran: Ran) -> Iterator[str]:
@@ -164,8 +166,3 @@ def _error(state: State, ticket: Ticket, problem: str) -> RunFinished:
         tree=state.tree,
         error=problem,
     )
-
-
-def _limit_seconds(work: Work) -> float:
-    patience = work.holding.state.patience_seconds
-    return (patience if patience is not None else 24 * 3600.0) + GRACE_SECONDS

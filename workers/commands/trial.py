@@ -10,10 +10,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Final
+from typing import Any, Final
 
-from fixloop.configuration.model import Configuration, SpecialistChecks
+from fixloop.configuration.model import SpecialistChecks
 from fixloop.errors import FixloopError, UsageError
 from fixloop.intake.trial import NOTE, Asked, Refused, Tried
 from fixloop.machine.guard import GuardedResult, run_guarded
@@ -29,24 +28,20 @@ from workers.workspaces.workspace import sweep_workspaces
 NO_LIMIT_SECONDS: Final = 24 * 3600.0
 
 
-def main() -> int:
+def main(_options: Mapping[str, Any]) -> int:
     """Read what is asked, write a line for each result; the exit code."""
     lifeline.attach()
-    # A default handler would leave the workspace behind.
-    signal.signal(signal.SIGTERM, _stop)
+    # The system's own handler would leave the workspace behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        _answer(sys.stdin.buffer.read())
+        try:
+            for each in tried(Asked.model_validate_json(sys.stdin.buffer.read())):
+                _say(each)
+        except FixloopError as error:
+            _say(Refused(error=str(error), is_usage=isinstance(error, UsageError)))
     except KeyboardInterrupt:
         return 128 + signal.SIGTERM
     return 0
-
-
-def _answer(asked: bytes) -> None:
-    try:
-        for each in tried(Asked.model_validate_json(asked)):
-            _say(each)
-    except FixloopError as error:
-        _say(Refused(error=str(error), is_usage=isinstance(error, UsageError)))
 
 
 def tried(asked: Asked) -> Iterator[Tried]:
@@ -65,10 +60,18 @@ def _results(asked: Asked, entry: SpecialistChecks) -> Iterator[CheckResult]:
     snapshot, attempt = asked.snapshot, Attempt(f"try-{os.getpid()}.{entry.name}")
     with ground_at(snapshot, snapshot.commit, asked.configuration, asked.cache, attempt) as ground:
         if ground.problem:
-            yield _unready(ground.problem, snapshot.tree)
+            evidence = Evidence(check="workspace", command="", tree=snapshot.tree)
+            yield CheckResult(
+                check="workspace", outcome=RunOutcome.ERROR, reason=ground.problem, evidence=evidence
+            )
             return
         tree = ground.workspace.tree_hash()
-        run = partial(_guarded, entry.name, time.monotonic() + _limit_seconds(asked.configuration, entry))
+        # For all checks of a specialist together, as for a run of the loop.
+        minutes = entry.timeout_minutes
+        if minutes is None:
+            minutes = asked.configuration.limits.validation_minutes
+        limit = minutes * 60 if minutes else NO_LIMIT_SECONDS
+        run = partial(_guarded, entry.name, time.monotonic() + limit)
         around = Circumstances(snapshot, asked.configuration, asked.cache, attempt, 0, run)
         with Comparing(around) as comparing:
             for check in entry.checks:
@@ -85,22 +88,6 @@ def _guarded(
     return run_guarded(argv, cwd=cwd, env=variables, timeout_seconds=max(until - time.monotonic(), 0.1))
 
 
-def _limit_seconds(configuration: Configuration, entry: SpecialistChecks) -> float:
-    """For all checks of a specialist, as for a run of the loop."""
-    own = entry.timeout_minutes
-    minutes = configuration.limits.validation_minutes if own is None else own
-    return minutes * 60 if minutes else NO_LIMIT_SECONDS
-
-
-def _unready(problem: str, tree: str) -> CheckResult:
-    evidence = Evidence(check="workspace", command="", tree=tree)
-    return CheckResult(check="workspace", outcome=RunOutcome.ERROR, reason=problem, evidence=evidence)
-
-
 def _say(value: Tried | Refused) -> None:
     sys.stdout.write(f"{value.model_dump_json()}\n")
     sys.stdout.flush()
-
-
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -73,7 +74,10 @@ class Child:
             return False
         code = self.process.poll()
         if code is None:
-            self._listen(now)
+            with suppress(BlockingIOError):
+                lines = os.read(self._present, 65536).split()
+                if lines and lines[-1].isdigit():
+                    self._serving, self._heard_at = int(lines[-1]), now
             return False
         self._died(now, f"{reason(code, self._kills_before, memory.kills())}{self._last_words(code)}")
         return True
@@ -120,14 +124,6 @@ class Child:
                     said.append(line)
                 sys.stderr.buffer.write(line)
                 sys.stderr.buffer.flush()
-
-    def _listen(self, now: float) -> None:
-        try:
-            lines = os.read(self._present, 65536).split()
-        except BlockingIOError:
-            return
-        if lines and lines[-1].isdigit():
-            self._serving, self._heard_at = int(lines[-1]), now
 
     def part(self) -> Part:
         """How it is, for the health check."""

@@ -63,16 +63,13 @@ class Forked:
         """See `Running`."""
         with self._asking:
             if self._code is None:
-                self._code = self._exit_code()
+                try:
+                    pid, status = os.waitpid(self._pid, os.WNOHANG)
+                    self._code = os.waitstatus_to_exitcode(status) if pid else None
+                except ChildProcessError:
+                    # Whoever started the supervisor had it ignore SIGCHLD: nothing is left to wait for.
+                    self._code = 0
             return self._code
-
-    def _exit_code(self) -> int | None:
-        try:
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
-        except ChildProcessError:
-            # Whoever started the supervisor had it ignore SIGCHLD: nothing is left to wait for.
-            return 0
-        return os.waitstatus_to_exitcode(status) if pid else None
 
     def send_signal(self, number: int, /) -> None:
         """See `Running`."""

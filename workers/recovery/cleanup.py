@@ -1,25 +1,37 @@
-"""What a supervisor does beside its processes: workspaces of dead attempts go away, ended workflows to the archive."""
+"""What a supervisor does besides its processes: leftovers of dead attempts and ended workflows go away.
+
+Of the cache only what this worker's Redis, or its archive, knows to have ended goes: another one may use the same
+cache. And only when its verified tree is out, so that nothing has to be found here any more.
+"""
 
 import logging
 import threading
 import time
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fixloop.archive.files import Archive, archive_at
 from fixloop.archive.moving import archive_ended
 from fixloop.archive.reading import with_archive
 from fixloop.errors import FixloopError
+from fixloop.intake.trial import NOTE
 from fixloop.machine.owner import identity
+from fixloop.outside.transfer import snapshot_in
+from fixloop.profiles.table import profile_in
+from fixloop.repository.git import Git
+from fixloop.repository.mirror import Mirror
 from fixloop.servers.settings import Settings, load_settings
 from fixloop.store.contract import Store
+from fixloop.store.keys import issue_of, number_of
 from workers.process import process
-from workers.recovery.pruning import prune_cache
-from workers.workspaces.workspace import sweep_workspaces
+from workers.workspaces.workspace import remove_folder, sweep_workspaces
 
 log = logging.getLogger("fixloop.tidying")
 
+GIVEN_UP: Final = ("aborted", "cancelled")
+"""Outcomes, of any profile, with a tree that nobody needs."""
 TIDY_SECONDS: Final = 60.0
 PRUNE_SECONDS: Final = 3600.0
 MOST_PER_ROUND: Final = 50
@@ -56,22 +68,17 @@ def prune_round(store: Store, settings: Settings) -> None:
     Raises:
         InfrastructureError: Redis, the archive or the cache cannot be used.
     """
-    if not _is_due(settings.cache_dir / "pruned"):
-        return
+    stamp = settings.cache_dir / "pruned"
+    try:
+        if time.time() - stamp.stat().st_mtime < PRUNE_SECONDS:
+            return
+    except FileNotFoundError:
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+    # Before it is done: no other worker of this machine does it within the hour.
+    stamp.touch()
     both = with_archive(store, archive_at(settings.archive_dir))
     for sentence in prune_cache(both, settings.cache_dir, before=_cutoff(store, settings)):
         log.info("%s", sentence)
-
-
-def _is_due(stamp: Path) -> bool:
-    """Whether nobody on this machine did it within the hour; says that it is done now."""
-    try:
-        if time.time() - stamp.stat().st_mtime < PRUNE_SECONDS:
-            return False
-    except FileNotFoundError:
-        stamp.parent.mkdir(parents=True, exist_ok=True)
-    stamp.touch()
-    return True
 
 
 def _cutoff(store: Store, settings: Settings) -> datetime:
@@ -93,3 +100,66 @@ def archive_round(store: Store, settings: Settings) -> None:
     ):
         level = logging.WARNING if each.status == "kept" else logging.INFO
         log.log(level, "%s is %s: %s", each.workflow, each.status, each.detail)
+
+
+def prune_cache(store: Store, cache: Path, *, before: datetime) -> Iterator[str]:
+    """
+    Remove what workflows left here that ended before then; a sentence for each thing.
+
+    Raises:
+        InfrastructureError: Redis, the archive or a mirror cannot be used.
+    """
+    for folder in sorted((cache / "offers").glob("[!.]*/")):
+        if is_over(store, folder.name.partition(".")[0], before):
+            remove_folder(folder)
+            yield f"the directory {folder.name}, which was offered, is removed"
+    for folder in sorted((cache / "mirrors").glob("*.git")):
+        try:
+            source = (folder / "description").read_text(errors="surrogateescape").removesuffix("\n")
+            mirror = Mirror(cache, source)
+        except OSError:
+            continue
+        if mirror.path.name != folder.name:
+            continue
+        over = [
+            name
+            for name, user in mirror.users().items()
+            if user.noted_at < before.timestamp() and (name.startswith(NOTE) or is_over(store, name, before))
+        ]
+        if over:
+            count = len(mirror.forget(over))
+            yield f"{count} commits that nobody needs any more are forgotten in {mirror.path.name}"
+
+
+def is_over(store: Store, workflow: str, before: datetime) -> bool:
+    """True when a workflow ended before then and nothing of it is needed here any more."""
+    try:
+        issue, project = issue_of(workflow), workflow.partition("-")[0]
+        found = store.read(workflow)
+        if found is None:
+            retired = store.retired(project, issue)
+            purged = retired is not None and retired.how == "purged"
+            return purged and retired is not None and number_of(retired.workflow) >= number_of(workflow)
+        state = profile_in(found.snapshot).load(found.snapshot)
+        superseded = store.next_number(project, issue) > number_of(workflow) + 1
+    except FixloopError:
+        return False
+    if not state.ended or (state.ended_at or state.last_at) >= before:
+        return False
+    return superseded or bool(state.outcome in GIVEN_UP) or _is_out(state)
+
+
+def _is_out(state: Any) -> bool:
+    """Whether the verified tree can be had elsewhere: as a branch, at the URL, or because nothing was changed."""
+    if not state.snapshot:
+        return True
+    snapshot = snapshot_in(state)
+    if state.tip == snapshot.commit or getattr(state, "pushed", ""):
+        return True
+    if snapshot.is_url or not snapshot.is_git:
+        return False
+    try:
+        name, tip = f"refs/fixloop/{state.issue}/tip", str(state.tip)
+        return Git(Path(snapshot.source)).found("rev-parse", "-q", "--verify", name) == tip
+    except (FixloopError, OSError):
+        return False

@@ -28,7 +28,11 @@ def draw(store: Store, workflow: str, *, ended: bool) -> Projected:
     """Draw a workflow's files after a commit; one sentence in the log for each that was edited or is in the way."""
     mark = _marks() / workflow
     if not ended and not mark.exists():
-        _set(mark)
+        try:
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()
+        except OSError as error:
+            log.warning("cannot mark that the files of %s are drawn here: %s", workflow, error)
     projected = _drawn(store, workflow)
     if ended and not projected.problem:
         mark.unlink(missing_ok=True)
@@ -58,40 +62,26 @@ class Redrawing:
             return
         self._due = now + LOOK_SECONDS
         try:
-            for name in self._next(sorted(os.listdir(_marks()))):
-                self._try(name)
+            marked = sorted(os.listdir(_marks()))
+            begin = bisect_right(marked, self._last)
+            turn = (marked[begin:] + marked[:begin])[:MOST_PER_LOOK]
+            self._last = turn[-1] if turn else ""
+            for name in turn:
+                self._look_at(name)
         except FileNotFoundError:
             return
         except (FixloopError, OSError) as error:
             log.warning("named files cannot be looked after: %s", error)
 
-    def _next(self, marked: list[str]) -> list[str]:
-        """Those whose turn it is."""
-        begin = bisect_right(marked, self._last)
-        chosen = (marked[begin:] + marked[:begin])[:MOST_PER_LOOK]
-        self._last = chosen[-1] if chosen else ""
-        return chosen
-
-    def _try(self, workflow: str) -> None:
+    def _look_at(self, workflow: str) -> None:
         try:
-            self._look_at(workflow)
+            found = self._store.read(workflow)
+            drawn = found is None or not _drawn(self._store, workflow).problem
+            if found is None or (drawn and found.fields.get("outcome")):
+                (_marks() / workflow).unlink(missing_ok=True)
         except Damaged as damaged:
             say_once(log, str(damaged))
-
-    def _look_at(self, workflow: str) -> None:
-        found = self._store.read(workflow)
-        drawn = found is None or not _drawn(self._store, workflow).problem
-        if found is None or (drawn and found.fields.get("outcome")):
-            (_marks() / workflow).unlink(missing_ok=True)
 
 
 def _marks() -> Path:
     return load_settings().cache_dir / "drawn"
-
-
-def _set(mark: Path) -> None:
-    try:
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
-    except OSError as error:
-        log.warning("cannot mark that the files of %s are drawn here: %s", mark.name, error)

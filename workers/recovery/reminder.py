@@ -12,7 +12,6 @@ from fixloop.errors import FixloopError
 from fixloop.machine.timekeeper import TELLING
 from fixloop.profiles.reading import profile_of
 from fixloop.store.keys import issue_of
-from fixloop.store.records import Snapshot
 from workers.app import app
 from workers.process import process
 from workers.processes import lifeline
@@ -36,28 +35,19 @@ def remind(options: Mapping[str, Any]) -> int:
 
 
 def _act(workflow: str) -> None:
+    """Act on the deadlines that have passed, and do the steps that tell somebody something, until there are none."""
     for _ in range(MOST_ROUNDS):
         found = process().store.read(workflow)
-        if found is None or not (_reached(found) + _told(found)):
+        if found is None:
             return
-
-
-def _reached(found: Snapshot) -> int:
-    """Act on the deadlines that have passed; how many were acted on."""
-    passed = [(due, name) for name, due in found.deadlines.items() if due < found.moment.clock]
-    issue = issue_of(found.workflow)
-    said = [
-        deadline(workflow=found.workflow, name=name, due=due, issue=issue) for due, name in sorted(passed)
-    ]
-    return sum(answer == "ok" for answer in said)
-
-
-def _told(found: Snapshot) -> int:
-    """Do the steps that tell somebody something; how many were done."""
-    done = 0
-    for held in found.tickets:
-        ticket = held.ticket
-        if held.status == "pending" and ticket.step in TELLING:
-            task = app.tasks[task_name(profile_of(found.snapshot), ticket.step)]
-            done += task.apply(kwargs=arguments(ticket), task_id=ticket.id).result == "done"
-    return done
+        issue, done = issue_of(workflow), 0
+        for due, name in sorted((due, name) for name, due in found.deadlines.items()):
+            if due < found.moment.clock:
+                done += deadline(workflow=workflow, name=name, due=due, issue=issue) == "ok"
+        for held in found.tickets:
+            ticket = held.ticket
+            if held.status == "pending" and ticket.step in TELLING:
+                task = app.tasks[task_name(profile_of(found.snapshot), ticket.step)]
+                done += task.apply(kwargs=arguments(ticket), task_id=ticket.id).result == "done"
+        if not done:
+            return

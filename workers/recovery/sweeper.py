@@ -59,7 +59,10 @@ class Sweeper:
         self.notice_loss()
         control = [Lane(self._control, step) for step in PRIORITY_STEPS]
         sizes = lengths({*control, *chain.from_iterable(self._lanes.values())})
-        most = self._most_deadlines(sum(sizes[lane] for lane in control))
+        waiting, now = sum(sizes[lane] for lane in control), time.monotonic()
+        self._handed_out = [until for until in self._handed_out if until > now]
+        # For each shard, so that none starves: fewer while control has not done those of before.
+        most = max(1, (OUTSTANDING - waiting - len(self._handed_out)) // SHARDS)
         empty = sorted(lane for lane, size in sizes.items() if size == 0)
         swept = {shard: found for shard in range(SHARDS) if (found := self._swept(shard, most, empty))}
         is_new = time.monotonic() < self._until
@@ -88,12 +91,6 @@ class Sweeper:
                 "Redis lost its data, or another one took its place: the workflows that were under way are gone; "
                 "restore its backup, or hand them in again"
             )
-
-    def _most_deadlines(self, waiting: int) -> int:
-        """For each shard, so that none starves: fewer while control has not done those of before."""
-        now = time.monotonic()
-        self._handed_out = [until for until in self._handed_out if until > now]
-        return max(1, (OUTSTANDING - waiting - len(self._handed_out)) // SHARDS)
 
     def _pass_on(self, swept: Iterable[Swept]) -> int:
         sent, gap = 0, 0.0

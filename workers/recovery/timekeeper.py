@@ -95,7 +95,9 @@ class Timekeeper:
                 rest = self._round()
             except (FixloopError, OSError) as error:
                 # Whoever holds the embedded Redis has it started again.
-                self._say_once(str(error))
+                if str(error) != self._said:
+                    self._said = str(error)
+                    log.warning("%s", error)
                 rest = PERIOD_SECONDS
             if rest is None:
                 return
@@ -127,7 +129,8 @@ class Timekeeper:
         if not kept and not busy:
             return None
         due = [each.workflow for each in kept if each.shard in mine and (each.due < 0 or each.tells)]
-        self._forget({each.workflow for each in kept} - set(due))
+        for workflow in {each.workflow for each in kept} - set(due):
+            self._tried.pop(workflow, None)
         ready = [workflow for workflow in due if self._tried.get(workflow, (0, 0.0))[1] <= time.monotonic()]
         if ready and not busy:
             self._remind(ready)
@@ -135,18 +138,9 @@ class Timekeeper:
         # Strictly after the instant (A58).
         return min(PERIOD_SECONDS, soonest + 0.01) if not self._is_reminding() else min(1.0, PERIOD_SECONDS)
 
-    def _say_once(self, text: str) -> None:
-        if text != self._said:
-            self._said = text
-            log.warning("%s", text)
-
     def _hopeful(self, kept: Iterable[Kept]) -> list[Kept]:
         """Without what was tried in vain so often that only a worker, perhaps a newer one, can help."""
         return [each for each in kept if self._tried.get(each.workflow, (0, 0.0))[0] <= len(BACKOFF_SECONDS)]
-
-    def _forget(self, done: Iterable[str]) -> None:
-        for workflow in done:
-            self._tried.pop(workflow, None)
 
     def _remind(self, workflows: Sequence[str]) -> None:
         now = time.monotonic()

@@ -53,7 +53,8 @@ def follow(
         celery.exceptions.MaxRetriesExceededError: it was the last attempt; the state has recorded what follows (R9).
         FatalError: so was this one, because trying again cannot help.
     """
-    again = next((ticket for ticket in steps if _is_of_same_run(done, ticket)), None)
+    same_run = (done.step, done.specialist, done.iteration)
+    again = next((each for each in steps if (each.step, each.specialist, each.iteration) == same_run), None)
     if again is not None and again.attempt > done.attempt:
         _hint_all(state, (ticket for ticket in steps if ticket is not again))
         _retry(task, again, failure)
@@ -66,7 +67,9 @@ def follow(
         return
     first, *others = steps
     _hint_all(state, others)
-    if not _is_next(task, first):
+    # How urgent a report is was not known when the chain was built (K13).
+    planned = task.request.chain[-1]["options"] if task.request.chain else {}
+    if (planned.get("task_id"), planned.get("priority")) != (first.id, first.priority):
         task.request.chain = [dict(entry) for entry in reversed(_canvas(state, first))]
 
 
@@ -111,19 +114,6 @@ def hint_again(store: Store, ticket: Ticket) -> bool:
 
 def _canvas(state: Any, ticket: Ticket) -> list[Signature]:
     return CANVASES[state.profile](app, state, ticket)
-
-
-def _is_of_same_run(one: Ticket, other: Ticket) -> bool:
-    return (one.step, one.specialist, one.iteration) == (other.step, other.specialist, other.iteration)
-
-
-def _is_next(task: Task, ticket: Ticket) -> bool:
-    chain: list[dict[str, Any]] = task.request.chain or []
-    if not chain:
-        return False
-    # How urgent a report is was not known when the chain was built (K13).
-    options = chain[-1]["options"]
-    return (options.get("task_id"), options.get("priority")) == (ticket.id, ticket.priority)
 
 
 def _hint_all(state: Any, tickets: Iterable[Ticket]) -> None:

@@ -74,13 +74,23 @@ def environment_for(
     given = os.environ if variables is None else variables
     caches = Path(tempfile.mkdtemp(prefix="run-", dir=workspace.scratch))
     allowed = allowed_variables(given, names)
-    return (
-        allowed
-        | {"PYTEST_ADDOPTS": f"{allowed.get('PYTEST_ADDOPTS', '')} {CAPTURED}".strip()}
-        | _caches(caches)
-        | _cargo(workspace)
-        | _python(workspace, interpreter, given, names, caches)
-    )
+    made = {
+        "PYTEST_ADDOPTS": f"{allowed.get('PYTEST_ADDOPTS', '')} {CAPTURED}".strip(),
+        # Where tools keep what they remember: a same-size edit in the same second would otherwise run old bytecode.
+        "PYTHONPYCACHEPREFIX": str(caches / "pycache"),
+        "MYPY_CACHE_DIR": str(caches / "mypy"),
+        "RUFF_CACHE_DIR": str(caches / "ruff"),
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(caches / "hypothesis"),
+        "COVERAGE_FILE": str(caches / ".coverage"),
+        # One line for each finding and each badly formatted file; an older ruff does not know it.
+        "RUFF_OUTPUT_FORMAT": "concise",
+    }
+    if (workspace.directory / "Cargo.toml").is_file():
+        # Outside the checkout, once for all checks of a workspace. Several workspaces cannot share one: Cargo names
+        # what it builds by the path within the project and takes it for fresh by its date, so one would run the tests
+        # of another one's code.
+        made["CARGO_TARGET_DIR"] = str(workspace.scratch / "cargo-target")
+    return allowed | made | _python(workspace, interpreter, given, names, caches)
 
 
 def allowed_variables(variables: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
@@ -101,31 +111,6 @@ def allowed_names(names: Iterable[str], *, shared: bool, operators: Collection[s
     must not choose which of the operator's secrets it sees.
     """
     return tuple(name for name in names if not shared or name in operators)
-
-
-def _caches(folder: Path) -> dict[str, str]:
-    """Where tools keep what they remember: a same-size edit in the same second would otherwise run old bytecode."""
-    return {
-        "PYTHONPYCACHEPREFIX": str(folder / "pycache"),
-        "MYPY_CACHE_DIR": str(folder / "mypy"),
-        "RUFF_CACHE_DIR": str(folder / "ruff"),
-        "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis"),
-        "COVERAGE_FILE": str(folder / ".coverage"),
-        # One line for each finding and each badly formatted file; an older ruff does not know it.
-        "RUFF_OUTPUT_FORMAT": "concise",
-    }
-
-
-def _cargo(workspace: Workspace) -> dict[str, str]:
-    """
-    Cargo builds outside the checkout, once for all checks of a workspace.
-
-    A folder for several workspaces is none: Cargo names what it builds by the path within the project and takes it
-    for fresh by its date, so one workspace would run the tests of another one's code.
-    """
-    if not (workspace.directory / "Cargo.toml").is_file():
-        return {}
-    return {"CARGO_TARGET_DIR": str(workspace.scratch / "cargo-target")}
 
 
 def _python(

@@ -119,10 +119,21 @@ def ground_at(
 def _made_ready(
     workspace: Workspace, snapshot: Snapshot, configuration: Configuration, cache: Path, attempt: Attempt
 ) -> Ground:
-    """Prepare, choose the interpreter, and look whether it imports the project from the workspace."""
-    hidden = redaction_of(configuration)
+    """Run setup, choose the interpreter, and look whether it imports the project from the workspace."""
+    hidden, made = redaction_of(configuration), None
     try:
-        made = _prepared(workspace, snapshot, configuration, cache, attempt.cancelled, hidden.text)
+        if command := configuration.workspace.setup:
+            setup = Setup(
+                command,
+                allowed_variables(os.environ),
+                copied=snapshot.copied,
+                cancelled=attempt.cancelled,
+                hide=hidden.text,
+            )
+            made = prepare(
+                cache, workspace.mirror, workspace.commit, subdirectory=snapshot.subdirectory, setup=setup
+            )
+            lend_generated(workspace.path, workspace.directory, made)
     except FixloopError as error:
         nothing = Interpreter("", "", "none")
         return Ground(workspace, nothing, attempt.shared, hidden, problem=hidden.text(str(error)))
@@ -137,21 +148,3 @@ def _made_ready(
     environment = ground.environment(())
     problem = probe_imports(chosen, workspace.directory, workspace.path, environment, hide=hidden.text)
     return replace(ground, problem=problem) if problem else ground
-
-
-def _prepared(
-    workspace: Workspace,
-    snapshot: Snapshot,
-    configuration: Configuration,
-    cache: Path,
-    cancelled: Callable[[], bool],
-    hide: Callable[[str], str],
-) -> Path | None:
-    command = configuration.workspace.setup
-    if not command:
-        return None
-    variables = allowed_variables(os.environ)
-    setup = Setup(command, variables, copied=snapshot.copied, cancelled=cancelled, hide=hide)
-    made = prepare(cache, workspace.mirror, workspace.commit, subdirectory=snapshot.subdirectory, setup=setup)
-    lend_generated(workspace.path, workspace.directory, made)
-    return made

@@ -128,11 +128,7 @@ def _modules(root: Path) -> Iterator[tuple[str, str]]:
         ).is_file():
             yield name, str(entry)
         elif entry.is_dir() and not entry.is_symlink() and name != "src":
-            yield from _in_namespace(name, entry)
-
-
-def _in_namespace(name: str, folder: Path) -> Iterator[tuple[str, str]]:
-    """A folder without `__init__.py` may be shared with others: what counts are the packages in it."""
-    for inner in sorted(folder.iterdir()):
-        if inner.name.isidentifier() and (inner / "__init__.py").is_file():
-            yield f"{name}.{inner.name}", str(inner)
+            # A folder without `__init__.py` may be shared with others: what counts are the packages in it.
+            for inner in sorted(entry.iterdir()):
+                if inner.name.isidentifier() and (inner / "__init__.py").is_file():
+                    yield f"{name}.{inner.name}", str(inner)

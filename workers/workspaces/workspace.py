@@ -294,14 +294,12 @@ def check_out(path: Path, mirror: Mirror, commit: str, copied: str = "") -> None
     sha256 = len(commit) == 64
     (own / "config").write_text(CONFIG.format(format_version=int(sha256)) + (SHA256 if sha256 else ""))
     (own / "objects/info/alternates").write_text(f"{mirror.path / 'objects'}\n")
-    (own / "packed-refs").write_bytes(_tags(mirror))
+    (own / "packed-refs").write_bytes(
+        mirror.git.output("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags")
+    )
     for name in ("shallow", "info/exclude"):
         if (mirror.path / name).exists():
             shutil.copyfile(mirror.path / name, own / name)
     (own / "HEAD").write_text(f"{commit}\n")
     Git(path, ours=True).run("read-tree", "--reset", "-u", "HEAD")
     lay_copied(path, mirror, copied)
-
-
-def _tags(mirror: Mirror) -> bytes:
-    return mirror.git.output("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags")
