@@ -64,27 +64,23 @@ def said(session: Session, state: State, raw: bytes, *, awaited: bool) -> Answer
     except InvalidAnswer as invalid:
         if not awaited:
             return None
-        with suppress(
-            RefusedError
-        ):  # The history tells of it; what is wrong with the answer is said all the same.
+        # Secrets are cut out before the end is, or half of one could stand there.
+        hidden = redaction_for(session.store, state).data(raw)
+        beginning = hidden[: 4 * SHOWN_CHARACTERS].decode("utf-8", "replace")[:SHOWN_CHARACTERS]
+        # A refusal is in the history; what is wrong with the answer is said all the same.
+        with suppress(RefusedError):
             session.bring(
                 state.workflow,
                 AnswerRejected(
                     specialist=active.name,
                     iteration=active.iteration,
                     violations=invalid.violations,
-                    offending=_shown(session, state, raw),
+                    offending=beginning,
                     artifacts=keep(session, state.workflow, raw),
                     sender=caller(MAIN_AGENT),
                 ),
             )
         raise
-
-
-def _shown(session: Session, state: State, raw: bytes) -> str:
-    """Its beginning; secrets are cut out first, or half of one could stand at the end."""
-    hidden = redaction_for(session.store, state).data(raw)
-    return hidden[: 4 * SHOWN_CHARACTERS].decode("utf-8", "replace")[:SHOWN_CHARACTERS]
 
 
 def keep(session: Session, workflow: str, raw: bytes | None) -> tuple[str, ...]:

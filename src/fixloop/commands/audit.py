@@ -26,14 +26,10 @@ FORMAT: Final = 1
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
     audits = typer.Typer(help="Check that a history is what was recorded.", rich_markup_mode=None)
-    audits.callback()(_audit)
+    audits.callback()(lambda: None)
     audits.command(name="verify")(verify)
     app.add_typer(audits, name="audit")
     app.command()(repair)
-
-
-def _audit() -> None:
-    """Check that a history is what was recorded."""
 
 
 def verify(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOption = None) -> None:
@@ -80,28 +76,20 @@ def repair(issue: Issue, project: ProjectOption = None) -> None:
                 f"workflow {workflow} is not damaged; `fixloop audit verify {workflow}` verifies it"
             )
         at = iso_stamp(session.store.now(workflow).at)
-        target = _target(session.directory, workflow)
+        top, _ = top_of(session.directory)
+        try:
+            folder = own_folder(top) / "damaged"
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"cannot write to {top}: {error.strerror}; call it where you may write"
+            ) from None
+        names = (f"{workflow}.{number}.json" if number > 1 else f"{workflow}.json" for number in count(1))
+        target = next(folder / name for name in names if not (folder / name).exists())
         session.store.set_aside(workflow, lambda dumped: _write(target, found, at, dumped))
     print_lines(str(target))
     number = workflow.split("-")[1]
     say(f"workflow {workflow} is set aside: {found.problems[0]}; `fixloop run --issue {number}` begins again")
-
-
-def _target(directory: Path, workflow: str) -> Path:
-    """
-    A file that is not there yet.
-
-    Raises:
-        UsageError: the folder cannot be made.
-    """
-    top, _ = top_of(directory)
-    try:
-        folder = own_folder(top) / "damaged"
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write to {top}: {error.strerror}; call it where you may write") from None
-    names = (f"{workflow}.{number}.json" if number > 1 else f"{workflow}.json" for number in count(1))
-    return next(folder / name for name in names if not (folder / name).exists())
 
 
 def _write(target: Path, found: Audit, at: str, dumped: Mapping[str, bytes]) -> None:

@@ -2,7 +2,7 @@
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
@@ -18,7 +18,6 @@ from fixloop.errors import UsageError
 
 if TYPE_CHECKING:
     from fixloop.testing.contrast import Contrast
-    from fixloop.testing.lines import Network
     from fixloop.testing.report import Report
     from fixloop.testing.site import Progress
 
@@ -84,9 +83,13 @@ def chaos(
     """
     # Celery takes a third of a second to load, and no other command needs the rest.
     from fixloop.testing import chaos as running
+    from fixloop.testing.lines import NETWORKS
     from fixloop.testing.report import Order
 
-    order = Order(workflows, kills, seed, concurrency, contrast, twice, profile, _network(network))
+    known = next((each for each in NETWORKS if each == network), None)
+    if known is None:
+        raise UsageError(f"there is no network {network!r}; there are {', '.join(NETWORKS)}")
+    order = Order(workflows, kills, seed, concurrency, contrast, twice, profile, known)
     with _folder(keep) as folder, _progress() as tell:
         report = running.chaos(order, folder, tell)
     if json:
@@ -97,15 +100,6 @@ def chaos(
         say(f"logs, data and injuries are in {keep}")
     if not report.is_well:
         raise typer.Exit(ExitCode.WRONG)
-
-
-def _network(word: str) -> "Network":
-    from fixloop.testing.lines import NETWORKS
-
-    for network in NETWORKS:
-        if network == word:
-            return network
-    raise UsageError(f"there is no network {word!r}; there are {', '.join(NETWORKS)}")
 
 
 @contextmanager
@@ -151,7 +145,12 @@ def report_lines(report: "Report") -> Iterator[str]:
     yield f"{tickets} effects in the histories, {fixes} of them {words.results}; {report.doubled} are there twice"
     yield f"{report.executions} executions by agents, {report.repeated} of a ticket that had begun before"
     if report.resumptions:
-        yield _resumption_line(report.resumptions)
+        seconds = report.resumptions
+        p95 = seconds[ceil(0.95 * len(seconds)) - 1]
+        yield (
+            f"killed in mid-step: {len(seconds)} began again after"
+            f" {median(seconds):.1f} s (median), {p95:.1f} s (p95), {seconds[-1]:.1f} s (worst)"
+        )
     if order.profile != "chat":
         share = report.surplus / tickets if tickets else 0.0
         yield f"{tickets} steps, {report.surplus} surplus deliveries ({share:.2f} a step)"
@@ -162,14 +161,6 @@ def report_lines(report: "Report") -> Iterator[str]:
         f"chaos: {report.lost} lost, {report.doubled} doubled, {len(report.unexplained)} unexplained,"
         f" {report.stuck} stuck, {report.verified} of {len(report.verdicts)} {words.held}"
         f" (seed {order.seed})"
-    )
-
-
-def _resumption_line(seconds: Sequence[float]) -> str:
-    p95 = seconds[ceil(0.95 * len(seconds)) - 1]
-    return (
-        f"killed in mid-step: {len(seconds)} began again after"
-        f" {median(seconds):.1f} s (median), {p95:.1f} s (p95), {seconds[-1]:.1f} s (worst)"
     )
 
 

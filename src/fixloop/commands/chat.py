@@ -57,7 +57,7 @@ class Format(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
     chat = typer.Typer(help="Talk in files: twin, architect and engineer.", rich_markup_mode=None)
-    chat.callback()(_chat)
+    chat.callback()(lambda: None)
     chat.command()(new)
     chat.command()(read)
     chat.command()(post)
@@ -67,10 +67,6 @@ def register(app: typer.Typer) -> None:
     chat.command()(adopt)
     chat.command(name="to-user")(to_user)
     app.add_typer(chat, name="chat")
-
-
-def _chat() -> None:
-    """Talk in files: twin, architect and engineer."""
 
 
 def new(

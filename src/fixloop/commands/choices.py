@@ -75,17 +75,13 @@ def _does(decision: Decision, state: State, opened: OpenEscalation) -> str:
     if decision is Decision.ABORT:
         return "ends it as not passed; nothing is applied"
     if decision is Decision.EXTEND:
-        return _extends(state, opened.reason)
+        if opened.reason in (Reason.MAX_ITERATIONS, Reason.DEADLOCK):
+            return f"{state.limits.extra_iterations} more iterations (--iterations N)"
+        if opened.reason is Reason.SPECIALIST_ERROR:
+            return "makes the same run again, on the same code"
+        if opened.reason is Reason.TIMEOUT:
+            return f"{state.limits.extend_minutes:g} more minutes (--minutes N)"
+        return "sends the same request out again"
     if opened.reason is Reason.SPECIALIST_ERROR:
         return "takes your checkout as it is now, fixloop.toml included, and makes the same run again"
     return "you make the fix and hand it in; it is checked once more"
-
-
-def _extends(state: State, reason: Reason) -> str:
-    if reason in (Reason.MAX_ITERATIONS, Reason.DEADLOCK):
-        return f"{state.limits.extra_iterations} more iterations (--iterations N)"
-    if reason is Reason.SPECIALIST_ERROR:
-        return "makes the same run again, on the same code"
-    if reason is Reason.TIMEOUT:
-        return f"{state.limits.extend_minutes:g} more minutes (--minutes N)"
-    return "sends the same request out again"

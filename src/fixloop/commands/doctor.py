@@ -137,48 +137,45 @@ def examine(settings: Settings, directory: Path) -> list[Finding]:
         settings: as the environment gives them.
         directory: the project somebody wants to validate.
     """
-    found = [_python(), _git(), _venv(), _project(directory), _cache(settings.cache_dir), _guard()]
+    found = [*_programs(), _project(directory), _cache(settings.cache_dir), _guard()]
     if settings.archive_dir is not None:
-        found.append(_archive(settings.archive_dir))
+        # Ended workflows stay in Redis as long as it cannot be written.
+        found.append(_writable("archive", settings.archive_dir, "FIXLOOP_ARCHIVE_DIR"))
     if settings.is_embedded:
         project = settings.embedded or directory
-        found.append(_server(project))
-        if not (found[-1].ok and _project(project).ok):
+        try:
+            path, version = server_for(Place(project.resolve()).data)
+        except FixloopError as error:
+            return [*found, Finding("server", False, str(error))]
+        found.append(Finding("server", True, f"{version} for the embedded mode ({path})"))
+        if not _project(project).ok:
             return found
     return [*found, *_servers(settings, directory)]
 
 
-def _python() -> Finding:
+def _programs() -> Iterator[Finding]:
+    """Python, git, and whether environments can be made."""
     version = ".".join(map(str, sys.version_info[:3]))
-    return Finding(
-        "python",
-        sys.version_info >= OLDEST_PYTHON,
-        f"{version} ({sys.executable})",
-        "use Python 3.11 or newer",
-    )
-
-
-def _git() -> Finding:
+    is_new = sys.version_info >= OLDEST_PYTHON
+    yield Finding("python", is_new, f"{version} ({sys.executable})", "use Python 3.11 or newer")
     remedy = f"install git {'.'.join(map(str, OLDEST_GIT))} or newer"
     try:
         said = subprocess.run(
             ["git", "--version"], capture_output=True, text=True, timeout=5, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError):
-        return Finding("git", False, "it does not run", remedy)
-    return Finding("git", _numbers(said) >= OLDEST_GIT, said.strip().removeprefix("git version "), remedy)
+        yield Finding("git", False, "it does not run", remedy)
+    else:
+        yield Finding("git", _numbers(said) >= OLDEST_GIT, said.strip().removeprefix("git version "), remedy)
+    # Debian splits ensurepip off; venv without it fails only when it is used.
+    missing = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
+    detail = f"no {' and '.join(missing)}" if missing else "environments can be made"
+    yield Finding("venv", not missing, detail, "install it (on Debian `apt install python3-venv`)")
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     found = re.search(r"\d+(?:\.\d+)+", text)
     return tuple(int(part) for part in found[0].split(".")) if found else ()
-
-
-def _venv() -> Finding:
-    # Debian splits ensurepip off; venv without it fails only when it is used.
-    missing = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
-    detail = f"no {' and '.join(missing)}" if missing else "environments can be made"
-    return Finding("venv", not missing, detail, "install it (on Debian `apt install python3-venv`)")
 
 
 def _project(directory: Path) -> Finding:
@@ -216,11 +213,6 @@ def _guard() -> Finding:
     return Finding("guard", True, f"{detail}{f' ({mode.reason})' if mode.reason else ''}")
 
 
-def _archive(archive: Path) -> Finding:
-    """Ended workflows stay in Redis as long as it cannot be written."""
-    return _writable("archive", archive, "FIXLOOP_ARCHIVE_DIR")
-
-
 def _writable(name: str, folder: Path, variable: str) -> Finding:
     existing = next(place for place in (folder, *folder.parents) if place.exists())
     writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
@@ -232,14 +224,6 @@ def _writable(name: str, folder: Path, variable: str) -> Finding:
     )
 
 
-def _server(project: Path) -> Finding:
-    try:
-        path, version = server_for(Place(project.resolve()).data)
-    except FixloopError as error:
-        return Finding("server", False, str(error))
-    return Finding("server", True, f"{version} for the embedded mode ({path})")
-
-
 def _servers(settings: Settings, directory: Path) -> Iterator[Finding]:
     try:
         with redis_urls(settings, directory) as urls:
@@ -247,8 +231,7 @@ def _servers(settings: Settings, directory: Path) -> Iterator[Finding]:
             found = redis_findings("state" if parted else "redis", urls.state, settings)
             yield from found
             if found[0].ok:
-                yield _workflows(urls.state)
-                yield from _rejected(urls.state)
+                yield from _stored(urls.state)
             if is_rabbitmq(urls.broker):
                 yield from _rabbitmq(urls.broker)
             elif parted:
@@ -257,30 +240,26 @@ def _servers(settings: Settings, directory: Path) -> Iterator[Finding]:
         yield Finding("redis", False, str(error))
 
 
-def _workflows(url: str) -> Finding:
-    """Those that cannot be used, as far as lists tell; `audit verify` looks at every byte."""
+def _stored(url: str) -> Iterator[Finding]:
+    """
+    Workflows that cannot be used, as far as lists tell, and what came through the broker that was none of fixloop's.
+
+    `audit verify` looks at every byte.
+    """
     with closing(RedisStore(url)) as store:
         found = {workflow: DAMAGED in fields for workflow, fields in store.workflows()}
+        rejected = store.rejections()
     damaged = sorted(workflow for workflow, is_damaged in found.items() if is_damaged)
-    if not damaged:
-        return Finding("workflows", True, f"{len(found)} stored")
-    return Finding(
-        "workflows",
-        False,
-        f"{len(damaged)} of {len(found)} cannot be used: {', '.join(damaged[:SHOWN])}",
-        f"`fixloop repair {damaged[0]}` sets it aside",
-    )
-
-
-def _rejected(url: str) -> Iterator[Finding]:
-    """What came through the broker that was none of fixloop's."""
-    with closing(RedisStore(url)) as store:
-        found = store.rejections()
-    if found.total:
+    if damaged:
+        told = f"{len(damaged)} of {len(found)} cannot be used: {', '.join(damaged[:SHOWN])}"
+        yield Finding("workflows", False, told, f"`fixloop repair {damaged[0]}` sets it aside")
+    else:
+        yield Finding("workflows", True, f"{len(found)} stored")
+    if rejected.total:
         yield Finding(
             "messages",
             None,
-            f"workers have rejected {found.last}",
+            f"workers have rejected {rejected.last}",
             "`fixloop doctor --rejected` shows the last ones; see who can reach the broker",
         )
 
@@ -326,7 +305,14 @@ def redis_findings(name: str, url: str, settings: Settings) -> list[Finding]:
                 reason.remedy or _COMPOSE_REMEDY,
             )
         ]
-    return [_answers(name, url, state), *_keeps(name, state), *_copied(name, place, state, settings)]
+    version = str(state.get("redis_version", "unknown"))
+    answers = Finding(
+        name,
+        _numbers(version) >= OLDEST_REDIS,
+        f"version {version} at {shown_url(url)}",
+        f"use Redis {'.'.join(map(str, OLDEST_REDIS))} or newer",
+    )
+    return [answers, *_keeps(name, state), *_copied(name, place, state, settings)]
 
 
 def _client(place: RedisPlace, settings: Settings) -> redis.Redis:
@@ -348,31 +334,19 @@ def _copied(name: str, place: RedisPlace, state: dict[str, Any], settings: Setti
             "start them, or set FIXLOOP_REPLICAS",
         )
     if place.sentinels:
-        answers = [_knows_master(place, sentinel, settings) for sentinel in place.sentinels]
+        answers = []
+        for sentinel in place.sentinels:
+            try:
+                with closing(_client(place._replace(sentinels=(sentinel,)), settings)) as client:
+                    answers.append(bool(client.ping()))
+            except (redis.RedisError, OSError):
+                answers.append(False)
         yield Finding(
             f"{name} sentinels",
             all(answers),
             f"{sum(answers)} of {len(answers)} answer and know {place.service!r}",
             "start the others: the majority of them has to agree on a failover",
         )
-
-
-def _knows_master(place: RedisPlace, sentinel: tuple[str, int], settings: Settings) -> bool:
-    try:
-        with closing(_client(place._replace(sentinels=(sentinel,)), settings)) as client:
-            return bool(client.ping())
-    except (redis.RedisError, OSError):
-        return False
-
-
-def _answers(name: str, url: str, state: dict[str, Any]) -> Finding:
-    version = str(state.get("redis_version", "unknown"))
-    return Finding(
-        name,
-        _numbers(version) >= OLDEST_REDIS,
-        f"version {version} at {shown_url(url)}",
-        f"use Redis {'.'.join(map(str, OLDEST_REDIS))} or newer",
-    )
 
 
 def _keeps(name: str, state: dict[str, Any]) -> Iterator[Finding]:

@@ -69,28 +69,27 @@ def _came_to(result: CheckResult) -> str:
 
 
 def _ending(name: str, found: Sequence[Tried], unverified: Sequence[Unverified]) -> Iterator[str]:
-    failures = sum(len(each.result.failures) for each in _of(found, RunOutcome.FAILED))
+    failed, stopped = _of(found, RunOutcome.FAILED), _of(found, RunOutcome.ERROR)
+    count = f"{len(found)} check{'s' * (len(found) > 1)}"
+    if failed:
+        failures = sum(len(each.result.failures) for each in failed)
+        verdict = f"{count_of(failures)} in {len(failed)} of {len(found)} checks"
+    elif stopped:
+        verdict = f"not verified: {', '.join(each.result.check for each in stopped)} could not run"
+    elif not _of(found, RunOutcome.PASSED):
+        verdict = "not verified: nothing could run here"
+    elif blocking(unverified):
+        verdict = f"not verified (what ran has passed: {count})"
+    else:
+        verdict = f"passed ({count})"
+    parts = [verdict, *passed_over(unverified)]
     optional = [
         f"{each.result.check} ({short(each.result.reason)})" for each in _of(found, RunOutcome.SKIPPED)
     ]
-    parts = [_verdict(found, unverified, failures), *passed_over(unverified)]
     if optional:
         parts.append(f"left out, being optional: {', '.join(optional)}")
     yield f"{short(name, 60)}: {'; '.join(parts)}"
     yield from missing_lines(blocking(unverified) or (() if found else unverified))
-
-
-def _verdict(found: Sequence[Tried], unverified: Sequence[Unverified], failures: int) -> str:
-    if failures:
-        checks = len(_of(found, RunOutcome.FAILED))
-        return f"{count_of(failures)} in {checks} of {len(found)} checks"
-    if _of(found, RunOutcome.ERROR):
-        names = ", ".join(each.result.check for each in _of(found, RunOutcome.ERROR))
-        return f"not verified: {names} could not run"
-    if not _of(found, RunOutcome.PASSED):
-        return "not verified: nothing could run here"
-    count = f"{len(found)} check{'s' * (len(found) > 1)}"
-    return f"not verified (what ran has passed: {count})" if blocking(unverified) else f"passed ({count})"
 
 
 def _of(found: Iterable[Tried], outcome: RunOutcome) -> list[Tried]:

@@ -7,7 +7,6 @@ from typing import Any, Final
 import typer
 
 from fixloop.chat.channels import TO_USER
-from fixloop.chat.conversation import Conversation
 from fixloop.chat.directory import read_chat
 from fixloop.chat.tree import chats_below, default_chats
 from fixloop.commands.choices import Choice, choice_lines
@@ -76,15 +75,16 @@ def _waiting(store: Store, cache: Path, prefix: str) -> Iterator[dict[str, Any]]
         elif own and fields.get("owner") in ("person", "agent"):
             try:
                 with reading(workflow):
-                    yield from list(_items_in(store.read(workflow), cache))
+                    found = store.read(workflow)
+                    items = list(_items(found, cache)) if found is not None else []
             except (Damaged, NewerVersion) as error:
                 # What others wait for is shown all the same.
                 say(str(error))
+            else:
+                yield from items
 
 
-def _items_in(found: Snapshot | None, cache: Path) -> Iterator[dict[str, Any]]:
-    if found is None:
-        return
+def _items(found: Snapshot, cache: Path) -> Iterator[dict[str, Any]]:
     view = view_in(found.snapshot)
     state = view.load(found.snapshot)
     common = {
@@ -98,37 +98,34 @@ def _items_in(found: Snapshot | None, cache: Path) -> Iterator[dict[str, Any]]:
         yield common | dict(item)
 
 
-def _asked_in_chats(here: Path) -> list[dict[str, Any]]:
+def _asked_in_chats(here: Path) -> Iterator[dict[str, Any]]:
     """What the chats of the project around `here` ask of a person: TO USER blocks that nobody went on after (E20)."""
     folder = default_chats(here)
-    found = chats_below(here / folder) if (here / folder).is_dir() else ()
-    chats = (read_chat(path) for path in found if isinstance(path, Path))
-    return [_asked(chat) for chat in chats if chat.journal.asked is not None and not chat.is_closed]
-
-
-def _asked(chat: Conversation) -> dict[str, Any]:
-    asked = chat.journal.asked
-    assert asked is not None
-    lines = [line.strip() for line in asked.text.splitlines() if line.strip() != TO_USER[0]]
-    return {
-        "issue": None,
-        "name": chat.name,
-        "workflow_id": None,
-        "project": None,
-        "profile": "chat",
-        "specialist": "architect",
-        "iteration": chat.next_seq - 1,
-        "max_iterations": None,
-        "waits_for": "user",
-        "escalation_id": None,
-        "reason": "TO USER",
-        "detail": "; ".join(lines),
-        "target": "user",
-        "since": asked.at,
-        "directory": chat.path,
-        "options": [],
-        "commands": [f"fixloop chat read {chat.name}"],
-    }
+    for path in chats_below(here / folder) if (here / folder).is_dir() else ():
+        chat = read_chat(path) if isinstance(path, Path) else None
+        if chat is None or chat.journal.asked is None or chat.is_closed:
+            continue
+        asked = chat.journal.asked
+        lines = [line.strip() for line in asked.text.splitlines() if line.strip() != TO_USER[0]]
+        yield {
+            "issue": None,
+            "name": chat.name,
+            "workflow_id": None,
+            "project": None,
+            "profile": "chat",
+            "specialist": "architect",
+            "iteration": chat.next_seq - 1,
+            "max_iterations": None,
+            "waits_for": "user",
+            "escalation_id": None,
+            "reason": "TO USER",
+            "detail": "; ".join(lines),
+            "target": "user",
+            "since": asked.at,
+            "directory": chat.path,
+            "options": [],
+            "commands": [f"fixloop chat read {chat.name}"],
+        }
 
 
 def _item_text(item: Mapping[str, Any]) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fixloop.commands.choices import choices
@@ -13,7 +12,7 @@ from fixloop.commands.screen import say
 from fixloop.commands.session import Seen, Session, caller
 from fixloop.errors import FixloopError, ProtocolError
 from fixloop.outside.mail import Change, Mail
-from fixloop.outside.offer import offer
+from fixloop.outside.offer import Offer, offer
 from fixloop.outside.prompts import request_for
 from fixloop.protocol.documents import entity_of
 from fixloop.protocol.durations import iso_stamp
@@ -33,23 +32,84 @@ class Shown(NamedTuple):
     order: tuple[int, datetime, int]
     """The most urgent first, then the oldest."""
     text: str
-    document: Callable[[], dict[str, Any]]
+    facts: dict[str, Any]
+    """What `--json` says of it before directory, commands and text."""
+    directory: Callable[[], str | None]
+    """Where the work is to be done, made if need be; None where there is no such place."""
+    commands: Sequence[str]
+    """What answers it."""
     acknowledge: Callable[[], None]
     """Says that it was read; twice is once."""
-    then: Callable[[], str]
-    """What to do next, for a person; empty: nothing."""
+    label: str = ""
+    """What a person is told before the commands where there is no directory."""
+
+    def document(self) -> dict[str, Any]:
+        """It, as `--json` has it."""
+        return self.facts | {
+            "directory": self.directory(),
+            "commands": list(self.commands),
+            "text": self.text,
+        }
+
+    def then(self) -> str:
+        """What to do next, for a person; empty: nothing."""
+        directory = self.directory()
+        if not self.commands:
+            return ""
+        where = f"work in {directory}, then " if directory is not None else self.label
+        return where + " or ".join(f"`{command}`" for command in self.commands)
 
 
 def shown_mail(session: Session, agent: str, mail: Mail) -> Shown:
     """A message of a validation workflow."""
-    message = mail.message
+    message, state = mail.message, mail.state
+    kind, issue = message.body.kind, called(state)
+    commands: Sequence[str] = ()
+    if kind == "escalation":
+        commands = [each.command for each in choices(state)]
+    elif kind not in ("success", "error-notification") and waits_for_agent(state):
+        commands = (f"fixloop fixed {issue}", f"fixloop fixed {issue} --blocked TEXT")
+
+    def directory() -> str | None:
+        # Nothing where nothing is asked.
+        if not mail.is_request or not state.snapshot:
+            return None
+        return _directory(lambda: offer(session.engine, state, session.settings.cache_dir))
+
     return Shown(
         order=(message.priority.broker, message.at, message.number),
         text=mail.text,
-        document=partial(_mail_document, session, mail),
+        facts={
+            "issue": state.issue,
+            "name": state.name,
+            "workflow_id": state.workflow,
+            "uid": message.uid,
+            "message_id": message.message_id,
+            "type": kind,
+            "sender": message.sender,
+            "recipient": message.recipient,
+            "priority": message.priority.value,
+            "timestamp": iso_stamp(message.at),
+            "specialist": message.specialist,
+            "iteration": message.iteration,
+            "max_iterations": message.max_iterations,
+            "attached": message.attached.message_id if message.attached is not None else None,
+        },
+        directory=directory,
+        commands=commands,
         acknowledge=lambda: mail.acknowledge(session.engine, agent, sender=caller(MAIN_AGENT)),
-        then=partial(_after_mail, session, mail),
+        label=f"{message.message_id}: ",
     )
+
+
+def _directory(made: Callable[[], Offer | None]) -> str | None:
+    """Where an offer was made; None where there is none, or the repository is not on this machine."""
+    try:
+        found = made()
+    except FixloopError as error:
+        say(f"there is no directory to work in: {error}")
+        return None
+    return str(found.directory) if found is not None else None
 
 
 def change_text(changes: Sequence[Change]) -> Iterator[str]:
@@ -104,115 +164,39 @@ def _outside(session: Session, project: str) -> Iterator[tuple[Seen, Mapping[str
 
 
 def _shown_run(session: Session, seen: Seen, agent: str) -> Shown:
-    outside, workflow = outside_in(seen.found.snapshot), seen.found.workflow
-    text = request_for(session.store, seen.found.snapshot, agent)
+    state, outside = seen.state, outside_in(seen.found.snapshot)
+    run = outside.agents(state)[agent].run
+    answer = f"fixloop fixed {called(state)} --agent {agent}"
 
     def acknowledge() -> None:
         with suppress(Repeated):
-            session.bring(workflow, outside.began(agent))
+            session.bring(seen.found.workflow, outside.began(agent))
+
+    def made() -> Offer | None:
+        from fixloop.commands.doors.outside import offered
+
+        return offered(outside, session, seen, agent)
 
     return Shown(
-        order=(outside.priority(seen.state), seen.state.last_at, 0),
-        text=text,
-        document=partial(_run_document, session, seen, agent, text),
+        order=(outside.priority(state), state.last_at, 0),
+        text=request_for(session.store, seen.found.snapshot, agent),
+        facts={
+            "issue": state.issue,
+            "name": state.name,
+            "workflow_id": state.workflow,
+            "uid": run,
+            "message_id": run,
+            "type": f"{state.profile}.work",
+            "sender": "orchestrator",
+            "recipient": agent,
+            "priority": "high",
+            "timestamp": iso_stamp(state.last_at),
+            "specialist": agent,
+            "iteration": state.iteration,
+            "max_iterations": state.max_iterations,
+            "attached": None,
+        },
+        directory=lambda: _directory(made),
+        commands=(f"{answer} --file ANSWER", f"{answer} --blocked TEXT"),
         acknowledge=acknowledge,
-        then=partial(_after_run, session, seen, agent),
     )
-
-
-def _run_document(session: Session, seen: Seen, agent: str, text: str) -> dict[str, Any]:
-    state, facts = seen.state, outside_in(seen.found.snapshot).agents(seen.state)[agent]
-    return {
-        "issue": state.issue,
-        "name": state.name,
-        "workflow_id": state.workflow,
-        "uid": facts.run,
-        "message_id": facts.run,
-        "type": f"{state.profile}.work",
-        "sender": "orchestrator",
-        "recipient": agent,
-        "priority": "high",
-        "timestamp": iso_stamp(state.last_at),
-        "specialist": agent,
-        "iteration": state.iteration,
-        "max_iterations": state.max_iterations,
-        "attached": None,
-        "directory": _run_directory(session, seen, agent),
-        "commands": list(_run_commands(seen, agent)),
-        "text": text,
-    }
-
-
-def _run_directory(session: Session, seen: Seen, agent: str) -> str | None:
-    from fixloop.commands.doors.outside import offered
-
-    try:
-        made = offered(outside_in(seen.found.snapshot), session, seen, agent)
-    except FixloopError as error:
-        say(f"there is no directory to work in: {error}")
-        return None
-    return str(made.directory) if made is not None else None
-
-
-def _run_commands(seen: Seen, agent: str) -> Sequence[str]:
-    one = f"fixloop fixed {called(seen.state)} --agent {agent}"
-    return f"{one} --file ANSWER", f"{one} --blocked TEXT"
-
-
-def _after_run(session: Session, seen: Seen, agent: str) -> str:
-    directory = _run_directory(session, seen, agent)
-    commands = " or ".join(f"`{command}`" for command in _run_commands(seen, agent))
-    return f"work in {directory}, then {commands}" if directory is not None else commands
-
-
-def _mail_document(session: Session, mail: Mail) -> dict[str, Any]:
-    message, state = mail.message, mail.state
-    return {
-        "issue": state.issue,
-        "name": state.name,
-        "workflow_id": state.workflow,
-        "uid": message.uid,
-        "message_id": message.message_id,
-        "type": message.body.kind,
-        "sender": message.sender,
-        "recipient": message.recipient,
-        "priority": message.priority.value,
-        "timestamp": iso_stamp(message.at),
-        "specialist": message.specialist,
-        "iteration": message.iteration,
-        "max_iterations": message.max_iterations,
-        "attached": message.attached.message_id if message.attached is not None else None,
-        "directory": _mail_directory(session, mail),
-        "commands": list(_mail_commands(mail)),
-        "text": mail.text,
-    }
-
-
-def _mail_directory(session: Session, mail: Mail) -> str | None:
-    """Where the fix is to be made; None where nothing is asked, or the repository is not on this machine."""
-    if not mail.is_request or not mail.state.snapshot:
-        return None
-    try:
-        return str(offer(session.engine, mail.state, session.settings.cache_dir).directory)
-    except FixloopError as error:
-        say(f"there is no directory to work in: {error}")
-        return None
-
-
-def _mail_commands(mail: Mail) -> Sequence[str]:
-    """What answers it."""
-    kind, issue = mail.message.body.kind, called(mail.state)
-    if kind == "escalation":
-        return tuple(each.command for each in choices(mail.state))
-    if kind in ("success", "error-notification") or not waits_for_agent(mail.state):
-        return ()
-    return (f"fixloop fixed {issue}", f"fixloop fixed {issue} --blocked TEXT")
-
-
-def _after_mail(session: Session, mail: Mail) -> str:
-    directory = _mail_directory(session, mail)
-    commands = " or ".join(f"`{command}`" for command in _mail_commands(mail))
-    if not commands:
-        return ""
-    where = f"work in {directory}, then" if directory is not None else f"{mail.message.message_id}:"
-    return f"{where} {commands}"

@@ -48,7 +48,16 @@ class Lookup:
         """
         text = str(issue).removeprefix("#")
         if isinstance(issue, str) and _WORKFLOW.fullmatch(issue):
-            return self._existing(issue)
+            try:
+                is_there = self.store.read(issue) is not None
+            except ProtocolError:
+                # Whatever is asked of it says so itself; `repair` does not ask.
+                is_there = True
+            if not is_there:
+                hash8, found_issue, _ = issue.split("-")
+                self._refuse_retired(hash8, int(found_issue))
+                raise UsageError(f"no workflow {issue}; `fixloop status` lists what there is")
+            return issue
         if issue is not None and not (text.isascii() and text.isdigit() and 0 < int(text[:16]) < 10**15):
             raise UsageError(f"{str(issue)[:60]!r} is no issue; use a positive whole number such as 47")
         hash8 = self.hash8 if project is None else _hash_of(project)
@@ -76,18 +85,6 @@ class Lookup:
     def nothing_here(self) -> str:
         """The sentence for a Redis that knows no workflow: there was none yet, or it lost them."""
         return self._lost(None) or "no workflow here yet; `fixloop run` starts one"
-
-    def _existing(self, workflow: str) -> str:
-        try:
-            is_there = self.store.read(workflow) is not None
-        except ProtocolError:
-            # Whatever is asked of it says so itself; `repair` does not ask.
-            is_there = True
-        if not is_there:
-            hash8, issue, _ = workflow.split("-")
-            self._refuse_retired(hash8, int(issue))
-            raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
-        return workflow
 
     def _only_one(self, hash8: str) -> str:
         live = [name for name, _ in self.store.workflows(live_only=True) if name.startswith(f"{hash8}-")]

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
@@ -179,7 +178,12 @@ def _awaited(
                 runs = runs_asked(session, project, agent)
                 looked = time.monotonic()
                 pause = max(LOOK_SECONDS, LOOKS_IN * (looked - now))
-            mails = _with_letters(take, mails, letters, anything=bool(runs))
+            try:
+                mails = take(mails, letters)
+            except InfrastructureError as error:
+                if not mails and not runs:
+                    raise
+                say(f"{error}; this is what the state says")
             if letters and not runs:
                 runs = runs_asked(session, project, agent)
             answered = now
@@ -190,19 +194,3 @@ def _awaited(
         if found or now - started >= seconds:
             return sorted(found, key=lambda each: each.order)
         time.sleep(POLL_SECONDS)
-
-
-def _with_letters(
-    take: "Callable[[list[Mail], list[Letter]], list[Mail]]",
-    found: list[Mail],
-    letters: "list[Letter]",
-    *,
-    anything: bool,
-) -> list[Mail]:
-    try:
-        return take(found, letters)
-    except InfrastructureError as error:
-        if not found and not anything:
-            raise
-        say(f"{error}; this is what the state says")
-        return found

@@ -11,7 +11,7 @@ from fixloop.commands.screen import print_json, print_lines
 from fixloop.commands.session import AsJson, here
 from fixloop.configuration.values import FailOn
 from fixloop.protocol.checks import RunOutcome
-from fixloop.reports import Report, as_json, read_report
+from fixloop.reports import as_json, read_report
 
 SHOWN_FAILURES: Final = 50
 
@@ -57,23 +57,18 @@ def read(
     if json:
         print_json(as_json(report))
     else:
-        print_lines(*_report_lines(report))
+        print_lines(f"{report.outcome}: {report.reason}")
+        counts = report.counts
+        if counts.total:
+            print_lines(
+                f"{counts.total} in all: {counts.passed} passed, {counts.failed} failed,"
+                f" {counts.errors} errors, {counts.skipped} skipped"
+            )
+        for failure in report.failures[:SHOWN_FAILURES]:
+            where = f" ({failure.location})" if failure.location else ""
+            print_lines(f"  {failure.name}{where}: {failure.error_type}")
+            print_lines(*(f"      {line}" for line in failure.message.splitlines()[:3]))
+        if len(report.failures) > SHOWN_FAILURES:
+            print_lines(f"  and {len(report.failures) - SHOWN_FAILURES} more; --json lists all")
     if report.outcome is not RunOutcome.PASSED:
         raise typer.Exit(ExitCode.WRONG)
-
-
-def _report_lines(report: Report) -> list[str]:
-    counts = report.counts
-    lines = [f"{report.outcome}: {report.reason}"]
-    if counts.total:
-        lines.append(
-            f"{counts.total} in all: {counts.passed} passed, {counts.failed} failed,"
-            f" {counts.errors} errors, {counts.skipped} skipped"
-        )
-    for failure in report.failures[:SHOWN_FAILURES]:
-        where = f" ({failure.location})" if failure.location else ""
-        lines.append(f"  {failure.name}{where}: {failure.error_type}")
-        lines.extend(f"      {line}" for line in failure.message.splitlines()[:3])
-    if len(report.failures) > SHOWN_FAILURES:
-        lines.append(f"  and {len(report.failures) - SHOWN_FAILURES} more; --json lists all")
-    return lines

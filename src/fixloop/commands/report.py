@@ -3,7 +3,7 @@
 import os
 import sys
 import webbrowser
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import partial
 from json import loads
@@ -83,7 +83,7 @@ def report(
         entries = session.store.history(seen.found.workflow)[: seen.found.version]
         target = _target(session, seen, wanted, output)
         artifact = partial(session.store.get_artifact, seen.found.workflow)
-        whole = _diff_of_all(session, seen.state, _diffs_of(entries, artifact))
+        whole = _whole_diff(session, seen.state, entries, artifact)
         across = seen.view.across(session.store, project_of(seen.found.workflow))
         logged = Logged(seen.state, seen.found.moment, entries, artifact=artifact, diff=whole, across=across)
         text = whole if diff else seen.view.report(seen.found, logged, wanted.value)
@@ -133,25 +133,22 @@ def _show(page: Path) -> None:
         say(f"the browser could not be opened; open {page} yourself")
 
 
-def _diffs_of(entries: Iterable[Entry], artifact: Callable[[str], bytes | None]) -> list[str]:
-    """The whole diff of each fix in a history, oldest first; without those that are gone."""
-    found = []
+def _whole_diff(
+    session: Session, state: Any, entries: Iterable[Entry], artifact: Callable[[str], bytes | None]
+) -> str:
+    """
+    What differs between the snapshot and the work so far; one fix after the other where the commits are not here.
+
+    A line that is in none of the fixes' own diffs was cut out of them as a secret, and is left out here, too.
+    """
+    diffs = []
     for entry in entries:
         event = entry.body["event"]
         fix = event["completion"] if event["kind"] == "fix-completed" else event
         digest = fix.get("diff_artifact", "")
         kept = artifact(digest) if digest else None
         if kept is not None:
-            found.append(kept.decode("utf-8", "replace"))
-    return found
-
-
-def _diff_of_all(session: Session, state: Any, diffs: Sequence[str]) -> str:
-    """
-    What differs between the snapshot and the work so far; one fix after the other where the commits are not here.
-
-    A line that is in none of the fixes' own diffs was cut out of them as a secret, and is left out here, too.
-    """
+            diffs.append(kept.decode("utf-8", "replace"))
     if len(diffs) < 2:
         return "".join(diffs)
     snapshot = snapshot_in(state)

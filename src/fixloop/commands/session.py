@@ -257,22 +257,18 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
                 try:
                     yield session
                 except BROKEN:
-                    _name_damage(session)
+                    from fixloop.engine.replay import audit
+
+                    # Tell what the command broke over: the workflow it was about, or itself.
+                    found = audit(session.store, session.meant[-1]) if session.meant else None
+                    if found is not None and found.problems:
+                        raise Damaged(found.workflow, found.problems[0]) from None
                     raise
     except (InfrastructureError, OSError):
         problem = _obstacle(home) if settings.is_embedded else ""
         if not problem:
             raise
         raise InfrastructureError(f"{problem}; make room, then try again") from None
-
-
-def _name_damage(session: Session) -> None:
-    """Tell what a command broke over: the workflow it was about, or itself."""
-    from fixloop.engine.replay import audit
-
-    found = audit(session.store, session.meant[-1]) if session.meant else None
-    if found is not None and found.problems:
-        raise Damaged(found.workflow, found.problems[0]) from None
 
 
 def _obstacle(home: Path) -> str:

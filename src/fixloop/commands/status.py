@@ -5,7 +5,7 @@ What only some calls need is loaded by them, because `status` is asked for in pr
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import typer
 
@@ -20,9 +20,6 @@ from fixloop.errors import Damaged, ProtocolError
 from fixloop.protocol.durations import iso_stamp
 from fixloop.store.contract import Store
 from fixloop.store.records import DAMAGED
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 SHOWN_WORKFLOWS: Final = 200
 """A longer table helps nobody; `--json` has them all."""
@@ -144,27 +141,23 @@ def _show_all(rows: Sequence[dict[str, Any]], counted: Mapping[str, Across], *, 
         print_json({"workflows": rows, "metrics": metrics})
         return
     if rows:
-        show(_listing_table(rows[:SHOWN_WORKFLOWS]))
+        made = table("issue", "status", "turn", "specialist", "run", "updated", "name", "project")
+        for each in rows[:SHOWN_WORKFLOWS]:
+            live = f"{each['status']} (paused)" if each["paused"] else str(each["status"])
+            row(
+                made,
+                f"#{each['issue']}",
+                DAMAGED if each["damaged"] else each["outcome"] or live,
+                "" if each["outcome"] else each["owner"],
+                each["specialist"] or "",
+                f"{each['iteration']}/{each['max_iterations']}",
+                each["updated_at"],
+                short(each["name"] or "", 40),
+                short(each["project"] or "", 60),
+                style="dim" if each["outcome"] else _LOUD if each["owner"] == "person" else "",
+            )
+        show(made)
     for name, across in counted.items():
         print_lines(f"{name}: {across.text}")
     if len(rows) > SHOWN_WORKFLOWS:
         say(f"{len(rows) - SHOWN_WORKFLOWS} more are not shown; --json lists all")
-
-
-def _listing_table(rows: Iterable[Mapping[str, Any]]) -> "Table":
-    made = table("issue", "status", "turn", "specialist", "run", "updated", "name", "project")
-    for each in rows:
-        live = f"{each['status']} (paused)" if each["paused"] else str(each["status"])
-        row(
-            made,
-            f"#{each['issue']}",
-            DAMAGED if each["damaged"] else each["outcome"] or live,
-            "" if each["outcome"] else each["owner"],
-            each["specialist"] or "",
-            f"{each['iteration']}/{each['max_iterations']}",
-            each["updated_at"],
-            short(each["name"] or "", 40),
-            short(each["project"] or "", 60),
-            style="dim" if each["outcome"] else _LOUD if each["owner"] == "person" else "",
-        )
-    return made

@@ -52,7 +52,8 @@ def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
     for entry in entries:
         at = datetime.fromisoformat(entry.body["at"])
         event = entry.body.get("event", {})
-        yield Happening(at, _event_kind(event), _event_text(event, entry.body.get("by", {})), entry.seq)
+        kind = "timer" if event.get("kind") == "deadline-reached" else "event"
+        yield Happening(at, kind, _event_text(event, entry.body.get("by", {})), entry.seq)
         for evidence in event.get("evidence", ()):
             yield Happening(at, "evidence", _evidence_text(evidence), entry.seq)
         kind = _NOTES.get(event.get("kind", ""), "note")
@@ -70,36 +71,25 @@ def with_ticks(entries: Iterable[Entry], present: Moment) -> Iterator[Happening]
         present: The moment until which a live workflow is looked at.
     """
     listed = list(entries)
-    looks = list(_looks(listed))
-    now = Look(0, present.at, present.clock, Status.PENDING)
-    found: dict[int, list[Tick]] = {}
-    for tick in ticks(looks, now):
-        found.setdefault(tick.entry, []).append(tick)
-    for entry in listed:
-        yield from happenings([entry])
-        yield from map(_tick, found.get(entry.seq, ()))
-
-
-def _looks(entries: Iterable[Entry]) -> Iterator[Look]:
-    """How the workflow stood after each entry."""
+    looks = []
     status, held, over = Status.PENDING, False, False
-    for entry in entries:
+    for entry in listed:
         for change in entry.body.get("transitions", ()):
             status = Status(change["after"])
         kind = entry.body.get("event", {}).get("kind")
         held = kind == "paused" or (held and kind != "continued")
         over = over or kind == "cancelled"
         at = datetime.fromisoformat(entry.body["at"])
-        yield Look(entry.seq, at, float(entry.body["clock"]), status, held or over)
-
-
-def _tick(tick: Tick) -> Happening:
-    text = f"{tick.agent} is {tick.status} for {minutes_seconds(tick.elapsed_seconds)}"
-    return Happening(tick.at, "tick", text, tick.entry)
-
-
-def _event_kind(event: dict[str, Any]) -> str:
-    return "timer" if event.get("kind") == "deadline-reached" else "event"
+        looks.append(Look(entry.seq, at, float(entry.body["clock"]), status, held or over))
+    now = Look(0, present.at, present.clock, Status.PENDING)
+    found: dict[int, list[Tick]] = {}
+    for tick in ticks(looks, now):
+        found.setdefault(tick.entry, []).append(tick)
+    for entry in listed:
+        yield from happenings([entry])
+        for tick in found.get(entry.seq, ()):
+            text = f"{tick.agent} is {tick.status} for {minutes_seconds(tick.elapsed_seconds)}"
+            yield Happening(tick.at, "tick", text, tick.entry)
 
 
 def _event_text(event: dict[str, Any], by: dict[str, Any]) -> str:
@@ -150,7 +140,9 @@ def _said_and_changed(at: datetime, entry: Entry) -> Iterator[Happening]:
             current = changes[taken]["after"]
             yield _changed(at, changes[taken], entry.seq)
             taken += 1
-        yield Happening(at, "message", _line(message), entry.seq, message)
+        ends = f"{message.sender} → {message.recipient}"
+        text = f"{ends} · {title(message)} · {message.message_id} · {message.summary}"
+        yield Happening(at, "message", text, entry.seq, message)
     for change in changes[taken:]:
         yield _changed(at, change, entry.seq)
 
@@ -159,8 +151,3 @@ def _changed(at: datetime, recorded: dict[str, Any], seq: int) -> Happening:
     change = Transition.model_validate(recorded)
     text = f"{change.specialist}: {change.before} → {change.after} by the {change.role}: {change.reason}"
     return Happening(at, "status", text, seq, status=change.after, change=change)
-
-
-def _line(message: Message) -> str:
-    ends = f"{message.sender} → {message.recipient}"
-    return f"{ends} · {title(message)} · {message.message_id} · {message.summary}"

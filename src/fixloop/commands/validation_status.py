@@ -19,7 +19,7 @@ from fixloop.commands.outcome import (
 from fixloop.commands.screen import row, table
 from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
 from fixloop.protocol.ids import called
-from fixloop.protocol.monitoring import Running, running
+from fixloop.protocol.monitoring import running
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OperationName, State
@@ -168,7 +168,16 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
     working = "clock" if waits_for_agent(state) else "at work"
     for each in running(state, found.moment.clock, found.deadlines):
         label = "iteration" if each.name is OperationName.ITERATION else working
-        yield label, f"{each.name} of {each.specialist}, {_running(each, found)}"
+        if each.elapsed_seconds is not None:
+            # How long it has run, with its threshold (A90).
+            limit = f" of {minutes_seconds(each.limit_seconds)}" if each.limit_seconds is not None else ""
+            reminded = ", reminded" if each.reminded else ""
+            stands = f"for {minutes_seconds(each.elapsed_seconds)}{limit}{reminded}"
+        elif any(held.status == "claimed" for held in found.tickets):
+            stands = "running"
+        else:
+            stands = "waiting for a worker"
+        yield label, f"{each.name} of {each.specialist}, {stands}"
     at_rest = state.ended or state.paused or held is not None
     if away and not at_rest and not waits_for_agent(state):
         or_resume = f" or `fixloop resume {called(state)}`" if state.queue else ""
@@ -199,12 +208,3 @@ def _waits(found: Snapshot, state: State) -> Iterator[tuple[str, str]]:
         asked = f"for a fix of {count_of(state.failure_count)}{since(offered_since(found, state), found)}"
         yield WAITS, asked
         yield from (("", line) for line in (*no_fixer(state), *choice_lines(fix_choices(state))))
-
-
-def _running(each: Running, found: Snapshot) -> str:
-    """How long it has run, with its threshold (A90)."""
-    if each.elapsed_seconds is None:
-        claimed = any(held.status == "claimed" for held in found.tickets)
-        return "running" if claimed else "waiting for a worker"
-    limit = f" of {minutes_seconds(each.limit_seconds)}" if each.limit_seconds is not None else ""
-    return f"for {minutes_seconds(each.elapsed_seconds)}{limit}{', reminded' if each.reminded else ''}"
