@@ -47,7 +47,7 @@ def read(text: str) -> tuple[dict[str, Any], list[str]]:
     try:
         found = from_json(text)
     except ValueError as error:
-        return {}, [f"it is not valid JSON: {_shown(str(error))}"]
+        return {}, [f"it is not valid JSON: {shown(str(error))}"]
     if not isinstance(found, dict):
         return {}, [f"it is JSON, but no object with the fields {', '.join(_Answer.model_fields)}"]
     facts: dict[str, Any] = found
@@ -67,7 +67,7 @@ def read(text: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _violation(detail: ErrorDetails) -> str:
-    field = _shown(".".join(map(str, detail["loc"])))
+    field = shown(".".join(map(str, detail["loc"])))
     match detail["type"]:
         case "missing":
             return f"missing field {field}"
@@ -77,7 +77,8 @@ def _violation(detail: ErrorDetails) -> str:
             return f"field {field}: {detail['msg']}"
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """A piece of the answer, safe to quote in one line."""
     if _WORD.fullmatch(text):
         return text
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")

@@ -5,7 +5,6 @@ section and sections nobody asked for are passed over. Says where each one stand
 """
 
 import re
-from collections.abc import Iterable, Iterator
 from functools import cache
 from textwrap import dedent
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -74,8 +73,18 @@ class _Start(NamedTuple):
 
 def sections(text: str) -> tuple[Section, ...]:
     """Every known section of `text` in its order, doubled ones included."""
-    document = text.split("\n")
-    return tuple(_bodies(document, _starts(document)))
+    document, found = text.split("\n"), []
+    starts = _starts(document)
+    for index, start in enumerate(starts):
+        if start.name:
+            later = (starts[number] for number in range(index + 1, len(starts)))
+            ends = (after.line for after in later if after.name or after.level <= start.level)
+            rows = document[start.line + 1 : next(ends, len(document))]
+            if rows and _may_be_underlined(start) and _UNDERLINE.fullmatch(rows[0]):
+                rows = rows[1:]
+            body = "\n".join([start.rest.strip(), *rows]).strip("\n")
+            found.append(Section(start.name, start.line + 1, body))
+    return tuple(found)
 
 
 class Header(NamedTuple):
@@ -124,43 +133,24 @@ def fences(text: str) -> tuple[tuple[int, str], ...]:
 
 def _starts(document: list[str]) -> list[_Start]:
     """Every known section and every foreign boundary, in the order of the lines."""
-    tokens = _markdown().parse("\n".join(document))
-    found = list(_block_starts(tokens))
+    tokens, found = _markdown().parse("\n".join(document)), []
+    for index, token in enumerate(tokens):
+        if token.level == 0 and token.type == "hr":
+            found.append(_Start(_span(token)[0], 0, "", ""))
+        elif token.level == 0 and token.type == "heading_open":
+            name, _, rest = tokens[index + 1].content.partition(":")
+            found.append(_Start(_span(token)[0], int(token.tag[1:]), _section(name), rest))
     fenced = {number for token in tokens if token.type == "fence" for number in range(*_span(token))}
     open_lines = [(number, text) for number, text in enumerate(document) if number not in fenced]
     # A looser form counts only for names that no stricter one has: `Files Modified: x` may be part of a text.
     for form in _FORMS:
         known = {start.name for start in found}
-        found += [start for start in _line_starts(open_lines, form) if start.name not in known]
+        for number, text in open_lines:
+            match = form.fullmatch(text)
+            if match and (name := _section(match[1])) and name not in known:
+                found.append(_Start(number, _BELOW_HEADINGS, name, match[2]))
     underlined = {start.line + 1 for start in found if _may_be_underlined(start)}
     return sorted(start for start in found if start.level or start.line not in underlined)
-
-
-def _block_starts(tokens: "list[Token]") -> Iterator[_Start]:
-    for index, token in enumerate(tokens):
-        if token.level == 0 and token.type == "hr":
-            yield _Start(_span(token)[0], 0, "", "")
-        elif token.level == 0 and token.type == "heading_open":
-            name, _, rest = tokens[index + 1].content.partition(":")
-            yield _Start(_span(token)[0], int(token.tag[1:]), _section(name), rest)
-
-
-def _line_starts(open_lines: Iterable[tuple[int, str]], form: re.Pattern[str]) -> Iterator[_Start]:
-    for number, text in open_lines:
-        match = form.fullmatch(text)
-        if match and (name := _section(match[1])):
-            yield _Start(number, _BELOW_HEADINGS, name, match[2])
-
-
-def _bodies(document: list[str], starts: list[_Start]) -> Iterator[Section]:
-    for index, start in enumerate(starts):
-        if start.name:
-            later = (starts[number] for number in range(index + 1, len(starts)))
-            ends = (after.line for after in later if after.name or after.level <= start.level)
-            rows = document[start.line + 1 : next(ends, len(document))]
-            if rows and _may_be_underlined(start) and _UNDERLINE.fullmatch(rows[0]):
-                rows = rows[1:]
-            yield Section(start.name, start.line + 1, "\n".join([start.rest.strip(), *rows]).strip("\n"))
 
 
 def _may_be_underlined(start: _Start) -> bool:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
 from fixloop.protocol import answer_json, ids
+from fixloop.protocol.answer_json import shown
 from fixloop.protocol.answer_sections import (
     FILES,
     FIXES,
@@ -33,7 +34,6 @@ from fixloop.protocol.specialists import NAMES
 LIMIT_BYTES: Final = 1_000_000
 #: Markdown costs time by the line; this bounds the worst text that fits LIMIT_BYTES to about a second.
 LIMIT_LINES: Final = 20_000
-_SHOWN: Final = 80
 _MOST_LINES: Final = 5
 _INTRODUCTION: Final = re.compile(r"Fixes completed for feature #-?\d+, iteration \d+\.?\s*")
 _OWN_FIELD: Final = re.compile(r"\*\*(?:Iteration|Fix Duration):?\*\*:? .*")
@@ -50,7 +50,6 @@ _NO: Final = re.compile(
 _DECLINED: Final = re.compile(r"\s{0,99}BLOCKED:\s{0,99}(\S(?:.{0,9999}\S)?)\s{0,99}", re.DOTALL)
 _OPEN_BOX: Final = re.compile(r"[\s*_+-]{0,8}\[\s*\]")
 _NAMED: Final = re.compile(rf"(?<![\w-])({'|'.join(NAMES)})(?:-specialist)?(?![\w-])")
-_WORD: Final = re.compile(r"[\w.-]{1,80}", re.ASCII)
 
 
 class InvalidAnswer(UsageError):
@@ -152,15 +151,15 @@ def _unwrapped(text: str) -> tuple[int, str]:
     """The answer without the one fence that some agents put around it, and the line it begins in."""
     if text.lstrip().startswith("{") or sections(text):
         return 1, text
-    inside = [(line, content) for line, content in fences(text) if _is_answer(content)]
+    inside = [
+        (line, content)
+        for line, content in fences(text)
+        if content.lstrip().startswith("{") or sections(content)
+    ]
     if len(inside) > 1:
         lines = ", ".join(str(line) for line, _ in inside[:_MOST_LINES])
         raise InvalidAnswer(f"it has {len(inside)} answers, in the fences at lines {lines}; write one")
     return inside[0] if inside else (1, text)
-
-
-def _is_answer(content: str) -> bool:
-    return content.lstrip().startswith("{") or bool(sections(content))
 
 
 def _from_markdown(text: str, first: int, expected: _Expected) -> Answer:
@@ -207,7 +206,7 @@ def _from_json(text: str, expected: _Expected) -> Answer:
         reason = reason or said
         violations += wrong
     if facts.get("specialist") not in (None, expected.specialist, f"{expected.specialist}-specialist"):
-        found = _shown(str(facts["specialist"]))
+        found = shown(str(facts["specialist"]))
         violations.append(f'field "specialist" is {found}; it is {expected.specialist}')
     if violations:
         raise InvalidAnswer(*violations)
@@ -234,7 +233,7 @@ def _id_violations(found: str, line: int, expected: _Expected, first: int = 1) -
         yield f'missing field "Message ID"; it is {wanted}'
     elif found != wanted:
         opened = ids.request_id(expected.issue, expected.iteration)
-        violation = f"{where}id {_shown(found)} while {opened} is open; it is {wanted}"
+        violation = f"{where}id {shown(found)} while {opened} is open; it is {wanted}"
         earlier = (ids.completion_id(expected.issue, number) for number in range(1, expected.iteration))
         if found in earlier:
             raise AnsweredAlready(violation)
@@ -271,7 +270,7 @@ def _readiness(words: str, expected: _Expected) -> tuple[bool, str, list[str]]:
     ready = _YES.match(words) is not None and not unticked
     refused = None if unticked else _NO.match(words)
     if not ready and refused is None:
-        wrong.append(f'"{READY}" says {_shown(words)}, neither yes nor no')
+        wrong.append(f'"{READY}" says {shown(words)}, neither yes nor no')
     named = set(_NAMED.findall(words))
     if expected.specialist in NAMES and named and expected.specialist not in named:
         wrong.append(f'"{READY}" names {", ".join(sorted(named))}, but {expected.specialist} is to run again')
@@ -282,10 +281,3 @@ def _readiness(words: str, expected: _Expected) -> tuple[bool, str, list[str]]:
 def _at(line: int, first: int = 1) -> str:
     """Where it stands, counted in the whole answer; `first` is the line its Markdown begins in."""
     return f"line {line + first - 1}: "
-
-
-def _shown(text: str) -> str:
-    """A piece of the answer, safe to quote in one line."""
-    if _WORD.fullmatch(text):
-        return text
-    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")

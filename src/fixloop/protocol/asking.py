@@ -58,7 +58,10 @@ def request_of(state: State, who: Specialist) -> FixRequest:
     listed = _listed(state)
     return FixRequest(
         goal=_goal(state, who),
-        items=tuple(map(_item, listed)),
+        items=tuple(
+            FixItem(name=each.name or "unnamed", file=each.file, line=each.line, priority=each.priority)
+            for each in listed
+        ),
         further=state.failure_count - sum(failure.alike for failure in listed),
         commands=active.commands,
         approach=diagnosis.approach(active, listed),
@@ -80,7 +83,19 @@ def _listed(state: State) -> tuple[Failure, ...]:
         failure = known.get(refs[group.positions[0]].key)
         if failure is None:
             break
-        room -= _size(failure)
+        room -= 100 + sum(
+            map(
+                len,
+                (
+                    failure.name,
+                    failure.message,
+                    failure.source,
+                    failure.context,
+                    failure.rerun,
+                    failure.suggestion,
+                ),
+            )
+        )
         if listed and room < 0:
             break
         others = _others(group, refs, names_room // 2)
@@ -90,39 +105,18 @@ def _listed(state: State) -> tuple[Failure, ...]:
     return tuple(listed)
 
 
-def _size(failure: Failure) -> int:
-    texts = (
-        failure.name,
-        failure.message,
-        failure.source,
-        failure.context,
-        failure.rerun,
-        failure.suggestion,
-    )
-    return 100 + sum(map(len, texts))
-
-
 def _others(group: Group, refs: Sequence[FailureRef], room: int) -> tuple[str, ...]:
     found: list[str] = []
     for position in group.positions[1:]:
-        name = f"F{position + 1} {_called(refs[position])}"
+        ref = refs[position]
+        # A test's id says where it is; a rule's findings are told by their places.
+        is_placed = ref.line is not None and "::" not in ref.name and ref.file
+        name = f"F{position + 1} {f'{ref.file}:{ref.line}' if is_placed else ref.name}"
         room -= len(name)
         if room < 0:
             break
         found.append(name)
     return tuple(found)
-
-
-def _called(ref: FailureRef) -> str:
-    """A test's id says where it is; a rule's findings are told by their places."""
-    is_placed = ref.line is not None and "::" not in ref.name
-    return f"{ref.file}:{ref.line}" if is_placed and ref.file else ref.name
-
-
-def _item(failure: Failure) -> FixItem:
-    return FixItem(
-        name=failure.name or "unnamed", file=failure.file, line=failure.line, priority=failure.priority
-    )
 
 
 def _goal(state: State, who: Specialist) -> str:

@@ -144,15 +144,11 @@ def _give_time(draft: Draft, opened: OpenEscalation, seconds: float) -> None:
     else:
         role = Role.MAIN_AGENT if interrupted is Status.FIXING else Role.ORCHESTRATOR
         draft.move(interrupted, role, "more time was given")
-        _expect_fix(draft, seconds)
-
-
-def _expect_fix(draft: Draft, seconds: float) -> None:
-    if draft.state.fixer == "command":
-        draft.update(attempts=1, answers=0)
-        draft.ask("fix", operation=OperationName.FIX, limit_seconds=seconds)
-    else:
-        draft.expect_fix(seconds)
+        if draft.state.fixer == "command":
+            draft.update(attempts=1, answers=0)
+            draft.ask("fix", operation=OperationName.FIX, limit_seconds=seconds)
+        else:
+            draft.expect_fix(seconds)
 
 
 def _manual_fix(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> None:
@@ -165,20 +161,10 @@ def _manual_fix(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> No
     draft.update(escalation=opened.model_copy(update={"decision": Decision.MANUAL_FIX}))
     kept = draft.state.kept
     if kept is not None:
-        manual_fix_done(draft, _as_manual_fix(kept))
-
-
-def _as_manual_fix(kept: Completion) -> ManualFixDone:
-    return ManualFixDone(
-        by=kept.by,
-        summary=kept.summary,
-        files=kept.files,
-        tip=kept.tip,
-        tree=kept.tree,
-        marks=kept.marks,
-        diff=kept.diff,
-        diff_artifact=kept.diff_artifact,
-    )
+        said = kept.model_dump(
+            include={"by", "summary", "files", "tip", "tree", "marks", "diff", "diff_artifact"}
+        )
+        manual_fix_done(draft, ManualFixDone(**said))
 
 
 def manual_fix_done(draft: Draft, event: ManualFixDone) -> None:

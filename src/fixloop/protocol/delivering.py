@@ -42,7 +42,9 @@ def stored(draft: Draft, event: MessageStored) -> None:
     if state.active.status is not Status.AWAITING_FIX:
         return
     if not state.acks:
-        _recovered(draft)
+        error = state.active.error
+        if error is not None and error.error_type is ErrorType.COMMUNICATION:
+            say_recovered(draft)
     elif state.limits.receipt_seconds is not None and state.delivery is not None:
         due = draft.clock + state.limits.receipt_seconds
         draft.update(delivery=changed(state.delivery, {"receipt_due": due}))
@@ -156,9 +158,3 @@ def _attempt_failed(draft: Draft, delivery: Delivery, error: str) -> None:
 
 def _ask_again(draft: Draft, step: str, attempt: int) -> None:
     draft.ask(step, attempt=attempt, delay_seconds=draft.state.limits.backoff(attempt))
-
-
-def _recovered(draft: Draft) -> None:
-    error = draft.state.active.error
-    if error is not None and error.error_type is ErrorType.COMMUNICATION:
-        say_recovered(draft)

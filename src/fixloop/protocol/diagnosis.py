@@ -102,26 +102,19 @@ def recommendation(specialist: SpecialistState, reason: Reason, detail: str = ""
 
 def approach(specialist: SpecialistState, failures: Sequence[Failure]) -> tuple[str, ...]:
     """Where to begin with `failures`, and what the fix before this one left (A28, B10, B59)."""
-    steps = [*_where_to_begin(failures), *_after_the_last_fix(specialist.runs)]
-    return tuple(steps) or ("Change the cause that the error names, then run the check again",)
-
-
-def _where_to_begin(failures: Sequence[Failure]) -> Iterator[str]:
-    if len(failures) < 2:
-        return
+    steps, runs = [], specialist.runs
     critical = [failure.name for failure in failures if failure.priority is Severity.CRITICAL]
     if 0 < len(critical) < len(failures):
-        yield f"Begin with what is critical: {_few(critical)}"
-
-
-def _after_the_last_fix(runs: tuple[Run, ...]) -> Iterator[str]:
-    if len(runs) < 2 or runs[-2].passed:
-        return
-    changes = analysis.comparison(runs[-2], runs[-1])
-    if changes.persisting:
-        yield f"The last fix did not reach the cause of {_few(changes.persisting)}: try another way"
-    if changes.new:
-        yield f"New since the last fix: {_few(changes.new)}; look at what it changed"
+        steps.append(f"Begin with what is critical: {_few(critical)}")
+    if len(runs) > 1 and not runs[-2].passed:
+        changes = analysis.comparison(runs[-2], runs[-1])
+        if changes.persisting:
+            steps.append(
+                f"The last fix did not reach the cause of {_few(changes.persisting)}: try another way"
+            )
+        if changes.new:
+            steps.append(f"New since the last fix: {_few(changes.new)}; look at what it changed")
+    return tuple(steps) or ("Change the cause that the error names, then run the check again",)
 
 
 def cause_of_new(changes: Comparison, previous: Run | None) -> str:
@@ -157,7 +150,14 @@ def pattern(specialist: SpecialistState, reason: Reason, window: int | None) -> 
     seen = [_Seen(run) for run in failed if not run.could_not_run]
     if len(seen) > 1:
         remarks += [*_standing(seen), *_brought(seen)]
-    remarks += [*_unchanged(specialist.runs), *_broken(failed), *_trend(specialist, failed, seen, window)]
+    remarks += [
+        f"Run {following.number} judged the same tree as run {run.number}: nothing had been changed."
+        for run, following in pairwise(specialist.runs)
+        if run.tree == following.tree and not run.passed
+    ]
+    if broken := [str(run.number) for run in failed if run.could_not_run]:
+        remarks.append(f"A fix broke the checks: they could not run in run {', '.join(broken)}.")
+    remarks += _trend(specialist, failed, seen, window)
     if reason is Reason.TIMEOUT:
         remarks.append("The work stopped because it took too long, not because of a result.")
     return " ".join(remarks)
@@ -189,18 +189,6 @@ def _returns(seen: Sequence[_Seen]) -> Iterator[tuple[list[str], int]]:
         back = [ref.name for ref in after.run.failures if before.find(ref) and not between.find(ref)]
         if back:
             yield back, after.run.number
-
-
-def _unchanged(runs: Sequence[Run]) -> Iterator[str]:
-    for run, following in pairwise(runs):
-        if run.tree == following.tree and not run.passed:
-            yield f"Run {following.number} judged the same tree as run {run.number}: nothing had been changed."
-
-
-def _broken(failed: Sequence[Run]) -> Iterator[str]:
-    numbers = [str(run.number) for run in failed if run.could_not_run]
-    if numbers:
-        yield f"A fix broke the checks: they could not run in run {', '.join(numbers)}."
 
 
 def _trend(
@@ -245,15 +233,12 @@ def _persistent(ref: FailureRef, seen: Sequence[_Seen]) -> PersistentFailure:
         error=ref.error,
         iterations=tuple(run.number for run in stood),
         fixes=tuple(f"Iteration {run.number}: {'; '.join(run.fixes)}" for run in stood if run.fixes),
-        why=_why(ref, seen, stood),
+        why=(
+            f"{_course(ref, seen, stood)}; {_effect(ref, seen, sum(bool(run.fixes) for run in stood))}"
+            if stood
+            else "it fails on the final tree only: a fix of a later phase broke it"
+        ),
     )
-
-
-def _why(ref: FailureRef, seen: Sequence[_Seen], stood: Sequence[Run]) -> str:
-    """Why this failure is still there, from what became of it in the runs (B50)."""
-    if not stood:
-        return "it fails on the final tree only: a fix of a later phase broke it"
-    return f"{_course(ref, seen, stood)}; {_effect(ref, seen, sum(bool(run.fixes) for run in stood))}"
 
 
 def _course(ref: FailureRef, seen: Sequence[_Seen], stood: Sequence[Run]) -> str:
@@ -284,15 +269,11 @@ def _effect(ref: FailureRef, seen: Sequence[_Seen], fixes: int) -> str:
 def _measures(ref: FailureRef, seen: Sequence[_Seen]) -> list[str]:
     """What was measured from run to run; empty where a failure stands for no number."""
     found = [one.measure for each in seen if (one := each.find(ref)) is not None]
-    return found if found and all(map(_is_number, found)) else []
+    return found if found and all(each.replace(".", "", 1).isdigit() for each in found) else []
 
 
 def _is_falling(failed: Sequence[Run]) -> bool:
     return len(failed) > 1 and failed[-1].count < failed[-2].count and failed[-1].count < failed[0].count
-
-
-def _is_number(measure: str) -> bool:
-    return measure.replace(".", "", 1).isdigit()
 
 
 def _failed(specialist: SpecialistState) -> list[Run]:

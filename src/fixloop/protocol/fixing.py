@@ -35,7 +35,6 @@ from fixloop.protocol.state import (
     OpenEscalation,
     OperationName,
     PendingError,
-    Run,
     changed,
 )
 from fixloop.protocol.statuses import Role, Status
@@ -146,13 +145,14 @@ def trigger(draft: Draft, fixes: tuple[str, ...]) -> None:
     active = draft.state.active
     before, last = active.status, active.last_run
     number = active.iteration + 1
+    counted = Counter(ref.described for ref in last.failures) if last is not None else {}
     draft.update_specialist(active.name, iteration=number)
     draft.move(Status.RE_CHECKING, Role.SPECIALIST, f"run {number} is asked for")
     draft.say(
         RevalidationTrigger(
             phase=slot(active.name).phase,
             confirms=active.has_passed,
-            previous_failures=_lines(last),
+            previous_failures=tuple(f"{line} (×{n})" if n > 1 else line for line, n in counted.items()),
             fixes=fixes,
         ),
         ids.trigger_id(draft.state.issue, active.name, number),
@@ -320,10 +320,3 @@ def _say_completion(draft: Draft, completion: Completion) -> None:
         recipient=ORCHESTRATOR,
         priority=Priority.HIGH,
     )
-
-
-def _lines(run: Run | None) -> tuple[str, ...]:
-    if run is None:
-        return ()
-    counted = Counter(ref.described for ref in run.failures)
-    return tuple(f"{line} (×{n})" if n > 1 else line for line, n in counted.items())

@@ -36,13 +36,6 @@ _PLACES: Final = {ORCHESTRATOR: "Orchestrator", MAIN_AGENT: "Main Agent", USER: 
 _OUTCOMES: Final = {"success": "Success", "escalation": outcome_text("escalated")}
 
 
-class _Told(NamedTuple):
-    """What one line of the flow says."""
-
-    title: str
-    details: tuple[tuple[str, str], ...]
-
-
 class _Line(NamedTuple):
     at: datetime
     direction: str
@@ -66,6 +59,12 @@ def flow_log(lines: Sequence[Message], specialist: str, *, outcome: str = "") ->
     if not own:
         raise ProtocolError(f"{specialist} has no line in this log")
     who, last = slot(specialist), own[-1]
+    # From its first run's beginning, where the last line tells it; else from its first line.
+    duration = (
+        last.body.total_seconds
+        if isinstance(last.body, Success | Escalation)
+        else (last.at - own[0].at).total_seconds()
+    )
     return fill(
         "flow-log",
         entry_id=f"LOG-{last.issue}-{specialist}-{last.iteration}-{id_stamp(last.at)}",
@@ -73,79 +72,63 @@ def flow_log(lines: Sequence[Message], specialist: str, *, outcome: str = "") ->
         main_agent=MAIN_AGENT,
         specialist_title=who.title,
         specialist_handle=who.handle,
-        lines=[_line(each) for each in own],
+        lines=[
+            _Line(
+                each.at,
+                " → ".join(_PLACES.get(end, "Specialist") for end in (each.sender, each.recipient)),
+                *_told(each),
+            )
+            for each in own
+        ],
         iterations=max(each.iteration for each in own),
-        duration_seconds=_duration(own),
+        duration_seconds=duration,
         outcome=outcome or _OUTCOMES.get(last.body.kind, "In progress"),
     )
 
 
-def _duration(own: Sequence[Message]) -> float:
-    """From its first run's beginning, where the last line tells it; else from its first line."""
-    last = own[-1]
-    if isinstance(last.body, Success | Escalation):
-        return last.body.total_seconds
-    return (last.at - own[0].at).total_seconds()
-
-
-def _line(message: Message) -> _Line:
-    ends = (_PLACES.get(end, "Specialist") for end in (message.sender, message.recipient))
-    told = _in_the_loop(message) or _beside_the_loop(message)
-    return _Line(message.at, " → ".join(ends), told.title, told.details)
-
-
-def _in_the_loop(m: Message) -> _Told | None:
-    run = f"{m.iteration}/{m.max_iterations}"
+def _told(m: Message) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The title of a message's line, and its details."""
+    run, is_first = f"{m.iteration}/{m.max_iterations}", m.iteration == 1
     match m.body:
         case FailureDetected() as body:
             details = (("Failures", body.statement), ("Details", _few(body.details)))
-            return _Told("Validation failure detected", details)
+            return "Validation failure detected", details
         case FailureReport():
             sent = (("Report ID", m.message_id), ("Status", "Awaiting Fix"))
-            return _Told(f"Failure report sent (Iteration {run})", sent)
+            return f"Failure report sent (Iteration {run})", sent
         case FixRequest() as body:
             asked = (("Request ID", m.message_id), ("Fixes", _few(item.name for item in body.items)))
-            return _Told(f"Fix request sent (Iteration {run})", asked)
+            return f"Fix request sent (Iteration {run})", asked
         case FixCompletion() as body:
             done = (("Duration", minutes_seconds(body.duration_seconds)), ("Fixes", _few(body.fixes)))
-            return _Told("Fix completion signal", done)
+            return "Fix completion signal", done
         case RevalidationTrigger():
-            return _Told(f"Re-validation triggered (Iteration {run})", (("Status", "Re-checking"),))
+            return f"Re-validation triggered (Iteration {run})", (("Status", "Re-checking"),)
+        case RevalidationResult(passed=True):
+            all_well = "All checks passed" if is_first else "All failures resolved"
+            title = f"{'Validation' if is_first else 'Re-validation'} result (PASS)"
+            return title, (("Status", f"✅ {all_well}"), ("Final iteration", run))
         case RevalidationResult() as body:
-            return _result(body, m.iteration, run)
+            remain = f"{body.failure_count} failure{' remains' if body.failure_count == 1 else 's remain'}"
+            title = f"{'Validation' if is_first else 'Re-validation'} result (FAIL)"
+            return title, (("Status", f"❌ {remain}"), ("Iteration", run))
         case Success() as body:
-            passed = (("Status", "Validation passed"), ("Proceed to", body.next_phase))
-            return _Told("Success notification", passed)
-    return None
-
-
-def _result(body: RevalidationResult, iteration: int, run: str) -> _Told:
-    first = iteration == 1
-    title = f"{'Validation' if first else 'Re-validation'} result ({'PASS' if body.passed else 'FAIL'})"
-    if body.passed:
-        all_well = "All checks passed" if first else "All failures resolved"
-        return _Told(title, (("Status", f"✅ {all_well}"), ("Final iteration", run)))
-    remain = f"{body.failure_count} failure{' remains' if body.failure_count == 1 else 's remain'}"
-    return _Told(title, (("Status", f"❌ {remain}"), ("Iteration", run)))
-
-
-def _beside_the_loop(m: Message) -> _Told:
-    match m.body:
+            return "Success notification", (("Status", "Validation passed"), ("Proceed to", body.next_phase))
         case TimeoutReminder() as body:
             late = (("Operation", body.operation), ("Elapsed", minutes_seconds(body.elapsed_seconds)))
-            return _Told("Timeout reminder", late)
+            return "Timeout reminder", late
         case ErrorNotification() as body:
             found = (("Error", body.error_type.label), ("Recovered", "Yes" if body.recovered else "No"))
-            return _Told("Error notification", found)
+            return "Error notification", found
         case ProtocolViolation() as body:
-            return _Told("Protocol violation notice", (("Violations", _few(body.violations)),))
+            return "Protocol violation notice", (("Violations", _few(body.violations)),)
         case Escalation() as body:
             why = (
                 ("Escalation ID", m.message_id),
                 ("Reason", body.reason.text),
                 ("Total time", hours_minutes_seconds(body.total_seconds)),
             )
-            return _Told("Escalation", why)
+            return "Escalation", why
     raise ProtocolError(f"a flow log has no line for {m.body.kind}")
 
 

@@ -73,7 +73,11 @@ def post(draft: _Draft, before: Any, said: list[About], runs: Mapping[str, str])
     """
     state = draft.state
     is_over = state.ended or bool(state.closing)
-    void = [letter for letter in state.letters if is_over or _is_answered(letter, before, state)]
+    void = [
+        letter
+        for letter in state.letters
+        if is_over or (before.agent(letter.agent).asked and not state.agent(letter.agent).asked)
+    ]
     told = {about.agent for about in said}
     work = [About(name, run, run, f"{state.profile}.work") for name, run in runs.items() if name not in told]
     new = tuple(
@@ -85,10 +89,6 @@ def post(draft: _Draft, before: Any, said: list[About], runs: Mapping[str, str])
     for letter in new:
         draft.deliver(letter)
     return [letter_id(state, letter) for letter in void]
-
-
-def _is_answered(letter: Letter, before: Any, after: Any) -> bool:
-    return bool(before.agent(letter.agent).asked and not after.agent(letter.agent).asked)
 
 
 def letter_id(state: Any, letter: Letter) -> str:

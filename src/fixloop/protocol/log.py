@@ -69,6 +69,8 @@ def statistics(lines: Sequence[Message], *, outcome: str | None) -> Statistics:
         outcome: success, skipped, unverified, aborted or cancelled; `escalated` while a person decides, None while
             it runs; other words stand as they are.
     """
+    runs = _runs(lines)
+    total, retries = sum(runs.values()), sum(runs.values()) - len(runs)
     attached = [line.attached for line in lines if line.attached is not None]
     counts = Counter(line.body.kind for line in (*lines, *attached) if not _is_first_result(line))
     return Statistics(
@@ -79,7 +81,7 @@ def statistics(lines: Sequence[Message], *, outcome: str | None) -> Statistics:
         revalidation_triggers=counts["revalidation-trigger"],
         revalidation_results=counts["revalidation-result"],
         success_notifications=counts["success"],
-        iterations=_iterations(lines),
+        iterations=f"{total} ({len(runs)} initial + {retries} {'retries' if retries > 1 else 'retry'})",
         outcome=outcome_text(outcome),
     )
 
@@ -176,10 +178,3 @@ def _runs(lines: Iterable[Message]) -> dict[str, int]:
         if line.specialist and line.iteration > 0:
             runs[line.specialist] = max(line.iteration, runs.get(line.specialist, 0))
     return runs
-
-
-def _iterations(lines: Iterable[Message]) -> str:
-    runs = _runs(lines)
-    total = sum(runs.values())
-    retries = total - len(runs)
-    return f"{total} ({len(runs)} initial + {retries} {'retries' if retries > 1 else 'retry'})"

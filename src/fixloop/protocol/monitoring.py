@@ -57,17 +57,14 @@ def ticks(looks: Iterable[Look], present: Look) -> Iterator[Tick]:
         waited = 0.0 if waited is None else waited
         if not look.stands:
             until = waited + max(0.0, following.clock - look.clock)
-            yield from _between(look, following.at, waited, until)
+            elapsed = (waited // TICK_SECONDS + 1) * TICK_SECONDS
+            while elapsed < until:
+                # Where the engine was away, the wall says more than its clock: a tick is never later than what
+                # follows it.
+                at = min(look.at + timedelta(seconds=elapsed - waited), following.at)
+                yield Tick(at, MAIN_AGENT, elapsed, look.status, look.entry)
+                elapsed += TICK_SECONDS
             waited = until
-
-
-def _between(look: Look, end: datetime, waited: float, until: float) -> Iterator[Tick]:
-    elapsed = (waited // TICK_SECONDS + 1) * TICK_SECONDS
-    while elapsed < until:
-        # Where the engine was away, the wall says more than its clock: a tick is never later than what follows it.
-        at = min(look.at + timedelta(seconds=elapsed - waited), end)
-        yield Tick(at, MAIN_AGENT, elapsed, look.status, look.entry)
-        elapsed += TICK_SECONDS
 
 
 class Running(NamedTuple):

@@ -5,7 +5,7 @@ from fixloop.protocol.messages import MAIN_AGENT, ErrorNotification, ErrorType
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import OperationName, PendingError, SpecialistState, State
+from fixloop.protocol.state import OperationName, PendingError, State
 from fixloop.protocol.statuses import Status
 
 
@@ -39,10 +39,16 @@ def say_unrecovered(draft: Draft, error: PendingError) -> None:
 def _say(draft: Draft, error: PendingError, *, recovered: bool) -> None:
     state, active = draft.state, draft.state.active
     by_specialist = error.error_type is ErrorType.SPECIALIST_FAILURE
+    operation = OperationName.FIX
+    if by_specialist:
+        again = bool(active.runs) and not active.has_passed
+        operation = OperationName.REVALIDATION if again else OperationName.VALIDATION
+    # A fixer that failed did answer, in its way: what it said is told, and no verdict on it (A73).
+    kind = "No fix was made" if error.error_type is ErrorType.UNRESPONSIVE else error.error_type.label
     draft.say(
         ErrorNotification(
             error_type=error.error_type,
-            operation=_operation(error.error_type, active),
+            operation=operation.value,
             agent=slot(active.name).handle if by_specialist else MAIN_AGENT,
             regarding="" if by_specialist else ids.report_id(state.issue, active.name, active.iteration),
             context=error.context,
@@ -52,20 +58,6 @@ def _say(draft: Draft, error: PendingError, *, recovered: bool) -> None:
             recovered=recovered,
         ),
         draft.stamped_id("ERR", error.error_type.value),
-        summary=_summary(error, recovered=recovered),
+        summary=f"{kind}: {'recovered' if recovered else error.error}",
         recipient=MAIN_AGENT,
     )
-
-
-def _summary(error: PendingError, *, recovered: bool) -> str:
-    """A fixer that failed did answer, in its way: what it said is told, and no verdict on it (A73)."""
-    kind = "No fix was made" if error.error_type is ErrorType.UNRESPONSIVE else error.error_type.label
-    return f"{kind}: {'recovered' if recovered else error.error}"
-
-
-def _operation(kind: ErrorType, active: SpecialistState) -> str:
-    """What was being done when it happened (A74, G6)."""
-    if kind is not ErrorType.SPECIALIST_FAILURE:
-        return OperationName.FIX.value
-    again = bool(active.runs) and not active.has_passed
-    return (OperationName.REVALIDATION if again else OperationName.VALIDATION).value

@@ -213,6 +213,8 @@ class Draft:
         """Ask for one step of the active specialist: a ticket, and the operation it belongs to."""
         active = self.state.active
         limit = limit_seconds
+        # K13: a step is as urgent as the message it is about; a re-validation and all others are High.
+        priority = priority_of(self.state.severity) if step in TO_THE_MAIN_AGENT else Priority.HIGH
         if operation is not None:
             if limit is None:
                 limit = self.state.limits.of(operation, active.name)
@@ -225,7 +227,7 @@ class Draft:
                 workflow=self.state.workflow,
                 step=step,
                 queue=self._queue(step),
-                priority=self._priority(step).broker,
+                priority=(Priority.CRITICAL if self.state.paused else priority).broker,
                 specialist=active.name,
                 iteration=active.iteration,
                 attempt=attempt,
@@ -274,12 +276,6 @@ class Draft:
             return own
         name = "fix" if step in ("fix", "notify", "push") else slot(self.state.current).name
         return f"fixloop.{name}"
-
-    def _priority(self, step: str) -> Priority:
-        """K13: a step is as urgent as the message it is about; a re-validation and all others are High."""
-        if self.state.paused:
-            return Priority.CRITICAL
-        return priority_of(self.state.severity) if step in TO_THE_MAIN_AGENT else Priority.HIGH
 
     def set_deadline(self, name: str, due: float) -> None:
         """Have `DeadlineReached(name)` at `due` engine seconds."""

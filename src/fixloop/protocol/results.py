@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 from fixloop.protocol import analysis, diagnosis, ids, pushing
 from fixloop.protocol.asking import examples
-from fixloop.protocol.checks import Evidence
 from fixloop.protocol.escalation import escalate, specialist_error
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.failures import Failure
@@ -29,7 +28,6 @@ from fixloop.protocol.state import (
     OperationName,
     PendingError,
     Run,
-    SpecialistState,
     State,
 )
 from fixloop.protocol.statuses import Role, Status
@@ -111,7 +109,14 @@ def _settle(
     draft: Draft, event: RunFinished, failures: tuple[Failure, ...], *, could_not_run: bool = False
 ) -> None:
     if not failures and event.outcome != "passed":
-        failures = (_unnamed(event),)
+        failures = (
+            Failure(
+                name=event.specialist,
+                error_type="Unexplained",
+                check=event.specialist,
+                message="the checks failed and named no failure",
+            ),
+        )
     passed = not failures
     active = draft.state.active
     if not could_not_run:
@@ -243,7 +248,10 @@ def go_on(draft: Draft) -> None:
     """Begin the next phase, or confirm on the final tree, or end (A10, K28, K37)."""
     for entry in draft.state.specialists:
         if entry.applicable and entry.status is Status.PENDING:
-            _begin(draft, entry.name)
+            draft.update(current=entry.name, attempts=0, answers=0)
+            draft.update_specialist(entry.name, iteration=1, started_clock=draft.clock)
+            draft.move(Status.IN_PROGRESS, Role.ORCHESTRATOR, f"{slot(entry.name).phase} begins")
+            draft.ask("validate", operation=OperationName.VALIDATION)
             return
     for entry in draft.state.specialists:
         if entry.applicable and not entry.skipped and entry.passed_tree != draft.state.tree:
@@ -252,13 +260,6 @@ def go_on(draft: Draft) -> None:
             draft.ask("confirm", operation=OperationName.VALIDATION)
             return
     pushing.ask_or_end(draft)
-
-
-def _begin(draft: Draft, name: str) -> None:
-    draft.update(current=name, attempts=0, answers=0)
-    draft.update_specialist(name, iteration=1, started_clock=draft.clock)
-    draft.move(Status.IN_PROGRESS, Role.ORCHESTRATOR, f"{slot(name).phase} begins")
-    draft.ask("validate", operation=OperationName.VALIDATION)
 
 
 def _could_not_run(draft: Draft, event: RunFinished, error: str) -> None:
@@ -277,37 +278,21 @@ def _could_not_run(draft: Draft, event: RunFinished, error: str) -> None:
             recovery=(*tried, f"{active.name} was invoked again (attempt {attempts + 1})"),
         )
         draft.update_specialist(active.name, error=pending)
-        _ask_again(draft, event.step, attempts + 1)
+        # The operation stays the same one, so that it is reminded of once (A61).
+        operation = OperationName.REVALIDATION if event.step == "recheck" else OperationName.VALIDATION
+        draft.clear_deadlines(operation.value, operation.reminder_deadline)
+        delay = state.limits.backoff(attempts + 1)
+        draft.ask(event.step, operation=operation, attempt=attempts + 1, delay_seconds=delay)
         return
     draft.finish_operation()
-    ran = active.passed_tree if event.step == "confirm" else _last_tree(active)
+    # The tree of the last run whose checks could be run; empty if there is none.
+    trees = (run.tree for run in reversed(active.runs) if not run.could_not_run)
+    ran = active.passed_tree if event.step == "confirm" else next(trees, "")
     if ran and ran != state.tree:
         draft.update_specialist(active.name, error=None)
         _settle(draft, event, (*event.failures, _unrunnable(event, error)), could_not_run=True)
     else:
         specialist_error(draft, error, event.stack_trace, tried)
-
-
-def _ask_again(draft: Draft, step: str, attempt: int) -> None:
-    """The same run again; the operation stays the same one, so that it is reminded of once (A61)."""
-    operation = OperationName.REVALIDATION if step == "recheck" else OperationName.VALIDATION
-    draft.clear_deadlines(operation.value, operation.reminder_deadline)
-    delay = draft.state.limits.backoff(attempt)
-    draft.ask(step, operation=operation, attempt=attempt, delay_seconds=delay)
-
-
-def _last_tree(active: SpecialistState) -> str:
-    """The tree of the last run whose checks could be run; empty if there is none."""
-    return next((run.tree for run in reversed(active.runs) if not run.could_not_run), "")
-
-
-def _unnamed(event: RunFinished) -> Failure:
-    return Failure(
-        name=event.specialist,
-        error_type="Unexplained",
-        check=event.specialist,
-        message="the checks failed and named no failure",
-    )
 
 
 def _unrunnable(event: RunFinished, error: str) -> Failure:
@@ -372,6 +357,11 @@ def _say_result(
     state, active = draft.state, draft.state.active
     changes = analysis.comparison(previous, run)
     verdict = "PASS" if run.passed else f"FAIL, {count_of(run.count)}"
+    evidence = []
+    for each in event.evidence:
+        found = sum(failure.check == each.check for failure in event.failures)
+        ended = f"{each.check}: {each.command} (exit code {each.exit_code})"
+        evidence.append("; ".join(filter(None, (ended, each.compared(found)))))
     draft.say(
         RevalidationResult(
             passed=run.passed,
@@ -384,7 +374,7 @@ def _say_result(
             fix_seconds=sum(each.fix_seconds for each in active.runs),
             next_phase=next_phase(state) if run.passed else "",
             coverage=event.coverage,
-            evidence=tuple(_evidence(each, event) for each in event.evidence),
+            evidence=tuple(evidence),
             marks=state.marks,
         ),
         ids.result_id(state.issue, active.name, run.number),
@@ -393,12 +383,6 @@ def _say_result(
         recipient=ORCHESTRATOR,
         before=before,
     )
-
-
-def _evidence(evidence: Evidence, event: RunFinished) -> str:
-    found = sum(failure.check == evidence.check for failure in event.failures)
-    ended = f"{evidence.check}: {evidence.command} (exit code {evidence.exit_code})"
-    return "; ".join(filter(None, (ended, evidence.compared(found))))
 
 
 def _say_success(draft: Draft, run: Run) -> None:

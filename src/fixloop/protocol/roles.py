@@ -71,8 +71,12 @@ def check_party(event: Event, sender: str) -> None:
         WrongParty: naming the event, its sender and whose it is.
     """
     may = MAY_BRING.get(event.kind, frozenset({ORCHESTRATOR}))
-    if sender and _party(sender, event) not in may:
-        named = " or ".join(sorted(may)).replace(SPECIALIST, _expected(event))
+    specialist = getattr(event, "specialist", "")
+    expected = slot(specialist).handle if specialist in NAMES else SPECIALIST
+    # What a specialist finds is any specialist's to bring; that of another is nobody's.
+    is_own = isinstance(event, RunFinished | BaselineBegun) and sender == expected
+    if sender and (SPECIALIST if is_own else sender) not in may:
+        named = " or ".join(sorted(may)).replace(SPECIALIST, expected)
         raise WrongParty(f"{event.kind} is not for {sender} to bring; it comes from {named}")
 
 
@@ -90,15 +94,3 @@ def handle_of(name: str) -> str:
     if bare in NAMES:
         return slot(bare).handle
     return {"main-agent": MAIN_AGENT, "orchestrator": ORCHESTRATOR, "user": USER}.get(bare.lower(), name)
-
-
-def _party(sender: str, event: Event) -> str:
-    """What a specialist finds is any specialist's to bring; that of another is nobody's."""
-    specialist = getattr(event, "specialist", "")
-    own = specialist in NAMES and sender == slot(specialist).handle
-    return SPECIALIST if isinstance(event, RunFinished | BaselineBegun) and own else sender
-
-
-def _expected(event: Event) -> str:
-    specialist = getattr(event, "specialist", "")
-    return slot(specialist).handle if specialist in NAMES else SPECIALIST

@@ -98,19 +98,16 @@ def _no_answer(draft: Draft, operation: Operation, reminded: float) -> None:
     if operation.name is not OperationName.FIX:
         escalate(draft, Reason.TIMEOUT, detail, operation=operation.name)
         return
-    say_unrecovered(draft, _unresponsive(draft, operation, reminded, detail))
-    escalate(draft, Reason.TIMEOUT, detail, operation=operation.name, flags=("unresponsive",))
-
-
-def _unresponsive(draft: Draft, operation: Operation, reminded: float, detail: str) -> PendingError:
-    """Error type 4: the recovery that was attempted is the reminder (A73, A76)."""
     since = operation.started_clock if operation.started_clock is not None else reminded
-    return PendingError(
+    # Error type 4: the recovery that was attempted is the reminder (A73, A76).
+    pending = PendingError(
         error_type=ErrorType.UNRESPONSIVE,
         context=f"{operation.name} of {operation.specialist}, run {operation.iteration}",
         error=detail,
         recovery=(f"a timeout reminder was sent after {minutes_seconds(reminded - since)}",),
     )
+    say_unrecovered(draft, pending)
+    escalate(draft, Reason.TIMEOUT, detail, operation=operation.name, flags=("unresponsive",))
 
 
 def _iteration_over(draft: Draft, due: float) -> None:

@@ -40,7 +40,11 @@ def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
     if state is None:
         raise Unexpected(f"{event.kind} came before the workflow started")
     if isinstance(event, ev.EventRefused):
-        return _refused(state, event, now)
+        # Kept for the log and nothing else.
+        draft = Draft(state, now)
+        sender = f" from {event.sender}" if event.sender else ""
+        draft.note(f"refused: {event.refused}{sender}: {event.reason}")
+        return draft.outcome()
     if state.ended and not isinstance(event, ev.BranchPushed):
         raise Unexpected(f"{event.kind} came after workflow {state.workflow} ended ({state.outcome})")
     check_party(event, event.sender)
@@ -51,14 +55,6 @@ def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
 
 def _handle(draft: Draft, event: ev.Event) -> None:
     _HANDLERS[type(event)](draft, event)
-
-
-def _refused(state: State, event: ev.EventRefused, now: Moment) -> Outcome:
-    """Kept for the log and nothing else."""
-    draft = Draft(state, now)
-    sender = f" from {event.sender}" if event.sender else ""
-    draft.note(f"refused: {event.refused}{sender}: {event.reason}")
-    return draft.outcome()
 
 
 _HANDLERS: Final = cast(
