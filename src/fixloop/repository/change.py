@@ -1,8 +1,9 @@
 """A change that was taken from a folder: its commit, its files, and which of them judge rather than are judged."""
 
+import contextlib
 import re
 import tomllib
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
@@ -77,15 +78,11 @@ def is_test(path: str) -> bool:
 
 
 def _tools_differ(git: Git, delta: Delta) -> bool:
+    """Whether the `[tool]` table of a pyproject.toml changed, or cannot be read."""
     if delta.is_addition or delta.is_deletion:
         return True
-    old, new = _tools(git, delta.old_blob), _tools(git, delta.new_blob)
-    return old is None or old != new
-
-
-def _tools(git: Git, blob: str) -> Any:
-    """The `[tool]` table, None where it cannot be read."""
-    try:
-        return tomllib.loads(git.output("cat-file", "blob", blob).decode()).get("tool", {})
-    except ValueError:
-        return None
+    tables = []
+    for blob in (delta.old_blob, delta.new_blob):
+        with contextlib.suppress(ValueError):
+            tables.append(tomllib.loads(git.output("cat-file", "blob", blob).decode()).get("tool", {}))
+    return len(tables) < 2 or tables[0] != tables[1]

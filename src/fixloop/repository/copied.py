@@ -1,7 +1,7 @@
 """What goes along with a snapshot although git does not track it: ignored files that are needed, submodules' content.
 
 It is a commit that nothing else leads to, kept as `refs/fixloop/{issue}/copied`: its files are laid into each workspace
-beside the tracked ones and are, like all that git ignores, no part of a tree's hash or of a fix.
+next to the tracked ones and are, like all that git ignores, no part of a tree's hash or of a fix.
 """
 
 import os

@@ -34,7 +34,7 @@ def imported_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) 
     Args:
         git: at the top of a checkout.
         tracked: the paths of all files that count as tracked, seen from there.
-        directory: where commands run; imports start there, at the top, in `src`, and beside the top-level packages.
+        directory: where commands run; imports start there, at the top, in `src`, and next to the top-level packages.
     """
     ignored = {}
     for path in _ignored(git):
@@ -84,7 +84,12 @@ class _Search:
 
     def run(self) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
-        names = {self._new_part(path) for paths in self.wanted.values() for path in paths}
+        # The first part of each path that no tracked module shares: whatever imports the file has to spell it.
+        known = self.folders | self.roots
+        names = set()
+        for path in (path for paths in self.wanted.values() for path in paths):
+            new = next((folder for folder in folders_of(path) if folder not in known), b"")
+            names.add(new.rpartition(b"/")[2] or path.rpartition(b"/")[2].partition(b".")[0])
         waiting = sorted(self.modules)
         while waiting:
             importer = waiting.pop()
@@ -93,13 +98,6 @@ class _Search:
                     found[path] = importer
                     waiting += [path] if path.endswith(b".py") else []
         return found
-
-    def _new_part(self, path: bytes) -> bytes:
-        """The first part of a path that no tracked module shares: whatever imports the file has to spell it."""
-        for parent in folders_of(path):
-            if parent not in self.folders | self.roots:
-                return parent.rpartition(b"/")[2]
-        return path.rpartition(b"/")[2].partition(b".")[0]
 
     def _imported_by(self, importer: bytes, names: set[bytes]) -> Iterator[bytes]:
         try:

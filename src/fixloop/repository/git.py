@@ -150,7 +150,7 @@ class Git:
         return ["git", *settings, *(os.fspath(arg) for arg in args)]
 
     def _tamed(self, timeout_seconds: float) -> dict[str, str]:
-        """Read anew for each command: an agent may have written to it meanwhile."""
+        """Read again for each command: an agent may have written to it meanwhile."""
         if self.ours:
             return {}
         argv = self._argv(("config", "--list", "--show-scope", "-z"))
@@ -213,7 +213,7 @@ def _run(
     argv: list[str], git: Git, environment: dict[str, str], stdin: bytes, timeout_seconds: float
 ) -> subprocess.CompletedProcess[bytes]:
     try:
-        # A session of its own: no terminal to prompt on, and one group to end when time is up.
+        # A new session: no terminal to prompt on, and one group to end when time is up.
         with subprocess.Popen(
             argv,
             cwd=git.directory,

@@ -1,6 +1,6 @@
 """The mirror: one bare repository per source and machine, from which workspaces borrow their objects.
 
-Owns `{cache}/mirrors/`; beside each mirror, in `….used/`, a note for each workflow names the commits it needs. Every
+Owns `{cache}/mirrors/`; next to each mirror, in `….used/`, a note for each workflow names the commits it needs. Every
 ref is written under a flock that git's own children inherit, so a lock file found under it belongs to nobody alive.
 Objects of running workspaces are reachable through the mirror alone: what is forgotten stays for two weeks more.
 """
@@ -57,7 +57,7 @@ class User(NamedTuple):
 
     base: str
     tip: str
-    beside: tuple[str, ...]
+    others: tuple[str, ...]
     """The commit with what goes along, and the one that is compared with, where there are any."""
     noted_at: float
     """When it was noted last, as `time.time`."""
@@ -87,7 +87,7 @@ class Mirror:
 
     def ensure(self, *, sha256: bool = False) -> None:
         """
-        Create the mirror where it does not exist: built beside, renamed when complete.
+        Create the mirror where it does not exist: built under another name, renamed when complete.
 
         Raises:
             InfrastructureError: the cache cannot be written.
@@ -122,7 +122,7 @@ class Mirror:
         """
         Copy a commit with its history from another repository, and keep it (as `refs/fixloop/{name}`, if given).
 
-        `source` pushes: this way it is read under its own settings, whoever owns it.
+        `source` pushes: this way it is read under its own settings, no matter who owns it.
         """
         self.ensure(sha256=len(commit) == 64)
         if self.has(commit) and (
@@ -137,9 +137,9 @@ class Mirror:
             self.write(pushing, "push", "--quiet", "--no-verify", "--no-signed", self.path, *specs)
             self._keep(git, commit, name)
 
-    def use(self, workflow: str, base: str, tip: str, *beside: str) -> None:
+    def use(self, workflow: str, base: str, tip: str, *others: str) -> None:
         """Note that a workflow of this machine needs these commits; without a note nothing is ever forgotten."""
-        note, text = self._notes / workflow, " ".join(filter(None, (base, tip, *beside))) + "\n"
+        note, text = self._notes / workflow, " ".join(filter(None, (base, tip, *others))) + "\n"
         with contextlib.suppress(OSError):
             if note.read_text() == text:
                 os.utime(note)
@@ -154,8 +154,8 @@ class Mirror:
         found = {}
         for note in self._notes.glob("[!.]*"):
             with contextlib.suppress(OSError, ValueError):
-                base, tip, *beside = note.read_text().split()
-                found[note.name] = User(base, tip, tuple(beside), note.stat().st_mtime)
+                base, tip, *others = note.read_text().split()
+                found[note.name] = User(base, tip, tuple(others), note.stat().st_mtime)
         return found
 
     def forget(self, workflows: Iterable[str]) -> list[str]:
@@ -170,14 +170,14 @@ class Mirror:
             commit
             for name, user in users.items()
             if name not in gone
-            for commit in (user.base, user.tip, *user.beside)
+            for commit in (user.base, user.tip, *user.others)
         }
         with self.locked() as git:
             theirs: set[str] = set()
             for user in (users[name] for name in gone & users.keys()):
                 done = self.git.run("rev-list", user.tip, f"^{user.base}", accept=(0, 128))
                 fixes = done.stdout.decode().split() if done.returncode == 0 else [user.tip]
-                theirs |= {user.base, *user.beside, *fixes} - kept
+                theirs |= {user.base, *user.others, *fixes} - kept
             refs = git.output("for-each-ref", "--format=%(objectname) %(refname)", "refs/fixloop").decode()
             for commit, _, name in (line.partition(" ") for line in refs.splitlines()):
                 if commit in theirs:
@@ -255,8 +255,8 @@ class Mirror:
     def _create(self, sha256: bool) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(self.path, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix="making-", dir=self.path.parent) as beside:
-            made = Path(beside) / "mirror"
+        with tempfile.TemporaryDirectory(prefix="making-", dir=self.path.parent) as making:
+            made = Path(making) / "mirror"
             for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
                 (made / folder).mkdir(parents=True)
             text = CONFIG.format(format_version=1 if sha256 else 0)

@@ -54,8 +54,8 @@ class Moves:
     def lines(self, path: str) -> LineMap:
         """What became of the lines of the file that is called `path` in the new tree."""
         if path not in self._maps:
-            old, new = self._renamed_and_changed[1].get(path, ("", ""))
-            self._maps[path] = _compared(self.git, old, new)
+            blobs = self._renamed_and_changed[1].get(path)
+            self._maps[path] = _compared(self.git, *blobs) if blobs else LineMap()
         return self._maps[path]
 
     @cached_property

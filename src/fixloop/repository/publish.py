@@ -34,7 +34,15 @@ def publish(snapshot: Snapshot, *, issue: int, tip: str, mirror: Mirror) -> Publ
     if snapshot.is_url or not snapshot.is_git:
         return Published("")
     git, branch = Git(Path(snapshot.source)), f"fixloop/{issue}"
-    _carry(mirror, git, snapshot.commit, tip)
+    if git.run("rev-list", "--quiet", "--objects", tip, "--", accept=(0, 128)).returncode:
+        # Copy what is lacking; the base may be gone there, then everything is copied.
+        base = ("rev-list", "--quiet", "-1", snapshot.commit, "--")
+        has_base = git.run(*base, accept=(0, 128)).returncode == 0
+        try:
+            since = snapshot.commit if has_base else ""
+            git.run("unpack-objects", "-q", stdin=mirror.pack(tip, since=since))
+        except GitFailure:
+            git.run("unpack-objects", "-q", stdin=mirror.pack(tip))
     note = _in_the_way(git, branch, issue, tip)
     if not note:
         # The branch first: were the tip's ref ahead of it after a crash, the branch would look like a person's.
@@ -44,17 +52,6 @@ def publish(snapshot: Snapshot, *, issue: int, tip: str, mirror: Mirror) -> Publ
             note = str(error)
     write_ref(git, f"refs/fixloop/{issue}/tip", tip)
     return Published("" if note else branch, note)
-
-
-def _carry(mirror: Mirror, git: Git, base: str, tip: str) -> None:
-    """Copy what the user's repository lacks; the base may be gone there, then everything is copied."""
-    if git.run("rev-list", "--quiet", "--objects", tip, "--", accept=(0, 128)).returncode == 0:
-        return
-    has_base = git.run("rev-list", "--quiet", "-1", base, "--", accept=(0, 128)).returncode == 0
-    try:
-        git.run("unpack-objects", "-q", stdin=mirror.pack(tip, since=base if has_base else ""))
-    except GitFailure:
-        git.run("unpack-objects", "-q", stdin=mirror.pack(tip))
 
 
 def _in_the_way(git: Git, branch: str, issue: int, tip: str) -> str:

@@ -144,9 +144,20 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         _fetch(
             mirror, url, "+HEAD:refs/remote/HEAD", "+refs/heads/*:refs/remote/*", "+refs/tags/*:refs/tags/*"
         )
-        commit = _of_remote(git, ref) or _fetch_commit(mirror, git, url, ref)
+        commit = _of_remote(git, ref)
+        if not commit and ref and WHOLE_COMMIT.fullmatch(ref):
+            # No branch or tag leads to it (any more); the server may give it out all the same.
+            with contextlib.suppress(Unseen):
+                _fetch(mirror, url, f"+{ref}:refs/remote-commits/{ref}")
+                commit = _of_remote(git, ref)
+    if not commit:
+        raise UsageError(f"{url} has no branch, tag or commit {ref or 'HEAD'!r}")
     mirror.keep(commit, _ref(issue))
-    submodules = _submodules(mirror.git, commit)
+    submodules: tuple[str, ...] = ()
+    if mirror.git.found("cat-file", "-t", f"{commit}:.gitmodules"):
+        # All files are listed only where some submodule is declared.
+        listed = tracked_in_tree(mirror.git, commit).items()
+        submodules = tuple(shown(path) for path, entry in listed if entry.mode == GITLINK)
     note = (
         f"submodules are empty folders where checks and fixers run: {' '.join(submodules[:3])}; "
         "clone with `--recurse-submodules` and name that folder instead of the URL"
@@ -188,14 +199,14 @@ def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
     except (UsageError, GitFailure) as error:
         why = f": {error}"
     if not all(map(mirror.has, needed)):
-        mend = (
+        remedy = (
             ""
             if snapshot.is_url
             else "; a path has to be the same on every machine whose worker takes the work"
         )
         raise Unseen(
             f"{snapshot.source} as seen from {socket.gethostname()} does not hold commit {snapshot.commit[:12]}"
-            f"{mend}{why}"
+            f"{remedy}{why}"
         )
     return mirror
 
@@ -283,14 +294,6 @@ def _shown(git: Git, commit: str, what: str) -> str:
     return one_line(git.found("show", "-s", f"--format={what}", commit), SUBJECT_CHARACTERS) if commit else ""
 
 
-def _submodules(git: Git, commit: str) -> tuple[str, ...]:
-    # All files are listed only where some submodule is declared.
-    if not git.found("cat-file", "-t", f"{commit}:.gitmodules"):
-        return ()
-    found = tracked_in_tree(git, commit).items()
-    return tuple(shown(path) for path, entry in found if entry.mode == GITLINK)
-
-
 def _fetch(mirror: Mirror, url: str, *specs: str) -> None:
     try:
         # Without the lock's descriptor: a credential helper's daemon would keep it long after git has ended.
@@ -301,15 +304,6 @@ def _fetch(mirror: Mirror, url: str, *specs: str) -> None:
         raise Unseen(
             f"cannot fetch {url} from {socket.gethostname()}: {str(error).partition(': ')[2]}"
         ) from error
-
-
-def _fetch_commit(mirror: Mirror, git: Git, url: str, ref: str | None) -> str:
-    """A commit that no branch or tag leads to (any more), where the server gives it out."""
-    if ref and WHOLE_COMMIT.fullmatch(ref):
-        with contextlib.suppress(Unseen):
-            _fetch(mirror, url, f"+{ref}:refs/remote-commits/{ref}")
-            return _of_remote(git, ref)
-    raise UsageError(f"{url} has no branch, tag or commit {ref or 'HEAD'!r}")
 
 
 def _of_remote(git: Git, ref: str | None) -> str:

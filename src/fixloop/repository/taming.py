@@ -60,8 +60,19 @@ def overrides(settings: Sequence[Setting], repository: str) -> dict[str, str]:
     own = list(dict.fromkeys(each.key for each in settings if each.scope in _ITS_OWN))
     is_partial = any(_PARTIAL.fullmatch(key) for key in own)
     for each in settings:
-        if each.scope in _ITS_OWN:
-            _refuse_detour(each, repository, is_partial=is_partial)
+        if each.scope not in _ITS_OWN:
+            continue
+        remote = _REMOTE.fullmatch(each.key)
+        rewrites = _REWRITES.fullmatch(each.key) and each.value[:1] in ("", "/", ".", "~")
+        is_path = remote is not None and remote[1][:1] in ("/", ".")
+        # What a partial clone lacks is fetched at any time; of several such programs git takes the first.
+        starts = is_partial and _PROGRAM.fullmatch(each.key)
+        if rewrites or is_path or starts:
+            what = "names a program to fetch with" if starts else "leads paths elsewhere"
+            raise UsageError(
+                f"the configuration of {repository} {what} ({each.key} = {each.value[:100]!r}); "
+                "remove that line from its .git/config, or give the repository by URL"
+            )
     found = [pair for key in own for pair in _instead(key, settings)]
     numbered = {
         f"GIT_CONFIG_{what}_{place}": word
@@ -80,17 +91,3 @@ def _instead(key: str, settings: Sequence[Setting]) -> Iterator[tuple[str, str]]
     for pattern, neutral in _NEUTRAL:
         if pattern.fullmatch(key):
             yield key, outer[-1] if outer else neutral
-
-
-def _refuse_detour(setting: Setting, repository: str, *, is_partial: bool) -> None:
-    remote = _REMOTE.fullmatch(setting.key)
-    rewrites = _REWRITES.fullmatch(setting.key) and setting.value[:1] in ("", "/", ".", "~")
-    is_path = remote is not None and remote[1][:1] in ("/", ".")
-    # What a partial clone lacks is fetched at any time; of several such programs git takes the first.
-    starts = is_partial and _PROGRAM.fullmatch(setting.key)
-    if rewrites or is_path or starts:
-        what = "names a program to fetch with" if starts else "leads paths elsewhere"
-        raise UsageError(
-            f"the configuration of {repository} {what} ({setting.key} = {setting.value[:100]!r}); "
-            "remove that line from its .git/config, or give the repository by URL"
-        )

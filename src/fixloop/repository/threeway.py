@@ -6,7 +6,6 @@ after a crash must find each file old or new, never half renamed.
 """
 
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -47,7 +46,13 @@ def merge_trees(mirror: Mirror, base: str, ours: str, theirs: str) -> Merged:
             conflicts.add(delta.path)
         elif entry != current.get(delta.path, NOTHING):
             wanted[delta.path] = entry
-    conflicts |= _covered(current, wanted)
+    # Nor may a new file need a folder where a file stays, or the name of a folder whose files stay.
+    leaving = {path for path, entry in wanted.items() if entry.mode == ABSENT}
+    staying = current.keys() - leaving
+    folders = {parent for path in staying for parent in folders_of(path)}
+    for path in wanted.keys() - leaving - current.keys():
+        if path in folders or not staying.isdisjoint(folders_of(path)):
+            conflicts.add(path)
     if conflicts:
         return Merged(ours, tuple(sorted(map(shown, conflicts))))
     if not wanted:
@@ -83,12 +88,3 @@ def _merged(git: Git, delta: Delta, ours: Entry) -> Entry | None:
 
 def _same(one: Entry, other: Entry) -> bool:
     return one.mode == other.mode and (one.mode == ABSENT or one.blob == other.blob)
-
-
-def _covered(current: Mapping[bytes, Entry], wanted: Mapping[bytes, Entry]) -> set[bytes]:
-    """New files that need a folder where a file stays, or the name of a folder whose files stay."""
-    leaving = {path for path, entry in wanted.items() if entry.mode == ABSENT}
-    staying = current.keys() - leaving
-    arriving = wanted.keys() - leaving - current.keys()
-    folders = {parent for path in staying for parent in folders_of(path)}
-    return {path for path in arriving if path in folders or not staying.isdisjoint(folders_of(path))}

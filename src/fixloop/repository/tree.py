@@ -1,6 +1,6 @@
 """A folder's content as a git tree, and what two trees differ in.
 
-Owns the one way in which a folder is hashed: an index of its own, every file read again, so that neither the user's
+Owns the one way in which a folder is hashed: a separate index, every file read again, so that neither the user's
 index nor a clock decides what is seen. Refuses pipes, sockets and devices, `.fixloop/`, and untracked caches.
 """
 
