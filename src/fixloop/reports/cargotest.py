@@ -41,7 +41,7 @@ class _Binary:
 
     target: str
     declared: int | None = None
-    """How many tests it said it would run; None for one with a harness of its own."""
+    """How many tests it said it would run; None for one with a custom harness."""
     ends: list[tuple[str, str]] = field(default_factory=list)
     sections: dict[str, list[str]] = field(default_factory=dict)
     result: tuple[int, int, int] | None = None
@@ -129,7 +129,7 @@ def _read(binary: _Binary, tests: Tests, tree: SourceTree) -> None:
                 f"{binary.target}::{name}", "\n".join(binary.sections.get(name, ())), "failure", tests, tree
             )
     if binary.declared is None and not binary.fault:
-        # A harness of its own prints what it likes; Cargo calls it a failure when it is one.
+        # A custom harness prints what it likes; Cargo says when it failed.
         tests.passed.append(binary.target)
         return
     tests.not_counted.append(binary.target)

@@ -30,10 +30,15 @@ def read_clippy(content: bytes, tree: SourceTree) -> Report:
         entry = json.loads(line)
         if entry["reason"] == "compiler-message":
             message = entry["message"]
-            found = _finding(message, tree)
+            spans: list[dict[str, Any]] = message.get("spans", [])
+            span = next((span for span in spans if span["is_primary"]), {})
+            path, number = tree.relative(span.get("file_name", "")), span.get("line_start")
+            rule = (message.get("code") or {}).get("code") or message["level"]
+            text = clean(message.get("rendered") or message["message"]).strip()
+            found = finding(rule, path, number, text, is_warning=message["level"] == "warning")
             kept = errors if str(message["level"]).startswith("error") else warnings
             # A closing `2 warnings emitted` or `aborting due to` is no finding.
-            if message.get("spans") or (
+            if spans or (
                 message["level"] == "error" and not str(message["message"]).startswith("aborting due to")
             ):
                 kept[found.key, found.line, found.message] = found
@@ -46,12 +51,3 @@ def read_clippy(content: bytes, tree: SourceTree) -> Report:
     if not targets:
         raise Unusable("proves nothing: it names no target")
     return findings_report(tuple(errors.values()), tuple(warnings.values()), f"{len(targets)} targets")
-
-
-def _finding(message: dict[str, Any], tree: SourceTree) -> Failure:
-    spans: list[dict[str, Any]] = message.get("spans", [])
-    span = next((span for span in spans if span["is_primary"]), {})
-    rule = (message.get("code") or {}).get("code") or message["level"]
-    text = clean(message.get("rendered") or message["message"]).strip()
-    path, line = tree.relative(span.get("file_name", "")), span.get("line_start")
-    return finding(rule, path, line, text, is_warning=message["level"] == "warning")

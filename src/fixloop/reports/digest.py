@@ -37,7 +37,7 @@ class _Row(NamedTuple):
 
 
 def _once(rows: Iterable[_Row]) -> Iterator[str]:
-    """What is not said yet; a message stands in a report beside its traceback, which ends with it."""
+    """What is not said yet; a report gives the message and its traceback, which ends with it."""
     said: set[str] = set()
     for text, is_repeatable in rows:
         words = text.strip()

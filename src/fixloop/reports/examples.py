@@ -60,7 +60,7 @@ class Told(NamedTuple):
     failures: tuple[Failure, ...]
     """One of each group in full, others in a line (K41)."""
     whole: tuple[Failure, ...] = ()
-    """All of them in full, for whoever looks one up."""
+    """All of them in full, to look one up."""
 
 
 def with_examples(

@@ -95,8 +95,9 @@ def read_go_test(content: bytes, tree: SourceTree) -> Report:
 
 def _package(package: str, log: _Log, tests: Tests, tree: SourceTree) -> None:
     before = len(tests.failures)
-    runs = {name: run for (owner, name), run in log.runs.items() if owner == package and name}
+    runs = {name: run for (owner, name), run in log.runs.items() if owner == package}
     parents = dict.fromkeys(name.rpartition("/")[0] for name in runs if "/" in name)
+    whole = runs.pop("")
     for name, run in runs.items():
         if name in parents and (run.end == "pass" or not run.said()):
             # Of those with subtests only the ones count that say themselves why they fail.
@@ -110,7 +111,6 @@ def _package(package: str, log: _Log, tests: Tests, tree: SourceTree) -> None:
                 "the test did not end" if not run.end else "the test failed and said nothing"
             )
             _fail(tests, tree, package, name, "failure" if run.end else "did not end", said)
-    whole = log.runs[package, ""]
     tests.not_counted += [
         f"{package}.{name}" for name in parents if name in runs and runs[name].end == "pass"
     ]

@@ -103,7 +103,7 @@ def in_full(failure: Failure) -> Failure:
 
 
 def failures_json(failures: Sequence[Failure]) -> bytes:
-    """A JSON list for whoever looks one of them up; where they are very many, each is shorter."""
+    """A JSON list to look one of them up in; where there are very many, each is shorter."""
     room = LIST_BYTES // max(len(failures), 1)
     kept = [
         failure.model_copy(update={"message": cut(failure.message, max(room, LINE_BYTES))})

@@ -13,7 +13,6 @@ from typing import Final
 from fixloop.protocol.failures import Failure
 
 _PLACE: Final = re.compile(r"\{(?:junit|sarif|coverage)\}")
-_ONLY_A_PLACE: Final = re.compile(r"\{(?:junit|sarif|coverage)\}")
 _FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--reporter=.*|--cov-fail-under=0")
 _OPTION: Final = re.compile(r"--?\w")
 
@@ -22,7 +21,7 @@ def without_reports(argv: Sequence[str]) -> tuple[str, ...]:
     """`argv` without the options that only write a report file."""
     kept: list[str] = []
     for part in argv:
-        if _ONLY_A_PLACE.fullmatch(part) or part.startswith("junit_"):
+        if _PLACE.fullmatch(part) or part.startswith("junit_"):
             if kept and _OPTION.match(kept[-1]):
                 kept.pop()
         elif not _PLACE.search(part) and not _FOR_REPORTS.fullmatch(part):

@@ -38,24 +38,23 @@ class Rules:
         Raises:
             pydantic.ValidationError: the rule is not shaped as SARIF says.
         """
-        name = result.rule_id or (result.rule and result.rule.id) or ""
-        # `CA1000/1` is a finer `CA1000`.
-        found = self._by_index(result) or self._by_id.get(name) or self._by_id.get(name.rpartition("/")[0])
-        if found is None:
-            return None
-        known = self._read.get(id(found))
-        if known is None:
-            known = self._read[id(found)] = Rule.model_validate(found)
-        return known
-
-    def _by_index(self, result: Finding) -> Mapping[str, Any] | None:
         reference = result.rule
         index = reference.index if result.rule_index is None and reference else result.rule_index
         component = reference.tool_component.index if reference and reference.tool_component else None
         rules = self._driver
         if component is not None and component >= 0:
             rules = self._extensions[component] if component < len(self._extensions) else []
-        return rules[index] if index is not None and 0 <= index < len(rules) else None
+        found = rules[index] if index is not None and 0 <= index < len(rules) else None
+        if not found:
+            # `CA1000/1` is a finer `CA1000`.
+            name = result.rule_id or (reference and reference.id) or ""
+            found = self._by_id.get(name) or self._by_id.get(name.rpartition("/")[0])
+        if found is None:
+            return None
+        known = self._read.get(id(found))
+        if known is None:
+            known = self._read[id(found)] = Rule.model_validate(found)
+        return known
 
 
 def _listed(component: object) -> list[Mapping[str, Any]]:
