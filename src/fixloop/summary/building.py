@@ -80,7 +80,7 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
     return Summary(
         issue=state.issue,
         name=one_line(state.name),
-        # Without a name of its own it is called after the folder; its last commit says what the work is about.
+        # A feature that was given no name is called after its folder; its last commit says more.
         title=one_line(str(handed_in.get("subject", ""))) if state.name == folder else "",
         branch=one_line(str(handed_in.get("branch", ""))),
         author=one_line(str(handed_in.get("author", ""))),

@@ -92,13 +92,19 @@ def chart(summary: Summary) -> Chart:
         for n, bar in enumerate(summary.bars)
         if bar.kind != "engine" and bar.specialist in top
     )
+    free, ticks = 0.0, []
+    for bar, x in zip(summary.bars, starts, strict=False):
+        if bar.kind != "engine" and x >= free and x + 2 * _TICK <= starts[-1]:
+            ticks.append(Tick(round(x, 1), _since(summary, bar.start), "start"))
+            free = x + _TICK
+    ticks.append(Tick(round(starts[-1], 1), _since(summary, summary.as_of), "end"))
     return Chart(
         width=round(starts[-1] + _PAD),
         height=len(rows) * ROW + 28,
         rows=rows,
         shapes=shapes,
         points=tuple(_points(summary, starts, widths, top)),
-        ticks=tuple(_ticks(summary, starts)),
+        ticks=tuple(ticks),
         is_even=is_even,
         has_hours=_has_hours(summary),
     )
@@ -107,7 +113,7 @@ def chart(summary: Summary) -> Chart:
 def columns(counts: Sequence[tuple[int, int, bool]], height: float = 44.0) -> tuple[Column, ...]:
     """The bars `3 → 1 → 0` of a specialist: number, failures and whether it passed, of each run."""
     most = max((count for _, count, _ in counts), default=0)
-    # The square root keeps 1 visible beside 500.
+    # The square root keeps 1 visible next to 500.
     return tuple(
         Column(number, count, passed, max(3.0, height * (count / most) ** 0.5) if count else 3.0)
         for number, count, passed in counts
@@ -138,6 +144,15 @@ def _shape(bar: Bar, x: float, width: float, top: int) -> Shape:
         sign = {"passed": "✓", "failed": "✕", "could not run": "✕", "running": "…"}.get(bar.result, "!")
         full = f"{sign} {bar.count}" if bar.count else sign
         label = next((text for text in (full, sign) if len(text) * 8 <= width), "")
+    above: tuple[str, ...] = ()
+    if bar.away_seconds:
+        away = f"engine away {span(bar.away_seconds)}"
+        named = (f"run {bar.number}, {away}", away, f"run {bar.number}") if bar.kind == "run" else (away,)
+        above = tuple(text for text in named if len(text) * 6 <= width)
+    elif bar.kind == "run" or (bar.kind == "confirmation" and bar.count):
+        above = tuple(text for text in (f"run {bar.number}", str(bar.number)) if len(text) * 7 <= width)
+    elif bar.kind == "person" and width >= 60:
+        above = (span(bar.seconds),)
     return Shape(
         bar=bar,
         x=round(x + 0.5, 1),
@@ -145,21 +160,9 @@ def _shape(bar: Bar, x: float, width: float, top: int) -> Shape:
         width=round(max(1.0, width - 1), 1),
         height=height,
         label=label,
-        above=_above(bar, width),
+        above=next(iter(above), ""),
         title=described(bar),
     )
-
-
-def _above(bar: Bar, width: float) -> str:
-    if bar.away_seconds:
-        away = f"engine away {span(bar.away_seconds)}"
-        named = (f"run {bar.number}, {away}", away, f"run {bar.number}") if bar.kind == "run" else (away,)
-        return next((text for text in named if len(text) * 6 <= width), "")
-    if bar.kind == "run" or (bar.kind == "confirmation" and bar.count):
-        return next((text for text in (f"run {bar.number}", str(bar.number)) if len(text) * 7 <= width), "")
-    if bar.kind == "person" and width >= 60:
-        return span(bar.seconds)
-    return ""
 
 
 def described(bar: Bar) -> str:
@@ -197,16 +200,6 @@ def _points(
         yield Point(
             mark, round(x, 1), top[mark.specialist] + 12, letter, f"{mark.kind.capitalize()} {mark.text}"
         )
-
-
-def _ticks(summary: Summary, starts: Sequence[float]) -> Iterator[Tick]:
-    end = starts[-1]
-    free = 0.0
-    for bar, x in zip(summary.bars, starts, strict=False):
-        if bar.kind != "engine" and x >= free and x + 2 * _TICK <= end:
-            yield Tick(round(x, 1), _since(summary, bar.start), "start")
-            free = x + _TICK
-    yield Tick(round(end, 1), _since(summary, summary.as_of), "end")
 
 
 def _since(summary: Summary, at: datetime) -> str:

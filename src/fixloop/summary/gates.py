@@ -153,7 +153,7 @@ def _family(specialist: str, name: str, command: str) -> frozenset[str]:
 
 
 def _failures(gate: _Gate, evidence: Evidence, run: Judged) -> Sequence[Failure]:
-    """What the check found; a measured coverage is a gate of its own (G24)."""
+    """What the check found; measured coverage is another gate (G24)."""
     if run.passed:
         return ()
     of_check = [failure for failure in run.failures if failure.check == evidence.check]

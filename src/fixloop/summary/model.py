@@ -311,7 +311,7 @@ class Summary(_Value):
     issue: int
     name: str
     title: str = ""
-    """The commit's subject, where the feature has no name of its own."""
+    """The commit's subject, where the feature was given no name."""
     branch: str = ""
     author: str = ""
     """Who wrote the last commit."""

@@ -1,4 +1,4 @@
-"""The report as Markdown and as one HTML page; the layout is in the templates beside.
+"""The report as Markdown and as one HTML page; the layout is in `templates/`.
 
 Every expression in them is escaped, in Markdown and in HTML alike, so that what tools and agents wrote stays text.
 The page stands alone: no script, no font, no picture, no address to load from.
@@ -14,12 +14,20 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from fixloop.protocol import durations, markdown
 from fixloop.protocol.checks import Counts
 from fixloop.protocol.markdown import Verbatim
-from fixloop.summary.drawing import Column, chart, columns, span
+from fixloop.summary.drawing import chart, columns, span
 from fixloop.summary.model import Phase, RunRow, Summary
-from fixloop.summary.trimming import Cut, trimmed
 
 MOST_BYTES: Final = 2_000_000
 """No page is longer; a workflow that says more is cut, with counts of what is left out."""
+# How much is shown where all of it goes into the page.
+FINDINGS: Final = 50
+TEXT: Final = 16_000
+DIFF_LINES: Final = 400
+"""What somebody reads through before looking at the files themselves."""
+LINES: Final = 1000
+RUNS: Final = 400
+NAMES: Final = 200
+BARS: Final = 3000
 
 
 def as_markdown(summary: Summary) -> str:
@@ -49,10 +57,6 @@ def _fitting(summary: Summary, template: Template, part: float) -> str:
         if len(page.encode(errors="replace")) <= MOST_BYTES or part < 0.001:
             return page
         part /= 2
-
-
-def _columns(phase: Phase) -> tuple[Column, ...]:
-    return columns([(run.number, run.count, run.result == "passed") for run in phase.runs[-60:]])
 
 
 def _part(seconds: float, total: float) -> str:
@@ -92,6 +96,79 @@ def _listed(values: Sequence[str], total: int) -> str:
     return ", ".join(values) + more
 
 
+class Cut:
+    """How much is shown; `part` of the usual amount, at most 1."""
+
+    def __init__(self, part: float) -> None:
+        self.findings = max(1, int(FINDINGS * part))
+        self.diff = max(20, int(DIFF_LINES * part))
+        self.text = max(200, int(TEXT * part))
+        self.lines = max(20, int(LINES * part))
+        self.runs = max(10, int(RUNS * part))
+        self.bars = max(60, int(BARS * part))
+        self.names = max(10, int(NAMES * part))
+
+
+def trimmed(summary: Summary, cut: Cut) -> Summary:
+    """`summary` with shorter texts and lists; its figures stay those of the whole."""
+    bars = summary.bars[-cut.bars :]
+    gone = len(summary.bars) - len(bars)
+    moments = (
+        mark.model_copy(update={"bar": mark.bar - gone}) for mark in summary.moments if mark.bar >= gone
+    )
+    diff, further = _beginning(summary.diff, cut)
+    lines = (
+        line.model_copy(update={"text": line.text[: cut.text], "further": len(line.text) - cut.text})
+        if len(line.text) > cut.text
+        else line
+        for line in summary.lines[-cut.lines :]
+    )
+    return summary.model_copy(
+        update={
+            "diff": diff,
+            "further": further,
+            "phases": tuple(_trimmed_phase(phase, cut) for phase in summary.phases),
+            "escalations": summary.escalations[-cut.runs :],
+            "errors": summary.errors[-cut.runs :],
+            "marks": summary.marks[: cut.names],
+            "files": summary.files[: cut.names],
+            "bars": bars,
+            "moments": tuple(moments),
+            "lines": tuple(lines),
+        }
+    )
+
+
+def _trimmed_phase(phase: Phase, cut: Cut) -> Phase:
+    runs = []
+    for run in phase.runs[-cut.runs :]:
+        findings = (
+            finding.model_copy(update={"text": finding.text[: cut.text // 8]})
+            for finding in run.findings[: cut.findings]
+        )
+        runs.append(run.model_copy(update={"findings": tuple(findings), "fixes": run.fixes[: cut.names]}))
+    fixes = []
+    for fix in phase.fixes[-cut.runs :]:
+        diff, further = _beginning(fix.diff, cut)
+        lists = {name: getattr(fix, name)[: cut.names] for name in ("fixes", "files", "marks")}
+        fixes.append(fix.model_copy(update={"diff": diff, "further": further, **lists}))
+    return phase.model_copy(
+        update={
+            "runs": tuple(runs),
+            "fixes": tuple(fixes),
+            "confirmations": phase.confirmations[-cut.runs :],
+            "known_issues": phase.known_issues[: cut.names],
+            "skipped_checks": phase.skipped_checks[: cut.names],
+        }
+    )
+
+
+def _beginning(diff: str, cut: Cut) -> tuple[str, int]:
+    """The first lines of a diff, and how many follow."""
+    lines = diff[: cut.diff * 200].splitlines()[: cut.diff]
+    return "\n".join(lines), max(0, diff.count("\n") + (not diff.endswith("\n") and diff != "") - len(lines))
+
+
 @cache
 def _template(name: str, **options: Any) -> Template:
     """Compiled when it is first needed: every command imports this module, and few make a report."""
@@ -107,7 +184,9 @@ def _template(name: str, **options: Any) -> Template:
     environment.filters |= {
         "cell": markdown.cell,
         "clock": lambda at: durations.stamp(at)[11:],
-        "columns": _columns,
+        "columns": lambda phase: columns(
+            [(run.number, run.count, run.result == "passed") for run in phase.runs[-60:]]
+        ),
         "counts": _counts,
         "day": durations.stamp,
         "fenced": markdown.fence,
