@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.configuration import layout
 from fixloop.configuration.declarations import Declarations
-from fixloop.configuration.project_commands import ProjectCommand, arguments_of
+from fixloop.configuration.project_commands import arguments_of
 from fixloop.configuration.python_project import PythonProject
 
 TARGET_COVERAGE_PERCENT: Final = 80.0
@@ -40,7 +40,8 @@ def coverage_of(project: PythonProject) -> Coverage:
     if written := _GATE.search(addopts):
         return Coverage(is_measured, _percent(written[1]), "addopts: --cov-fail-under")
     percent = _percent(_settings(declared, "report").get("fail_under", 0))
-    if percent and (is_measured or not _combines(project.commands)):
+    given = [arguments_of("coverage", command) for command in project.commands]
+    if percent and (is_measured or not any(each and each[0] == "combine" for each in given)):
         return Coverage(is_measured, percent, "coverage: fail_under")
     return Coverage(is_measured, 0.0)
 
@@ -55,14 +56,6 @@ def measuring(project: PythonProject) -> tuple[str, ...]:
         return ("--cov", *report)
     modules = layout.modules_of(layout.sources_of(project.directory))
     return (*(tuple(f"--cov={name}" for name in modules) or ("--cov",)), *report)
-
-
-def _combines(commands: tuple[ProjectCommand, ...]) -> bool:
-    return any(
-        arguments[:1] == ("combine",)
-        for command in commands
-        if (arguments := arguments_of("coverage", command)) is not None
-    )
 
 
 def _settings(declared: Declarations, part: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ checked before.
 
 import re
 import tomllib
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from configparser import Error as IniError
 from configparser import RawConfigParser
@@ -51,7 +52,17 @@ class Declarations(NamedTuple):
 
     def place(self, signs: Signs) -> str:
         """Where the project configures the tool or depends on it, as `pyproject.toml: [tool.ruff]`; else empty."""
-        return next(self._places(signs), "")
+        for table in signs.tables:
+            if table in self.tools:
+                return f"pyproject.toml: [tool.{table}]"
+        for name in signs.files:
+            if (self.directory / name).is_file():
+                return name
+        for file, section in (place.split(":", 1) for place in signs.sections):
+            if self.section(file, section) is not None:
+                return f"{file}: [{section}]"
+        named = (name for name in signs.dependencies if name in self.dependencies)
+        return next((f"{self.dependencies[name]}: {name}" for name in named), "")
 
     def section(self, file: str, name: str) -> Mapping[str, str] | None:
         return self.ini.get(file, {}).get(name)
@@ -60,32 +71,27 @@ class Declarations(NamedTuple):
         """A table below `[tool]`; empty when it is not there or no table."""
         return table_in(self.tools, *path)
 
-    def _places(self, signs: Signs) -> Iterator[str]:
-        yield from (f"pyproject.toml: [tool.{table}]" for table in signs.tables if table in self.tools)
-        yield from (name for name in signs.files if (self.directory / name).is_file())
-        for file, section in (place.split(":", 1) for place in signs.sections):
-            if self.section(file, section) is not None:
-                yield f"{file}: [{section}]"
-        for name in signs.dependencies:
-            if name in self.dependencies:
-                yield f"{self.dependencies[name]}: {name}"
-
 
 def declarations_of(directory: Path, pyproject: Mapping[str, Any]) -> Declarations:
     """Collect what the project at `directory` declares."""
     ini = {name: _ini(directory / name) for name in INI_FILES if (directory / name).is_file()}
     setup = ini.get("setup.cfg", {})
-    sources = (
+    files = ("*requirements*.txt", "*requirements*.in", "requirements/*.txt", "requirements/*.in")
+    paths = [path for pattern in files for path in sorted(directory.glob(pattern))]
+    pipfile = toml_of(directory / "Pipfile")
+    sources: tuple[tuple[str, Iterable[Any]], ...] = (
         ("pyproject.toml", _from_pyproject(pyproject)),
-        *_requirement_files(directory),
+        *((path.relative_to(directory).as_posix(), text_of(path).splitlines()) for path in paths),
         ("setup.cfg", setup.get("options", {}).get("install_requires", "").splitlines()),
         *(("setup.cfg", text.splitlines()) for text in setup.get("options.extras_require", {}).values()),
-        ("Pipfile", _from_pipfile(directory / "Pipfile")),
+        ("Pipfile", (*table_in(pipfile, "packages"), *table_in(pipfile, "dev-packages"))),
     )
     dependencies: dict[str, str] = {}
     for place, requirements in sources:
-        for name in _names(requirements):
-            dependencies.setdefault(name, place)
+        for requirement in requirements:
+            found = _NAME.match(requirement) if isinstance(requirement, str) else None
+            if found:
+                dependencies.setdefault(re.sub(r"[-_.]+", "-", found[1]).lower(), place)
     return Declarations(directory, dependencies, table_in(pyproject, "tool"), ini)
 
 
@@ -99,19 +105,37 @@ def text_of(path: Path) -> str:
         return ""
 
 
+def toml_of(path: Path) -> dict[str, Any]:
+    """What a TOML file holds; nothing where there is none, or none that can be read."""
+    try:
+        return tomllib.loads(text_of(path))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def yaml_of(path: Path) -> Any:
+    """What a YAML file holds; None where there is none, or none that can be read."""
+    text = text_of(path)
+    if not text:
+        return None
+    # A tenth of a second, and many projects have no such file.
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return YAML(typ="safe", pure=True).load(text)
+    except (YAMLError, ValueError, RecursionError, TypeError, AttributeError):
+        return None
+
+
 def table_in(mapping: Any, *path: str) -> dict[str, Any]:
     """The table at `path`; empty when it is not there or no table."""
     found: Any = mapping
     for key in path:
         found = found.get(key) if isinstance(found, Mapping) else None
     return found if isinstance(found, dict) else {}
-
-
-def _names(requirements: Iterable[Any]) -> Iterator[str]:
-    for requirement in requirements:
-        found = _NAME.match(requirement) if isinstance(requirement, str) else None
-        if found:
-            yield re.sub(r"[-_.]+", "-", found[1]).lower()
 
 
 def _from_pyproject(pyproject: Mapping[str, Any]) -> Iterator[Any]:
@@ -131,21 +155,6 @@ def _from_pyproject(pyproject: Mapping[str, Any]) -> Iterator[Any]:
     yield from table_in(tool, "poetry", "dev-dependencies")
     for name in table_in(tool, "poetry", "group"):
         yield from table_in(tool, "poetry", "group", name, "dependencies")
-
-
-def _requirement_files(directory: Path) -> Iterator[tuple[str, list[str]]]:
-    for pattern in ("*requirements*.txt", "*requirements*.in", "requirements/*.txt", "requirements/*.in"):
-        for path in sorted(directory.glob(pattern)):
-            yield path.relative_to(directory).as_posix(), text_of(path).splitlines()
-
-
-def _from_pipfile(path: Path) -> Iterator[str]:
-    try:
-        content = tomllib.loads(text_of(path))
-    except (ValueError, RecursionError):
-        return
-    for section in ("packages", "dev-packages"):
-        yield from table_in(content, section)
 
 
 def _ini(path: Path) -> dict[str, dict[str, str]]:

@@ -21,34 +21,29 @@ _LINTER: Final = Need("program", "golangci-lint", "install golangci-lint")
 def proposals(directory: Path) -> tuple[Proposal, ...]:
     """What go.mod or go.work in `directory` speaks for; nothing where there is neither."""
     file = next((name for name in ("go.work", "go.mod") if (directory / name).is_file()), "")
-    return tuple(_proposals(directory, file)) if file else ()
-
-
-def _proposals(directory: Path, file: str) -> Iterator[Proposal]:
-    packages = _packages(directory, file)
+    if not file:
+        return ()
+    packages: tuple[str, ...] = ("./...",)
+    if file == "go.work":
+        # Those of each module it uses: `./...` at its root may be in none.
+        used = (PurePosixPath(path) for path in _USED.findall(text_of(directory / file)))
+        packages = tuple("./..." if path == PurePosixPath() else f"./{path}/..." for path in used) or packages
     own = next((each for each in commands_beside(directory) if each.words[:2] == ("go", "test")), None)
     kept = tuple(_options(own)) if own is not None else ()
+    found = []
     if any(directory.rglob("*_test.go")):
         # -count=1: a result that Go remembers is none of this run.
         command = ("go", "test", "-json", "-count=1", *kept, *packages)
         why = own.why if own is not None and kept else file
         check = Check(name="go test", command=command, output="go-test", why=why)
-        yield Proposal("test-runner", check, "go test", why, (_GO,), runs_tests=True)
+        found.append(Proposal("test-runner", check, "go test", why, (_GO,), runs_tests=True))
     tags = tuple(word for word in kept if word.startswith("-tags="))
     vet = Check(name="go vet", command=("go", "vet", *tags, *packages), why=file)
-    yield Proposal("code-quality", vet, "go vet", file, (_GO,))
-    for configured in sorted(path.name for path in directory.glob(".golangci.*")):
+    found.append(Proposal("code-quality", vet, "go vet", file, (_GO,)))
+    for configured in sorted(path.name for path in directory.glob(".golangci.*"))[:1]:
         lint = Check(name="golangci-lint", command=("golangci-lint", "run"), why=configured)
-        yield Proposal("code-quality", lint, "golangci-lint", configured, (_GO, _LINTER))
-        return
-
-
-def _packages(directory: Path, file: str) -> tuple[str, ...]:
-    """All of them; in a workspace those of each module it uses, for `./...` at its root may be in none."""
-    if file == "go.mod":
-        return ("./...",)
-    used = (PurePosixPath(path) for path in _USED.findall(text_of(directory / file)))
-    return tuple("./..." if path == PurePosixPath() else f"./{path}/..." for path in used) or ("./...",)
+        found.append(Proposal("code-quality", lint, "golangci-lint", configured, (_GO, _LINTER)))
+    return tuple(found)
 
 
 def _options(command: ProjectCommand) -> Iterator[str]:

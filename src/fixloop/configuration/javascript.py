@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from fixloop.configuration.declarations import table_in
 from fixloop.configuration.javascript_tools import BUILDERS, CONFIGURED, MANAGERS, TOOLS, Tool
 from fixloop.configuration.model import Check
 from fixloop.configuration.proposal import Need, Proposal
@@ -33,6 +34,7 @@ _NO_TESTS: Final = "no test specified"
 class _Project(NamedTuple):
     directory: Path
     package: Mapping[str, Any]
+    dependencies: Mapping[str, Any]
     scripts: Mapping[str, str]
     manager: str
     install: str
@@ -40,9 +42,13 @@ class _Project(NamedTuple):
 
 def proposals(directory: Path) -> tuple[Proposal, ...]:
     """What the package.json in `directory`, and what lies beside it, speaks for; nothing where there is none."""
-    project = _project(directory)
-    if project is None:
+    try:
+        package = json.loads((directory / "package.json").read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
         return ()
+    if not isinstance(package, dict):
+        return ()
+    project = _project(directory, package)
     found = list(_of_tests(project))
     for name in sorted(project.scripts, key=lambda name: not _CHECK_SCRIPT.match(name)):
         done = {proposal.tool for proposal in found}
@@ -52,23 +58,24 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
     found += [
         each for each in _configured(project) if each.tool not in done and not (has_tests and each.runs_tests)
     ]
-    return tuple(_named_apart(found))
+    # A second call of one tool has a number: names of checks are unique.
+    seen: Counter[str] = Counter()
+    for at, proposal in enumerate(found):
+        seen[proposal.tool] += 1
+        count = seen[proposal.tool]
+        name = proposal.tool if count == 1 else f"{proposal.tool} {count}"
+        found[at] = proposal._replace(check=proposal.check.model_copy(update={"name": name}))
+    return tuple(found)
 
 
-def _project(directory: Path) -> _Project | None:
-    try:
-        package = json.loads((directory / "package.json").read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    if not isinstance(package, dict):
-        return None
-    written = package.get("scripts")
-    scripts = {k: v for k, v in written.items() if isinstance(v, str)} if isinstance(written, dict) else {}
+def _project(directory: Path, package: Mapping[str, Any]) -> _Project:
+    scripts = {name: text for name, text in table_in(package, "scripts").items() if isinstance(text, str)}
     locks = [(name, install) for lock, name, install in MANAGERS if (directory / lock).is_file()]
     named = str(package.get("packageManager", "")).partition("@")[0]
     manager = named if named in {"npm", "pnpm", "yarn", "bun"} else locks[0][0] if locks else "npm"
     install = next((command for name, command in locks if name == manager), f"{manager} install")
-    return _Project(directory, package, scripts, manager, install)
+    declared = {**table_in(package, "dependencies"), **table_in(package, "devDependencies")}
+    return _Project(directory, package, declared, scripts, manager, install)
 
 
 def _of_tests(project: _Project) -> Iterator[Proposal]:
@@ -101,16 +108,10 @@ def _of_script(name: str, project: _Project) -> Iterator[Proposal]:
 
 def _configured(project: _Project) -> Iterator[Proposal]:
     for dependency, tool, patterns, key, words in CONFIGURED:
-        declared = {**_table(project, "dependencies"), **_table(project, "devDependencies")}
         files = sorted(file.name for pattern in patterns for file in project.directory.glob(pattern))
         where = files[0] if files else f"package.json: {key}" if key and key in project.package else ""
-        if dependency in declared and where:
+        if dependency in project.dependencies and where:
             yield _proposal(Call(tool, words), where, project)
-
-
-def _table(project: _Project, key: str) -> Mapping[str, Any]:
-    found = project.package.get(key)
-    return found if isinstance(found, dict) else {}
 
 
 def _is_asked(call: Call) -> bool:
@@ -123,10 +124,8 @@ def _is_check(call: Call, project: _Project) -> bool:
     """Whether a call of a test script stands by itself; a compiler that writes files makes what the next one needs."""
     if call.tool not in TOOLS or not _is_asked(call):
         return False
-    return call.tool not in BUILDERS or "--noEmit" in call.arguments() or _never_emits(project)
-
-
-def _never_emits(project: _Project) -> bool:
+    if call.tool not in BUILDERS or "--noEmit" in call.arguments():
+        return True
     try:
         text = (project.directory / "tsconfig.json").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -148,9 +147,15 @@ def _proposal(call: Call, where: str, project: _Project) -> Proposal:
     )
     if call.variables:
         command = ("env", *call.variables, *command)
+    if needs_shell(tuple(_PLACEHOLDER.sub("", word) for word in command)):
+        # Only a shell finds the files.
+        line = " ".join(f'"{word}"' if _PLACEHOLDER.search(word) else word for word in command)
+        command = ("sh", "-c", line)
+    else:
+        command = tuple(plain(word) for word in command)
     return Proposal(
         specialist="test-runner" if tool.tests else "code-quality",
-        check=Check(name=_name(call.tool), command=_argv(command), why=_why(where)),
+        check=Check(name=_name(call.tool), command=command, why=_why(where)),
         tool=_name(call.tool),
         why=_why(where),
         needs=(
@@ -179,41 +184,29 @@ def _whole(name: str, project: _Project, *, runs_tests: bool) -> Proposal:
     report = _report_of_last(name, project) if runs_tests else ()
     separator = ("--",) if report and project.manager == "npm" else ()
     label = f"{project.manager} {name}" if name == "test" else f"{project.manager} run {name}"
+    needs = [Need("program", project.manager, f"install {project.manager}")]
+    if project.dependencies:
+        needs.append(Need("file", "node_modules", project.install))
     return Proposal(
         specialist="test-runner" if runs_tests else "code-quality",
         check=Check(name=label, command=(*run, *separator, *report), why=_why(f"scripts.{name}")),
         tool=label,
         why=_why(f"scripts.{name}"),
-        needs=(
-            Need("program", project.manager, f"install {project.manager}"),
-            *((Need("file", "node_modules", project.install),) if _has_dependencies(project) else ()),
-        ),
+        needs=tuple(needs),
         runs_tests=runs_tests,
     )
 
 
 def _report_of_last(name: str, project: _Project) -> tuple[str, ...]:
-    last = project.scripts[name].rpartition("&&")[2].strip()
-    calls = calls_of("last", {"last": last})
-    tool = TOOLS.get(calls[0].tool) if calls and len(calls) == 1 and not calls[0].wrapper else None
-    is_told = calls is not None and tool is not None and calls[0].words == tuple(_kept(calls[0], tool))
+    calls = calls_of("last", {"last": project.scripts[name].rpartition("&&")[2].strip()})
+    if not calls or len(calls) != 1 or calls[0].wrapper:
+        return ()
+    [call], tool = calls, TOOLS.get(calls[0].tool)
     # node's options stand before its files, so they cannot be added at the end.
-    return (
-        tool.report
-        if tool is not None and is_told and calls and calls[0].tool != "node" and tool.tests
-        else ()
+    is_told = (
+        tool is not None and tool.tests and call.tool != "node" and call.words == tuple(_kept(call, tool))
     )
-
-
-def _has_dependencies(project: _Project) -> bool:
-    return bool({**_table(project, "dependencies"), **_table(project, "devDependencies")})
-
-
-def _argv(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words as a program gets them; through a shell where one has to find the files."""
-    if needs_shell(tuple(_PLACEHOLDER.sub("", word) for word in words)):
-        return ("sh", "-c", " ".join(f'"{word}"' if _PLACEHOLDER.search(word) else word for word in words))
-    return tuple(plain(word) for word in words)
+    return tool.report if tool is not None and is_told else ()
 
 
 def _program(tool: str) -> str:
@@ -226,13 +219,3 @@ def _name(tool: str) -> str:
 
 def _why(where: str) -> str:
     return f"package.json: {where}" if where.startswith("scripts.") else where
-
-
-def _named_apart(found: list[Proposal]) -> Iterator[Proposal]:
-    """A second call of one tool has a number: names of checks are unique."""
-    seen: Counter[str] = Counter()
-    for proposal in found:
-        seen[proposal.tool] += 1
-        count = seen[proposal.tool]
-        name = proposal.tool if count == 1 else f"{proposal.tool} {count}"
-        yield proposal._replace(check=proposal.check.model_copy(update={"name": name}))

@@ -38,7 +38,14 @@ def sources_of(directory: Path) -> tuple[str, ...]:
     """The project's own code: `src`, else its top packages and modules, else its top folders with code."""
     if has_python(directory / "src"):
         return ("src",)
-    return (*_folders(directory, "__init__.py"), *_modules(directory)) or _folders(directory, "*.py")
+    modules = [
+        entry.name
+        for entry in sorted(directory.glob("*.py"))
+        if entry.is_file()
+        and entry.stem.isidentifier()
+        and not any(fnmatch(entry.name, pattern) for pattern in NOT_MODULES)
+    ]
+    return (*_folders(directory, "__init__.py"), *modules) or _folders(directory, "*.py")
 
 
 def projects_below(directory: Path) -> tuple[str, ...]:
@@ -69,16 +76,6 @@ def _folders(directory: Path, holding: str) -> tuple[str, ...]:
         and entry.name.isidentifier()
         and entry.name not in NOT_SOURCES | PRUNED
         and next(entry.glob(holding), None) is not None
-    )
-
-
-def _modules(directory: Path) -> tuple[str, ...]:
-    return tuple(
-        entry.name
-        for entry in sorted(directory.glob("*.py"))
-        if entry.is_file()
-        and entry.stem.isidentifier()
-        and not any(fnmatch(entry.name, pattern) for pattern in NOT_MODULES)
     )
 
 

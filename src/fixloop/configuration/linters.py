@@ -3,13 +3,12 @@
 The project's own commands give the scope; its hooks, tables and dependencies say that a tool is used at all.
 """
 
-import tomllib
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from fixloop.configuration import layout
-from fixloop.configuration.declarations import Declarations, Signs, text_of
+from fixloop.configuration.declarations import Declarations, Signs, toml_of
 from fixloop.configuration.model import Check
 from fixloop.configuration.pre_commit import Hook
 from fixloop.configuration.proposal import Need, Proposal
@@ -32,25 +31,21 @@ YAPF_SIGNS: Final = Signs(dependencies=("yapf",), tables=("yapf",), files=(".sty
 MYPY_SIGNS: Final = Signs(
     dependencies=("mypy",), tables=("mypy",), files=("mypy.ini", ".mypy.ini"), sections=("setup.cfg:mypy",)
 )
+MYPY_TARGETS: Final = frozenset({"-p", "-m", "--package", "--module"})
 
 
 def linters(project: PythonProject) -> Iterator[Proposal]:
     """In the order in which they run."""
     if layout.has_python(project.directory):
-        yield from _ruff(project)
+        scope = _scope(project, RUFF_CHECK, ("ruff", "ruff-check"), RUFF_SIGNS)
+        if scope is not None:
+            paths = scope.paths or (".",)
+            report = ("--output-format", "sarif", "--output-file", "{sarif}")
+            command = ("ruff", "check", "--no-fix", *report, *scope.options, *paths)
+            check = Check(name="ruff", command=command, paths=paths)
+            yield Proposal(SPECIALIST, check, "ruff", scope.why, (project.program("ruff"),))
         yield from _formatter(project)
     yield from _mypy(project)
-
-
-def _ruff(project: PythonProject) -> Iterator[Proposal]:
-    scope = _scope(project, RUFF_CHECK, ("ruff", "ruff-check"), RUFF_SIGNS)
-    if scope is not None:
-        paths = scope.paths or (".",)
-        report = ("--output-format", "sarif", "--output-file", "{sarif}")
-        check = Check(
-            name="ruff", command=("ruff", "check", "--no-fix", *report, *scope.options, *paths), paths=paths
-        )
-        yield Proposal(SPECIALIST, check, "ruff", scope.why, (project.program("ruff"),))
 
 
 def _formatter(project: PythonProject) -> Iterator[Proposal]:
@@ -76,18 +71,17 @@ def _mypy(project: PythonProject) -> Iterator[Proposal]:
     scope = _scope(project, MYPY, ("mypy",), MYPY_SIGNS)
     if scope is None:
         return
-    names_targets = _names_mypy_files(project.declared) or not {
-        "-p",
-        "-m",
-        "--package",
-        "--module",
-    }.isdisjoint(scope.options)
+    declared = project.declared
+    tables = [declared.table("mypy")]
+    tables += [dict(declared.section(file, "mypy") or {}) for file in ("mypy.ini", ".mypy.ini", "setup.cfg")]
+    names_targets = not MYPY_TARGETS.isdisjoint(scope.options) or any(
+        table.get(key) for table in tables for key in ("files", "packages", "modules")
+    )
     paths = scope.paths or (() if names_targets else layout.sources_of(project.directory))
     if not paths and not names_targets:
         return
-    check = Check(
-        name="mypy", command=("python", "-m", "mypy", "--no-pretty", *scope.options, *paths), paths=paths
-    )
+    command = ("python", "-m", "mypy", "--no-pretty", *scope.options, *paths)
+    check = Check(name="mypy", command=command, paths=paths)
     yield Proposal(SPECIALIST, check, "mypy", scope.why, (project.module("mypy"),))
     hook = _hook(project, ("mypy",))
     environment = hook.environment(project.installed.variables) if hook and project.installed else None
@@ -130,7 +124,13 @@ def _left_out(grammar: Grammar, hook: Hook, project: PythonProject) -> tuple[str
         for path in layout.files_below(folder)
         if path.suffix in {".py", ".pyi", ".ipynb"}
     ]
-    places = _folded([path for path in files if hook.leaves_out(path)], files)
+    left_out = [path for path in files if hook.leaves_out(path)]
+    # A folder all of whose files are left out stands for them.
+    others = {str(parent) for path in set(files) - set(left_out) for parent in PurePosixPath(path).parents}
+    places: dict[str, None] = {}
+    for path in left_out:
+        parents = [str(parent) for parent in reversed(PurePosixPath(path).parents)]
+        places[next((parent for parent in parents if parent not in others and parent != "."), path)] = None
     if not places:
         return ()
     if grammar is BLACK:
@@ -138,33 +138,10 @@ def _left_out(grammar: Grammar, hook: Hook, project: PythonProject) -> tuple[str
     return ("--extend-exclude", ",".join(places))
 
 
-def _folded(chosen: list[str], files: list[str]) -> list[str]:
-    """`chosen` with each folder all of whose files are chosen in place of them."""
-    others = {str(parent) for path in set(files) - set(chosen) for parent in PurePosixPath(path).parents}
-    found: dict[str, None] = {}
-    for path in chosen:
-        parents = [str(parent) for parent in reversed(PurePosixPath(path).parents)]
-        found[next((parent for parent in parents if parent not in others and parent != "."), path)] = None
-    return list(found)
-
-
 def _formats_by_ruff(declared: Declarations) -> Scope | None:
     if "format" in declared.table("ruff"):
         return Scope((), (), "pyproject.toml: [tool.ruff.format]")
     for name in ("ruff.toml", ".ruff.toml"):
-        if "format" in _toml(declared, name):
+        if "format" in toml_of(declared.directory / name):
             return Scope((), (), f"{name}: [format]")
     return None
-
-
-def _toml(declared: Declarations, name: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text_of(declared.directory / name))
-    except (ValueError, RecursionError):
-        return {}
-
-
-def _names_mypy_files(declared: Declarations) -> bool:
-    tables = [declared.table("mypy")]
-    tables += [dict(declared.section(file, "mypy") or {}) for file in ("mypy.ini", ".mypy.ini", "setup.cfg")]
-    return any(table.get(key) for table in tables for key in ("files", "packages", "modules"))

@@ -7,13 +7,12 @@ it takes the network.
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.configuration.declarations import table_in
-from fixloop.configuration.yaml_file import yaml_of
+from fixloop.configuration.declarations import table_in, yaml_of
 
 FILE: Final = ".pre-commit-config.yaml"
 DATABASE: Final = "db.db"
@@ -49,7 +48,8 @@ class Hook(NamedTuple):
 
     def environment(self, variables: Mapping[str, str]) -> Path | None:
         """The folder of the installed environment of a hook in Python; None where there is none."""
-        cache = _cache(variables)
+        home = variables.get("XDG_CACHE_HOME") or os.path.join(variables.get("HOME", "~"), ".cache")
+        cache = Path(variables.get("PRE_COMMIT_HOME") or Path(home) / "pre-commit")
         name = ":".join((self.repo, ",".join(self.dependencies))) if self.dependencies else self.repo
         try:
             with closing(
@@ -66,30 +66,23 @@ class Hook(NamedTuple):
 def hooks_of(directory: Path) -> tuple[Hook, ...]:
     """The hooks of the project, in their order; those of the manual stage do not run by themselves."""
     document = yaml_of(directory / FILE)
-    return tuple(_hooks(document)) if isinstance(document, dict) else ()
-
-
-def _hooks(document: dict[str, Any]) -> Iterator[Hook]:
+    if not isinstance(document, dict):
+        return ()
     outer = _texts([document.get("exclude")])
-    for repo in _dicts(document.get("repos")):
-        for hook in _dicts(repo.get("hooks")):
-            if hook.get("id") and hook.get("stages") != ["manual"]:
-                yield Hook(
-                    id=str(hook["id"]),
-                    repo=str(repo.get("repo", "")),
-                    rev=str(repo.get("rev", "")),
-                    args=_texts(hook.get("args")),
-                    files=str(hook.get("files") or document.get("files") or ""),
-                    exclude=(*outer, *_texts([hook.get("exclude")])),
-                    dependencies=_texts(hook.get("additional_dependencies")),
-                )
-
-
-def _cache(variables: Mapping[str, str]) -> Path:
-    if own := variables.get("PRE_COMMIT_HOME"):
-        return Path(own)
-    home = variables.get("XDG_CACHE_HOME") or os.path.join(variables.get("HOME", "~"), ".cache")
-    return Path(home) / "pre-commit"
+    return tuple(
+        Hook(
+            id=str(hook["id"]),
+            repo=str(repo.get("repo", "")),
+            rev=str(repo.get("rev", "")),
+            args=_texts(hook.get("args")),
+            files=str(hook.get("files") or document.get("files") or ""),
+            exclude=(*outer, *_texts([hook.get("exclude")])),
+            dependencies=_texts(hook.get("additional_dependencies")),
+        )
+        for repo in _dicts(document.get("repos"))
+        for hook in _dicts(repo.get("hooks"))
+        if hook.get("id") and hook.get("stages") != ["manual"]
+    )
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:

@@ -7,14 +7,13 @@ a matrix, a value that is computed.
 import ast
 import re
 import shlex
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
-from fixloop.configuration.declarations import Declarations, table_in, text_of
-from fixloop.configuration.yaml_file import yaml_of
+from fixloop.configuration.declarations import Declarations, table_in, text_of, toml_of, yaml_of
 
+T = TypeVar("T")
 LAUNCHERS: Final = frozenset(
     {"uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "pipx", "rye", "run", "tool", "env", "coverage"}
 )
@@ -82,21 +81,19 @@ def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[Pr
                     section.get(key, "") for key in ("commands_pre", "commands", "commands_post")
                 )
                 yield from _of_testenv(lines, f"{file}: [{name}]")
-    try:
-        own = tomllib.loads(text_of(declared.directory / "tox.toml"))
-    except (ValueError, RecursionError):
-        own = {}
+    own = toml_of(declared.directory / "tox.toml")
     for settings, file in (
         (own, "tox.toml: "),
         (table_in(pyproject, "tool", "tox"), "pyproject.toml: tool.tox."),
     ):
-        base = {"env_run_base": settings.get("env_run_base")}
-        for name, env in {
-            **base,
+        environments = {
+            "env_run_base": settings.get("env_run_base"),
             **{f"env.{key}": env for key, env in table_in(settings, "env").items()},
-        }.items():
-            for words in _lists(table_in({"env": env}, "env").get("commands")):
-                yield from _split(shlex.join(words), f"{file}{name}")
+        }
+        for name, env in environments.items():
+            for words in _items(table_in({"env": env}, "env").get("commands"), list):
+                if all(isinstance(word, str) for word in words):
+                    yield from _split(shlex.join(words), f"{file}{name}")
 
 
 def _of_testenv(text: str, why: str) -> Iterator[ProjectCommand]:
@@ -110,12 +107,6 @@ def _of_testenv(text: str, why: str) -> Iterator[ProjectCommand]:
         yield from _split(line, why)
 
 
-def _lists(value: Any) -> Iterator[list[str]]:
-    for words in value if isinstance(value, list) else ():
-        if isinstance(words, list) and all(isinstance(word, str) for word in words):
-            yield words
-
-
 def _of_nox(path: Path) -> Iterator[ProjectCommand]:
     """The constant words of `session.run(…)`; what is computed makes a command one that cannot be told."""
     try:
@@ -125,23 +116,16 @@ def _of_nox(path: Path) -> Iterator[ProjectCommand]:
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
             if isinstance(call.func, ast.Attribute) and call.func.attr in {"run", "run_always"}:
-                words = [
-                    arg.value if isinstance(arg, ast.Constant) else None for arg in _without_posargs(call)
-                ]
+                given = (arg for arg in call.args if not _is_posargs(arg))
+                words = [arg.value if isinstance(arg, ast.Constant) else None for arg in given]
                 if words and all(isinstance(word, str) for word in words):
                     yield ProjectCommand(tuple(map(str, words)), f"{path.name}: session {function.name}")
 
 
-def _without_posargs(call: ast.Call) -> list[ast.expr]:
-    return [
-        arg
-        for arg in call.args
-        if not (
-            isinstance(arg, ast.Starred)
-            and isinstance(arg.value, ast.Attribute)
-            and arg.value.attr == "posargs"
-        )
-    ]
+def _is_posargs(arg: ast.expr) -> bool:
+    return (
+        isinstance(arg, ast.Starred) and isinstance(arg.value, ast.Attribute) and arg.value.attr == "posargs"
+    )
 
 
 def _of_scripts(pyproject: Mapping[str, Any]) -> Iterator[ProjectCommand]:
@@ -183,11 +167,11 @@ def _of_workflows(directory: Path) -> Iterator[ProjectCommand]:
     folder = directory / ".github" / "workflows"
     for path in sorted((*folder.glob("*.yml"), *folder.glob("*.yaml"))):
         for name, job in table_in(yaml_of(path), "jobs").items():
-            for step in _tables(table_in({"job": job}, "job").get("steps")):
+            for step in _items(table_in({"job": job}, "job").get("steps"), dict):
                 if isinstance(step.get("run"), str) and "working-directory" not in step:
                     text = step["run"].replace("\\\n", " ")
                     yield from _split(text, f"{path.relative_to(directory).as_posix()}: {name}")
 
 
-def _tables(value: Any) -> Iterable[dict[str, Any]]:
-    return (entry for entry in value if isinstance(entry, dict)) if isinstance(value, list) else ()
+def _items(value: Any, kind: type[T]) -> Iterator[T]:
+    return (entry for entry in value if isinstance(entry, kind)) if isinstance(value, list) else iter(())

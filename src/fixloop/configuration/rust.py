@@ -1,11 +1,10 @@
 """Checks that a Cargo package or workspace speaks for. Reads files only."""
 
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from fixloop.configuration.declarations import table_in, text_of
+from fixloop.configuration.declarations import table_in, toml_of
 from fixloop.configuration.model import Check
 from fixloop.configuration.project_commands import ProjectCommand, commands_beside
 from fixloop.configuration.proposal import Need, Proposal
@@ -29,15 +28,14 @@ _TESTS_ALONE: Final = frozenset({"--all-targets"})
 
 def proposals(directory: Path) -> tuple[Proposal, ...]:
     """What Cargo.toml in `directory` speaks for; nothing where there is none."""
-    try:
-        manifest = tomllib.loads(text_of(directory / "Cargo.toml"))
-    except (ValueError, RecursionError):
-        return ()
+    manifest = toml_of(directory / "Cargo.toml")
     return tuple(_proposals(directory, manifest)) if manifest else ()
 
 
 def _proposals(directory: Path, manifest: dict[str, Any]) -> Iterator[Proposal]:
-    used = {command.words[1]: command for command in _of_cargo(directory)}
+    # The first command of each kind, last: a later one of the same key wins.
+    own = [each for each in commands_beside(directory) if each.words[0] == "cargo" and len(each.words) > 1]
+    used = {command.words[1]: command for command in reversed(own)}
     scope = ("--workspace",) if "workspace" in manifest else ()
     cargo = Need("program", "cargo", _RUST)
 
@@ -48,31 +46,23 @@ def _proposals(directory: Path, manifest: dict[str, Any]) -> Iterator[Proposal]:
     check = Check(name="cargo test", command=command, output="cargo-test", why=why)
     yield Proposal("test-runner", check, "cargo test", why, (cargo,), runs_tests=True)
 
-    if where := _clippy(directory, manifest, used.get("clippy")):
-        words = (*(tuple(_options(used.get("clippy"))) or scope), *_lints(used.get("clippy")))
-        lint = Check(
-            name="cargo clippy",
-            command=("cargo", "clippy", "--message-format=json", *words),
-            output="clippy",
-            why=where,
-        )
-        clippy = Need("program", "cargo-clippy", "rustup component add clippy")
-        yield Proposal("code-quality", lint, "cargo clippy", where, (cargo, clippy))
+    clippy = used.get("clippy")
+    if where := _wants_clippy(directory, manifest, clippy):
+        words = clippy.words if clippy is not None else ()
+        lints = words[words.index("--") :] if "--" in words else ()
+        command = ("cargo", "clippy", "--message-format=json", *(tuple(_options(clippy)) or scope), *lints)
+        lint = Check(name="cargo clippy", command=command, output="clippy", why=where)
+        needs = (cargo, Need("program", "cargo-clippy", "rustup component add clippy"))
+        yield Proposal("code-quality", lint, "cargo clippy", where, needs)
 
-    own = used.get("fmt")
-    if own is not None and "--check" in own.words:
-        rustfmt = Need("program", "cargo-fmt", "rustup component add rustfmt")
-        form = Check(name="cargo fmt", command=own.words, why=own.why)
-        yield Proposal("code-quality", form, "cargo fmt", own.why, (cargo, rustfmt))
+    fmt = used.get("fmt")
+    if fmt is not None and "--check" in fmt.words:
+        needs = (cargo, Need("program", "cargo-fmt", "rustup component add rustfmt"))
+        form = Check(name="cargo fmt", command=fmt.words, why=fmt.why)
+        yield Proposal("code-quality", form, "cargo fmt", fmt.why, needs)
 
 
-def _of_cargo(directory: Path) -> Iterator[ProjectCommand]:
-    """The first command of each kind, last: a later one of the same key would win."""
-    found = [each for each in commands_beside(directory) if each.words[0] == "cargo" and len(each.words) > 1]
-    yield from reversed(found)
-
-
-def _clippy(directory: Path, manifest: dict[str, Any], used: ProjectCommand | None) -> str:
+def _wants_clippy(directory: Path, manifest: dict[str, Any], used: ProjectCommand | None) -> str:
     """What says that the project wants it, or nothing."""
     if used is not None:
         return used.why
@@ -93,9 +83,3 @@ def _options(command: ProjectCommand | None) -> Iterator[str]:
             yield from (word, next(words, ""))
         elif word in _KEPT or word.partition("=")[0] in _WITH_VALUE:
             yield word
-
-
-def _lints(command: ProjectCommand | None) -> tuple[str, ...]:
-    """What is denied or allowed, from `--` on."""
-    words = command.words if command is not None else ()
-    return words[words.index("--") :] if "--" in words else ()
