@@ -34,7 +34,12 @@ def split_command(value: Any, place: Place) -> tuple[str, ...]:
     Raises:
         UsageError: empty, unbalanced quotes, shell syntax, another type, or a NUL character.
     """
-    words = _from_text(value, place) if isinstance(value, str) else _from_list(value, place)
+    if isinstance(value, str):
+        words = _from_text(value, place)
+    elif isinstance(value, list) and all(isinstance(word, str) for word in value):
+        words = tuple(value)
+    else:
+        raise place.wrong("a string or a list of strings", value)
     if not words or not words[0].strip():
         raise place.error("is an empty command; give the program and its arguments")
     if any("\0" in word for word in words):
@@ -52,7 +57,12 @@ def with_placeholders(words: tuple[str, ...], place: Place) -> tuple[str, ...]:
     for word in words:
         for found in (*_WORD.finditer(word), *_NEARLY.finditer(word)):
             if found[0] not in {f"{{{name}}}" for name in PLACEHOLDERS}:
-                raise _unknown_placeholder(found[0], found[1], place)
+                near = nearest(found[1].strip(), PLACEHOLDERS)
+                known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+                advice = f"did you mean {{{near}}}?" if near else f"known are {known}"
+                raise place.error(
+                    f"has an unknown placeholder {found[0]!r}; {advice} (a literal one is written {{{found[0]}}})"
+                )
     return tuple(_DOUBLED.sub(r"{\1}", word) for word in words)
 
 
@@ -126,18 +136,3 @@ def _from_text(text: str, place: Place) -> tuple[str, ...]:
     if words and re.match(r"[A-Za-z_]\w*=", words[0]):
         raise place.error(f"starts with a variable, but no shell runs it; begin with `env {words[0]}`")
     return words
-
-
-def _from_list(value: Any, place: Place) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise place.wrong("a string or a list of strings", value)
-    return tuple(value)
-
-
-def _unknown_placeholder(written: str, word: str, place: Place) -> Exception:
-    near = nearest(word.strip(), PLACEHOLDERS)
-    known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
-    advice = f"did you mean {{{near}}}?" if near else f"known are {known}"
-    return place.error(
-        f"has an unknown placeholder {written!r}; {advice} (a literal one is written {{{written}}})"
-    )

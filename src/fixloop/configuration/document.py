@@ -42,22 +42,15 @@ def read_document(directory: Path) -> Document:
         )
     pyproject = _read_toml(directory, PYPROJECT) or {}
     own = _read_toml(directory, FILE_NAME)
-    inside = _own_table(pyproject)
+    tools = pyproject.get("tool")
+    inside = tools.get("fixloop") if isinstance(tools, dict) else None
+    if inside is not None and not isinstance(inside, dict):
+        raise Place(PYPROJECT).at(TABLE).wrong("a table", inside)
     if own is not None and inside is not None:
         raise UsageError(f"both {FILE_NAME} and [{TABLE}] of {PYPROJECT} configure fixloop; keep one of them")
     if inside is not None:
         return Document(Place(PYPROJECT, TABLE), inside, True, pyproject)
     return Document(Place(FILE_NAME), own or {}, own is not None, pyproject)
-
-
-def _own_table(pyproject: dict[str, Any]) -> dict[str, Any] | None:
-    tools = pyproject.get("tool")
-    if not isinstance(tools, dict) or "fixloop" not in tools:
-        return None
-    table = tools["fixloop"]
-    if not isinstance(table, dict):
-        raise Place(PYPROJECT).at(TABLE).wrong("a table", table)
-    return table
 
 
 def _read_toml(directory: Path, name: str) -> dict[str, Any] | None:
@@ -73,10 +66,6 @@ def _read_toml(directory: Path, name: str) -> dict[str, Any] | None:
         raise UsageError(f"cannot read {name}: {error.strerror}") from None
     if len(content) > LIMIT_BYTES:
         raise UsageError(f"{name} is larger than {LIMIT_BYTES} bytes; that cannot be a configuration")
-    return _parsed(name, content)
-
-
-def _parsed(name: str, content: bytes) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:

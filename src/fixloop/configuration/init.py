@@ -5,7 +5,7 @@ Returns the text and writes nothing; what it returns loads to the same checks th
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -19,7 +19,6 @@ from fixloop.configuration.model import Check, Configuration, SpecialistChecks
 from fixloop.configuration.settings import FileSettings, LimitSettings
 from fixloop.configuration.settling import settle
 from fixloop.errors import UsageError
-from fixloop.protocol.checks import Unverified
 from fixloop.protocol.specialists import NAMES, specialist
 
 REASON_CHARACTERS: Final = 200
@@ -124,7 +123,12 @@ def init(
         parts += [_check(entry, check, measured_coverage, outcomes) for check in entry.checks]
     if not configuration.specialists:
         parts.append(NOTHING_DETECTED)
-    parts.append(_left_out(configuration.unverified))
+    if configuration.unverified:
+        parts.append("\n# Found here, and not checked:\n")
+    parts += [
+        f"#   {entry.name} ({entry.specialist}): {entry.reason}; {entry.remedy}\n"
+        for entry in configuration.unverified
+    ]
     return "".join(parts)
 
 
@@ -171,11 +175,3 @@ def _command(words: tuple[str, ...]) -> str:
 def _quoted(text: str) -> str:
     """A TOML basic string: JSON's escapes are a part of TOML's, apart from DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
-
-
-def _left_out(entries: Sequence[Unverified]) -> str:
-    if not entries:
-        return ""
-    return "\n# Found here, and not checked:\n" + "".join(
-        f"#   {entry.name} ({entry.specialist}): {entry.reason}; {entry.remedy}\n" for entry in entries
-    )

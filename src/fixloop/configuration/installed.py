@@ -42,7 +42,8 @@ class Installed:
         """The interpreter's environment in words, seen from the project."""
         prefix = self.interpreter.prefix
         if prefix:
-            return _seen_from(self.home.resolve(), Path(prefix))
+            path, home = Path(prefix), self.home.resolve()
+            return str(path.relative_to(home)) if path.is_relative_to(home) else str(path)
         return self.interpreter.path or "this machine, which has no Python"
 
     def has(self, need: Need) -> bool:
@@ -113,7 +114,3 @@ class Installed:
 def installed_with(interpreter: Interpreter, directory: Path, home: Path) -> Installed:
     """What this machine has for the project at `directory`, whose checkout is `home`."""
     return Installed(interpreter, directory, home, os.environ)
-
-
-def _seen_from(directory: Path, path: Path) -> str:
-    return str(path.relative_to(directory)) if path.is_relative_to(directory) else str(path)

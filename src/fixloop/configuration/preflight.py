@@ -58,7 +58,13 @@ def preflight_of(configuration: Configuration, directory: Path, installed: Insta
         directory=str(directory.absolute()),
         interpreter=asked.interpreter.path if asked is not None else "",
         checks=tuple(
-            _planned(entry.name, check, asked, later)
+            Planned(
+                entry.name,
+                check.name,
+                shlex.join(check.command),
+                check.why or WRITTEN,
+                "what [workspace] setup makes" if later else _needs(check, asked),
+            )
             for entry in configuration.specialists
             for check in entry.checks
         ),
@@ -95,16 +101,6 @@ def as_document(preflight: Preflight) -> dict[str, Any]:
     }
 
 
-def _planned(specialist: str, check: Check, installed: Installed | None, later: bool) -> Planned:
-    return Planned(
-        specialist,
-        check.name,
-        shlex.join(check.command),
-        check.why or WRITTEN,
-        "what [workspace] setup makes" if later else _needs(check, installed),
-    )
-
-
 def _needs(check: Check, installed: Installed | None) -> str:
     if installed is None:
         return ""
@@ -116,7 +112,11 @@ def _needs(check: Check, installed: Installed | None) -> str:
 
 
 def _hints(configuration: Configuration, directory: Path, installed: Installed | None) -> Iterator[str]:
-    if installed is not None and _uses_python(configuration) and not installed.interpreter.prefix:
+    commands = [check.command for entry in configuration.specialists for check in entry.checks]
+    uses_python = any(PYTHON.fullmatch(program_of(command)[0]) for command in commands) or any(
+        entry.name in {"pytest", "unittest"} for entry in configuration.unverified
+    )
+    if installed is not None and uses_python and not installed.interpreter.prefix:
         yield (
             f"no virtual environment was found, so checks run with {installed.interpreter.path or 'no Python'}; "
             "make a .venv in the project, activate one, or name `[workspace] setup`"
@@ -124,10 +124,3 @@ def _hints(configuration: Configuration, directory: Path, installed: Installed |
     inner = projects_below(directory)
     if inner:
         yield f"{len(inner)} projects lie below this folder: `fixloop run {inner[0]}` checks one of them alone"
-
-
-def _uses_python(configuration: Configuration) -> bool:
-    commands = [check.command for entry in configuration.specialists for check in entry.checks]
-    return any(PYTHON.fullmatch(program_of(command)[0]) for command in commands) or any(
-        entry.name in {"pytest", "unittest"} for entry in configuration.unverified
-    )

@@ -73,7 +73,10 @@ def _of_kind(project: PythonProject, tests: Tests, kind: str) -> Iterator[Propos
 
 def _pytest(project: PythonProject, tests: Tests, gated: bool) -> Iterator[Proposal]:
     coverage = coverage_of(project)
-    scope = _test_scope(project) or Scope((), (), tests.why)
+    # What the project gives pytest, where all its commands say the same.
+    scopes = scopes_of(PYTEST, project.commands, project.directory)
+    is_scoped = not project.pytest.testpaths and len(scopes) == 1 and (scopes[0].paths or scopes[0].options)
+    scope = scopes[0] if is_scoped else Scope((), (), tests.why)
     words = (*scope.options, *scope.paths)
     if gated or coverage.fail_under or coverage.is_measured:
         check = Check(
@@ -94,39 +97,34 @@ def _needs(project: PythonProject) -> tuple[Need, ...]:
     return (*needs, project.module("pytest_cov", "pytest-cov")) if coverage_of(project).is_measured else needs
 
 
-def _test_scope(project: PythonProject) -> Scope | None:
-    """What the project gives pytest, where all its commands say the same."""
-    if project.pytest.testpaths:
-        return None
-    found = scopes_of(PYTEST, project.commands, project.directory)
-    return found[0] if len(found) == 1 and (found[0].paths or found[0].options) else None
-
-
 def _unittest(project: PythonProject, tests: Tests) -> Proposal:
-    for command in project.commands:
-        arguments = arguments_of("unittest", command)
-        if arguments is not None:
-            check = Check(name="unittest", command=("python", "-m", "unittest", *arguments))
-            return _run_by_python(project, check, command.why)
-    start = next(
-        (name for name in ("tests", "test") if any(layout.files_below(project.directory / name))), "."
-    )
-    is_package = (project.directory / start / "__init__.py").is_file()
-    words = ("-s", start, "-t", ".") if is_package else ("-s", start)
-    pattern = ("-p", tests.pattern) if tests.pattern else ()
-    check = Check(name="unittest", command=("python", "-m", "unittest", "discover", *words, *pattern))
-    return _run_by_python(project, check, tests.why)
-
-
-def _run_by_python(project: PythonProject, check: Check, why: str) -> Proposal:
     need = Need("program", "python", "install Python, or make a .venv in the project")
+    given = ((arguments_of("unittest", command), command.why) for command in project.commands)
+    words, why = next(((words, why) for words, why in given if words is not None), (None, tests.why))
+    if words is None:
+        start = next(
+            (name for name in ("tests", "test") if any(layout.files_below(project.directory / name))), "."
+        )
+        is_package = (project.directory / start / "__init__.py").is_file()
+        pattern = ("-p", tests.pattern) if tests.pattern else ()
+        words = ("discover", "-s", start, *(("-t", ".") if is_package else ()), *pattern)
+    check = Check(name="unittest", command=("python", "-m", "unittest", *words))
     return Proposal("test-runner", check, "unittest", why, (need,), runs_tests=True)
 
 
 def _others(project: PythonProject) -> Iterator[Proposal]:
     for tool, (specialist, signs) in OTHERS.items():
         hook = next((hook.why for hook in project.hooks if hook.id == tool), "")
-        own = _own_command(project, tool)
+        given = ((arguments_of(tool, command), command.why) for command in project.commands)
+        # Of isort and yapf a command that changes nothing; the others only report.
+        own = next(
+            (
+                (words, why)
+                for words, why in given
+                if words is not None and (tool in REPORTING or not CHECKING.isdisjoint(words))
+            ),
+            None,
+        )
         if own is not None:
             check = Check(name=tool, command=(tool, *own[0]))
             yield Proposal(specialist, check, tool, own[1], (project.program(tool),))

@@ -73,7 +73,8 @@ def installing(package: str, declared: Declarations, installed: Installed | None
     if installed is None:
         return f"python -m pip install {package}"
     if not installed.interpreter.prefix:
-        own = "-e . " if _is_installable(declared) else ""
+        files = ("pyproject.toml", "setup.py", "setup.cfg")
+        own = "-e . " if any((declared.directory / name).is_file() for name in files) else ""
         return f"python3 -m venv .venv && .venv/bin/pip install {own}{package}"
     return _by_pip(package, installed)
 
@@ -89,7 +90,3 @@ def _by_pip(package: str, installed: Installed) -> str:
 
 def _quoted(path: str) -> str:
     return f"'{path}'" if " " in path else path
-
-
-def _is_installable(declared: Declarations) -> bool:
-    return any((declared.directory / name).is_file() for name in ("pyproject.toml", "setup.py", "setup.cfg"))

@@ -4,7 +4,7 @@ pytest's own settings decide, and pytest itself where they leave a doubt; the na
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -57,7 +57,8 @@ def pytest_settings(declared: Declarations) -> PytestSettings:
     settings: dict[str, str] = {}
     place = ""
     for name, table in tables.items():
-        settings |= {key: _as_text(value) for key, value in table.items()}
+        for key, value in table.items():
+            settings[key] = "\n".join(map(str, value)) if isinstance(value, list) else str(value)
         place = name if "testpaths" in table else place
     return PytestSettings(
         tuple(settings.get("testpaths", "").split()),
@@ -70,11 +71,19 @@ def pytest_settings(declared: Declarations) -> PytestSettings:
 def tests_of(declared: Declarations, settings: PytestSettings, installed: Installed | None) -> Tests | None:
     """The project's tests; None where it has none, as far as anybody can say."""
     directory = declared.directory
-    files = list(_test_files(directory, settings))
+    patterns = settings.patterns or layout.TEST_FILES
+    files = [
+        path
+        for path in layout.files_below(directory)
+        if any(fnmatch(path.name, pattern) for pattern in patterns)
+    ]
     said = _said_by_names(directory, settings, files)
     place = declared.place(PYTEST)
     if installed is None or not installed.has_module("pytest"):
-        runner = "pytest" if installed is None or place or not _are_of_unittest(files) else "unittest"
+        runner = "pytest"
+        if installed is not None and not place:
+            imported = {name for path in files for name in _IMPORT.findall(text_of(path))}
+            runner = "unittest" if imported == {"unittest"} else "pytest"
         if not said and not (place and layout.has_python(directory)):
             return None
         usual = any(fnmatch(path.name, "test*.py") for path in files)
@@ -90,21 +99,14 @@ def _said_by_names(directory: Path, settings: PytestSettings, files: list[Path])
     if "--doctest-modules" in settings.addopts and layout.has_python(directory):
         return "addopts: --doctest-modules"
     for name in settings.testpaths:
-        found = [path for path in _globbed(directory, name) if path.is_file() or any(_below(path, files))]
-        if found:
-            return f"{settings.place}: testpaths"
+        for place in _globbed(directory, name):
+            if place.is_file() or any(path.is_relative_to(place) for path in files):
+                return f"{settings.place}: testpaths"
     for path in files:
         inside = path.relative_to(directory)
         if len(inside.parts) == 1 or not TEST_FOLDERS.isdisjoint(inside.parts):
             return str(inside)
     return ""
-
-
-def _test_files(directory: Path, settings: PytestSettings) -> Iterator[Path]:
-    patterns = settings.patterns or layout.TEST_FILES
-    for path in layout.files_below(directory):
-        if any(fnmatch(path.name, pattern) for pattern in patterns):
-            yield path
 
 
 def _globbed(directory: Path, pattern: str) -> list[Path]:
@@ -115,17 +117,3 @@ def _globbed(directory: Path, pattern: str) -> list[Path]:
         return sorted(directory.glob(pattern))
     except (ValueError, NotImplementedError, IndexError):
         return []
-
-
-def _below(folder: Path, files: list[Path]) -> Iterator[Path]:
-    return (path for path in files if path.is_relative_to(folder))
-
-
-def _are_of_unittest(files: list[Path]) -> bool:
-    """Whether the tests import unittest and none of them pytest."""
-    imported = {name for path in files for name in _IMPORT.findall(text_of(path))}
-    return imported == {"unittest"}
-
-
-def _as_text(value: Any) -> str:
-    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -20,17 +20,22 @@ LINES: Final = ("--format", "custom", "--msg-template", "{relpath}:{line}: {test
 def scanners(project: PythonProject) -> Iterator[Proposal]:
     """bandit from medium up, its search for passwords, and a parser for what bandit leaves out."""
     declared = project.declared
-    why = declared.place(BANDIT_SIGNS) or _hook(project)
+    hook = next((hook.why for hook in project.hooks if hook.id == "bandit"), "")
+    why = declared.place(BANDIT_SIGNS) or hook
     sources = layout.sources_of(project.directory)
     if not why or not sources:
         return
-    bandit = ("bandit", "-q", "-r", *_configuration(declared))
+    options = _configuration(declared)
+    bandit = ("bandit", "-q", "-r", *options)
     need = project.program("bandit")
     # From medium up: stricter than the gate's "high", because bandit has no "critical" and rates injection and
     # weak cryptography medium. Its low findings are hints (an assert, an import of subprocess) that sound code
     # has everywhere, so "any finding loops" would never end.
     yield _proposal("bandit", (*bandit, "--severity-level", "medium", *LINES), sources, why, need)
-    if not _selects_tests(declared):
+    keys = {*declared.table("bandit"), *(declared.section(".bandit", "bandit") or {})}
+    # A YAML file may hold such keys. Assuming they are there costs one check; assuming not, an error.
+    is_yaml = options[:1] == ("-c",) and options[1] != "pyproject.toml"
+    if not is_yaml and keys.isdisjoint({"tests", "skips"}):
         # bandit rates hard-coded passwords low. A project that selects its own tests has decided about these
         # too, and bandit refuses a test that is both selected here and skipped there.
         yield _proposal("secrets", (*bandit, "--tests", "B105,B106,B107", *LINES), sources, why, need)
@@ -45,10 +50,6 @@ def _proposal(
     return Proposal(SPECIALIST, check, "bandit", why, (need,))
 
 
-def _hook(project: PythonProject) -> str:
-    return next((hook.why for hook in project.hooks if hook.id == "bandit"), "")
-
-
 def _configuration(declared: Declarations) -> tuple[str, ...]:
     """The options that make bandit read the project's settings; by itself it finds none of them."""
     if "bandit" in declared.tools:
@@ -59,11 +60,3 @@ def _configuration(declared: Declarations) -> tuple[str, ...]:
         if (declared.directory / name).is_file():
             return ("-c", name)
     return ()
-
-
-def _selects_tests(declared: Declarations) -> bool:
-    keys = {*declared.table("bandit"), *(declared.section(".bandit", "bandit") or {})}
-    # A YAML file may hold such keys. Assuming they are there costs one check; assuming not, an error.
-    options = _configuration(declared)
-    is_yaml = options[:1] == ("-c",) and options[1] != "pyproject.toml"
-    return is_yaml or not keys.isdisjoint({"tests", "skips"})

@@ -92,13 +92,9 @@ def _command(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> 
         return _several(rest, scripts, depth)
     if first in _WRAPPERS:
         return _wrapped(words, scripts, depth)
-    return (Call(_tool(first), rest),)
-
-
-def _tool(word: str) -> str:
-    """`jest` for itself, `./node_modules/.bin/jest` and `node_modules/jest/bin/jest.js`."""
-    path = PurePath(plain(word))
-    return path.name if ".bin" in path.parts or len(path.parts) == 1 else str(path)
+    # `jest` for itself and for `./node_modules/.bin/jest`.
+    path = PurePath(plain(first))
+    return (Call(path.name if ".bin" in path.parts or len(path.parts) == 1 else str(path), rest),)
 
 
 def _of_manager(

@@ -5,7 +5,7 @@ takes and what stood there. Nothing is converted silently: "5" is not a number a
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -54,41 +54,6 @@ class Kind:
         return dict(self.schema)
 
 
-def _truth(value: Any, place: Place) -> bool:
-    if not isinstance(value, bool):
-        raise place.wrong("true or false", value)
-    return value
-
-
-def _iterations(value: Any, place: Place) -> int:
-    if not _is_whole(value) or not 1 <= value <= MOST_ITERATIONS:
-        raise place.wrong(f"a whole number from 1 to {MOST_ITERATIONS}", value)
-    return int(value)
-
-
-def _minutes(value: Any, place: Place) -> float:
-    # Infinity and nan are numbers in TOML and none here.
-    if not _is_number(value) or not 0 < value <= MOST_MINUTES:
-        raise place.wrong(f"a number of minutes above 0, at most {MOST_MINUTES}", value)
-    return float(value)
-
-
-def _minutes_or_off(value: Any, place: Place) -> float:
-    if value is False:
-        return 0.0
-    if not _is_number(value) or not 0 <= value <= MOST_MINUTES:
-        raise place.wrong(f"a number of minutes, at most {MOST_MINUTES}, or false for no limit", value)
-    return float(value)
-
-
-def _number_or_off(value: Any, place: Place) -> int:
-    if value is False:
-        return 0
-    if not _is_whole(value) or not 0 <= value <= MOST_ITERATIONS:
-        raise place.wrong(f"a whole number up to {MOST_ITERATIONS}, or false to switch it off", value)
-    return int(value)
-
-
 def agent_name(value: Any, place: Place) -> str:
     """A word that can stand in the name of a queue, where a dot would divide it."""
     if not isinstance(value, str) or not AGENT_NAME.fullmatch(value):
@@ -96,24 +61,8 @@ def agent_name(value: Any, place: Place) -> str:
     return value
 
 
-def _agent_names(value: Any, place: Place) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(agent_name(name, place).lower() for name in _strings(value, place)))
-
-
-def _utc_offset_minutes(value: Any, place: Place) -> int:
-    if not _is_whole(value) or not -MOST_OFFSET <= value <= MOST_OFFSET:
-        raise place.wrong(f"a whole number of minutes from -{MOST_OFFSET} to {MOST_OFFSET}", value)
-    return int(value)
-
-
-def _percent(value: Any, place: Place) -> float:
-    if not _is_number(value) or not 0 <= value <= 100:
-        raise place.wrong("a number from 0 to 100", value)
-    return float(value)
-
-
-def _line_of_text(value: Any, place: Place) -> str:
-    # It is printed, and may not break a line or move a cursor.
+def line_of_text(value: Any, place: Place) -> str:
+    """A name that is printed; it may not break a line or move a cursor."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise place.wrong("one line of text", value)
     if len(value) > TEXT_CHARACTERS:
@@ -121,110 +70,152 @@ def _line_of_text(value: Any, place: Place) -> str:
     return value.strip()
 
 
-def _check_name(value: Any, place: Place) -> str:
-    name = _line_of_text(value, place)
+def check_name(value: Any, place: Place) -> str:
+    """A name short enough for a table."""
+    name = line_of_text(value, place)
     if len(name) > NAME_CHARACTERS:
         raise place.error(f"is longer than {NAME_CHARACTERS} characters")
     return name
 
 
-def _output(value: Any, place: Place) -> str:
-    if not isinstance(value, str) or value not in OUTPUTS:
-        raise place.wrong(f"one of {', '.join(OUTPUTS)}", value)
-    return value
-
-
-def _fail_on(value: Any, place: Place) -> FailOn:
-    levels = [level.value for level in FailOn]
-    near = nearest(value, levels) if isinstance(value, str) else ""
-    if value not in levels:
-        advice = f" (did you mean {near!r}?)" if near else ""
-        raise place.wrong(f"one of {', '.join(levels)}{advice}", value)
-    return FailOn(value)
-
-
-def _policy(value: Any, place: Place) -> Policy:
-    if value not in list(Policy):
-        raise place.wrong(f"one of {', '.join(Policy)}", value)
-    return Policy(value)
-
-
-def _revision(value: Any, place: Place) -> str:
-    text = _line_of_text(value, place)
+def revision(value: Any, place: Place) -> str:
+    """A branch, a tag or a commit, or `none`."""
+    text = line_of_text(value, place)
     if text.startswith("-") or " " in text:
         raise place.wrong("a branch, a tag, a commit or none", value)
     return text
 
 
-def _environment_names(value: Any, place: Place) -> tuple[str, ...]:
-    # Names only: a value in the file would put a secret into the history of the repository.
-    for name in _strings(value, place):
-        if not VARIABLE.fullmatch(name):
-            raise place.wrong("a list of names of environment variables, without values", name)
-    return tuple(dict.fromkeys(value))
-
-
-def _globs(value: Any, place: Place) -> tuple[str, ...]:
-    # One that leaves the project would copy strangers' files into the workspace.
-    for pattern in _strings(value, place):
-        path = PurePosixPath(pattern)
-        if not pattern.strip() or "\0" in pattern or path.is_absolute() or ".." in path.parts:
-            raise place.wrong("a list of patterns below the project, without '..'", pattern)
-    return tuple(value)
-
-
-def _check_command(value: Any, place: Place) -> tuple[str, ...]:
-    return with_placeholders(split_command(value, place), place)
-
-
-def _strings(value: Any, place: Place) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
-        raise place.wrong("a list of strings", value)
+def truth(value: Any, place: Place) -> bool:
+    """`true` or `false`, and nothing that only looks like it."""
+    if not isinstance(value, bool):
+        raise place.wrong("true or false", value)
     return value
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _whole(least: int, most: int, expected: str, *, off: bool = False) -> Kind:
+    def read(value: Any, place: Place) -> int:
+        if off and value is False:
+            return 0
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise place.wrong(expected, value)
+        return value
+
+    schema = {"type": "integer", "minimum": least, "maximum": most}
+    return Kind(read, {"anyOf": [schema, {"const": False}]} if off else schema)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _number(most: int, expected: str, *, above: bool = False, off: bool = False) -> Kind:
+    """From 0 to `most`; infinity and nan are numbers in TOML and none here."""
+
+    def read(value: Any, place: Place) -> float:
+        if off and value is False:
+            return 0.0
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+            raise place.wrong(expected, value)
+        if above and not value:
+            raise place.wrong(expected, value)
+        return float(value)
+
+    schema = {"type": "number", "exclusiveMinimum" if above else "minimum": 0, "maximum": most}
+    return Kind(read, {"anyOf": [schema, {"const": False}]} if off else schema)
 
 
-def _or_off(**number: Any) -> dict[str, Any]:
-    return {"anyOf": [{"minimum": 0, **number}, {"const": False}]}
+def _one_of(convert: Callable[[str], Any], words: Iterable[str], *, advises: bool = False) -> Kind:
+    known = [str(word) for word in words]
+
+    def read(value: Any, place: Place) -> Any:
+        if isinstance(value, str) and value in known:
+            return convert(value)
+        near = nearest(value, known) if advises and isinstance(value, str) else ""
+        advice = f" (did you mean {near!r}?)" if near else ""
+        raise place.wrong(f"one of {', '.join(known)}{advice}", value)
+
+    return Kind(read, {"enum": known})
 
 
-def _list_of(**entry: Any) -> dict[str, Any]:
-    return {"type": "array", "items": {"type": "string", **entry}}
+def _list_of(
+    expected: str,
+    accepts: Callable[[str], object],
+    convert: Callable[[list[str]], Iterable[str]] = list,
+    **schema: Any,
+) -> Kind:
+    def read(value: Any, place: Place) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
+            raise place.wrong("a list of strings", value)
+        for entry in value:
+            if not accepts(entry):
+                raise place.wrong(expected, entry)
+        return tuple(convert(value))
+
+    return Kind(read, {"type": "array", "items": {"type": "string", **schema}})
+
+
+def _stays_below(pattern: str) -> bool:
+    """One that leaves the project would copy strangers' files into the workspace."""
+    path = PurePosixPath(pattern)
+    return bool(pattern.strip()) and "\0" not in pattern and not path.is_absolute() and ".." not in path.parts
 
 
 _TEXT: Final = {"type": "string", "minLength": 1, "maxLength": TEXT_CHARACTERS}
-_COMMAND: Final = {"anyOf": [{"type": "string", "minLength": 1}, {**_list_of(), "minItems": 1}]}
+_NAME: Final = {"type": "string", "pattern": f"^{AGENT_NAME.pattern}$"}
+_WORDS: Final = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+_COMMAND: Final = {"anyOf": [{"type": "string", "minLength": 1}, _WORDS]}
 
-Truth = Annotated[bool, Kind(_truth, {"type": "boolean"})]
-Iterations = Annotated[int, Kind(_iterations, {"type": "integer", "minimum": 1, "maximum": MOST_ITERATIONS})]
+Truth = Annotated[bool, Kind(truth, {"type": "boolean"})]
+Iterations = Annotated[int, _whole(1, MOST_ITERATIONS, f"a whole number from 1 to {MOST_ITERATIONS}")]
 """How often something is done before a person decides, the first time included."""
-NumberOrOff = Annotated[int, Kind(_number_or_off, _or_off(type="integer", maximum=MOST_ITERATIONS))]
-"""`false` or 0 switches the rule off."""
-Minutes = Annotated[float, Kind(_minutes, {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_MINUTES})]
-MinutesOrOff = Annotated[float, Kind(_minutes_or_off, _or_off(type="number", maximum=MOST_MINUTES))]
-"""`false` or 0: no limit."""
+NumberOrOff = Annotated[
+    int,
+    _whole(
+        0, MOST_ITERATIONS, f"a whole number up to {MOST_ITERATIONS}, or false to switch it off", off=True
+    ),
+]
+Minutes = Annotated[
+    float, _number(MOST_MINUTES, f"a number of minutes above 0, at most {MOST_MINUTES}", above=True)
+]
+MinutesOrOff = Annotated[
+    float,
+    _number(MOST_MINUTES, f"a number of minutes, at most {MOST_MINUTES}, or false for no limit", off=True),
+]
 UtcOffset = Annotated[
-    int, Kind(_utc_offset_minutes, {"type": "integer", "minimum": -MOST_OFFSET, "maximum": MOST_OFFSET})
+    int, _whole(-MOST_OFFSET, MOST_OFFSET, f"a whole number of minutes from -{MOST_OFFSET} to {MOST_OFFSET}")
 ]
 """How far a zone's clocks are ahead of UTC, in minutes."""
-Percent = Annotated[float, Kind(_percent, {"type": "number", "minimum": 0, "maximum": 100})]
-Line = Annotated[str, Kind(_line_of_text, _TEXT)]
-CheckName = Annotated[str, Kind(_check_name, {**_TEXT, "maxLength": NAME_CHARACTERS})]
-AgentName = Annotated[str, Kind(agent_name, {"type": "string", "pattern": f"^{AGENT_NAME.pattern}$"})]
-AgentNames = Annotated[tuple[str, ...], Kind(_agent_names, _list_of(pattern=f"^{AGENT_NAME.pattern}$"))]
+Percent = Annotated[float, _number(100, "a number from 0 to 100")]
+Line = Annotated[str, Kind(line_of_text, _TEXT)]
+CheckName = Annotated[str, Kind(check_name, {**_TEXT, "maxLength": NAME_CHARACTERS})]
+Revision = Annotated[str, Kind(revision, _TEXT)]
+AgentName = Annotated[str, Kind(agent_name, _NAME)]
+AgentNames = Annotated[
+    tuple[str, ...],
+    _list_of(
+        "a name of letters, digits, - and _",
+        AGENT_NAME.fullmatch,
+        lambda names: dict.fromkeys(map(str.lower, names)),
+        pattern=_NAME["pattern"],
+    ),
+]
 """Agents of a profile, in small letters."""
-Output = Annotated[str, Kind(_output, {"enum": list(OUTPUTS)})]
-Level = Annotated[FailOn, Kind(_fail_on, {"enum": list(FailOn)})]
-Counted = Annotated[Policy, Kind(_policy, {"enum": list(Policy)})]
-Revision = Annotated[str, Kind(_revision, _TEXT)]
-Variables = Annotated[tuple[str, ...], Kind(_environment_names, _list_of(pattern=f"^{VARIABLE.pattern}$"))]
-Globs = Annotated[tuple[str, ...], Kind(_globs, _list_of(minLength=1))]
+Output = Annotated[str, _one_of(str, OUTPUTS)]
+Level = Annotated[FailOn, _one_of(FailOn, FailOn, advises=True)]
+Counted = Annotated[Policy, _one_of(Policy, Policy)]
+Variables = Annotated[
+    tuple[str, ...],
+    # A value in the file would put a secret into the history of the repository.
+    _list_of(
+        "a list of names of environment variables, without values",
+        VARIABLE.fullmatch,
+        dict.fromkeys,
+        pattern=f"^{VARIABLE.pattern}$",
+    ),
+]
+Globs = Annotated[
+    tuple[str, ...],
+    _list_of("a list of patterns below the project, without '..'", _stays_below, minLength=1),
+]
 Command = Annotated[tuple[str, ...], Kind(split_command, _COMMAND)]
-CheckCommand = Annotated[tuple[str, ...], Kind(_check_command, _COMMAND)]
+CheckCommand = Annotated[
+    tuple[str, ...],
+    Kind(lambda value, place: with_placeholders(split_command(value, place), place), _COMMAND),
+]
