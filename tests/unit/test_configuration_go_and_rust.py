@@ -1,5 +1,6 @@
 """What a go.mod, a go.work and a Cargo.toml speak for."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ def workflow(*lines: str) -> str:
     return f"jobs:\n  test:\n    steps:\n{steps}"
 
 
-def commands(found: tuple[Proposal, ...]) -> dict[str, str]:
+def commands(found: Iterable[Proposal]) -> dict[str, str]:
     return {each.check.name: " ".join(each.check.command) for each in found}
 
 

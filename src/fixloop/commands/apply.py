@@ -13,7 +13,7 @@ from fixloop.commands.doors.table import door_of
 from fixloop.commands.screen import note, print_lines
 from fixloop.commands.session import Issue, ProjectOption, Session, look, open_session
 from fixloop.commands.views.view import PASSED, UNVERIFIED
-from fixloop.configuration.project import project_at
+from fixloop.configuration.document import project_at
 from fixloop.errors import RefusedError
 from fixloop.outside.push import push_branch
 from fixloop.outside.transfer import bring_work, snapshot_in

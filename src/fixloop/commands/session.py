@@ -19,7 +19,7 @@ from fixloop.commands.lookup import Lookup, NothingYet, lost_by
 from fixloop.commands.screen import say
 from fixloop.commands.views.table import view_in
 from fixloop.commands.views.view import Standing, View
-from fixloop.configuration.project import project_at
+from fixloop.configuration.document import project_at
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, RefusedError, UsageError
 from fixloop.machine.disk import READ_ONLY, obstacle
 from fixloop.profiles.reading import profile_of

@@ -35,7 +35,19 @@ def split_command(value: Any, place: Place) -> tuple[str, ...]:
         UsageError: empty, unbalanced quotes, shell syntax, another type, or a NUL character.
     """
     if isinstance(value, str):
-        words = _from_text(value, place)
+        try:
+            words = tuple(shlex.split(value))
+        except ValueError as error:
+            raise place.error(
+                f"cannot be split into arguments: {str(error).lower()}; close the quote, or give a list"
+            ) from None
+        for word in words:
+            if word in SHELL_WORDS or word.endswith(";"):
+                raise place.error(
+                    f"uses {word[-9:]!r}, but no shell runs it; write several checks, a script, or a list"
+                )
+        if words and re.match(r"[A-Za-z_]\w*=", words[0]):
+            raise place.error(f"starts with a variable, but no shell runs it; begin with `env {words[0]}`")
     elif isinstance(value, list) and all(isinstance(word, str) for word in value):
         words = tuple(value)
     else:
@@ -119,20 +131,3 @@ def program_of(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         while rest and ("=" in rest[0] or rest[0].startswith("-")):
             rest.pop(0)
     return (rest[0], tuple(rest[1:])) if rest else ("", ())
-
-
-def _from_text(text: str, place: Place) -> tuple[str, ...]:
-    try:
-        words = tuple(shlex.split(text))
-    except ValueError as error:
-        raise place.error(
-            f"cannot be split into arguments: {str(error).lower()}; close the quote, or give a list"
-        ) from None
-    for word in words:
-        if word in SHELL_WORDS or word.endswith(";"):
-            raise place.error(
-                f"uses {word[-9:]!r}, but no shell runs it; write several checks, a script, or a list"
-            )
-    if words and re.match(r"[A-Za-z_]\w*=", words[0]):
-        raise place.error(f"starts with a variable, but no shell runs it; begin with `env {words[0]}`")
-    return words

@@ -1,6 +1,6 @@
 """Everything that is proposed for a project, language by language."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -10,7 +10,7 @@ from fixloop.configuration.proposal import Proposal
 from fixloop.configuration.python_project import PythonProject, python_project
 from fixloop.protocol.specialists import NAMES
 
-GUESTS: Final[tuple[Callable[[Path], tuple[Proposal, ...]], ...]] = (
+GUESTS: Final[tuple[Callable[[Path], Iterable[Proposal]], ...]] = (
     javascript.proposals,
     go.proposals,
     rust.proposals,

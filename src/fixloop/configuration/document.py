@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.configuration.place import Place, shown_path
 from fixloop.errors import UsageError
+from fixloop.repository.identity import Project, project_of
 
 FILE_NAME: Final = "fixloop.toml"
 PYPROJECT: Final = "pyproject.toml"
@@ -27,6 +28,12 @@ class Document(NamedTuple):
     is_written: bool
     """False where neither file configures fixloop."""
     pyproject: dict[str, Any]
+
+    @property
+    def project(self) -> str:
+        """The project's identity as it is written; empty where it is not, or is no text."""
+        project = self.table.get("project", "")
+        return project if isinstance(project, str) else ""
 
 
 def read_document(directory: Path) -> Document:
@@ -51,6 +58,11 @@ def read_document(directory: Path) -> Document:
     if inside is not None:
         return Document(Place(PYPROJECT, TABLE), inside, True, pyproject)
     return Document(Place(FILE_NAME), own or {}, own is not None, pyproject)
+
+
+def project_at(path: Path) -> Project:
+    """The project of a folder, by its configuration or its repository."""
+    return project_of(path, read_document(path).project)
 
 
 def _read_toml(directory: Path, name: str) -> dict[str, Any] | None:

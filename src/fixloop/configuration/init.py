@@ -137,7 +137,16 @@ def _check(entry: SpecialistChecks, check: Check, measured: float | None, outcom
     heading = f"[[specialist.{entry.name}.check]]\nname = {_quoted(check.name)}\n"
     if len(entry.checks) == 1 and check.name == program_name(check.command):
         heading = f"[specialist.{entry.name}]\n"
-    text = heading + _keys(check, measured)
+    output = f"output = {_quoted(check.output)}\n" if check.output else ""
+    if "coverage" not in check.report_kinds() or (measured is None and check.coverage_percent is None):
+        keys = f"command = {_command(unmeasured(check.command))}\n{output}"
+    else:
+        gate, meaning = check.coverage_percent or TARGET_COVERAGE_PERCENT, "percent of the lines"
+        if measured is not None and measured < gate:
+            gate, meaning = math.floor(measured), f"today's; raise it towards {gate:g}"
+        percent = f"coverage_percent = {f'{gate:g}':<18}# {meaning}\n"
+        keys = f"command = {_command(check.command)}\n{output}{percent}"
+    text = heading + keys
     why = f"# because of {check.why}\n" if check.why else ""
     if outcome is None or outcome.passed:
         return why + text
@@ -146,16 +155,6 @@ def _check(entry: SpecialistChecks, check: Check, measured: float | None, outcom
         return f"{why}# does not pass today: {reason}\n{text}"
     commented = "".join(f"# {line}\n" for line in text.splitlines())
     return f"{why}# could not run when it was tried: {reason}\n{commented}"
-
-
-def _keys(check: Check, measured: float | None) -> str:
-    output = f"output = {_quoted(check.output)}\n" if check.output else ""
-    if "coverage" not in check.report_kinds() or (measured is None and check.coverage_percent is None):
-        return f"command = {_command(unmeasured(check.command))}\n{output}"
-    gate, reason = check.coverage_percent or TARGET_COVERAGE_PERCENT, "percent of the lines"
-    if measured is not None and measured < gate:
-        gate, reason = math.floor(measured), f"today's; raise it towards {gate:g}"
-    return f"command = {_command(check.command)}\n{output}coverage_percent = {f'{gate:g}':<18}# {reason}\n"
 
 
 def unmeasured(words: tuple[str, ...]) -> tuple[str, ...]:

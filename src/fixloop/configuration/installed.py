@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -78,7 +78,12 @@ class Installed:
             name: the program.
             hooks: whether those of pre-commit count, which know nothing of the project's dependencies.
         """
-        for environment in self._environments(hooks):
+        environments: list[Path | None] = []
+        for folder in (".tox", ".nox"):
+            environments += sorted((self.home / folder).glob("*/"))
+        for hook in hooks_of(self.directory) if hooks else ():
+            environments.append(hook.environment(self.variables))
+        for environment in filter(None, environments):
             program = environment / "bin" / name
             if program.is_file() and os.access(program, os.X_OK):
                 return str(program)
@@ -101,14 +106,6 @@ class Installed:
         except (OSError, subprocess.TimeoutExpired):
             return None
         return done.returncode != _NOTHING_COLLECTED
-
-    def _environments(self, hooks: bool) -> Iterator[Path]:
-        for folder in (".tox", ".nox"):
-            yield from sorted((self.home / folder).glob("*/"))
-        for hook in hooks_of(self.directory) if hooks else ():
-            environment = hook.environment(self.variables)
-            if environment is not None:
-                yield environment
 
 
 def installed_with(interpreter: Interpreter, directory: Path, home: Path) -> Installed:

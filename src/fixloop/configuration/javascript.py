@@ -33,7 +33,6 @@ _NO_TESTS: Final = "no test specified"
 
 class _Project(NamedTuple):
     directory: Path
-    package: Mapping[str, Any]
     dependencies: Mapping[str, Any]
     scripts: Mapping[str, str]
     manager: str
@@ -55,9 +54,12 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
         found += [each for each in _of_script(name, project) if each.tool not in done]
     has_tests = any(proposal.runs_tests for proposal in found)
     done = {proposal.tool for proposal in found}
-    found += [
-        each for each in _configured(project) if each.tool not in done and not (has_tests and each.runs_tests)
-    ]
+    for dependency, tool, patterns, key, words in CONFIGURED:
+        files = sorted(file.name for pattern in patterns for file in project.directory.glob(pattern))
+        where = files[0] if files else f"package.json: {key}" if key and key in package else ""
+        if dependency in project.dependencies and where:
+            each = _proposal(Call(tool, words), where, project)
+            found += [each] if each.tool not in done and not (has_tests and each.runs_tests) else []
     # A second call of one tool has a number: names of checks are unique.
     seen: Counter[str] = Counter()
     for at, proposal in enumerate(found):
@@ -75,7 +77,7 @@ def _project(directory: Path, package: Mapping[str, Any]) -> _Project:
     manager = named if named in {"npm", "pnpm", "yarn", "bun"} else locks[0][0] if locks else "npm"
     install = next((command for name, command in locks if name == manager), f"{manager} install")
     declared = {**table_in(package, "dependencies"), **table_in(package, "devDependencies")}
-    return _Project(directory, package, declared, scripts, manager, install)
+    return _Project(directory, declared, scripts, manager, install)
 
 
 def _of_tests(project: _Project) -> Iterator[Proposal]:
@@ -104,14 +106,6 @@ def _of_script(name: str, project: _Project) -> Iterator[Proposal]:
     for call in known:
         if not TOOLS[call.tool].tests:
             yield _proposal(call, f"scripts.{name}", project)
-
-
-def _configured(project: _Project) -> Iterator[Proposal]:
-    for dependency, tool, patterns, key, words in CONFIGURED:
-        files = sorted(file.name for pattern in patterns for file in project.directory.glob(pattern))
-        where = files[0] if files else f"package.json: {key}" if key and key in project.package else ""
-        if dependency in project.dependencies and where:
-            yield _proposal(Call(tool, words), where, project)
 
 
 def _is_asked(call: Call) -> bool:

@@ -4,11 +4,12 @@ The project's own commands give the scope; its hooks, tables and dependencies sa
 """
 
 from collections.abc import Iterator
+from math import inf
 from pathlib import PurePosixPath
 from typing import Final
 
 from fixloop.configuration import layout
-from fixloop.configuration.declarations import Declarations, Signs, toml_of
+from fixloop.configuration.declarations import Signs, toml_of
 from fixloop.configuration.model import Check
 from fixloop.configuration.pre_commit import Hook
 from fixloop.configuration.proposal import Need, Proposal
@@ -50,7 +51,12 @@ def linters(project: PythonProject) -> Iterator[Proposal]:
 
 def _formatter(project: PythonProject) -> Iterator[Proposal]:
     """The one that is in charge: two never agree. Who configures ruff as a linter has not chosen its formatter."""
-    ruff = _scope(project, RUFF_FORMAT, ("ruff-format",), Signs()) or _formats_by_ruff(project.declared)
+    ruff = _scope(project, RUFF_FORMAT, ("ruff-format",), Signs())
+    if ruff is None:
+        files = ("ruff.toml", ".ruff.toml")
+        tables = {"pyproject.toml: [tool.ruff.format]": project.declared.table("ruff")}
+        tables |= {f"{name}: [format]": toml_of(project.directory / name) for name in files}
+        ruff = next((Scope((), (), place) for place, table in tables.items() if "format" in table), None)
     if ruff is None and project.declared.place(YAPF_SIGNS):
         return
     black = _scope(project, BLACK, ("black", "black-jupyter"), Signs() if ruff is not None else BLACK_SIGNS)
@@ -95,7 +101,8 @@ def _scope(project: PythonProject, grammar: Grammar, hooks: tuple[str, ...], sig
     """What the project gives the tool: its widest command, else its hook, else all; None where it uses none."""
     found = scopes_of(grammar, project.commands, project.directory)
     if found:
-        return max(found, key=_width)
+        # Without a path the tool's own settings say how much of the project it looks at.
+        return max(found, key=lambda one: len(one.paths) if one.paths and "." not in one.paths else inf)
     hook = _hook(project, hooks)
     if hook is not None:
         args = (*grammar.command, *hook.args)
@@ -103,11 +110,6 @@ def _scope(project: PythonProject, grammar: Grammar, hooks: tuple[str, ...], sig
         return known._replace(options=(*known.options, *_left_out(grammar, hook, project)))
     place = project.declared.place(signs)
     return Scope((), (), place) if place else None
-
-
-def _width(scope: Scope) -> float:
-    """How much of the project a command names; without a path the tool's own settings say it."""
-    return float("inf") if not scope.paths or "." in scope.paths else len(scope.paths)
 
 
 def _hook(project: PythonProject, names: tuple[str, ...]) -> Hook | None:
@@ -136,12 +138,3 @@ def _left_out(grammar: Grammar, hook: Hook, project: PythonProject) -> tuple[str
     if grammar is BLACK:
         return ("--extend-exclude", "|".join(f"^/{place}" for place in places))
     return ("--extend-exclude", ",".join(places))
-
-
-def _formats_by_ruff(declared: Declarations) -> Scope | None:
-    if "format" in declared.table("ruff"):
-        return Scope((), (), "pyproject.toml: [tool.ruff.format]")
-    for name in ("ruff.toml", ".ruff.toml"):
-        if "format" in toml_of(declared.directory / name):
-            return Scope((), (), f"{name}: [format]")
-    return None

@@ -116,16 +116,13 @@ def _of_nox(path: Path) -> Iterator[ProjectCommand]:
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
             if isinstance(call.func, ast.Attribute) and call.func.attr in {"run", "run_always"}:
-                given = (arg for arg in call.args if not _is_posargs(arg))
-                words = [arg.value if isinstance(arg, ast.Constant) else None for arg in given]
+                words = [
+                    arg.value if isinstance(arg, ast.Constant) else None
+                    for arg in call.args
+                    if not (isinstance(arg, ast.Starred) and getattr(arg.value, "attr", "") == "posargs")
+                ]
                 if words and all(isinstance(word, str) for word in words):
                     yield ProjectCommand(tuple(map(str, words)), f"{path.name}: session {function.name}")
-
-
-def _is_posargs(arg: ast.expr) -> bool:
-    return (
-        isinstance(arg, ast.Starred) and isinstance(arg.value, ast.Attribute) and arg.value.attr == "posargs"
-    )
 
 
 def _of_scripts(pyproject: Mapping[str, Any]) -> Iterator[ProjectCommand]:

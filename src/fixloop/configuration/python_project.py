@@ -76,17 +76,9 @@ def installing(package: str, declared: Declarations, installed: Installed | None
         files = ("pyproject.toml", "setup.py", "setup.cfg")
         own = "-e . " if any((declared.directory / name).is_file() for name in files) else ""
         return f"python3 -m venv .venv && .venv/bin/pip install {own}{package}"
-    return _by_pip(package, installed)
-
-
-def _by_pip(package: str, installed: Installed) -> str:
-    where = installed.where
+    where = f"'{installed.where}'" if " " in installed.where else installed.where
     if (Path(installed.interpreter.prefix) / "bin" / "pip").exists():
-        return f"{_quoted(where)}/bin/pip install {package}"
+        return f"{where}/bin/pip install {package}"
     if shutil.which("uv", path=installed.variables.get("PATH")):
-        return f"uv pip install --python {_quoted(where)} {package}"
-    return f"{_quoted(where)}/bin/python -m pip install {package}"
-
-
-def _quoted(path: str) -> str:
-    return f"'{path}'" if " " in path else path
+        return f"uv pip install --python {where} {package}"
+    return f"{where}/bin/python -m pip install {package}"

@@ -59,7 +59,11 @@ def _value(key: Key, value: Any, place: Place) -> Any:
     if key.section is SpecialistSettings:
         for name in value:
             if name not in NAMES:
-                raise _unknown_specialist(name, inside)
+                near = nearest(name.removesuffix("-specialist"), NAMES)
+                advice = f"did you mean {near!r}?" if near else f"the six are {', '.join(NAMES)}"
+                where = f"[{inside.heading.strip('[]')}]"
+                bare = inside._replace(prefix="", section="")
+                raise bare.error(f"unknown specialist {shown(name)} in {where}; {advice}")
         names = [name for name in NAMES if name in value]
     else:
         for name, entry in value.items():
@@ -93,10 +97,3 @@ def _unknown_key(name: str, keys: Iterable[str], place: Place) -> Exception:
         advice = f"known are {', '.join(keys)}"
     where = f"in {place.heading}" if place.heading else "at the top"
     return place._replace(prefix="", section="", item=0).error(f"unknown key {shown(name)} {where}; {advice}")
-
-
-def _unknown_specialist(name: str, place: Place) -> Exception:
-    near = nearest(name.removesuffix("-specialist"), NAMES)
-    advice = f"did you mean {near!r}?" if near else f"the six are {', '.join(NAMES)}"
-    bare = place._replace(prefix="", section="")
-    return bare.error(f"unknown specialist {shown(name)} in [{place.heading.strip('[]')}]; {advice}")

@@ -46,7 +46,15 @@ def cycle_settings(written: CycleSettings | None, place: Place) -> CycleSettings
         _refuse_twice(key, agents, inside)
         agents[key], places[key] = _checked(role, at), at
         _refuse_loop(role, key not in _WRITERS, "vas", at)
-    _check_graph(agents, places)
+    try:
+        check_graph(graph_of(agents) or DEFAULT_GRAPH)
+    except UsageError as error:
+        # An order that no cycle can follow is refused where it is written, with what is written there (C44).
+        for key, role in agents.items():
+            if role.depends_on is not None and key in str(error):
+                told = ", ".join(role.depends_on)
+                raise places[key].at("depends_on").error(f"is {told!r}: {error}") from None
+        raise
     return written.model_copy(update={"agent": agents})
 
 
@@ -77,18 +85,6 @@ def graph_of(agents: Mapping[str, Role]) -> dict[str, tuple[str, ...]]:
     """Who waits for whom; empty where nobody says otherwise: the default order (C38)."""
     said = {key: role.depends_on for key, role in agents.items() if role.depends_on is not None}
     return {**{key: tuple(needed) for key, needed in DEFAULT_GRAPH.items()}, **said} if said else {}
-
-
-def _check_graph(agents: Mapping[str, Role], places: Mapping[str, Place]) -> None:
-    """An order that no cycle can follow is refused where it is written, with what is written there (C44)."""
-    try:
-        check_graph(graph_of(agents) or DEFAULT_GRAPH)
-    except UsageError as error:
-        for key, role in agents.items():
-            if role.depends_on is not None and key in str(error):
-                told = ", ".join(role.depends_on)
-                raise places[key].at("depends_on").error(f"is {told!r}: {error}") from None
-        raise
 
 
 def _checked(role: Role, place: Place) -> Role:

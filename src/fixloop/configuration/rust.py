@@ -26,13 +26,11 @@ _TESTS_ALONE: Final = frozenset({"--all-targets"})
 """Not for tests: with it Cargo leaves out those in the documentation, and runs benchmarks."""
 
 
-def proposals(directory: Path) -> tuple[Proposal, ...]:
+def proposals(directory: Path) -> Iterator[Proposal]:
     """What Cargo.toml in `directory` speaks for; nothing where there is none."""
     manifest = toml_of(directory / "Cargo.toml")
-    return tuple(_proposals(directory, manifest)) if manifest else ()
-
-
-def _proposals(directory: Path, manifest: dict[str, Any]) -> Iterator[Proposal]:
+    if not manifest:
+        return
     # The first command of each kind, last: a later one of the same key wins.
     own = [each for each in commands_beside(directory) if each.words[0] == "cargo" and len(each.words) > 1]
     used = {command.words[1]: command for command in reversed(own)}

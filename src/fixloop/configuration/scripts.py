@@ -91,7 +91,11 @@ def _command(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> 
     if first in _SEVERAL:
         return _several(rest, scripts, depth)
     if first in _WRAPPERS:
-        return _wrapped(words, scripts, depth)
+        # A coverage tool's options end where the next program begins: they are written with `=` or stand alone.
+        place = next((at for at, word in enumerate(words[1:], 1) if not word.startswith("-")), 0)
+        inner = _part(words[place:], scripts, depth) if place else None
+        is_one = inner is not None and len(inner) == 1 and not inner[0].wrapper
+        return (inner[0]._replace(wrapper=words[:place]),) if inner and is_one else None
     # `jest` for itself and for `./node_modules/.bin/jest`.
     path = PurePath(plain(first))
     return (Call(path.name if ".bin" in path.parts or len(path.parts) == 1 else str(path), rest),)
@@ -125,15 +129,6 @@ def _several(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> 
                 return None
             calls += found
     return tuple(calls)
-
-
-def _wrapped(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> tuple[Call, ...] | None:
-    """A coverage tool's options end where the next program begins: they are written with `=` or stand alone."""
-    place = next((at for at in range(1, len(words)) if not words[at].startswith("-")), 0)
-    inner = _part(words[place:], scripts, depth) if place else None
-    if inner is None or len(inner) != 1 or inner[0].wrapper:
-        return None
-    return (inner[0]._replace(wrapper=words[:place]),)
 
 
 def _without_flags(words: tuple[str, ...]) -> tuple[str, ...]:

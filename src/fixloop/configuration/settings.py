@@ -6,7 +6,7 @@ these models, and a workflow's frozen configuration contains them. What keys mea
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin
+from typing import Annotated, Final, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
@@ -350,14 +350,23 @@ class Key(NamedTuple):
 
 def keys_of(section: type[Section]) -> dict[str, Key]:
     """The keys of a section by name, in the order of the file."""
-    keys = {field.alias or name: field for name, field in section.model_fields.items()}
-    order = list(keys)
-    for name, field in keys.items():
-        for mark in field.metadata:
+    keys: dict[str, Key] = {}
+    order: list[str] = []
+    for attribute, field in section.model_fields.items():
+        # Of `X`, `X | None`, `dict[str, X]` or `tuple[X, ...]`, X being annotated with a kind, or a section.
+        name, inside = field.alias or attribute, get_args(field.annotation)
+        marks = [*field.metadata, *(mark for each in inside for mark in getattr(each, "__metadata__", ()))]
+        kind = next((mark for mark in marks if isinstance(mark, Kind)), None)
+        types = [each for each in (field.annotation, *inside) if isinstance(each, type)]
+        below = next((each for each in types if issubclass(each, Section) and kind is None), None)
+        keys[name] = Key(name, field, kind, below, get_origin(field.annotation) in (dict, tuple))
+        order.append(name)
+    for name, key in keys.items():
+        for mark in key.field.metadata:
             if isinstance(mark, Before):
                 order.remove(name)
                 order.insert(order.index(mark.key), name)
-    return {name: _key(name, keys[name]) for name in order}
+    return {name: keys[name] for name in order}
 
 
 def sections_in(section: type[Section] = FileSettings, path: str = "") -> Iterator[tuple[str, type[Section]]]:
@@ -370,18 +379,3 @@ def sections_in(section: type[Section] = FileSettings, path: str = "") -> Iterat
                 yield f"[[{below}]]", key.section
             else:
                 yield from sections_in(key.section, f"{below}.NAME" if key.is_many else below)
-
-
-def _key(name: str, field: FieldInfo) -> Key:
-    """What `X`, `X | None`, `dict[str, X]` or `tuple[X, ...]` says of a field, X being a kind or a section."""
-    inside = get_args(field.annotation)
-    marks: list[Any] = [
-        *field.metadata,
-        *(mark for each in inside for mark in getattr(each, "__metadata__", ())),
-    ]
-    kind = next((mark for mark in marks if isinstance(mark, Kind)), None)
-    sections = [
-        each for each in (field.annotation, *inside) if isinstance(each, type) and issubclass(each, Section)
-    ]
-    is_many = get_origin(field.annotation) in (dict, tuple)
-    return Key(name, field, kind, sections[0] if sections and kind is None else None, is_many)

@@ -38,15 +38,37 @@ def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portab
         installed: what is there; None when nobody can say.
         portable: commands stay as everybody would write them, without this machine's paths.
     """
-    found = [_chosen(tuple(group), installed, portable) for _, group in groupby(proposals, _name)]
-    return _together(found)
+    groups = groupby(proposals, lambda proposal: (proposal.specialist, proposal.check.name))
+    found = [_first_startable(tuple(group), installed, portable) for _, group in groups]
+    return Settled(
+        tuple(check for one in found for check in one.checks),
+        tuple(entry for one in found for entry in one.unverified),
+    )
 
 
 def settle_written(
     checks: Iterable[Check], specialist: str, project: PythonProject, installed: Installed | None
 ) -> Settled:
     """What the user wrote: it runs where its tool is there, and else stands between the whole and `passed`."""
-    return _together([_written(check, specialist, project, installed) for check in checks])
+    runs: list[Check] = []
+    unverified: list[Unverified] = []
+    for check in checks:
+        missing = _missing(needs_of(check.command, project), installed)
+        if not missing or installed is None:
+            runs.append(check)
+        elif command := _lent(check.command, installed) if len(missing) == 1 else ():
+            runs.append(check.model_copy(update={"command": command}))
+        else:
+            unverified.append(
+                Unverified(
+                    name=check.name,
+                    specialist=specialist,
+                    reason=_reason(missing[0], check.name, installed),
+                    remedy=missing[0].remedy,
+                    blocks=not check.optional,
+                )
+            )
+    return Settled(tuple(runs), tuple(unverified))
 
 
 def needs_of(command: tuple[str, ...], project: PythonProject) -> tuple[Need, ...]:
@@ -62,19 +84,9 @@ def needs_of(command: tuple[str, ...], project: PythonProject) -> tuple[Need, ..
     return (need if program in PYTHON_TOOLS else need._replace(remedy="install it, or correct the command"),)
 
 
-def _together(found: Iterable[Settled]) -> Settled:
-    each = tuple(found)
-    return Settled(
-        tuple(check for one in each for check in one.checks),
-        tuple(entry for one in each for entry in one.unverified),
-    )
-
-
-def _name(proposal: Proposal) -> tuple[str, str]:
-    return proposal.specialist, proposal.check.name
-
-
-def _chosen(alternatives: tuple[Proposal, ...], installed: Installed | None, portable: bool) -> Settled:
+def _first_startable(
+    alternatives: tuple[Proposal, ...], installed: Installed | None, portable: bool
+) -> Settled:
     first = alternatives[0]
     for proposal in alternatives:
         check = _startable(proposal, installed)
@@ -96,23 +108,6 @@ def _startable(proposal: Proposal, installed: Installed | None) -> Check | None:
         return check
     command = _lent(check.command, installed) if len(missing) == 1 else ()
     return check.model_copy(update={"command": command}) if command else None
-
-
-def _written(check: Check, specialist: str, project: PythonProject, installed: Installed | None) -> Settled:
-    missing = _missing(needs_of(check.command, project), installed)
-    if not missing or installed is None:
-        return Settled((check,))
-    command = _lent(check.command, installed) if len(missing) == 1 else ()
-    if command:
-        return Settled((check.model_copy(update={"command": command}),))
-    entry = Unverified(
-        name=check.name,
-        specialist=specialist,
-        reason=_reason(missing[0], check.name, installed),
-        remedy=missing[0].remedy,
-        blocks=not check.optional,
-    )
-    return Settled((), (entry,))
 
 
 def _missing(needs: tuple[Need, ...], installed: Installed | None) -> list[Need]:

@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from fixloop.configuration.document import read_document
+from fixloop.configuration.document import project_at, read_document
 from fixloop.configuration.model import Configuration
-from fixloop.configuration.project import project_at
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.frozen_configuration import configuration_in, interpreter_at
@@ -53,8 +52,7 @@ def refuse_unusable(feature: Feature) -> None:
         check_graph(feature.graph)
     if not is_url(feature.repo) and not feature.ref:
         directory = _directory(feature)
-        configuration = _configuration(directory, feature, project_at(directory), directory)
-        _check_commands(configuration, directory, feature)
+        _configuration(directory, feature, project_at(directory), directory)
 
 
 def prepare(store: Store | None, feature: Feature, cache: Path) -> Prepared:
@@ -71,16 +69,25 @@ def prepare(store: Store | None, feature: Feature, cache: Path) -> Prepared:
         raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
     _refuse_push(feature)
     if is_url(feature.repo):
-        return _from_url(store, feature, cache)
+        project = project_of_url(feature.repo)
+        issue = _number(store, project, feature)
+        snapshot = take_snapshot_of_url(feature.repo, feature.ref, issue=issue, cache=cache)
+        with exported(snapshot, snapshot.commit, cache) as folder:
+            project = project_of_url(feature.repo, read_document(folder).project)
+            configuration = _configuration(folder, feature, project, folder)
+        return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
     directory = _directory(feature)
     project = project_at(directory)
     if feature.ref:
-        return _from_ref(store, feature, cache, directory)
-    configuration = _configuration(directory, feature, project, directory)
-    _check_commands(configuration, directory, feature)
-    issue = _number(store, project, feature)
-    globs = configuration.workspace.copy_globs
-    snapshot = take_snapshot(directory, issue=issue, cache=cache, copy_globs=globs)
+        issue = _number(store, project, feature)
+        snapshot = take_snapshot(directory, issue=issue, cache=cache, ref=feature.ref)
+        with exported(snapshot, snapshot.commit, cache) as folder:
+            configuration = _configuration(folder, feature, project, directory)
+    else:
+        configuration = _configuration(directory, feature, project, directory)
+        issue = _number(store, project, feature)
+        globs = configuration.workspace.copy_globs
+        snapshot = take_snapshot(directory, issue=issue, cache=cache, copy_globs=globs)
     return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
 
 
@@ -113,29 +120,6 @@ def _directory(feature: Feature) -> Path:
     return directory
 
 
-def _from_ref(store: Store | None, feature: Feature, cache: Path, directory: Path) -> Prepared:
-    project = project_at(directory)
-    issue = _number(store, project, feature)
-    snapshot = take_snapshot(directory, issue=issue, cache=cache, ref=feature.ref)
-    with exported(snapshot, snapshot.commit, cache) as folder:
-        configuration = _configuration(folder, feature, project, directory)
-        _check_commands(configuration, folder, feature)
-    return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
-
-
-def _from_url(store: Store | None, feature: Feature, cache: Path) -> Prepared:
-    project = project_of_url(feature.repo)
-    issue = _number(store, project, feature)
-    snapshot = take_snapshot_of_url(feature.repo, feature.ref, issue=issue, cache=cache)
-    with exported(snapshot, snapshot.commit, cache) as folder:
-        configured = read_document(folder).table.get("project", "")
-        if configured and isinstance(configured, str):
-            project = project_of_url(feature.repo, configured)
-        configuration = _configuration(folder, feature, project, folder)
-        _check_commands(configuration, folder, feature)
-    return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
-
-
 def _based(prepared: Prepared, feature: Feature, cache: Path) -> Prepared:
     wanted, ref = prepared.configuration.base, feature.ref or ""
     snapshot = with_base(prepared.snapshot, issue=prepared.issue, cache=cache, wanted=wanted, ref=ref)
@@ -146,6 +130,7 @@ def _based(prepared: Prepared, feature: Feature, cache: Path) -> Prepared:
 
 
 def _configuration(directory: Path, feature: Feature, project: Project, home: Path) -> Configuration:
+    """That of `directory`, whose place in the user's checkout is `home`, with what the feature says itself."""
     loaded = configuration_in(
         directory,
         home=home,
@@ -155,11 +140,11 @@ def _configuration(directory: Path, feature: Feature, project: Project, home: Pa
         profile=feature.profile,
         runs_here=feature.own_queue,
     )
-    given = {
-        "base": feature.base,
-        "gates_all": feature.gates_all or None,
-    }
-    return loaded.model_copy(update={name: value for name, value in given.items() if value is not None})
+    given = {"base": feature.base, "gates_all": feature.gates_all or None}
+    update = {name: value for name, value in given.items() if value is not None}
+    configuration = loaded.model_copy(update=update)
+    _check_commands(configuration, directory, feature)
+    return configuration
 
 
 def _number(store: Store | None, project: Project, feature: Feature) -> int:

@@ -1,7 +1,7 @@
 """Whose secrets are cut out of what a workflow records: those its project asks for, and all of this environment."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -16,7 +16,14 @@ T = TypeVar("T")
 
 def redaction_of(configuration: Configuration) -> Redaction:
     """Of the variables that some command may see: what one prints may reach the next one's output."""
-    return Redaction.of(frozenset(_asked_for(configuration)), os.environ)
+    names = {*configuration.fixer.env} if configuration.fixer is not None else set()
+    for settings in (configuration.cycle, configuration.handoff):
+        for role in settings.agent.values() if settings is not None else ():
+            names.update(role.env)
+    for entry in configuration.specialists:
+        for check in entry.checks:
+            names.update(check.env)
+    return Redaction.of(frozenset(names), os.environ)
 
 
 def redaction_for(store: Store, state: Configured) -> Redaction:
@@ -49,14 +56,3 @@ def _hidden(value: Any, hide: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {name: _hidden(each, hide) for name, each in value.items()}
     return without_secrets(value, hide)
-
-
-def _asked_for(configuration: Configuration) -> Iterator[str]:
-    if configuration.fixer is not None:
-        yield from configuration.fixer.env
-    for settings in (configuration.cycle, configuration.handoff):
-        for role in settings.agent.values() if settings is not None else ():
-            yield from role.env
-    for entry in configuration.specialists:
-        for check in entry.checks:
-            yield from check.env

@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from fixloop.configuration.model import Configuration
-from fixloop.errors import FixloopError, InfrastructureError, UsageError
+from fixloop.errors import InfrastructureError, UsageError
 from fixloop.machine.app_folder import app_folder
 from fixloop.protocol.checks import CheckResult
 from fixloop.repository.snapshot import Snapshot
@@ -74,7 +74,7 @@ def try_checks(snapshot: Snapshot, configuration: Configuration, cache: Path) ->
         for line in process.stdout:
             said = _LINE.validate_json(line)
             if isinstance(said, Refused):
-                raise _raised(said)
+                raise UsageError(said.error) if said.is_usage else InfrastructureError(said.error)
             yield said
         if process.wait() != 0:
             raise InfrastructureError(
@@ -101,20 +101,12 @@ def _process() -> Iterator["subprocess.Popen[bytes]"]:
             try:
                 yield process
             finally:
-                _end(process)
+                # Nobody reads on, so nothing more of it is wanted.
+                if process.poll() is None:
+                    process.terminate()
+                try:
+                    process.wait(END_SECONDS)
+                except subprocess.TimeoutExpired:
+                    process.kill()
     finally:
         os.close(writing)
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Whoever reads no further wants nothing more of it."""
-    if process.poll() is None:
-        process.terminate()
-    try:
-        process.wait(END_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-
-
-def _raised(refused: Refused) -> FixloopError:
-    return UsageError(refused.error) if refused.is_usage else InfrastructureError(refused.error)
