@@ -17,11 +17,11 @@ from statistics import median
 from typing import Final
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.profiles.cycle import CYCLE
-from fixloop.protocol.cycle.events import CycleStarted, PhaseReported, Written
-from fixloop.protocol.cycle.phase_result import PhaseResult
-from fixloop.protocol.cycle.statuses import ResultStatus
-from fixloop.protocol.cycle.workers import WORKERS
+from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.cycle.events import CycleStarted, PhaseReported, Written
+from fixloop.profiles.cycle.phase_result import PhaseResult
+from fixloop.profiles.cycle.statuses import ResultStatus
+from fixloop.profiles.cycle.workers import WORKERS
 from fixloop.statefiles.sync import project
 from fixloop.testing.memory_store import MemoryStore
 

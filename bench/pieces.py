@@ -80,7 +80,7 @@ def timed_crew() -> ScriptedCrew:
     import fixloop.protocol.validation
     import fixloop.store.entries
     import fixloop.store.replies
-    from fixloop.profiles.validation import VALIDATION
+    from fixloop.profiles.validation.engine import VALIDATION
     from fixloop.protocol.state import State
     from fixloop.store.connection import Connection
     from workers.process import process

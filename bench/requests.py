@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from fixloop.configuration.model import Check
 from fixloop.engine.engine import Engine
-from fixloop.profiles.history import open_report
+from fixloop.engine.history import open_report
 from fixloop.protocol.checks import Evidence
 from fixloop.protocol.events import ReportDelivered, RunFinished, WorkflowStarted
 from fixloop.protocol.markdown import line

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from fixloop.engine.bridging import bridge
 from fixloop.engine.engine import Engine, ProfileEngine
+from fixloop.engine.profile import AnyOutcome, Profile
 from fixloop.errors import InfrastructureError
 from fixloop.machine.owner import owner
 from fixloop.outside.mailbox import Mailboxes, announce
-from fixloop.profiles.profile import AnyOutcome, Profile
-from fixloop.profiles.validation import VALIDATION
+from fixloop.profile_table import registered
+from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from workers.recovery.named_files import draw
@@ -52,7 +53,7 @@ class Process:
         What cannot be written is written with the next commit; a letter that cannot be stored is missed by nobody.
         """
         workflow, told = outcome.state.workflow, profile.letters(outcome)
-        if profile.draws:
+        if registered(profile.name).files:
             draw(self.store, workflow, ended=outcome.state.ended)
         bridge(self.store, self.engine_of, outcome, partial(hint_again, self.store))
         if not told:

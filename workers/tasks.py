@@ -8,10 +8,10 @@ from pydantic import AfterValidator
 
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.hints import START_TASK, task_name
+from fixloop.engine.registry import profile_in
 from fixloop.errors import Damaged, FixloopError, NewerVersion
 from fixloop.intake.feature import Feature
 from fixloop.intake.submission import enqueue
-from fixloop.profiles.table import profile_in
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.repository.git import without_userinfo
 from fixloop.repository.snapshot import is_url
@@ -23,7 +23,7 @@ from workers.log_once import say_once
 from workers.process import process
 from workers.steps.execution import carry_out, on_failure
 from workers.steps.hints import FAILURES
-from workers.steps.workshops import WORKSHOPS
+from workers.steps.step_table import STEP_HANDLERS
 
 log = logging.getLogger("fixloop.tasks")
 
@@ -44,7 +44,7 @@ def _step_task(profile: str, step: str, max_retries: int) -> Task:
     return run
 
 
-for _shop in WORKSHOPS.values():
+for _shop in STEP_HANDLERS.values():
     for _step, _retries in _shop.retries.items():
         _step_task(_shop.profile.name, _step, _retries)
 

@@ -7,12 +7,12 @@ from typing import Any, Final
 from celery import Celery
 from celery.canvas import Signature
 
+from fixloop.profile_table import loaded, names, registered
 from fixloop.protocol.ticket import Ticket
-from workflows import cycle, handoff, validation
 
 __all__ = ["CANVASES"]
 
 CANVASES: Final[Mapping[str, Callable[[Celery, Any, Ticket], list[Signature]]]] = MappingProxyType(
-    {"validation": validation.canvas, "cycle": cycle.canvas, "handoff": handoff.canvas}
+    {name: loaded(registered(name).canvas) for name in names()}
 )
 """By profile: the steps from a ticket to the end of its round, as signatures in order, its own first."""

@@ -10,9 +10,9 @@ from celery import Celery
 from celery.canvas import Signature
 
 from fixloop.engine.hints import arguments, task_name
-from fixloop.protocol.cycle.outcome import finish_ticket, work_ticket
-from fixloop.protocol.cycle.state import Agent, Cycle
-from fixloop.protocol.cycle.statuses import AgentStatus
+from fixloop.profiles.cycle.outcome import finish_ticket, work_ticket
+from fixloop.profiles.cycle.state import Agent, Cycle
+from fixloop.profiles.cycle.statuses import AgentStatus
 from fixloop.protocol.ticket import Ticket
 
 

@@ -133,4 +133,4 @@ def status(issue: int, *, project: str | None = None, directory: str | Path = ".
 
 
 def _status(seen: Seen) -> FeatureStatus:
-    return FeatureStatus.model_validate(seen.view.document(seen.found, seen.state))
+    return FeatureStatus.model_validate(seen.presenter.document(seen.found, seen.state))

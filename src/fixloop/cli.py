@@ -32,7 +32,7 @@ _MODULES: Final = {
     "cancel": "pause",
     **dict.fromkeys(("send", "reject"), "answers"),
     **dict.fromkeys(("pause", "continue"), "pause"),
-    **dict.fromkeys(("lock", "unlock", "write", "heartbeat"), "locks"),
+    **dict.fromkeys(("lock", "unlock", "write", "heartbeat"), "fixloop.profiles.handoff.lock_commands"),
     "mailbox": "mailbox",
     "files": "files",
     "chat": "chat",
@@ -44,7 +44,7 @@ _MODULES: Final = {
     "chaos": "chaos",
     **dict.fromkeys(("audit", "repair"), "audit"),
 }
-"""The module of `fixloop.commands` that has a command, in the order of the help page."""
+"""The module of a command, in `fixloop.commands` or of a profile that brings its own; in the order of the help page."""
 
 
 class _Commands(TyperGroup):
@@ -65,7 +65,7 @@ class _Commands(TyperGroup):
 def _commands_of(module: str) -> Mapping[str, Any]:
     found = typer.Typer(rich_markup_mode=None)
     found.callback()(_no_command)
-    import_module(f"fixloop.commands.{module}").register(found)
+    import_module(module if "." in module else f"fixloop.commands.{module}").register(found)
     return typer.main.get_group(found).commands
 
 

@@ -18,9 +18,9 @@ import redis
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.registry import profile_in
 from fixloop.engine.replay import ADDED
 from fixloop.errors import Damaged
-from fixloop.profiles.table import profile_in
 from fixloop.store import keys
 from fixloop.store.contract import Store
 from fixloop.store.entries import frame_of

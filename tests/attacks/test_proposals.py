@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.protocol.cycle.events import CycleFinished
+from fixloop.profiles.cycle.events import CycleFinished
 from fixloop.protocol.rendering import render_answer_format
 from fixloop.store.redis_store import RedisStore
 from tests.attacks.sizes import size

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 import fixloop
 from fixloop.chat.channels import Channel, tagged
 from fixloop.chat.roles import Role
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.handoff import events as hnd
 from fixloop.protocol.checks import Evidence
-from fixloop.protocol.cycle import events as cyc
 from fixloop.protocol.events import BlockerSignalled, DecisionMade, FixCompleted, Paused, RunFinished
 from fixloop.protocol.failures import Failure
-from fixloop.protocol.handoff import events as hnd
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion
 from fixloop.store.redis_store import RedisStore

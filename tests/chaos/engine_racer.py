@@ -11,12 +11,12 @@ from threading import Barrier
 from typing import Any, Final
 
 from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.profile import AnyEvent, Profile
 from fixloop.errors import RefusedError
-from fixloop.profiles.cycle import CYCLE
-from fixloop.profiles.handoff import HANDOFF
-from fixloop.profiles.profile import AnyEvent, Profile
-from fixloop.protocol.handoff.events import HandoffAccepted, LockAcquired, StateWritten
-from fixloop.protocol.handoff.routes import AGENTS
+from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.handoff.engine import HANDOFF
+from fixloop.profiles.handoff.events import HandoffAccepted, LockAcquired, StateWritten
+from fixloop.profiles.handoff.routes import AGENTS
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from tests.scenarios.cycle_stage import reported

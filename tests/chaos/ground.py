@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from fixloop.engine.engine import Applied, Engine, Holding, hold
+from fixloop.engine.snapshots import load_state
 from fixloop.errors import UsageError
-from fixloop.profiles.snapshots import load_state
 from fixloop.protocol import events as ev
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.state import State

@@ -19,11 +19,11 @@ import pytest
 from hypothesis import settings
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.profiles.cycle import CYCLE
-from fixloop.profiles.handoff import HANDOFF
-from fixloop.protocol.cycle.events import CycleStarted
-from fixloop.protocol.handoff.events import HandoffsStarted, LockAcquired
-from fixloop.protocol.handoff.state import Handoffs
+from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.cycle.events import CycleStarted
+from fixloop.profiles.handoff.engine import HANDOFF
+from fixloop.profiles.handoff.events import HandoffsStarted, LockAcquired
+from fixloop.profiles.handoff.state import Handoffs
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from fixloop.testing.memory_store import MemoryStore

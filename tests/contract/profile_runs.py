@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.profiles.cycle import CYCLE
-from fixloop.profiles.handoff import HANDOFF
-from fixloop.profiles.profile import AnyEvent, AnyStart, Profile
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.cycle.plan import PlanTask
-from fixloop.protocol.handoff import events as hnd
-from fixloop.protocol.handoff.returns import Returned
+from fixloop.engine.profile import AnyEvent, AnyStart, Profile
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.cycle.plan import PlanTask
+from fixloop.profiles.handoff import events as hnd
+from fixloop.profiles.handoff.engine import HANDOFF
+from fixloop.profiles.handoff.returns import Returned
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from tests.contract.making import ME

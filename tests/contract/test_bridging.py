@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from fixloop.engine.attending import ATTEND, LOOK_AGAIN_SECONDS
 from fixloop.engine.bridging import attended, bridge, child_of, has_word_of, is_given_up
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.verdicts import phase_answer
-from fixloop.profiles.attending import ATTEND, LOOK_AGAIN_SECONDS
-from fixloop.profiles.cycle import CYCLE
-from fixloop.profiles.profile import AnyEvent, Profile
-from fixloop.profiles.table import profile_in
-from fixloop.profiles.validation import VALIDATION
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.cycle.phase_result import read_result
+from fixloop.engine.profile import AnyEvent, Profile
+from fixloop.engine.registry import profile_in
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.cycle.phase_result import read_result
+from fixloop.profiles.cycle.verdict import phase_answer
+from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol.events import DecisionMade, ReportDelivered, WorkflowStarted
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.refusals import Repeated, Unexpected

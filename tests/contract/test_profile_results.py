@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from fixloop.engine.engine import ProfileEngine, ProfileHolding
-from fixloop.profiles.profile import AnyEvent
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.handoff import events as hnd
-from fixloop.protocol.handoff.returns import Returned
-from fixloop.protocol.handoff.state import Limits
+from fixloop.engine.profile import AnyEvent
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.handoff import events as hnd
+from fixloop.profiles.handoff.returns import Returned
+from fixloop.profiles.handoff.state import Limits
 from fixloop.store.contract import Store
 from tests.contract.making import ME
 from tests.contract.profile_runs import FLOW, SCRIPTS

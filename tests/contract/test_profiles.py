@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from fixloop.errors import NewerVersion
-from fixloop.profiles.cycle import CYCLE
-from fixloop.profiles.handoff import HANDOFF
-from fixloop.profiles.reading import profile_of
+from fixloop.profile_table import profile_of
+from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.store.contract import Store
 from tests.contract.profile_runs import FLOW, SCRIPTS, run
 from tests.contract.world import World

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.protocol.handoff.events import LockAcquired
+from fixloop.profiles.handoff.events import LockAcquired
 from fixloop.repository.git import Git
 from fixloop.repository.snapshot import Snapshot
 from fixloop.statefiles.sync import Projected, edited_in, lay, project, root_of, tell_of_edits

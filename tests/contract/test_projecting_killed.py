@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.registry import PROFILES
 from fixloop.errors import RefusedError
-from fixloop.profiles.table import PROFILES
 from fixloop.protocol.moment import Moment
 from fixloop.statefiles.named_files import NamedFiles
 from fixloop.statefiles.rebuild import lost, rebuild

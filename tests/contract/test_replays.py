@@ -3,11 +3,11 @@
 import pytest
 
 from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.registry import PROFILES, profile_in
 from fixloop.engine.replay import audit
 from fixloop.errors import NewerVersion
-from fixloop.profiles.table import PROFILES, profile_in
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.handoff import events as hnd
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.handoff import events as hnd
 from fixloop.protocol.refusals import Unexpected
 from tests.contract.profile_runs import FLOW, SCRIPTS, run
 from tests.contract.world import World

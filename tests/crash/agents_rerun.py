@@ -1,4 +1,4 @@
-"""A cycle or a workflow of handoffs whose workers die at named points, by the workshops that real workers have."""
+"""A cycle or a workflow of handoffs whose workers die at named points, by the step handlers that real workers have."""
 
 import os
 from collections import Counter
@@ -8,24 +8,24 @@ from functools import partial
 from typing import Any, Final
 
 from fixloop.engine.engine import ProfileHolding
+from fixloop.engine.profile import AnyEvent, AnyStart
 from fixloop.outside.mailbox import Letter
-from fixloop.profiles.profile import AnyEvent, AnyStart
-from fixloop.protocol.cycle.events import CycleStarted
-from fixloop.protocol.handoff.events import HandoffsStarted
+from fixloop.profiles.cycle.events import CycleStarted
+from fixloop.profiles.handoff.events import HandoffsStarted
 from fixloop.protocol.refusals import Repeated
 from fixloop.statefiles.rendering import drawn
 from fixloop.store.contract import Store
 from fixloop.testing.crew import ScriptedError
 from tests.crash.rerun import WORKFLOW, Boundary, Ending, Rerun
 from workers.steps.crew import crew
-from workers.steps.workshop import Failure
-from workers.steps.workshops import WORKSHOPS
+from workers.steps.step_handlers import Failure
+from workers.steps.step_table import STEP_HANDLERS
 
 AGENTS: Final = {"cycle": ("ra", "ep", "cd", "vas"), "handoff": ("planner", "builder", "reviewer", "fixer")}
 
 
 class _Step:
-    """A claimed step as its workshop sees it, without a lease."""
+    """A claimed step as its step handler sees it, without a lease."""
 
     def __init__(self, rerun: "AgentsRerun", holding: ProfileHolding[Any]) -> None:
         self.holding = holding
@@ -76,11 +76,11 @@ class AgentsRerun(Rerun):
         step: Any = _Step(self, holding)
         if ticket.step in ("finish", "notify"):
             self._at(Boundary.MID_WORK, ticket.id)
-        shop = WORKSHOPS[self.scene.kind]
+        handlers = STEP_HANDLERS[self.scene.kind]
         try:
-            event = shop.work[ticket.step](step)
+            event = handlers.work[ticket.step](step)
         except ScriptedError as error:
-            event = shop.failure(step, Failure(str(error)))
+            event = handlers.failure(step, Failure(str(error)))
         assert event is not None, "nobody cancels here"
         return event
 

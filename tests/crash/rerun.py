@@ -16,9 +16,9 @@ from types import SimpleNamespace
 from typing import Any, Final, Literal, NamedTuple
 
 from fixloop.engine.engine import ProfileEngine, ProfileHolding
+from fixloop.engine.profile import AnyEvent, AnyStart, Profile
+from fixloop.engine.registry import PROFILES
 from fixloop.engine.replay import audit
-from fixloop.profiles.profile import AnyEvent, AnyStart, Profile
-from fixloop.profiles.table import PROFILES
 from fixloop.protocol import events as ev
 from fixloop.protocol.state import Limits
 from fixloop.protocol.ticket import Ticket

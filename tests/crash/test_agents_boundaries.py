@@ -1,5 +1,5 @@
 """
-Death at every boundary of every step of cycles and handoffs, on the real engine and workshops and the store in memory.
+Death at every boundary of every step of cycles and handoffs, on the real engine, step handlers and the store in memory.
 
 The measure is that of tests/crash/test_boundaries.py: state, messages, history and named files as undisturbed, and
 nothing done again but what its worker died over.

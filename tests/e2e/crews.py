@@ -9,14 +9,15 @@ import pytest
 from fixloop.configuration.loading import load_configuration
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.hints import send_hint
+from fixloop.engine.profile import AnyEvent
+from fixloop.engine.registry import PROFILES
 from fixloop.errors import UsageError
-from fixloop.profiles.beginning import cycle_started, handoffs_started
-from fixloop.profiles.profile import AnyEvent
-from fixloop.profiles.table import PROFILES
-from fixloop.protocol.cycle.events import CycleStarted
-from fixloop.protocol.cycle.state import Limits as CycleLimits
-from fixloop.protocol.handoff.events import HandoffsStarted
-from fixloop.protocol.handoff.state import Limits as HandoffLimits
+from fixloop.profiles.cycle.beginning import cycle_started
+from fixloop.profiles.cycle.events import CycleStarted
+from fixloop.profiles.cycle.state import Limits as CycleLimits
+from fixloop.profiles.handoff.beginning import handoffs_started
+from fixloop.profiles.handoff.events import HandoffsStarted
+from fixloop.profiles.handoff.state import Limits as HandoffLimits
 from fixloop.repository.snapshot import take_snapshot
 from fixloop.store.keys import workflow_id
 from tests.e2e.deployment import PROJECT, Deployment

@@ -21,9 +21,9 @@ import redis
 
 from fixloop.engine.engine import Engine
 from fixloop.engine.hints import producer, send_hint
+from fixloop.engine.history import said
 from fixloop.engine.replay import audit
 from fixloop.machine.process_name import role_of
-from fixloop.profiles.history import said
 from fixloop.protocol.events import Event, WorkflowStarted
 from fixloop.protocol.messages import Message
 from fixloop.protocol.outcome import Transition

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from fixloop.profiles.profile import Profile
+from fixloop.engine.profile import Profile
 from fixloop.protocol.moment import Moment
 from fixloop.statefiles.record import read_record
 from fixloop.statefiles.rendering import drawn

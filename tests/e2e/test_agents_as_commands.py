@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fixloop.protocol.cycle.events import DecisionMade
-from fixloop.protocol.cycle.messages import Input, Message, Violation
+from fixloop.profiles.cycle.events import DecisionMade
+from fixloop.profiles.cycle.messages import Input, Message, Violation
 from tests.contract.test_profiles import CYCLE_TICKETS, HANDOFF_TICKETS
 from tests.e2e.crews import AGENTS, Crews
 from tests.e2e.deployment import ROOT, deployed

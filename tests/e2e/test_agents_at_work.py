@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.cycle.state import Limits
-from fixloop.protocol.handoff.events import Cancelled
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.cycle.state import Limits
+from fixloop.profiles.handoff.events import Cancelled
 from fixloop.repository.snapshot import Snapshot
 from fixloop.store.keys import workflow_id
 from tests.contract.test_profiles import CYCLE_TICKETS, HANDOFF_TICKETS

@@ -7,9 +7,9 @@ import redis
 
 from fixloop.engine.engine import ProfileEngine
 from fixloop.outside.mailbox import Letter, Mailboxes, queue_name
-from fixloop.protocol.cycle.events import DecisionMade
-from fixloop.protocol.handoff.events import AgentReturned
-from fixloop.protocol.handoff.returns import Returned
+from fixloop.profiles.cycle.events import DecisionMade
+from fixloop.profiles.handoff.events import AgentReturned
+from fixloop.profiles.handoff.returns import Returned
 from tests.e2e.crews import AGENTS, Crews
 from tests.e2e.deployment import PROJECT, Deployment, deployed
 

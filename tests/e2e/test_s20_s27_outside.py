@@ -12,14 +12,14 @@ from uuid import uuid1
 import pytest
 
 from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.profile import AnyEvent
 from fixloop.errors import UsageError
-from fixloop.profiles.profile import AnyEvent
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.cycle.graph import DEFAULT_GRAPH
-from fixloop.protocol.cycle.records import InputKind
-from fixloop.protocol.handoff import events as hnd
-from fixloop.protocol.handoff.returns import InvalidReturn, Returned
-from fixloop.protocol.handoff.state import Limits
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.cycle.graph import DEFAULT_GRAPH
+from fixloop.profiles.cycle.records import InputKind
+from fixloop.profiles.handoff import events as hnd
+from fixloop.profiles.handoff.returns import InvalidReturn, Returned
+from fixloop.profiles.handoff.state import Limits
 from fixloop.protocol.refusals import Unexpected
 from fixloop.store.redis_store import RedisStore
 from tests.e2e.crews import AGENTS, Crews, refused

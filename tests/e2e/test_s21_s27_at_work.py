@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from fixloop.engine.hints import send_hint
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.cycle.files import state_document
-from fixloop.protocol.cycle.graph import DEFAULT_GRAPH
-from fixloop.protocol.cycle.messages import Input, Message
-from fixloop.protocol.cycle.records import InputKind
-from fixloop.protocol.handoff import events as hnd
-from fixloop.protocol.handoff.state import Limits
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.cycle.files import state_document
+from fixloop.profiles.cycle.graph import DEFAULT_GRAPH
+from fixloop.profiles.cycle.messages import Input, Message
+from fixloop.profiles.cycle.records import InputKind
+from fixloop.profiles.handoff import events as hnd
+from fixloop.profiles.handoff.state import Limits
 from tests.contract.test_profiles import CYCLE_TICKETS, HANDOFF_TICKETS
 from tests.e2e.crews import Crews, refused
 from tests.e2e.deployment import ROOT, Deployment, deployed

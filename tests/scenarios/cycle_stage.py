@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from hashlib import sha256
 from typing import Any
 
-from fixloop.protocol.cycle import decide
-from fixloop.protocol.cycle.events import (
+from fixloop.profiles.cycle.decide import decide
+from fixloop.profiles.cycle.events import (
     AgentStarted,
     CycleFinished,
     CycleStarted,
@@ -14,10 +14,10 @@ from fixloop.protocol.cycle.events import (
     PhaseReported,
     Written,
 )
-from fixloop.protocol.cycle.messages import Input, Message
-from fixloop.protocol.cycle.outcome import Outcome
-from fixloop.protocol.cycle.phase_result import read_result
-from fixloop.protocol.cycle.state import Agent, Cycle
+from fixloop.profiles.cycle.messages import Input, Message
+from fixloop.profiles.cycle.outcome import Outcome
+from fixloop.profiles.cycle.phase_result import read_result
+from fixloop.profiles.cycle.state import Agent, Cycle
 from fixloop.protocol.moment import Moment
 
 ZONE = timezone(timedelta(hours=8))

@@ -4,8 +4,8 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fixloop.protocol.handoff import decide
-from fixloop.protocol.handoff.events import (
+from fixloop.profiles.handoff.decide import decide
+from fixloop.profiles.handoff.events import (
     AgentActivated,
     AgentEscalated,
     AgentFailed,
@@ -17,10 +17,10 @@ from fixloop.protocol.handoff.events import (
     LockAcquired,
     LockReleased,
 )
-from fixloop.protocol.handoff.outcome import Outcome
-from fixloop.protocol.handoff.records import Message
-from fixloop.protocol.handoff.returns import Returned
-from fixloop.protocol.handoff.state import Handoffs
+from fixloop.profiles.handoff.outcome import Outcome
+from fixloop.profiles.handoff.records import Message
+from fixloop.profiles.handoff.returns import Returned
+from fixloop.profiles.handoff.state import Handoffs
 from fixloop.protocol.moment import Moment
 
 COMMANDS = {name: f"run-{name}" for name in ("planner", "builder", "reviewer", "fixer")}

@@ -14,9 +14,9 @@ from fixloop.chat.rules import examine
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.settings import CycleSettings
 from fixloop.errors import UsageError
-from fixloop.protocol.cycle.events import StateWritten as CycleStateWritten
-from fixloop.protocol.cycle.plan import PlanTask
-from fixloop.protocol.handoff.events import LockExtended, LockReleased, StateWritten
+from fixloop.profiles.cycle.events import StateWritten as CycleStateWritten
+from fixloop.profiles.cycle.plan import PlanTask
+from fixloop.profiles.handoff.events import LockExtended, LockReleased, StateWritten
 from tests.scenarios.cycle_stage import CycleStage, reported
 from tests.scenarios.handoff_stage import HandoffStage
 from tests.unit.chat_stage import ARCHITECT, ENGINEER, PLAN, Stage

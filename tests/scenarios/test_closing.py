@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.handoff import events as hnd
-from fixloop.protocol.handoff.returns import Returned
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.handoff import events as hnd
+from fixloop.profiles.handoff.returns import Returned
 from fixloop.protocol.refusals import Unexpected
 from tests.scenarios.cycle_stage import CycleStage
 from tests.scenarios.handoff_stage import HandoffStage

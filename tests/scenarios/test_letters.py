@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.handoff import events as hnd
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.handoff import events as hnd
 from tests.scenarios.cycle_stage import COMMANDS as CYCLE_COMMANDS
 from tests.scenarios.cycle_stage import CycleStage
 from tests.scenarios.handoff_stage import COMMANDS as HANDOFF_COMMANDS

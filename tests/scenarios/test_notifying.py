@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.handoff import events as hnd
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.handoff import events as hnd
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
 from tests.scenarios.cycle_stage import CycleStage

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.protocol.cycle.files import named_files, state_document
+from fixloop.profiles.cycle.files import named_files, state_document
 from tests.scenarios.cycle_stage import CycleStage
 
 

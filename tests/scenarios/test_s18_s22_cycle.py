@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.errors import UsageError
-from fixloop.protocol.cycle.events import (
+from fixloop.profiles.cycle.events import (
     AgentFailed,
     AnswerInvalid,
     DeadlineReached,
@@ -17,12 +17,12 @@ from fixloop.protocol.cycle.events import (
     StateWritten,
     Written,
 )
-from fixloop.protocol.cycle.feedback_log import input_text, read_feedback
-from fixloop.protocol.cycle.files import named_files, state_document
-from fixloop.protocol.cycle.graph import DEFAULT_GRAPH
-from fixloop.protocol.cycle.messages import Escalation
-from fixloop.protocol.cycle.plan import PlanTask, ready_tasks
-from fixloop.protocol.cycle.records import InputKind
+from fixloop.profiles.cycle.feedback_log import input_text, read_feedback
+from fixloop.profiles.cycle.files import named_files, state_document
+from fixloop.profiles.cycle.graph import DEFAULT_GRAPH
+from fixloop.profiles.cycle.messages import Escalation
+from fixloop.profiles.cycle.plan import PlanTask, ready_tasks
+from fixloop.profiles.cycle.records import InputKind
 from tests.scenarios.cycle_stage import CycleStage, reported
 
 PLAN = tuple(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fixloop.errors import UsageError
-from fixloop.profiles.handoff import HANDOFF
-from fixloop.protocol.handoff.events import (
+from fixloop.profiles.handoff.engine import HANDOFF
+from fixloop.profiles.handoff.events import (
     DeadlineReached,
     Event,
     HandoffAccepted,
@@ -25,12 +25,12 @@ from fixloop.protocol.handoff.events import (
     LockReleased,
     StateWritten,
 )
-from fixloop.protocol.handoff.files import named_files, state_document
-from fixloop.protocol.handoff.locking import wait_seconds
-from fixloop.protocol.handoff.metrics import Escalations, measured, started_at
-from fixloop.protocol.handoff.records import EVENT_NAMES, EventRecord, Message
-from fixloop.protocol.handoff.returns import InvalidReturn, read_return
-from fixloop.protocol.handoff.routes import check_route
+from fixloop.profiles.handoff.files import named_files, state_document
+from fixloop.profiles.handoff.locking import wait_seconds
+from fixloop.profiles.handoff.metrics import Escalations, measured, started_at
+from fixloop.profiles.handoff.records import EVENT_NAMES, EventRecord, Message
+from fixloop.profiles.handoff.returns import InvalidReturn, read_return
+from fixloop.profiles.handoff.routes import check_route
 from tests.scenarios.handoff_stage import SPEC, HandoffStage
 
 AUTH = "src/auth.ts"

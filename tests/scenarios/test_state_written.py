@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from fixloop.protocol.handoff.events import Answered, StateWritten
-from fixloop.protocol.handoff.files import state_document
+from fixloop.profiles.handoff.drawing import fields_written
+from fixloop.profiles.handoff.events import Answered, StateWritten
+from fixloop.profiles.handoff.files import state_document
 from fixloop.protocol.refusals import Unexpected
-from fixloop.statefiles.sync import fields_written
 from tests.scenarios.handoff_stage import SPEC, HandoffStage
 
 

@@ -3,13 +3,13 @@
 import pytest
 
 from fixloop.errors import RefusedError
-from fixloop.protocol.cycle.events import InputRequested
-from fixloop.protocol.cycle.records import InputKind
-from fixloop.protocol.cycle.statuses import AgentStatus
-from fixloop.protocol.handoff.events import DecisionMade, HandoffRejected
-from fixloop.protocol.handoff.returns import InvalidReturn
-from fixloop.protocol.handoff.routes import HandoffStatus
-from fixloop.protocol.handoff.working import rejection
+from fixloop.profiles.cycle.events import InputRequested
+from fixloop.profiles.cycle.records import InputKind
+from fixloop.profiles.cycle.statuses import AgentStatus
+from fixloop.profiles.handoff.events import DecisionMade, HandoffRejected
+from fixloop.profiles.handoff.returns import InvalidReturn
+from fixloop.profiles.handoff.routes import HandoffStatus
+from fixloop.profiles.handoff.working import rejection
 from fixloop.protocol.refusals import Unexpected
 from tests.scenarios.cycle_stage import CycleStage
 from tests.scenarios.handoff_stage import HandoffStage

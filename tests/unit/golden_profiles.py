@@ -15,16 +15,16 @@ from typing import Any, Final, NamedTuple, get_args
 from pydantic import BaseModel, TypeAdapter
 
 from fixloop.archive.record import line_of
-from fixloop.profiles.profile import AnyEvent
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.cycle import messages as cycle_messages
-from fixloop.protocol.cycle.records import InputKind
-from fixloop.protocol.cycle.state import SCHEMA_VERSION as CYCLE_VERSION
-from fixloop.protocol.cycle.state import Cycle
-from fixloop.protocol.handoff import events as hnd
-from fixloop.protocol.handoff.outcome import Said
-from fixloop.protocol.handoff.state import SCHEMA_VERSION as HANDOFF_VERSION
-from fixloop.protocol.handoff.state import Handoffs
+from fixloop.engine.profile import AnyEvent
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.cycle import messages as cycle_messages
+from fixloop.profiles.cycle.records import InputKind
+from fixloop.profiles.cycle.state import SCHEMA_VERSION as CYCLE_VERSION
+from fixloop.profiles.cycle.state import Cycle
+from fixloop.profiles.handoff import events as hnd
+from fixloop.profiles.handoff.outcome import Said
+from fixloop.profiles.handoff.state import SCHEMA_VERSION as HANDOFF_VERSION
+from fixloop.profiles.handoff.state import Handoffs
 from fixloop.testing.memory_store import MemoryStore
 from tests.contract.profile_runs import FLOW, SCRIPTS, run
 from tests.scenarios.cycle_stage import CycleStage

@@ -15,7 +15,7 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, TypeAdapter
 
 from fixloop.archive.record import line_of
-from fixloop.profiles.history import recorded
+from fixloop.engine.history import recorded
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import Decision, Message
 from fixloop.protocol.state import SCHEMA_VERSION, Completion, Limits, State

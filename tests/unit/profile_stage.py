@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.profiles.cycle import CYCLE
-from fixloop.profiles.handoff import HANDOFF
-from fixloop.profiles.profile import AnyEvent
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.handoff import events as hnd
+from fixloop.engine.profile import AnyEvent
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.handoff import events as hnd
+from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.store.contract import Store
 from tests.contract import profile_runs
 from tests.unit.command_stage import PROJECT, empty_store

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.engine.hints import task_name
-from fixloop.protocol.cycle.outcome import Outcome as CycleOutcome
+from fixloop.profiles.cycle.outcome import Outcome as CycleOutcome
 from fixloop.protocol.ticket import Ticket
 from tests.scenarios.cycle_stage import COMMANDS, CycleStage
 from tests.scenarios.handoff_stage import HandoffStage
 from workers.app import app
-from workers.steps.workshops import WORKSHOPS
+from workers.steps.step_table import STEP_HANDLERS
 from workflows import CANVASES, cycle, handoff
 
 
@@ -122,7 +122,7 @@ def test_every_step_of_every_canvas_is_a_task_of_its_profile_on_a_queue_that_wor
             assert signature.kwargs["ticket"] == signature.options["task_id"]
     names = {
         task_name(name, step)
-        for name, shop in WORKSHOPS.items()
+        for name, shop in STEP_HANDLERS.items()
         if name != "validation"
         for step in shop.work
     }

@@ -7,13 +7,18 @@ from typing import Any, get_args
 
 import pytest
 
-from fixloop.protocol.cycle.events import Event as CycleEvent
-from fixloop.protocol.handoff.events import Event as HandoffEvent
+from fixloop.profiles.cycle.events import Event as CycleEvent
+from fixloop.profiles.handoff.events import Event as HandoffEvent
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src/fixloop", "workers")
 LEFT_OUT = ("protocol", "testing")
 """What follows from events, and what plays users."""
+CONNECT = (
+    *("engine", "beginning", "handlers", "presenter", "report", "log"),
+    *("drawing", "requests", "agent_output", "verdict", "lock_commands"),
+)
+"""The modules of a profile that tie what follows from its events to the engine and the commands."""
 MADE_BY = {"HandoffRejected": "rejection"}
 """Functions of the decisions' own that make an event for those who cause it."""
 EVENTS = {"cycle": CycleEvent, "handoff": HandoffEvent}
@@ -21,10 +26,16 @@ EVENTS = {"cycle": CycleEvent, "handoff": HandoffEvent}
 
 def sources(profile: str) -> Iterator[Path]:
     """What may cause events of a profile: all that is not the other one's."""
-    others = {"cycle": ("handoff", "handing"), "handoff": ("cycle", "cycling")}[profile]
+    other = {"cycle": "handoff", "handoff": "cycle"}[profile]
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*.py"):
-            if path.relative_to(ROOT / folder).parts[0] not in LEFT_OUT and path.stem not in others:
+            first, *rest = path.relative_to(ROOT / folder).parts
+            decides = first == "profiles" and rest[0] == profile and path.stem not in CONNECT
+            if (
+                first not in LEFT_OUT
+                and not decides
+                and other not in (*rest[:1], path.stem.removesuffix("_steps"))
+            ):
                 yield path
 
 

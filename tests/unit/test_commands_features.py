@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.commands.run_options import MOST_BYTES, Options, ProfileName, facts_of
+from fixloop.commands.run_options import MOST_BYTES, Options, facts_of
 from fixloop.errors import UsageError
-from fixloop.intake.feature import Feature
-from fixloop.protocol.cycle.graph import check_graph
-from fixloop.protocol.handoff.routes import Kind, Priority
+from fixloop.intake.feature import Feature, Kind, Priority
+from fixloop.profiles.cycle.graph import check_graph
 
-CYCLE, HANDOFF, VALIDATION = ProfileName.CYCLE, ProfileName.HANDOFF, ProfileName.VALIDATION
+CYCLE, HANDOFF, VALIDATION = "cycle", "handoff", "validation"
 
 
 def test_a_validation_needs_none_of_them() -> None:

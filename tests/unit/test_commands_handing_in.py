@@ -11,7 +11,7 @@ import redis
 import fixloop
 from fixloop.cli import main
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.protocol.cycle.state import Cycle
+from fixloop.profiles.cycle.state import Cycle
 from fixloop.store.redis_store import RedisStore
 from tests.unit.command_stage import Said, said
 from tests.unit.profile_stage import Profiles

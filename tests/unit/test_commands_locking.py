@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.locks import taken
 from fixloop.commands.session import open_session
 from fixloop.errors import RefusedError
-from fixloop.protocol.handoff.events import AgentActivated, Cancelled, LockReleased
-from fixloop.protocol.handoff.state import Limits
+from fixloop.profiles.handoff.events import AgentActivated, Cancelled, LockReleased
+from fixloop.profiles.handoff.lock_commands import taken
+from fixloop.profiles.handoff.state import Limits
 from tests.unit.command_stage import said
 from tests.unit.profile_stage import Profiles, on_redis
 

@@ -9,16 +9,16 @@ import redis
 from rich.console import Console
 
 from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.presenter import presenter_in
 from fixloop.commands.session import open_session
-from fixloop.commands.views.cycle import VIEW
-from fixloop.commands.views.table import view_in
 from fixloop.commands.watch import follow
 from fixloop.engine.bridging import child_of
 from fixloop.errors import NewerVersion
-from fixloop.protocol.cycle import events as cyc
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.cycle.presenter import PRESENTER
+from fixloop.profiles.handoff import events as hnd
+from fixloop.profiles.handoff.returns import Returned
 from fixloop.protocol.durations import iso_stamp
-from fixloop.protocol.handoff import events as hnd
-from fixloop.protocol.handoff.returns import Returned
 from fixloop.store.keys import workflow_key
 from tests.contract.profile_runs import FLOW
 from tests.scenarios.cycle_stage import reported
@@ -315,7 +315,7 @@ def test_an_escalation_does_not_end_a_watch_while_a_command_is_at_work(
     document = said(capsys, "status", "7", "--json").document
 
     assert (document["owner"], len(document["escalations"])) == ("person", 1)
-    assert VIEW.standing(profiles.cycles.state(workflow)).waits_for == ""
+    assert PRESENTER.standing(profiles.cycles.state(workflow)).waits_for == ""
 
 
 @pytest.mark.parametrize("name", ["cycle", "handoff"])
@@ -330,7 +330,7 @@ def test_audit_replays_every_decision_of_every_profile(profiles: Profiles, capsy
 
 def test_a_profile_that_this_version_does_not_have_is_not_shown() -> None:
     with pytest.raises(NewerVersion, match="'relay', which this version does not have"):
-        view_in(b'{"profile":"relay","schema_version":1}')
+        presenter_in(b'{"profile":"relay","schema_version":1}')
 
 
 @pytest.mark.proves("D50", "C65")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.protocol.handoff import events as hnd
-from fixloop.protocol.handoff.returns import Returned
+from fixloop.profiles.handoff import events as hnd
+from fixloop.profiles.handoff.returns import Returned
 from tests.scenarios.handoff_stage import SPEC
 from tests.unit.command_stage import Said, said
 from tests.unit.profile_stage import Profiles, on_redis

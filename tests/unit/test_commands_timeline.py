@@ -11,11 +11,11 @@ from fixloop.commands.clocks import is_away
 from fixloop.commands.screen import console
 from fixloop.commands.session import Seen
 from fixloop.commands.timeline import Happening, happenings, with_ticks
-from fixloop.commands.views.validation import VIEW
 from fixloop.commands.watch import view
+from fixloop.engine.history import said
 from fixloop.engine.replay import audit, replay
 from fixloop.errors import RefusedError
-from fixloop.profiles.history import said
+from fixloop.profiles.validation.presenter import PRESENTER
 from fixloop.protocol.events import Cancelled, Continued, DecisionMade, FixCompleted, Paused
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.moment import Moment
@@ -129,7 +129,7 @@ def test_refusals_and_pauses_are_told_by_their_kind(agents: Agents) -> None:
 
     assert ("pause", "paused by ann lunch") in found
     assert ("pause", "continued by ann after 00:00") in found
-    told = list(VIEW.happened(agents.store.history(workflow)))
+    told = list(PRESENTER.happened(agents.store.history(workflow)))
     assert any("paused by ann lunch" in line for line in told)
     assert any("refused: decision-made" in line for line in told)
     assert any(kind == "refusal" and text.startswith("refused: decision-made") for kind, text in found)
@@ -166,7 +166,7 @@ def test_a_pipe_gets_one_line_for_each_message(agents: Agents) -> None:
     workflow = agents.start(script="1 0")
     state = agents.run(workflow)
 
-    lines = list(VIEW.happened(agents.store.history(workflow)))
+    lines = list(PRESENTER.happened(agents.store.history(workflow)))
 
     assert sum("test-runner " in line for line in lines) >= state.lines == 6
     assert all("\n" not in line for line in lines)
@@ -181,7 +181,7 @@ def test_a_tools_escape_sequences_do_not_reach_the_terminal(agents: Agents) -> N
     agents.run(other)
     agents.apply(other, Cancelled(by=f"ann{clear}", reason=clear))
 
-    assert all(clear not in line for line in VIEW.happened(agents.store.history(other)))
+    assert all(clear not in line for line in PRESENTER.happened(agents.store.history(other)))
 
 
 def test_the_live_view_shows_runs_failures_now_and_before_and_the_deadline(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.views.validation import VIEW
+from fixloop.profiles.validation.presenter import PRESENTER
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.events import FixFailed, RunFinished
 from fixloop.protocol.moment import Moment
@@ -66,7 +66,7 @@ def test_since_when_a_fix_is_waited_for_does_not_move_with_the_clock(agents: Age
     # An hour in which no engine ran: its clock stood still.
     later = replace(found, moment=Moment(found.moment.at + timedelta(hours=1), found.moment.clock))
 
-    [now], [then] = (list(VIEW.items(each, state, tmp_path)) for each in (found, later))
+    [now], [then] = (list(PRESENTER.items(each, state, tmp_path)) for each in (found, later))
 
     assert now["since"] == then["since"]
     assert state.operation is not None

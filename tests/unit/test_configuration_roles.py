@@ -8,11 +8,12 @@ import pytest
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.settings import Role
+from fixloop.engine.registry import PROFILES, profile_in
 from fixloop.errors import NewerVersion, UsageError
-from fixloop.profiles.beginning import cycle_started, handoffs_started
-from fixloop.profiles.table import PROFILES, profile_in
-from fixloop.protocol.cycle import decide as decide_cycle
-from fixloop.protocol.handoff.decide import decide as decide_handoff
+from fixloop.profiles.cycle.beginning import cycle_started
+from fixloop.profiles.cycle.decide import decide as decide_cycle
+from fixloop.profiles.handoff.beginning import handoffs_started
+from fixloop.profiles.handoff.decide import decide as decide_handoff
 from fixloop.protocol.moment import Moment
 from tests.unit.configuration_project import written
 

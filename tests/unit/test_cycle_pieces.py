@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.errors import ProtocolError, UsageError
-from fixloop.protocol.cycle.blockers import categorised, kind_of
-from fixloop.protocol.cycle.messages import check_route
-from fixloop.protocol.cycle.phase_result import InvalidResult, read_result
-from fixloop.protocol.cycle.plan import PlanTask, check_plan, ready_tasks, revised
-from fixloop.protocol.cycle.records import ConflictKind, Severity
-from fixloop.protocol.cycle.statuses import ResultStatus
-from fixloop.protocol.cycle.versions import (
+from fixloop.profiles.cycle.blockers import categorised, kind_of
+from fixloop.profiles.cycle.messages import check_route
+from fixloop.profiles.cycle.phase_result import InvalidResult, read_result
+from fixloop.profiles.cycle.plan import PlanTask, check_plan, ready_tasks, revised
+from fixloop.profiles.cycle.records import ConflictKind, Severity
+from fixloop.profiles.cycle.statuses import ResultStatus
+from fixloop.profiles.cycle.versions import (
     Version,
     archive_name,
     check_together,
@@ -21,7 +21,8 @@ from fixloop.protocol.cycle.versions import (
     next_revision,
     version_of,
 )
-from fixloop.protocol.cycle.workers import KEYS, ORCHESTRATOR, USER, key_of
+from fixloop.profiles.cycle.workers import KEYS, key_of
+from fixloop.protocol.agents import ORCHESTRATOR, USER
 
 WHOLE = """some chatter
 

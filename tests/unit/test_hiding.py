@@ -12,7 +12,7 @@ from fixloop.chat.agents import run_agent
 from fixloop.engine.engine import ProfileEngine
 from fixloop.intake.feature import Feature
 from fixloop.intake.submission import enqueue
-from fixloop.profiles.validation import VALIDATION
+from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.testing.memory_store import MemoryStore
 from tests.unit.repositories import make_repository
 

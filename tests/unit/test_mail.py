@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from fixloop.engine.engine import Engine
+from fixloop.engine.history import said
 from fixloop.outside.mail import Mail, arrived, changed, known_agents, waiting
 from fixloop.outside.mailbox import Letter
-from fixloop.profiles.history import said
-from fixloop.profiles.validation import VALIDATION
+from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol.changes import change_letter
 from fixloop.protocol.events import (
     AnswerRejected,

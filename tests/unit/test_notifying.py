@@ -9,18 +9,19 @@ import pytest
 
 from fixloop.configuration.loading import load_configuration
 from fixloop.engine.engine import ProfileEngine, ProfileHolding
+from fixloop.engine.profile import AnyEvent
+from fixloop.engine.registry import PROFILES
 from fixloop.outside.mailbox import Mailboxes
-from fixloop.profiles.beginning import cycle_started, handoffs_started
-from fixloop.profiles.profile import AnyEvent
-from fixloop.profiles.table import PROFILES
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.handoff import events as hnd
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.cycle.beginning import cycle_started
+from fixloop.profiles.handoff import events as hnd
+from fixloop.profiles.handoff.beginning import handoffs_started
 from fixloop.protocol.ticket import Ticket
 from fixloop.testing.memory_store import MemoryStore
 from workers.steps.crew import crew
 from workers.steps.lease import Heart
 from workers.steps.step import Step
-from workers.steps.workshops import WORKSHOPS
+from workers.steps.step_table import STEP_HANDLERS
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +61,7 @@ class Waiting:
     def tell(self) -> None:
         """The step, as a worker does it."""
         step = Step(self.engine, Heart(self.store), self.held(self.ticket), Mailboxes("redis://localhost:1"))
-        event = WORKSHOPS[self.profile.name].work[self.ticket.step](step)
+        event = STEP_HANDLERS[self.profile.name].work[self.ticket.step](step)
         assert event is not None
         assert step.finish(event).status == "ok"
 

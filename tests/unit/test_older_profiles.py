@@ -14,9 +14,9 @@ from fixloop.archive.files import Archive
 from fixloop.archive.reading import with_archive
 from fixloop.archive.record import stored_of
 from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.registry import PROFILES
 from fixloop.engine.replay import audit
 from fixloop.errors import NewerVersion
-from fixloop.profiles.table import PROFILES
 from fixloop.protocol.moment import Moment
 from fixloop.statefiles.rebuild import rebuild
 from fixloop.statefiles.record import Record, read_record, write_record

@@ -13,9 +13,9 @@ from fixloop.archive.files import Archive
 from fixloop.archive.reading import with_archive
 from fixloop.archive.record import stored_of
 from fixloop.engine.hints import arguments
+from fixloop.engine.history import said
+from fixloop.engine.snapshots import load_state
 from fixloop.errors import NewerVersion, ProtocolError
-from fixloop.profiles.history import said
-from fixloop.profiles.snapshots import load_state
 from fixloop.protocol.events import DecisionMade, FixCompleted, Paused, event_from_json
 from fixloop.protocol.log import full_log
 from fixloop.protocol.messages import Decision, Message, RevalidationTrigger
@@ -27,7 +27,7 @@ from fixloop.protocol.validation import decide
 from fixloop.testing.memory_store import MemoryStore
 from tests.unit.golden_schema import FOLDER, PRESENT, event_kinds, schemas, text
 from tests.unit.message_samples import SAMPLES
-from workers.steps.workshops import WORKSHOPS
+from workers.steps.step_table import STEP_HANDLERS
 
 if os.environ.get("UPDATE_GOLDEN"):
     (FOLDER / f"{PRESENT}.json").write_text(text(), encoding="utf-8")
@@ -122,7 +122,7 @@ def test_every_older_ticket_can_be_carried_out(version: str) -> None:
 
     assert tickets
     for ticket in tickets:
-        assert WORKSHOPS["validation"].retries[ticket.step] >= 0
+        assert STEP_HANDLERS["validation"].retries[ticket.step] >= 0
         assert set(arguments(ticket)) == {"ticket", "issue", "specialist", "iteration"}
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from fixloop.engine.history import open_report, what_is_asked
 from fixloop.errors import RefusedError
-from fixloop.profiles.history import open_report, what_is_asked
 from fixloop.protocol.request import request_json
 from fixloop.testing.memory_store import MemoryStore
 from tests.unit.command_stage import Agents

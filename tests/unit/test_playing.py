@@ -11,8 +11,8 @@ from fixloop.configuration.loading import load_configuration
 from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import UsageError
 from fixloop.outside.mailbox import Mailboxes
-from fixloop.profiles.beginning import cycle_started
-from fixloop.profiles.cycle import CYCLE
+from fixloop.profiles.cycle.beginning import cycle_started
+from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.repository.snapshot import take_snapshot
 from fixloop.statefiles.agent_run import Played
 from fixloop.testing.memory_store import MemoryStore
@@ -24,7 +24,7 @@ from workers.steps.step import Step
 pytestmark = pytest.mark.slow
 
 WORKFLOW = "0a1b2c3d-7-1"
-SHOP = "one\n\n\ntwo\n"
+STEPS = "one\n\n\ntwo\n"
 OWN = ".workflow/.cycle/c.progress"
 SETTINGS = """
 [cycle.agent.RA]
@@ -41,7 +41,7 @@ class Site:
 
     def __init__(self, folder: Path, ra: str, docs: str = "") -> None:
         text = SETTINGS.format(python=sys.executable, ra=ra, docs=docs)
-        self.repository = make_repository(folder / "shop", {"fixloop.toml": text, "shop.py": SHOP})
+        self.repository = make_repository(folder / "shop", {"fixloop.toml": text, "shop.py": STEPS})
         self.store = MemoryStore(lambda: datetime(2026, 1, 22, tzinfo=UTC))
         self.engine = ProfileEngine(self.store, CYCLE)
         self.crew = Commands(folder / "cache")
@@ -130,7 +130,7 @@ def test_nothing_is_taken_of_a_run_that_failed_or_wrote_what_is_not_its_own(
 
     assert error in played.error
     assert wrong in played.wrong
-    assert (played.answer, played.brought.tip, played.writings.documents) == ("", "", ())
+    assert (played.answer, played.brought.tip, played.writings) == ("", "", None)
     assert played.error or played.wrong
 
 

@@ -7,21 +7,21 @@ import pytest
 from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import UsageError
 from fixloop.outside.prompts import request_for
-from fixloop.profiles.handoff import HANDOFF
-from fixloop.protocol.cycle.phase_result import InvalidResult, read_result
-from fixloop.protocol.cycle.plan import PlanTask
-from fixloop.protocol.cycle.prompt import prompt as cycle_prompt
-from fixloop.protocol.cycle.statuses import TaskStatus
-from fixloop.protocol.cycle.workers import KEYS, WORKERS
-from fixloop.protocol.handoff.prompt import prompt as handoff_prompt
-from fixloop.protocol.handoff.returns import (
+from fixloop.profiles.cycle.phase_result import InvalidResult, read_result
+from fixloop.profiles.cycle.plan import PlanTask
+from fixloop.profiles.cycle.prompt import prompt as cycle_prompt
+from fixloop.profiles.cycle.statuses import TaskStatus
+from fixloop.profiles.cycle.workers import KEYS, WORKERS
+from fixloop.profiles.handoff.engine import HANDOFF
+from fixloop.profiles.handoff.prompt import prompt as handoff_prompt
+from fixloop.profiles.handoff.returns import (
     InvalidReturn,
     Returned,
     check_return,
     read_questions,
     read_return,
 )
-from fixloop.protocol.handoff.routes import AGENTS
+from fixloop.profiles.handoff.routes import AGENTS
 from fixloop.protocol.ticket import Ticket
 from fixloop.testing.memory_store import MemoryStore
 from tests.contract.profile_runs import FLOW, SCRIPTS, carry_out

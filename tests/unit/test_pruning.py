@@ -14,8 +14,8 @@ from fixloop.archive.reading import with_archive
 from fixloop.engine.engine import ProfileEngine
 from fixloop.intake.trial import NOTE
 from fixloop.outside.transfer import bring_work, snapshot_in
-from fixloop.profiles.cycle import CYCLE
-from fixloop.profiles.handoff import HANDOFF
+from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.protocol.events import Cancelled, RunFinished
 from fixloop.repository.publish import publish
 from fixloop.repository.tree import commit_tree, tree_id

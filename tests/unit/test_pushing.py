@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from fixloop.commands.outcome import next_command, remarks
-from fixloop.commands.views.view import way_out
+from fixloop.commands.presenter import way_out
 from fixloop.engine.engine import Engine
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
 from fixloop.intake.feature import Feature

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.profiles.handoff import HANDOFF
-from fixloop.protocol.handoff.events import Cancelled, HandoffsStarted, LockAcquired
+from fixloop.profiles.handoff.engine import HANDOFF
+from fixloop.profiles.handoff.events import Cancelled, HandoffsStarted, LockAcquired
 from fixloop.repository.snapshot import Snapshot
 from fixloop.testing.memory_store import MemoryStore
 from workers.recovery.named_files import Redrawing, draw

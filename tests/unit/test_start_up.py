@@ -68,8 +68,9 @@ def test_a_call_loads_no_more_than_it_needs(words: list[str], not_needed: set[st
 
 def test_every_module_of_commands_is_found_by_the_names_of_its_commands() -> None:
     registered: list[str] = []
-    for path in sorted(Path(commands.__file__).parent.glob("*.py")):
-        module = import_module(f"fixloop.commands.{path.stem}")
+    library = Path(commands.__file__).parents[1]
+    for path in sorted([*library.glob("commands/*.py"), *library.glob("profiles/*/*_commands.py")]):
+        module = import_module(".".join(("fixloop", *path.relative_to(library).with_suffix("").parts)))
         if hasattr(module, "register"):
             own = typer.Typer()
             own.callback()(lambda: None)

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
-from fixloop.engine.verdicts import go_on, phase_answer, phase_documents, review_answer
+from fixloop.engine.verdicts import go_on
+from fixloop.profiles.cycle.phase_result import read_result
+from fixloop.profiles.cycle.statuses import ResultStatus
+from fixloop.profiles.cycle.verdict import phase_answer, phase_documents
+from fixloop.profiles.handoff.returns import Returned, check_return, read_return
+from fixloop.profiles.handoff.verdict import review_answer
 from fixloop.protocol.checks import Unverified
-from fixloop.protocol.cycle.phase_result import read_result
-from fixloop.protocol.cycle.statuses import ResultStatus
 from fixloop.protocol.events import DecisionMade, RunFinished
-from fixloop.protocol.handoff.returns import Returned, check_return, read_return
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import State
 from tests.contract.world import MemoryWorld

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.profiles.cycle import CYCLE
-from fixloop.protocol.cycle import events as cyc
-from fixloop.protocol.cycle.phase_result import InvalidResult, PhaseResult
-from fixloop.protocol.cycle.statuses import ResultStatus
-from fixloop.statefiles.agent_output import Writings, written_by
+from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.cycle.agent_output import Writings, written_by
+from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.cycle.phase_result import InvalidResult, PhaseResult
+from fixloop.profiles.cycle.statuses import ResultStatus
 from fixloop.statefiles.sync import lay
 from fixloop.testing.memory_store import MemoryStore
 

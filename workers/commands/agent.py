@@ -17,17 +17,18 @@ from fixloop.machine.guard import GuardedResult
 from fixloop.outside.prompts import request_for
 from fixloop.outside.specification import missing_specification
 from fixloop.outside.transfer import NotKept, bring_work, keep_bundle
-from fixloop.profiles.cycle import CYCLE
-from fixloop.profiles.handoff import HANDOFF
-from fixloop.profiles.reading import profile_of
-from fixloop.protocol.cycle.phase_result import InvalidResult
-from fixloop.protocol.handoff.files import STATE_FILE
-from fixloop.protocol.handoff.returns import InvalidReturn, read_return
+from fixloop.profile_table import profile_of
+from fixloop.profiles.cycle.agent_output import Writings, written_by
+from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.cycle.phase_result import InvalidResult
+from fixloop.profiles.handoff.drawing import fields_written
+from fixloop.profiles.handoff.engine import HANDOFF
+from fixloop.profiles.handoff.files import STATE_FILE
+from fixloop.profiles.handoff.returns import InvalidReturn, read_return
 from fixloop.repository.change import Change, change_between
 from fixloop.repository.merge import brought_onto
-from fixloop.statefiles.agent_output import Writings, written_by
 from fixloop.statefiles.agent_run import Brought, Played
-from fixloop.statefiles.sync import fields_written, lay, tell_of_edits
+from fixloop.statefiles.sync import lay, tell_of_edits
 from workers.commands import children
 from workers.steps.crew import Work
 from workers.workspaces.ground import Ground, open_ground

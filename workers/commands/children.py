@@ -12,24 +12,26 @@ from typing import Any
 
 from fixloop.configuration.model import Configuration
 from fixloop.engine.bridging import attended, child_of
-from fixloop.engine.verdicts import phase_answer, phase_documents, review_answer
+from fixloop.engine.history import open_report
+from fixloop.engine.profile import AnyStart, Profile
+from fixloop.engine.registry import profile_in
 from fixloop.intake.redaction_scope import redaction_of
 from fixloop.outside.transfer import bring_work, keep_bundle, keep_diff, snapshot_in
-from fixloop.profiles.beginning import handoffs_started, validation_started
-from fixloop.profiles.handoff import HANDOFF
-from fixloop.profiles.history import open_report
-from fixloop.profiles.profile import AnyStart, Profile
-from fixloop.profiles.table import profile_in
-from fixloop.profiles.validation import VALIDATION
-from fixloop.protocol.cycle.events import Written
+from fixloop.profiles.cycle.agent_output import Writings
+from fixloop.profiles.cycle.events import Written
+from fixloop.profiles.cycle.verdict import phase_answer, phase_documents
+from fixloop.profiles.handoff.beginning import handoffs_started
+from fixloop.profiles.handoff.engine import HANDOFF
+from fixloop.profiles.handoff.routes import Kind
+from fixloop.profiles.handoff.verdict import review_answer
+from fixloop.profiles.validation.beginning import validation_started
+from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol.events import FixCompleted, FixFailed
-from fixloop.protocol.handoff.routes import Kind
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.state import Completion, State, WorkflowOutcome
 from fixloop.repository.change import change_between
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.tree import tree_id
-from fixloop.statefiles.agent_output import Writings
 from fixloop.statefiles.agent_run import Brought, Played
 from workers.process import process
 from workers.steps.crew import PutOff, Work

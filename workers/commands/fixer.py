@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.configuration.model import Configuration, Fixer
+from fixloop.engine.history import Said, all_failures, open_report
 from fixloop.errors import ProtocolError
 from fixloop.machine.guard import GuardedResult
 from fixloop.outside.transfer import Diff, NotKept, keep_bundle, keep_diff
-from fixloop.profiles.history import Said, all_failures, open_report
 from fixloop.protocol.answers import LIMIT_BYTES, Answer, InvalidAnswer, decode_answer, parse_answer
 from fixloop.protocol.claims import Differences, differences
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed

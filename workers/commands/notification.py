@@ -3,18 +3,12 @@
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
+from fixloop.engine.history import said
+from fixloop.engine.registry import PROFILES
 from fixloop.machine.guard import run_guarded
-from fixloop.profiles.cycle import CYCLE
-from fixloop.profiles.handoff import HANDOFF
-from fixloop.profiles.history import said
-from fixloop.protocol.cycle.messages import Message as CycleMessage
-from fixloop.protocol.cycle.spoken import message_text as cycle_text
-from fixloop.protocol.handoff.files import message_text as handoff_text
-from fixloop.protocol.handoff.records import Message as HandoffMessage
 from fixloop.protocol.notifying import line_of
 from fixloop.servers.settings import load_settings
 from workers.steps.crew import Work
@@ -25,7 +19,7 @@ LIMIT_SECONDS: Final = 10.0
 
 def notify(work: Work, configuration: Configuration) -> str:
     """Run the notify command once; returns what came of it, in a few words."""
-    text = _TEXTS.get(work.holding.state.profile)
+    text = PROFILES[work.holding.state.profile].text
     report = _escalation(work) if text is None else _line(work, text)
     result = run_guarded(
         configuration.notify,
@@ -59,12 +53,3 @@ def _line(work: Work, text: Callable[[Mapping[str, Any]], str]) -> str:
     lines = (kept for entry in entries for kept in entry.body.get("messages", ()))
     told = next(text(kept) for kept in lines if kept["number"] == line_of(ticket))
     return f"#{state.issue} {state.name} waits for you; `fixloop inbox` says what to answer.\n\n{told.rstrip()}\n"
-
-
-_TEXTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = MappingProxyType(
-    {
-        CYCLE.name: lambda kept: cycle_text(CycleMessage.model_validate(kept)),
-        HANDOFF.name: lambda kept: handoff_text(HandoffMessage.model_validate(kept)),
-    }
-)
-"""By profile, a recorded message as its reader gets it."""

@@ -15,11 +15,11 @@ from typing import Any, Final
 from fixloop.archive.files import Archive, archive_at
 from fixloop.archive.moving import archive_ended
 from fixloop.archive.reading import with_archive
+from fixloop.engine.registry import profile_in
 from fixloop.errors import FixloopError
 from fixloop.intake.trial import NOTE
 from fixloop.machine.owner import identity
 from fixloop.outside.transfer import snapshot_in
-from fixloop.profiles.table import profile_in
 from fixloop.repository.git import Git
 from fixloop.repository.mirror import Mirror
 from fixloop.servers.settings import Settings, load_settings

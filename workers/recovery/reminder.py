@@ -10,7 +10,7 @@ from typing import Any, Final
 from fixloop.engine.hints import arguments, task_name
 from fixloop.errors import FixloopError
 from fixloop.machine.timekeeper import TELLING
-from fixloop.profiles.reading import profile_of
+from fixloop.profile_table import profile_of
 from fixloop.store.keys import issue_of
 from workers.app import app
 from workers.process import process

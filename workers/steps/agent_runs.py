@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from fixloop.engine.profile import AnyEvent, Profile
+from fixloop.engine.registry import profile_in
 from fixloop.errors import FixloopError, UsageError
-from fixloop.profiles.profile import AnyEvent, Profile
-from fixloop.profiles.table import profile_in
 from fixloop.protocol.closing import PUSH
 from fixloop.protocol.letters import DELIVER, number_of
 from fixloop.protocol.notifying import NOTIFY
@@ -20,7 +20,7 @@ from workers.steps.crew import crew
 from workers.steps.delivery import deliver_letter
 from workers.steps.push import not_pushed, pushed
 from workers.steps.step import Step
-from workers.steps.workshop import Failure, Workshop
+from workers.steps.step_handlers import Failure, StepHandlers
 
 RETRIES: Final = 2
 """Celery's, of a run with the three attempts that are usual (K5); the state counts them."""
@@ -74,13 +74,13 @@ class Told(NamedTuple):
     failed: Callable[..., AnyEvent]
 
 
-def workshop(
+def step_handlers(
     profile: Profile[Any],
     told: Told,
     work: Callable[[Step], AnyEvent | None],
     beside: Mapping[str, Callable[[Step], AnyEvent | None]],
     retries: Mapping[str, int],
-) -> Workshop:
+) -> StepHandlers:
     """
     The profile's side of the workers.
 
@@ -88,7 +88,7 @@ def workshop(
         work: a run of an agent.
         beside: what is done in the steps that only this profile has; `retries` says how often each again.
     """
-    return Workshop(
+    return StepHandlers(
         profile=profile,
         work={
             "work": work,

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from fixloop.engine.engine import ProfileHolding
+from fixloop.engine.profile import AnyEvent
 from fixloop.machine.guard import GuardedResult
 from fixloop.outside.mailbox import Letter
-from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.state import State
 from fixloop.statefiles.agent_run import Brought, Played

@@ -6,9 +6,9 @@ like any other: how often it is tried again is decided from the state (A70).
 
 from collections.abc import Callable
 
+from fixloop.engine.profile import AnyEvent
 from fixloop.errors import InfrastructureError
 from fixloop.outside.mailbox import Letter
-from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.events import DeliveryFailed, MessageStored
 from fixloop.protocol.letters import letter_id
 from fixloop.protocol.state import State

@@ -1,7 +1,7 @@
 """One step: claim its ticket, have the work done under a lease, commit what happened, hint what follows.
 
 A delivery that is late, doubled or lost changes nothing: without the ticket there is no work, and without the
-fence no commit. What the work is, a profile's workshop says.
+fence no commit. What the work is, a profile's step handlers say.
 """
 
 import logging
@@ -13,19 +13,19 @@ from typing import Any
 from celery import Task
 from celery.exceptions import Retry
 
+from fixloop.engine.attending import LOOK_AGAIN_SECONDS
 from fixloop.engine.bridging import has_word_of, is_given_up, wake
 from fixloop.engine.engine import ROUNDS, ProfileApplied, ProfileEngine
+from fixloop.engine.profile import AnyEvent, AnyOutcome
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, NewerVersion
-from fixloop.profiles.attending import LOOK_AGAIN_SECONDS
-from fixloop.profiles.profile import AnyEvent, AnyOutcome
 from fixloop.repository.snapshot import Unseen
 from workers.process import process
 from workers.steps.crew import Injured, PutOff
 from workers.steps.hints import FAILURES, FatalError, follow, hint, hint_again, stop_chain
 from workers.steps.newer_versions import leave
 from workers.steps.step import Step
-from workers.steps.workshop import POISONED, Failure, Workshop, failure
-from workers.steps.workshops import workshop_of
+from workers.steps.step_handlers import POISONED, Failure, StepHandlers, failure
+from workers.steps.step_table import step_handlers_of
 
 log = logging.getLogger("fixloop.steps")
 
@@ -59,18 +59,18 @@ def on_failure(task: Task, exc: Exception, task_id: str, args: Any, kwargs: Any,
     The state counts it as any other, so that the last one leads to the same escalation. Where the step was faster,
     which is usual, its ticket is gone and nothing happens. What is away is no fault of the step: its lease ends.
     """
-    held: tuple[Workshop, Step] | None = getattr(task.request, "held", None)
+    held: tuple[StepHandlers, Step] | None = getattr(task.request, "held", None)
     if held is None or isinstance(exc, (InfrastructureError, NewerVersion)):
         return
-    shop, step = held
+    handlers, step = held
     try:
-        told = told_of(shop, step, _raised(exc, str(einfo.traceback)))
+        told = told_of(handlers, step, _raised(exc, str(einfo.traceback)))
     except Exception:
         # A handler that raises would hide from Celery why the task failed.
         log.exception("%s failed, and the state could not be told", task_id)
         return
     if told is not None:
-        process().announce(shop.profile, told)
+        process().announce(handlers.profile, told)
         for ticket in told.steps:
             hint(ticket, told.state)
 
@@ -81,15 +81,15 @@ def _raised(exc: Exception, stack_trace: str) -> Failure:
     return Failure(f"{type(exc).__name__}: {exc}", stack_trace)
 
 
-def told_of(shop: Workshop, step: Step, failure: Failure) -> AnyOutcome[Any] | None:
+def told_of(handlers: StepHandlers, step: Step, failure: Failure) -> AnyOutcome[Any] | None:
     """
     Record a failed attempt whose ticket is still held.
 
     Returns:
         None where somebody was faster, or where the step is one that cannot fail.
     """
-    event = shop.failure(step, failure) if step.is_held() else None
-    return _finished(shop, step, event).outcome if event is not None else None
+    event = handlers.failure(step, failure) if step.is_held() else None
+    return _finished(handlers, step, event).outcome if event is not None else None
 
 
 def _carry_out(task: Task, ticket_id: str) -> str:
@@ -99,23 +99,23 @@ def _carry_out(task: Task, ticket_id: str) -> str:
         if claim.status != "ok" or claim.ticket is None:
             stop_chain(task)
             return claim.status
-        shop = workshop_of(claim.snapshot)
-        holding = ProfileEngine.held(shop.profile, claim.ticket, claim, here.owner)
-        step = Step(here.engine_of(shop.profile), here.heart, holding, here.mailboxes)
-        task.request.held = shop, step
-        return _done(task, shop, step)
+        handlers = step_handlers_of(claim.snapshot)
+        holding = ProfileEngine.held(handlers.profile, claim.ticket, claim, here.owner)
+        step = Step(here.engine_of(handlers.profile), here.heart, holding, here.mailboxes)
+        task.request.held = handlers, step
+        return _done(task, handlers, step)
     except (Damaged, NewerVersion) as error:
         stop_chain(task)
         return leave(here.store, claim, here.owner, error)
 
 
-def _done(task: Task, shop: Workshop, step: Step) -> str:
+def _done(task: Task, handlers: StepHandlers, step: Step) -> str:
     if is_given_up(step.store, process().engine_of, step.holding.state):
         stop_chain(task)
         return "cancelled"
     try:
         with step.beating():
-            event = _event(shop, step)
+            event = _event(handlers, step)
     except Injured as injury:
         return _offer_again(task, step, str(injury))
     except PutOff as elsewhere:
@@ -123,7 +123,7 @@ def _done(task: Task, shop: Workshop, step: Step) -> str:
     if event is None:
         stop_chain(task)
         return "cancelled"
-    return _commit(task, shop, step, event)
+    return _commit(task, handlers, step, event)
 
 
 def _offer_again(task: Task, step: Step, why: str) -> str:
@@ -148,8 +148,8 @@ def _put_off(task: Task, step: Step, why: str) -> str:
     return "put off"
 
 
-def _commit(task: Task, shop: Workshop, step: Step, event: AnyEvent) -> str:
-    applied = _finished(shop, step, event)
+def _commit(task: Task, handlers: StepHandlers, step: Step, event: AnyEvent) -> str:
+    applied = _finished(handlers, step, event)
     if applied.status == "refused":
         return _offer_again(task, step, f"{event.kind} is not for it to bring")
     if applied.outcome is None:
@@ -158,39 +158,39 @@ def _commit(task: Task, shop: Workshop, step: Step, event: AnyEvent) -> str:
         return applied.status
     state = applied.outcome.state
     try:
-        shop.settle(step, state)
+        handlers.settle(step, state)
     except Exception as error:
         # What cannot be written outside is written later (`resume`); the workflow goes on.
         log.warning("%s is committed, but not written outside: %s", step.holding.ticket.id, error)
-    process().announce(shop.profile, applied.outcome)
-    follow(task, step.holding.ticket, state, applied.steps, shop.failed(step.holding.state, event))
+    process().announce(handlers.profile, applied.outcome)
+    follow(task, step.holding.ticket, state, applied.steps, handlers.failed(step.holding.state, event))
     return "done"
 
 
-def _finished(shop: Workshop, step: Step, event: AnyEvent) -> ProfileApplied[Any]:
+def _finished(handlers: StepHandlers, step: Step, event: AnyEvent) -> ProfileApplied[Any]:
     applied = step.finish(event)
     for _ in range(ROUNDS):
-        if applied.status != "moved" or shop.brought is None:
+        if applied.status != "moved" or handlers.brought is None:
             break
         with step.beating():
-            applied = step.finish(shop.brought(step, event))
+            applied = step.finish(handlers.brought(step, event))
     return applied
 
 
-def _event(shop: Workshop, step: Step) -> AnyEvent | None:
+def _event(handlers: StepHandlers, step: Step) -> AnyEvent | None:
     name, deaths = step.holding.ticket.step, step.holding.deaths
     # What only speaks kills nobody; whoever died over it was killed.
-    if deaths >= POISONED and name not in shop.speaking:
-        return failure(shop, step, Failure(f"{deaths} processes died over this step", is_final=True))
+    if deaths >= POISONED and name not in handlers.speaking:
+        return failure(handlers, step, Failure(f"{deaths} processes died over this step", is_final=True))
     try:
-        return shop.work[name](step)
+        return handlers.work[name](step)
     except (Injured, NewerVersion, PutOff):
         raise
     except InfrastructureError as error:
-        if name in shop.unfailing:
+        if name in handlers.unfailing:
             raise
-        return failure(shop, step, Failure(str(error), is_undelivered=isinstance(error, Unseen)))
+        return failure(handlers, step, Failure(str(error), is_undelivered=isinstance(error, Unseen)))
     except FixloopError as error:
-        return failure(shop, step, Failure(str(error)))
+        return failure(handlers, step, Failure(str(error)))
     except Exception as error:
-        return failure(shop, step, _raised(error, traceback.format_exc()))
+        return failure(handlers, step, _raised(error, traceback.format_exc()))

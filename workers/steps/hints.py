@@ -10,14 +10,14 @@ from celery.exceptions import MaxRetriesExceededError, TaskError
 from kombu.exceptions import OperationalError
 
 from fixloop.engine.hints import arguments, send_hint
+from fixloop.engine.registry import profile_in
 from fixloop.errors import NewerVersion, ProtocolError
-from fixloop.profiles.table import profile_in
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.store.limits import FIRST
 from workers.app import app
 from workers.log_once import say_once
-from workers.steps.workshop import Failure
+from workers.steps.step_handlers import Failure
 from workflows import CANVASES
 
 log = logging.getLogger("fixloop.following")

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
+from fixloop.engine.profile import AnyEvent
 from fixloop.errors import UsageError
-from fixloop.profiles.profile import AnyEvent
 from workers.steps.crew import crew
 from workers.steps.step import Step
-from workers.steps.workshop import Failure
+from workers.steps.step_handlers import Failure
 
 
 def pushed(step: Step, told: Callable[..., AnyEvent]) -> AnyEvent:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from fixloop.engine.engine import ProfileApplied, ProfileEngine, ProfileHolding
+from fixloop.engine.profile import AnyEvent
 from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.outside.mailbox import Letter, Mailboxes
-from fixloop.profiles.profile import AnyEvent
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fixloop.commands.doors.door import Answer, Said, Work
-from fixloop.commands.doors.table import door_of
+from fixloop.commands.handlers import Answer, Said, Work, handlers_of
 from fixloop.commands.screen import print_text
 from fixloop.commands.session import Issue, ProjectOption, open_session
 from fixloop.errors import UsageError
@@ -48,9 +47,9 @@ def ack(
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         if show:
-            print_text(door_of(session, workflow).failure(session, workflow, show))
+            print_text(handlers_of(session, workflow).failure(session, workflow, show))
             return
-        door_of(session, workflow).ack(session, workflow, agent, handoff)
+        handlers_of(session, workflow).ack(session, workflow, agent, handoff)
 
 
 def fixed(
@@ -89,7 +88,7 @@ def fixed(
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         work = Work(agent, file, here, merge, rev, blocked)
-        door_of(session, workflow).fixed(session, workflow, work)
+        handlers_of(session, workflow).fixed(session, workflow, work)
 
 
 def decide(
@@ -131,7 +130,7 @@ def decide(
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         given = Answer(answer, reason, iterations, minutes, escalation)
-        door_of(session, workflow).decide(session, workflow, given)
+        handlers_of(session, workflow).decide(session, workflow, given)
 
 
 def send(
@@ -174,7 +173,7 @@ def send(
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         said = Said(to, text, agent, kind, tuple(action or ()), tuple(criterion or ()), about)
-        door_of(session, workflow).send(session, workflow, said)
+        handlers_of(session, workflow).send(session, workflow, said)
 
 
 def reject(
@@ -195,4 +194,4 @@ def reject(
     """
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        door_of(session, workflow).reject(session, workflow, agent, handoff, reason)
+        handlers_of(session, workflow).reject(session, workflow, agent, handoff, reason)

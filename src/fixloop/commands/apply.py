@@ -9,10 +9,10 @@ from typing import Any
 
 import typer
 
-from fixloop.commands.doors.table import door_of
+from fixloop.commands.handlers import handlers_of
+from fixloop.commands.presenter import PASSED, UNVERIFIED
 from fixloop.commands.screen import note, print_lines
 from fixloop.commands.session import Issue, ProjectOption, Session, look, open_session
-from fixloop.commands.views.view import PASSED, UNVERIFIED
 from fixloop.configuration.document import project_at
 from fixloop.errors import RefusedError
 from fixloop.outside.push import push_branch
@@ -45,7 +45,7 @@ def push_command(issue: Issue, project: ProjectOption = None) -> None:
             note(f"nothing to push: issue {state.issue} passed without a fix")
             return
         if branch != state.pushed:
-            event = door_of(session, workflow).pushed(branch)
+            event = handlers_of(session, workflow).pushed(branch)
             session.engine_of(workflow).apply(workflow, event, operation=uuid.uuid4().hex)
             session.draw(workflow)
         print_lines(branch)

@@ -11,9 +11,9 @@ from fixloop.chat.directory import read_chat
 from fixloop.chat.tree import chats_below, default_chats
 from fixloop.commands.choices import Choice, choice_lines
 from fixloop.commands.lookup import NothingYet, prefix_of
+from fixloop.commands.presenter import presenter_in
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import AsJson, OnlyProject, here, open_session
-from fixloop.commands.views.table import view_in
 from fixloop.errors import Damaged, NewerVersion
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
@@ -85,8 +85,8 @@ def _waiting(store: Store, cache: Path, prefix: str) -> Iterator[dict[str, Any]]
 
 
 def _items(found: Snapshot, cache: Path) -> Iterator[dict[str, Any]]:
-    view = view_in(found.snapshot)
-    state = view.load(found.snapshot)
+    presenter = presenter_in(found.snapshot)
+    state = presenter.load(found.snapshot)
     common = {
         "issue": state.issue,
         "name": state.name,
@@ -94,7 +94,7 @@ def _items(found: Snapshot, cache: Path) -> Iterator[dict[str, Any]]:
         "project": state.project,
         "profile": state.profile,
     }
-    for item in view.items(found, state, cache):
+    for item in presenter.items(found, state, cache):
         yield common | dict(item)
 
 

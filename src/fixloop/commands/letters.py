@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fixloop.commands.choices import choices
-from fixloop.commands.doors.table import outside_in
 from fixloop.commands.outcome import waits_for_agent
 from fixloop.commands.screen import say
 from fixloop.commands.session import Seen, Session, caller
-from fixloop.errors import FixloopError, ProtocolError
+from fixloop.errors import FixloopError, NewerVersion, ProtocolError
 from fixloop.outside.mail import Change, Mail
 from fixloop.outside.offer import Offer, offer
 from fixloop.outside.prompts import request_for
+from fixloop.profile_table import loaded, names, profile_of, registered
 from fixloop.protocol.documents import entity_of
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.ids import called
@@ -23,7 +23,7 @@ from fixloop.protocol.refusals import Repeated
 from fixloop.store.damage import reading
 
 if TYPE_CHECKING:
-    from fixloop.commands.doors.outside import Facts
+    from fixloop.commands.outside_agents import Facts, Outside
 
 
 class Shown(NamedTuple):
@@ -159,12 +159,27 @@ def _outside(session: Session, project: str) -> Iterator[tuple[Seen, Mapping[str
             found = session.store.read(workflow)
             if found is not None:
                 seen = Seen.of(found)
-                agents = outside_in(found.snapshot).agents(seen.state)
+                agents = _outside_in(found.snapshot).agents(seen.state)
                 yield seen, {name: facts for name, facts in agents.items() if not facts.command}
 
 
+def _outside_in(snapshot: bytes) -> "Outside":
+    """
+    The side of outside agents of the workflow that this is a snapshot of.
+
+    Raises:
+        NewerVersion: this version has no such profile, or it has no such agents.
+    """
+    name = profile_of(snapshot)
+    part = registered(name).outside if name in names() else ""
+    if not part:
+        raise NewerVersion(f"a workflow is of profile {name!r}, whose agents this version does not know")
+    outside: Outside = loaded(part)
+    return outside
+
+
 def _shown_run(session: Session, seen: Seen, agent: str) -> Shown:
-    state, outside = seen.state, outside_in(seen.found.snapshot)
+    state, outside = seen.state, _outside_in(seen.found.snapshot)
     run = outside.agents(state)[agent].run
     answer = f"fixloop fixed {called(state)} --agent {agent}"
 
@@ -173,7 +188,7 @@ def _shown_run(session: Session, seen: Seen, agent: str) -> Shown:
             session.bring(seen.found.workflow, outside.began(agent))
 
     def made() -> Offer | None:
-        from fixloop.commands.doors.outside import offered
+        from fixloop.commands.outside_agents import offered
 
         return offered(outside, session, seen, agent)
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from fixloop.commands.presenter import Logged
 from fixloop.commands.screen import print_json, print_text
 from fixloop.commands.session import AsJson, Issue, ProjectOption, look, open_session
-from fixloop.commands.views.view import Logged
 from fixloop.errors import UsageError
 
 
@@ -63,7 +63,7 @@ def log_command(
         logged = Logged(seen.state, seen.found.moment, entries, all, specialist or "")
         wanted = Format.JSON if json else format
         if wanted is Format.JSON:
-            print_json(seen.view.log_document(logged))
+            print_json(seen.presenter.log_document(logged))
         else:
-            shown = seen.view.log_markdown if wanted is Format.MARKDOWN else seen.view.log_text
+            shown = seen.presenter.log_markdown if wanted is Format.MARKDOWN else seen.presenter.log_text
             print_text(shown(logged))

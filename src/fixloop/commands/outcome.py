@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
+from fixloop.commands.presenter import Standing, way_out
 from fixloop.commands.screen import few, short
-from fixloop.commands.views.view import Standing, way_out
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.durations import stamp
 from fixloop.protocol.ids import called

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from fixloop.commands.doors.table import door_of
+from fixloop.commands.handlers import handlers_of
 from fixloop.commands.screen import note
 from fixloop.commands.session import Issue, ProjectOption, look, open_session
 
@@ -29,7 +29,7 @@ def pause(
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
         if not look(session, workflow).standing.held:
-            session.bring(workflow, door_of(session, workflow).paused(reason))
+            session.bring(workflow, handlers_of(session, workflow).paused(reason))
         now = look(session, workflow).standing
         if now.held:
             note(f"issue {now.issue} is paused by {now.held}; `fixloop continue {now.called}`")
@@ -43,7 +43,7 @@ def continue_command(issue: Issue, project: ProjectOption = None) -> None:
         workflow = session.workflow_of(issue, project)
         now = look(session, workflow).standing
         if now.held or now.outcome:
-            session.bring(workflow, door_of(session, workflow).continued())
+            session.bring(workflow, handlers_of(session, workflow).continued())
             now = look(session, workflow).standing
         waits = "; it waits for a decision: `fixloop inbox`" if now.waits_for == "decision" else ""
         note(f"issue {now.issue} goes on: {now.at_work}{waits}")
@@ -57,5 +57,5 @@ def cancel(
     """Stop a workflow; it ends in the status it had."""
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
-        session.bring(workflow, door_of(session, workflow).cancelled(reason))
+        session.bring(workflow, handlers_of(session, workflow).cancelled(reason))
         note(f"workflow {workflow} is cancelled")

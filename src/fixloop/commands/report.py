@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from fixloop.commands.lookup import project_of
+from fixloop.commands.presenter import Logged
 from fixloop.commands.screen import print_json, print_lines, print_patch, print_text, say
 from fixloop.commands.session import Issue, ProjectOption, Seen, Session, look, open_session
-from fixloop.commands.views.view import Logged
 from fixloop.errors import UsageError
 from fixloop.outside.transfer import snapshot_in
 from fixloop.repository.change import diff_between
@@ -84,9 +84,9 @@ def report(
         target = _target(session, seen, wanted, output)
         artifact = partial(session.store.get_artifact, seen.found.workflow)
         whole = _whole_diff(session, seen.state, entries, artifact)
-        across = seen.view.across(session.store, project_of(seen.found.workflow))
+        across = seen.presenter.across(session.store, project_of(seen.found.workflow))
         logged = Logged(seen.state, seen.found.moment, entries, artifact=artifact, diff=whole, across=across)
-        text = whole if diff else seen.view.report(seen.found, logged, wanted.value)
+        text = whole if diff else seen.presenter.report(seen.found, logged, wanted.value)
     if diff:
         print_patch(text) if text else say("no fix changed anything")
         return

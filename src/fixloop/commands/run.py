@@ -10,10 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from fixloop.commands.apply import apply_to
-from fixloop.commands.doors.table import door_of
 from fixloop.commands.dry_run import preflight_lines, try_feature
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.files import restore_lost
+from fixloop.commands.handlers import handlers_of
+from fixloop.commands.presenter import PASSED, UNVERIFIED, Standing
 from fixloop.commands.run_options import (
     All,
     BaseRevision,
@@ -22,7 +23,6 @@ from fixloop.commands.run_options import (
     Options,
     PlanFile,
     Profiled,
-    ProfileName,
     Push,
     Ref,
     Restart,
@@ -34,7 +34,6 @@ from fixloop.commands.run_options import (
 )
 from fixloop.commands.screen import note, print_lines, say
 from fixloop.commands.session import OptionalIssue, ProjectOption, Session, look, open_session
-from fixloop.commands.views.view import PASSED, UNVERIFIED, Standing
 from fixloop.commands.watch import POLL_SECONDS, follow, print_result, waiting_child
 from fixloop.errors import FixloopError, InfrastructureError, UsageError
 from fixloop.intake.feature import Feature
@@ -64,7 +63,7 @@ def run(
         int | None, typer.Option("--issue", min=1, help="Its issue number; else the lowest one never used.")
     ] = None,
     name: Name = "",
-    profile: Profiled = ProfileName.VALIDATION,
+    profile: Profiled = "validation",
     task: Task = "",
     task_file: TaskFile = None,
     plan: PlanFile = None,
@@ -119,7 +118,7 @@ def run(
     with _handed_in(feature, path) as (session, handed_in):
         state = handed_in.state
         note(f"issue {state.issue}: {state.name}, workflow {handed_in.workflow}")
-        if handed_in.created and profile is ProfileName.VALIDATION:
+        if handed_in.created and profile == "validation":
             note(*preflight_lines(handed_in.configuration, snapshot_in(state)))
         with _interruptible(state):
             _carry_on(session, handed_in.workflow, since=0)
@@ -152,7 +151,7 @@ def enqueue_command(
     all: All = False,
     push: Push = False,
     name: Name = "",
-    profile: Profiled = ProfileName.VALIDATION,
+    profile: Profiled = "validation",
     task: Task = "",
     task_file: TaskFile = None,
     plan: PlanFile = None,
@@ -229,7 +228,7 @@ def _carry_on(session: Session, workflow: str, *, since: int | None) -> None:
             since = None
             if not (now.waits_for_agent and sys.stdout.isatty()):
                 break
-            door_of(session, workflow).show(session, workflow)
+            handlers_of(session, workflow).show(session, workflow)
             follow(session, workflow, until=lambda now: not now.waits_for_agent, tick=tick)
         while tick is not None and _is_telling(session, workflow):
             tick()

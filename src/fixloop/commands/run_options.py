@@ -6,31 +6,27 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
 from fixloop.errors import UsageError
-from fixloop.protocol.handoff.routes import Kind, Priority
+from fixloop.intake.feature import Kind, Priority
+from fixloop.profile_table import names, registered
 
 MOST_BYTES: Final = 256 * 1024
 """Of a task: a request, not its material."""
 
 
-class ProfileName(StrEnum):
-    """What a workflow goes by."""
-
-    VALIDATION = "validation"
-    CYCLE = "cycle"
-    HANDOFF = "handoff"
-
-
+if TYPE_CHECKING:
+    ProfileName = str
+else:
+    ProfileName = StrEnum("ProfileName", {name.upper(): name for name in names()})
 Profiled = Annotated[
     ProfileName,
     typer.Option(
         "--profile",
-        help="validation: check and have fixed; cycle: requirements, planning, development, validation; "
-        "handoff: planner, builder, reviewer, fixer.",
+        help="; ".join(f"{name}: {registered(name).summary}" for name in names()) + ".",
     ),
 ]
 Task = Annotated[str, typer.Option("--task", help="cycle, handoff: what is to be done.")]
@@ -83,7 +79,7 @@ Restart = Annotated[bool, typer.Option("--restart", help="Cancel what is live of
 class Options(NamedTuple):
     """The options that only some profiles have, as they were given."""
 
-    profile: ProfileName
+    profile: str
     task: str = ""
     task_file: Path | None = None
     plan: Path | None = None
@@ -100,7 +96,7 @@ def facts_of(options: Options) -> dict[str, Any]:
     Raises:
         UsageError: an option of another profile, or a file that cannot be read.
     """
-    agents = (ProfileName.CYCLE, ProfileName.HANDOFF)
+    agents = ("cycle", "handoff")
     for name, is_given, profiles in (
         ("--task", options.task, agents),
         ("--task-file", options.task_file, agents),
@@ -113,11 +109,11 @@ def facts_of(options: Options) -> dict[str, Any]:
                 f"{name} goes with --profile {' or '.join(profiles)}, not with {options.profile}"
             )
     loops = [name for name, value in options.validating.items() if value not in (None, False)]
-    if loops and options.profile is not ProfileName.VALIDATION:
+    if loops and options.profile != "validation":
         raise UsageError(f"{loops[0]} goes with validation, not with --profile {options.profile}")
     if options.task and options.task_file is not None:
         raise UsageError("--task and --task-file exclude each other; use one of them")
-    facts: dict[str, Any] = {"profile": options.profile.value, "task": options.task}
+    facts: dict[str, Any] = {"profile": str(options.profile), "task": options.task}
     if options.task_file is not None:
         facts["task"] = _text(options.task_file, "the task")
     if options.plan is not None:

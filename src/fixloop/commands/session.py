@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from fixloop.commands.lookup import Lookup, NothingYet, lost_by
+from fixloop.commands.presenter import Presenter, Standing, presenter_in
 from fixloop.commands.screen import say
-from fixloop.commands.views.table import view_in
-from fixloop.commands.views.view import Standing, View
 from fixloop.configuration.document import project_at
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, RefusedError, UsageError
 from fixloop.machine.disk import READ_ONLY, obstacle
-from fixloop.profiles.reading import profile_of
+from fixloop.profile_table import profile_of
 from fixloop.protocol.ids import called
 from fixloop.repository.identity import Project, top_of
 from fixloop.repository.traces import issues_handed_in
@@ -35,7 +34,7 @@ from fixloop.store.redis_store import RedisStore
 
 if TYPE_CHECKING:
     from fixloop.engine.engine import Engine, ProfileEngine
-    from fixloop.profiles.profile import AnyEvent, AnyOutcome, Profile
+    from fixloop.engine.profile import AnyEvent, AnyOutcome, Profile
     from fixloop.protocol.ticket import Ticket
 
 _MEANT = "The issue's number: its latest workflow in this directory's project. A workflow's id is taken too."
@@ -86,7 +85,7 @@ class Session:
             UsageError: there is no such workflow.
             NewerVersion: this version has no such profile.
         """
-        from fixloop.profiles.table import profile_in
+        from fixloop.engine.registry import profile_in
 
         found = self.store.read(workflow)
         if found is None:
@@ -106,7 +105,7 @@ class Session:
     def _announce(self, outcome: "AnyOutcome[Any]") -> None:
         """Tell outside agents and other workflows what follows for them; who misses it finds it in the state."""
         from fixloop.engine.bridging import bridge
-        from fixloop.profiles.table import PROFILES
+        from fixloop.engine.registry import PROFILES
 
         told = PROFILES[outcome.state.profile].letters(outcome)
         if told:
@@ -208,21 +207,21 @@ class Seen(NamedTuple):
     """One workflow as a command looks at it."""
 
     found: Snapshot
-    view: View[Any]
+    presenter: Presenter[Any]
     state: Any
-    """Of the view's profile."""
+    """Of the presenter's profile."""
 
     @classmethod
     def of(cls, found: Snapshot) -> "Seen":
         """What a store has, read. Raises NewerVersion for what this version cannot read."""
         with reading(found.workflow):
-            view = view_in(found.snapshot)
-            return cls(found, view, view.load(found.snapshot))
+            presenter = presenter_in(found.snapshot)
+            return cls(found, presenter, presenter.load(found.snapshot))
 
     @property
     def standing(self) -> Standing:
         """Where it stands for whoever follows it."""
-        standing: Standing = self.view.standing(self.state)
+        standing: Standing = self.presenter.standing(self.state)
         return standing
 
 

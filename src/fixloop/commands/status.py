@@ -11,11 +11,10 @@ import typer
 
 from fixloop.commands.clocks import is_away
 from fixloop.commands.lookup import NothingYet, prefix_of, project_of
+from fixloop.commands.presenter import Across, across_all, documented
 from fixloop.commands.screen import print_json, print_lines, row, say, short, show, table
 from fixloop.commands.session import AsJson, OptionalIssue, ProjectOption, Seen, look, open_session
 from fixloop.commands.validation_status import WAITS
-from fixloop.commands.views.table import across_all
-from fixloop.commands.views.view import Across, documented
 from fixloop.errors import Damaged, ProtocolError
 from fixloop.protocol.durations import iso_stamp
 from fixloop.store.contract import Store
@@ -55,7 +54,7 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
             away = is_away(seen.found.moment, session.store.now(seen.found.workflow))
             # A timekeeper that was started just now has not swept yet.
             away = away and not (session.settings.keeps_time and seen.standing.waits_for_agent)
-            across = seen.view.across(session.store, project_of(seen.found.workflow))
+            across = seen.presenter.across(session.store, project_of(seen.found.workflow))
             _show_one(seen, across, json=json, away=away)
         return
     counted: Mapping[str, Across] = {}
@@ -74,10 +73,10 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
 
 
 def _show_one(seen: Seen, across: Across | None, *, json: bool, away: bool) -> None:
-    found, view, state = seen
+    found, presenter, state = seen
     if json:
         stands = {"deadline": None} if away else {}
-        document = documented(view.document(found, state), across)
+        document = documented(presenter.document(found, state), across)
         print_json(document | stands | {"clocks_stand_still": away})
         return
     from rich.console import Group
@@ -85,11 +84,11 @@ def _show_one(seen: Seen, across: Across | None, *, json: bool, away: bool) -> N
     print_lines(f"#{state.issue} {state.name}")
     facts = table("", "")
     facts.show_header = False
-    for label, text in view.details(found, state, away):
+    for label, text in presenter.details(found, state, away):
         row(facts, label, text, style=_LOUD if label == WAITS else "", most=700)
     if across is not None:
         row(facts, across.label, across.text)
-    show(Group(facts, "", view.table(state)))
+    show(Group(facts, "", presenter.table(state)))
 
 
 def _listed(found: Iterable[tuple[str, Mapping[str, str]]]) -> list[dict[str, Any]]:

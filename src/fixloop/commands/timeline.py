@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from fixloop.profiles.history import said
+from fixloop.engine.history import said
 from fixloop.protocol.durations import minutes_seconds
 from fixloop.protocol.log import title
 from fixloop.protocol.messages import Message

@@ -16,9 +16,9 @@ from rich.live import Live
 
 from fixloop.commands.clocks import is_away
 from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.presenter import Standing
 from fixloop.commands.screen import console, print_lines, say, short, styled
 from fixloop.commands.session import Issue, ProjectOption, Seen, Session, open_session
-from fixloop.commands.views.view import Standing
 from fixloop.engine.bridging import child_of, has_word_of
 from fixloop.errors import Damaged, InfrastructureError, UsageError
 
@@ -57,7 +57,7 @@ def watch(issue: Issue, project: ProjectOption = None) -> None:
 
 def print_result(seen: Seen) -> ExitCode:
     """The reason, the failures and the commands where a person has to act; returns what to exit with."""
-    print_lines(*seen.view.result(seen.state))
+    print_lines(*seen.presenter.result(seen.state))
     return seen.standing.exit_code
 
 
@@ -184,7 +184,7 @@ def _print_new(session: Session, seen: Seen, shown: int, out: Console, patience:
     if seen.found.version <= shown:
         return shown
     entries = patience.ask(lambda: session.store.history(seen.found.workflow, shown))
-    for line in seen.view.happened(entries):
+    for line in seen.presenter.happened(entries):
         out.print(styled(line), soft_wrap=True)
     out.file.flush()
     return max([seen.found.version, *(entry.seq for entry in entries)])
@@ -219,5 +219,5 @@ def view(seen: Seen, *, away: bool = False) -> Group:
     standing = seen.standing
     heading = f"#{standing.issue} {short(standing.name, 60)}  {standing.outcome or seen.state.status}"
     missing = " · no worker is running" if away and not standing.outcome else ""
-    clocks = f"{seen.view.clocks(seen.found, seen.state)}{missing}"
-    return Group(styled(heading, "bold"), seen.view.table(seen.state), styled(clocks, "dim"))
+    clocks = f"{seen.presenter.clocks(seen.found, seen.state)}{missing}"
+    return Group(styled(heading, "bold"), seen.presenter.table(seen.state), styled(clocks, "dim"))

@@ -4,7 +4,7 @@ An agent is a command, somebody outside, or the validation loop itself. One that
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from fixloop.configuration.place import Place, nearest, shown
 from fixloop.configuration.settings import (
@@ -16,7 +16,7 @@ from fixloop.configuration.settings import (
     Role,
 )
 from fixloop.errors import UsageError
-from fixloop.protocol.cycle.graph import DEFAULT_GRAPH, check_graph
+from fixloop.profile_table import loaded, registered
 
 _WRITERS: Final = ("ra", "ep", "cd")
 """Whose work is to write; the validation loop judges what others wrote."""
@@ -47,7 +47,7 @@ def cycle_settings(written: CycleSettings | None, place: Place) -> CycleSettings
         agents[key], places[key] = _checked(role, at), at
         _refuse_loop(role, key not in _WRITERS, "vas", at)
     try:
-        check_graph(graph_of(agents) or DEFAULT_GRAPH)
+        _order().check(graph_of(agents) or _order().default)
     except UsageError as error:
         # An order that no cycle can follow is refused where it is written, with what is written there (C44).
         for key, role in agents.items():
@@ -84,7 +84,11 @@ def handoff_settings(written: HandoffSettings | None, place: Place) -> HandoffSe
 def graph_of(agents: Mapping[str, Role]) -> dict[str, tuple[str, ...]]:
     """Who waits for whom; empty where nobody says otherwise: the default order (C38)."""
     said = {key: role.depends_on for key, role in agents.items() if role.depends_on is not None}
-    return {**{key: tuple(needed) for key, needed in DEFAULT_GRAPH.items()}, **said} if said else {}
+    return {**{key: tuple(needed) for key, needed in _order().default.items()}, **said} if said else {}
+
+
+def _order() -> Any:
+    return loaded(registered("cycle").order)
 
 
 def _checked(role: Role, place: Place) -> Role:

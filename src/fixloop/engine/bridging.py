@@ -9,19 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from fixloop.configuration.settings import VALIDATION_LOOP
 from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.profile import AnyOutcome, AnyStart, Profile
+from fixloop.engine.registry import PROFILES, profile_in
 from fixloop.engine.verdicts import go_on
 from fixloop.errors import Damaged, NewerVersion
-from fixloop.profiles.profile import AnyEvent, AnyOutcome, AnyStart, Profile
-from fixloop.profiles.table import profile_in
 from fixloop.protocol import events as validation
-from fixloop.protocol.cycle.outcome import work_id as cycle_work
-from fixloop.protocol.cycle.state import Cycle
-from fixloop.protocol.handoff import events as handoff
-from fixloop.protocol.handoff.outcome import work_id as handoff_work
-from fixloop.protocol.handoff.state import Handoffs
-from fixloop.protocol.ids import ticket_id
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
@@ -138,29 +131,15 @@ def bridge(store: Store, engine_of: EngineOf, outcome: AnyOutcome[Any], hint: Hi
 def _words(outcome: AnyOutcome[Any]) -> Iterator[tuple[str, str]]:
     """Which children are told what: `cancelled`, `paused` or `continued`."""
     void = set(outcome.dropped)
-    at_work = _tickets_of(outcome.state) if outcome.withdraws_tickets or outcome.holds is not None else ()
+    state = outcome.state
+    asked = outcome.withdraws_tickets or outcome.holds is not None
+    at_work = PROFILES[state.profile].children(state) if asked else ()
     if outcome.withdraws_tickets:
         void.update(at_work)
     yield from ((child_of(ticket), "cancelled") for ticket in void)
     if outcome.holds is not None:
         word = "paused" if outcome.holds else "continued"
         yield from ((child_of(ticket), word) for ticket in at_work if ticket not in void)
-
-
-def _tickets_of(state: Any) -> list[str]:
-    """The tickets of this state that a child may work for."""
-    if isinstance(state, Cycle):
-        return [cycle_work(state, agent) for agent in state.agents if agent.command == VALIDATION_LOOP]
-    if isinstance(state, Handoffs):
-        return [handoff_work(state, agent) for agent in state.agents if agent.command == VALIDATION_LOOP]
-    if isinstance(state, State) and state.fixer == "command" and state.current:
-        active = state.active
-        return [
-            ticket_id(state.workflow, active.name, "fix", active.iteration, attempt, epoch)
-            for attempt in range(1, state.attempts + 1)
-            for epoch in range(state.epoch + 1)
-        ]
-    return []
 
 
 def _tell(store: Store, engine_of: EngineOf, child: str, word: str) -> None:
@@ -171,19 +150,5 @@ def _tell(store: Store, engine_of: EngineOf, child: str, word: str) -> None:
         profile = profile_in(found.snapshot)
         if not profile.load(found.snapshot).ended:
             operation = f"{word}/{found.version}"
-            engine_of(profile).apply(child, _event(profile.name, word), operation=operation)
-
-
-def _event(profile: str, word: str) -> AnyEvent:
-    why = "by the workflow that it works for"
-    events: dict[str, AnyEvent] = {
-        "cancelled": validation.Cancelled(by="fixloop", reason=why),
-        "paused": validation.Paused(by="fixloop", reason=why),
-        "continued": validation.Continued(by="fixloop"),
-    }
-    of_handoffs: dict[str, AnyEvent] = {
-        "cancelled": handoff.Cancelled(reason=why),
-        "paused": handoff.Paused(reason=why),
-        "continued": handoff.Continued(),
-    }
-    return of_handoffs[word] if profile == "handoff" else events[word]
+            event = profile.from_parent[word]("by the workflow that it works for")
+            engine_of(profile).apply(child, event, operation=operation)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, Final, Generic, NamedTuple
 
+from fixloop.engine.attending import attend_ticket
+from fixloop.engine.profile import AnyEvent, AnyOutcome, AnyStart, Profile, S, iso
+from fixloop.engine.registry import PROFILES
 from fixloop.errors import ProtocolError, UsageError
-from fixloop.profiles.attending import attend_ticket
-from fixloop.profiles.profile import AnyEvent, AnyOutcome, AnyStart, Profile, S, iso
-from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Moved, NotDue, Repeated, Unexpected
 from fixloop.protocol.state import State
@@ -305,7 +305,7 @@ class Engine(ProfileEngine[State]):
         hint: Callable[[Ticket, State], object] | None = None,
         announce: Callable[[Any], object] | None = None,
     ) -> None:
-        super().__init__(store, VALIDATION, hint, announce)
+        super().__init__(store, PROFILES["validation"], hint, announce)
 
 
 Holding = ProfileHolding[State]
@@ -314,7 +314,7 @@ Applied = ProfileApplied[State]
 
 def hold(ticket: Ticket, claim: Claim, owner: str) -> Holding:
     """What a granted claim of a validation workflow gives its holder."""
-    return Engine.held(VALIDATION, ticket, claim, owner)
+    return Engine.held(PROFILES["validation"], ticket, claim, owner)
 
 
 def _commit(

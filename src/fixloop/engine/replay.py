@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from fixloop.engine.profile import AnyOutcome, Profile
+from fixloop.engine.registry import PROFILES, profile_in
 from fixloop.errors import Damaged, FixloopError, NewerVersion, ProtocolError
-from fixloop.profiles.profile import AnyOutcome, Profile
-from fixloop.profiles.table import profile_in
-from fixloop.profiles.validation import VALIDATION
 from fixloop.protocol.moment import Moment
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
@@ -89,7 +88,7 @@ def _is_same(shown: str, value: str) -> bool:
     return shown.replace("+00:00", "Z") == value
 
 
-def replay(entries: Iterable[Entry], profile: Profile[Any] = VALIDATION) -> tuple[int, list[str]]:
+def replay(entries: Iterable[Entry], profile: Profile[Any] | None = None) -> tuple[int, list[str]]:
     """
     Decide every entry's event again, from the first on.
 
@@ -97,6 +96,7 @@ def replay(entries: Iterable[Entry], profile: Profile[Any] = VALIDATION) -> tupl
         how many entries were replayed, and what differs; the first difference ends it, because all later
         ones would follow from it.
     """
+    profile = profile or PROFILES["validation"]
     state: Any = None
     count = 0
     for entry in entries:

@@ -1,10 +1,40 @@
 """What is handed in: one value, whoever hands it in and whatever profile it is of."""
 
-from typing import Literal
+from enum import StrEnum
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from fixloop.protocol.handoff.routes import Kind, Priority
+from fixloop.profile_table import names
+
+
+class Kind(StrEnum):
+    """What a workflow is for (D3); the seed has one chain of agents for all three (U16)."""
+
+    FEATURE = "feature"
+    BUGFIX = "bugfix"
+    REFACTOR = "refactor"
+
+
+class Priority(StrEnum):
+    """How urgent a handoff is (D2)."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+    @property
+    def broker(self) -> int:
+        """Its step in the broker, the most urgent first (K13)."""
+        return 3 * list(Priority).index(self)
+
+
+def _known(profile: str) -> str:
+    if profile not in names():
+        *others, last = map(repr, names())
+        raise ValueError(f"Input should be {', '.join(others)} or {last}")
+    return profile
 
 
 class Feature(BaseModel):
@@ -12,7 +42,7 @@ class Feature(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    profile: Literal["validation", "cycle", "handoff"] = "validation"
+    profile: Annotated[str, AfterValidator(_known)] = "validation"
     issue: int | None = None
     """None: the lowest number this project has never used."""
     repo: str = "."

@@ -6,18 +6,19 @@ Refuses what cannot be used before anything is written.
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fixloop.configuration.document import project_at, read_document
 from fixloop.configuration.model import Configuration
+from fixloop.engine.profile import AnyStart
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.frozen_configuration import configuration_in, interpreter_at
 from fixloop.machine.interpreters import choose_interpreter
-from fixloop.protocol.cycle.graph import check_graph
+from fixloop.profile_table import loaded, registered
 from fixloop.repository.feature_base import with_base
 from fixloop.repository.identity import Project, project_of_url
 from fixloop.repository.snapshot import (
@@ -40,6 +41,15 @@ class Prepared(NamedTuple):
     configuration: Configuration
 
 
+class Intake(NamedTuple):
+    """How workflows of a profile begin."""
+
+    begun: Callable[[Store, Prepared, Feature, Mapping[str, Any]], AnyStart]
+    """The event that begins one, given what those of all profiles have in common."""
+    task: Callable[[Any], str] = lambda state: ""
+    """What a workflow was asked to do."""
+
+
 def refuse_unusable(feature: Feature) -> None:
     """
     Look at a folder's configuration and fixer before anything is started or written.
@@ -48,8 +58,8 @@ def refuse_unusable(feature: Feature) -> None:
         UsageError: the path, the configuration or the fixer cannot be used.
     """
     _refuse_push(feature)
-    if feature.graph:
-        check_graph(feature.graph)
+    if feature.graph and (order := registered(feature.profile).order):
+        loaded(order).check(feature.graph)
     if not is_url(feature.repo) and not feature.ref:
         directory = _directory(feature)
         _configuration(directory, feature, project_at(directory), directory)
@@ -176,7 +186,7 @@ def _check_commands(configuration: Configuration, directory: Path, feature: Feat
 
 def _commands(configuration: Configuration, profile: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Whose command it is, the section that names it, and its words."""
-    settings = {"cycle": configuration.cycle, "handoff": configuration.handoff}.get(profile)
+    settings = getattr(configuration, profile, None)
     fixer = configuration.fixer
     if profile == "validation" and fixer is not None and not fixer.is_handoffs:
         yield "the fixer's", "[fixer]", fixer.command

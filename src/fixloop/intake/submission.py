@@ -3,23 +3,17 @@
 The same code serves `run`, `enqueue`, the Python call and the Celery task. The same call twice is one workflow.
 """
 
-import secrets
-import string
-from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from fixloop.configuration.model import Configuration
-from fixloop.configuration.settings import CycleSettings
 from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.registry import PROFILES, profile_in
 from fixloop.errors import RefusedError
 from fixloop.intake.feature import Feature
-from fixloop.intake.preparation import Prepared, prepare
+from fixloop.intake.preparation import Intake, Prepared, prepare
 from fixloop.intake.redaction_scope import redaction_of
-from fixloop.profiles.beginning import cycle_started, handoffs_started, validation_started
-from fixloop.profiles.profile import AnyStart
-from fixloop.profiles.table import PROFILES, profile_in
+from fixloop.profile_table import loaded, registered
 from fixloop.repository.git import Git
 from fixloop.repository.snapshot import Snapshot, write_ref
 from fixloop.statefiles.sync import project
@@ -99,7 +93,7 @@ def _other(store: Store, state: Any, prepared: Prepared, feature: Feature) -> st
     how = _difference(store, state.workflow, prepared)
     if not how and state.push != feature.push:
         return "with --push" if state.push else "without --push"
-    if not how and feature.task and feature.task != _TASKS[feature.profile](state):
+    if not how and feature.task and feature.task != _intake(feature).task(state):
         return "with another task"
     return how
 
@@ -131,55 +125,13 @@ def _create(engine: ProfileEngine[Any], prepared: Prepared, feature: Feature) ->
         "tip": snapshot.commit,
         "push": feature.push,
     }
-    applied = engine.start(_BEGINNINGS[feature.profile](engine.store, prepared, feature, facts))
+    applied = engine.start(_intake(feature).begun(engine.store, prepared, feature, facts))
     if applied.status == "exists":
         joined = _join(engine, applied.other, prepared, feature)
         return joined if joined is not None else _create(engine, prepared, feature)
     return Enqueued(workflow, applied.status == "ok", engine.state(workflow), configuration)
 
 
-def _validation(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
-    return validation_started(prepared.configuration, **facts, tree=prepared.snapshot.tree)
-
-
-def _cycle(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
-    settings = prepared.configuration.cycle or CycleSettings()
-    zone = timezone(timedelta(minutes=settings.utc_offset_minutes))
-    own = {"graph": feature.graph} if feature.graph else {}
-    return cycle_started(
-        prepared.configuration,
-        **facts,
-        cycle_id=_cycle_id(store.now(facts["workflow"]).at.astimezone(zone)),
-        description=feature.task,
-        **own,
-    )
-
-
-def _cycle_id(at: datetime) -> str:
-    """`cycle-v1-{YYYYMMDDTHHMMSS}-{eight characters}` (U10)."""
-    return f"cycle-v1-{at:%Y%m%dT%H%M%S}-{''.join(secrets.choice(_BASE_36) for _ in range(8))}"
-
-
-def _handoff(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
-    return handoffs_started(
-        prepared.configuration,
-        **facts,
-        request=feature.task,
-        type=feature.kind,
-        priority=feature.priority,
-    )
-
-
-_BASE_36: Final = string.digits + string.ascii_lowercase
-_BEGINNINGS: Final[dict[str, Callable[[Store, Prepared, Feature, Mapping[str, Any]], AnyStart]]] = {
-    "validation": _validation,
-    "cycle": _cycle,
-    "handoff": _handoff,
-}
-"""The event that begins a workflow of each profile, given what all have in common."""
-_TASKS: Final[dict[str, Callable[[Any], str]]] = {
-    "validation": lambda state: "",
-    "cycle": lambda state: str(state.description),
-    "handoff": lambda state: str(state.request),
-}
-"""What a workflow was asked to do."""
+def _intake(feature: Feature) -> Intake:
+    found: Intake = loaded(registered(feature.profile).intake)
+    return found

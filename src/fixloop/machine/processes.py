@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.machine.app_folder import app_folder
-from fixloop.protocol.specialists import NAMES
+from fixloop.profile_table import names, registered
 from fixloop.servers.settings import RedisUrls
 
-WORK_QUEUES: Final = ("fix", *NAMES, "cycle", "handoff", "prepare")
+WORK_QUEUES: Final = (*(queue for name in names() for queue in registered(name).queues), "prepare")
 """What a shared worker's processes for work serve, each as `fixloop.{name}`."""
 STOP_SECONDS: Final = 12.0
 """How long a supervisor may take to drain before it is killed."""

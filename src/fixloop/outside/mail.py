@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fixloop.engine.engine import Engine
+from fixloop.engine.history import Said, said
+from fixloop.engine.snapshots import load_state
 from fixloop.errors import ProtocolError, UsageError
-from fixloop.profiles.history import Said, said
-from fixloop.profiles.snapshots import load_state
 from fixloop.protocol.changes import STATUS_CHANGE, change_line, change_uid
 from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
 from fixloop.protocol.messages import MAIN_AGENT, Message

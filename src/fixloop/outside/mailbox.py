@@ -15,7 +15,7 @@ from kombu.messaging import Producer
 from kombu.transport.virtual import Channel as VirtualChannel
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from fixloop.profiles.profile import Told
+from fixloop.engine.profile import Told
 from fixloop.servers.broker import SHORTLY, connection_to, errors_of, explained
 from fixloop.store.keys import feature_of
 

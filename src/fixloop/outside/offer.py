@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.engine.engine import Engine
+from fixloop.engine.history import what_is_asked
 from fixloop.outside.transfer import Carried, bring_work, snapshot_in
-from fixloop.profiles.history import what_is_asked
 from fixloop.protocol.state import State
 from fixloop.repository.copied import lay_copied
 from fixloop.repository.git import Git

@@ -1,1 +1,1 @@
-"""The profiles as the engine knows them, one module each; `profile.py` says what that is (R1)."""
+"""The profiles, a package for each: its record, its protocol, and what commands and engine know of it."""

@@ -1,13 +1,12 @@
 """What the profiles have in common whose steps are runs of named agents: whose a ticket is, and whose its result."""
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
 
-from fixloop.profiles.profile import AnyEvent
+from fixloop.configuration.settings import Role
+from fixloop.engine.profile import AnyEvent
+from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
-
-ORCHESTRATOR: Final = "orchestrator"
 
 
 def worker_of(ticket: Ticket) -> str:
@@ -27,3 +26,20 @@ def own_results(kind: str) -> Callable[[AnyEvent, str], None]:
             raise Unexpected(f"{event.sender} brings the result of {worker}; an agent brings its own")
 
     return check
+
+
+def commands_of(agents: Mapping[str, Role]) -> dict[str, str]:
+    """What runs an agent, for people to read; its arguments are the configuration's."""
+    return {key: " ".join(role.command) for key, role in agents.items() if role.command}
+
+
+def agent_seconds(agents: Mapping[str, Role]) -> dict[str, float | None]:
+    """How long the runs of single agents may take, where that was configured."""
+    return {
+        key: seconds(role.timeout_minutes) for key, role in agents.items() if role.timeout_minutes is not None
+    }
+
+
+def seconds(minutes: float | None) -> float | None:
+    """None for what is switched off."""
+    return minutes * 60 if minutes else None

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from fixloop.statefiles.agent_output import Writings
-
 
 class Brought(NamedTuple):
     """An agent's difference, see `PhaseReported`."""
@@ -24,8 +22,8 @@ class Played(NamedTuple):
     """Why it did not end well; then nothing else of it counts."""
     fatal: bool = False
     """Trying again is of no use."""
-    writings: Writings = Writings()
-    """Of a cycle's agent: what it left in its progress directory."""
+    writings: Any = None
+    """What it left in the named files, as its profile has it; None where that is nothing."""
     wrong: str = ""
     """What it left that it may not, or named and did not leave, in one sentence."""
     artifacts: tuple[str, ...] = ()

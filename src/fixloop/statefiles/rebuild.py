@@ -11,25 +11,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.profile import AnyStart
+from fixloop.engine.registry import profile_in
 from fixloop.errors import RefusedError, UsageError
 from fixloop.machine.atomic_files import listed, read
-from fixloop.profiles.profile import AnyStart
-from fixloop.profiles.table import profile_in
-from fixloop.protocol.cycle.events import CycleRestored
-from fixloop.protocol.cycle.files import named_files as cycle_files
-from fixloop.protocol.handoff.events import HandoffsRestored
-from fixloop.protocol.handoff.files import HANDOFFS
+from fixloop.profile_table import loaded, names, registered
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.statefiles.edits import difference
 from fixloop.statefiles.named_files import NamedFiles, records_below
 from fixloop.statefiles.record import Kept, Record
-from fixloop.statefiles.rendering import ARTIFACT, drawn
+from fixloop.statefiles.rendering import ARTIFACT, ProfileFiles, drawn, files_of
 from fixloop.statefiles.sync import place_of, project
 from fixloop.store.contract import Store
 
-_SWAPPED: Final = (HANDOFFS,)
 _SHOWN: Final = 3
 """Disagreements that are told."""
 
@@ -109,9 +105,17 @@ def _known(store: Store, record: Record) -> bool:
     return any(int(name.rpartition("-")[2]) >= int(number) for name in others)
 
 
+def _files(record: Record) -> ProfileFiles:
+    return loaded(registered(record.profile).files)  # type: ignore[no-any-return]
+
+
+def _swapped() -> tuple[str, ...]:
+    """The folders of all profiles that change as a whole: a file in one is read through a link."""
+    return tuple(own.swapped for own in map(files_of, names()) if own is not None and own.swapped)
+
+
 def _restored(record: Record, bundle: str) -> AnyStart:
-    event = CycleRestored if record.profile == "cycle" else HandoffsRestored
-    return event(workflow=record.workflow, state=json.loads(record.snapshot), bundle=bundle)
+    return _files(record).restored(workflow=record.workflow, state=json.loads(record.snapshot), bundle=bundle)
 
 
 def _work(record: Record, cache: Path | None) -> bytes:
@@ -171,10 +175,11 @@ def _refuse_disagreement(root: Path, known: list[Record]) -> None:
     ours = _texts(last)
     told = []
     # One that waited for the place has no files there.
-    for path in listed(root, HANDOFFS) if last.profile == "handoff" and last.files else ():
+    swapped = _files(last).swapped
+    for path in listed(root, swapped) if swapped and last.files else ():
         digests.setdefault(path, set())
     for path, allowed in digests.items():
-        found = read(root, path, _SWAPPED)
+        found = read(root, path, _swapped())
         if found is None and (len(known) > 1 or path not in last.files):
             continue
         if found is None or sha256(found).hexdigest() not in allowed:
@@ -202,8 +207,8 @@ def _texts(record: Record) -> dict[str, bytes]:
 
 def _parts(record: Record) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Path and parts of each file that may hold artifacts."""
-    if record.profile == "cycle":
-        yield from cycle_files(profile_in(record.snapshot.encode()).load(record.snapshot.encode()))
+    snapshot = record.snapshot.encode()
+    yield from _files(record).parts(profile_in(snapshot).load(snapshot))
 
 
 def _documents(record: Record) -> Iterator[str]:
@@ -215,7 +220,7 @@ def _documents(record: Record) -> Iterator[str]:
 def _pieces(root: Path, record: Record) -> Iterator[bytes]:
     """Every content that stands in the files: whole ones, and the parts of logs."""
     for path, kept in record.files.items():
-        found = read(root, path, _SWAPPED)
+        found = read(root, path, _swapped())
         if found is not None:
             yield found
             yield from _cut(found, kept)

@@ -13,19 +13,16 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.registry import profile_in
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.machine.atomic_files import File, place, read
-from fixloop.profiles.handoff import HANDOFF
-from fixloop.profiles.reading import profile_of
-from fixloop.profiles.table import profile_in
-from fixloop.protocol.handoff.files import state_document
-from fixloop.protocol.handoff.writing import MOST_OF_A_FIELD, MOST_OF_A_VALUE
+from fixloop.profile_table import profile_of
 from fixloop.repository.snapshot import Snapshot
 from fixloop.secrets.redaction import Redaction
 from fixloop.statefiles.edits import difference
 from fixloop.statefiles.named_files import Edited, Files, NamedFiles, Written
 from fixloop.statefiles.record import Record, Stamp
-from fixloop.statefiles.rendering import drawn, has_files, ignore
+from fixloop.statefiles.rendering import drawn, files_of, has_files, ignore
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.records import Snapshot as Stored
@@ -108,29 +105,6 @@ def edited_in(store: Store, snapshot: bytes, folder: Path) -> dict[str, str]:
     return {path: difference(path, found[path], ours) for path, ours in laid.items() if found[path] != ours}
 
 
-def fields_written(snapshot: bytes, content: bytes) -> dict[str, Any]:
-    """
-    What an agent of handoffs wrote into the `state.json` that `lay` gave it, by field (D19, D45).
-
-    Args:
-        content: as it stands there now; what cannot be read says nothing.
-    """
-    laid = state_document(HANDOFF.load(snapshot))
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    return {
-        name: value
-        for name, value in found.items()
-        if 0 < len(name) <= MOST_OF_A_FIELD
-        and (name not in laid or laid[name] != value)
-        and len(json.dumps(value)) <= MOST_OF_A_VALUE
-    }
-
-
 def tell_of_edits(
     store: Store, snapshot: bytes, folder: Path, agent: str, taken: Collection[str] = ()
 ) -> tuple[str, ...]:
@@ -163,7 +137,8 @@ def root_of(snapshot: bytes) -> Path | None:
 
 def place_of(snapshot: bytes, workflow: str) -> str:
     """The place that a workflow's files have: a cycle its own, handoffs one for all (D14, D19)."""
-    return "handoff" if profile_of(snapshot) == "handoff" else workflow
+    own = files_of(profile_of(snapshot))
+    return (own.place if own is not None else "") or workflow
 
 
 def _project(store: Store, found: Stored, root: Path, again: bool) -> Projected:

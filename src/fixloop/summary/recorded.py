@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from fixloop.profiles.history import Said, said
+from fixloop.engine.history import Said, said
 from fixloop.protocol.events import RunFinished
 from fixloop.store.records import Entry
 

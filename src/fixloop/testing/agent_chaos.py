@@ -8,26 +8,21 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from fixloop.engine.profile import AnyStart, Profile
+from fixloop.engine.registry import PROFILES
 from fixloop.engine.replay import audit
-from fixloop.profiles.profile import AnyEvent, AnyStart, Profile
-from fixloop.profiles.table import PROFILES
-from fixloop.protocol.cycle import events as of_cycles
-from fixloop.protocol.cycle.state import Limits as CycleLimits
-from fixloop.protocol.handoff import events as of_handoffs
-from fixloop.protocol.handoff.state import Limits as HandoffLimits
 from fixloop.repository.snapshot import Snapshot
 from fixloop.statefiles.sync import project
 from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_id
 from fixloop.testing.caller import Caller, Workflows, calling
-from fixloop.testing.parts import part_of
-from fixloop.testing.places import CYCLE, HANDOFF
-from fixloop.testing.plan import COMMAND, Places, plan
+from fixloop.testing.parts import Scripts, part_of, scripts_of
+from fixloop.testing.plan import COMMAND, plan
 from fixloop.testing.report import Order, Report, reported
 from fixloop.testing.schedule import Schedule
 from fixloop.testing.site import INJURED, LEFT_ALONE, Progress, host_kind, site
@@ -44,50 +39,6 @@ _GENERATION: Final = ".handoffs."
 """Of a directory whose files change places; the link `handoffs` leads to the present one."""
 
 
-class _Kind(NamedTuple):
-    """What is particular to a profile."""
-
-    agents: tuple[str, ...]
-    scripts: tuple[str, ...]
-    """See `fixloop.testing.parts`; the first is the seed's own example."""
-    places: Places
-    results: str
-    """The kind of event that brings an agent's result."""
-    given_up: AnyEvent
-    answers: Mapping[str, AnyEvent]
-    """By the word of a script that asks a person: what that person says."""
-
-
-_KINDS: Final = {
-    "cycle": _Kind(
-        agents=("ra", "ep", "cd", "vas"),
-        scripts=(
-            "ra: ok~0.05; cd: unclear~0.05 ok ok~0.05; vas: no~0.05 ok",
-            "ra: $ok~0.2; ep: $ok~0.2; cd: $ok~0.2; vas: $no~0.2 $ok~0.2",
-            "ep: !ok~0.05; cd: plan~0.05 ok; vas: bad ok~0.05",
-            "cd: stuck~0.05 ok; vas: no ok~0.05",
-        ),
-        places=CYCLE,
-        results="phase-reported",
-        given_up=of_cycles.DecisionMade(decision="abort"),
-        answers={"stuck": of_cycles.DecisionMade(decision="manual-fix", text="use the other server")},
-    ),
-    "handoff": _Kind(
-        agents=("planner", "builder", "reviewer", "fixer"),
-        scripts=(
-            "planner: ok~0.05; reviewer: no~0.05 ok; fixer: ok~0.05",
-            "planner: $ok~0.2; builder: $ok~0.2; reviewer: $no~0.2 $ok~0.2; fixer: $ok~0.2",
-            "planner: !ok; builder: bad~0.05 ok; reviewer: no no~0.05 ok",
-            "builder: ask~0.05 ok; reviewer: ok~0.05",
-        ),
-        places=HANDOFF,
-        results="agent-returned",
-        given_up=of_handoffs.DecisionMade(decision="abort"),
-        answers={"ask": of_handoffs.Answered(answer="jwt")},
-    ),
-}
-
-
 def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], object]) -> Report:
     """
     Run it, with everything it leaves in `folder`: named files, logs, data, executions and injuries.
@@ -96,7 +47,7 @@ def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], objec
         UsageError: there are too few workflows for so many injuries.
         InfrastructureError: there is no Redis server, or the workers do not start.
     """
-    kind, profile = _KINDS[order.profile], PROFILES[order.profile]
+    kind, profile = scripts_of(order.profile), PROFILES[order.profile]
     left_alone, injured = (_begun(kind, order, one, folder) for one in (LEFT_ALONE, INJURED))
     with (
         site(folder, host_kind(order.concurrency, folder), order.network) as place,
@@ -134,14 +85,14 @@ class _Begun(NamedTuple):
         return self.event.workflow
 
 
-def _begun(kind: _Kind, order: Order, hash8: str, folder: Path) -> list[_Begun]:
+def _begun(kind: Scripts, order: Order, hash8: str, folder: Path) -> list[_Begun]:
     scripts = islice(cycle(kind.scripts), order.workflows)
     return [
         _begin(kind, order.profile, hash8, issue, script, folder) for issue, script in enumerate(scripts, 1)
     ]
 
 
-def _begin(kind: _Kind, profile: str, hash8: str, issue: int, script: str, folder: Path) -> _Begun:
+def _begin(kind: Scripts, profile: str, hash8: str, issue: int, script: str, folder: Path) -> _Begun:
     root = folder / "files" / hash8 / str(issue)
     root.mkdir(parents=True)
     snapshot = Snapshot(source=str(root), commit="commit-0", tree="tree-0", is_git=False)
@@ -153,15 +104,10 @@ def _begin(kind: _Kind, profile: str, hash8: str, issue: int, script: str, folde
         "snapshot": snapshot.model_dump_json(exclude_defaults=True),
         "tip": "commit-0",
     }
-    event: AnyStart = (
-        of_cycles.CycleStarted(**facts, cycle_id=f"cycle-{issue}", limits=CycleLimits(base_seconds=0.1))
-        if profile == "cycle"
-        else of_handoffs.HandoffsStarted(**facts, limits=HandoffLimits(base_seconds=0.1))
-    )
-    return _Begun(event, script, root)
+    return _Begun(kind.begun(facts), script, root)
 
 
-def _work(caller: Caller, kind: _Kind, profile: Profile[Any], begun: Sequence[_Begun]) -> Workflows:
+def _work(caller: Caller, kind: Scripts, profile: Profile[Any], begun: Sequence[_Begun]) -> Workflows:
     answers = {
         one.workflow: [answer for word, answer in kind.answers.items() if word in one.script] for one in begun
     }
@@ -199,7 +145,7 @@ def _is_run(ticket: str) -> bool:
     return ticket.count(".") == 3
 
 
-def _judged(store: Store, kind: _Kind, calm: _Begun, begun: _Begun) -> Verdict:
+def _judged(store: Store, kind: Scripts, calm: _Begun, begun: _Begun) -> Verdict:
     """One workflow compared with the same one undisturbed."""
     found, expected = store.read(begun.workflow), store.read(calm.workflow)
     if found is None or expected is None:

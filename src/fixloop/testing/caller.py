@@ -9,7 +9,7 @@ import redis
 
 from fixloop.engine.engine import Engine, ProfileEngine
 from fixloop.engine.hints import producer, send_hint
-from fixloop.profiles.profile import AnyEvent, AnyStart, Profile
+from fixloop.engine.profile import AnyEvent, AnyStart, Profile
 from fixloop.protocol.events import DecisionMade, WorkflowStarted
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.refusals import Unexpected

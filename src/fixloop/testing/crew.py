@@ -11,10 +11,9 @@ from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixComplet
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.ticket import Ticket
-from fixloop.statefiles.agent_output import Writings
 from fixloop.statefiles.agent_run import Brought, Played
 from fixloop.testing.clock import skew_seconds
-from fixloop.testing.parts import answer_of, part_of, writings_of
+from fixloop.testing.parts import answer_of, part_of, scripts_of
 from fixloop.testing.script import Word, script_of
 
 _TEXT_BYTES: Final = 256
@@ -86,7 +85,7 @@ class ScriptedCrew:
             return None
         return Played(
             answer=answer_of(word, state.profile, agent),
-            writings=writings_of(work.store, ticket, run) if state.profile == "cycle" else Writings(),
+            writings=scripts_of(state.profile).left(work.store, ticket, run),
             artifacts=kept,
             brought=Brought(state.tip, f"commit-{agent}-{run}" if state.tip else ""),
         )

@@ -14,44 +14,50 @@ Of a cycle: `ok`; `unclear`, `plan`, `stuck` end partial with an issue for RA, f
 not; `bad` returns nothing; `fatal` says that nothing is of use any more. `silent` never answers.
 """
 
-import json
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fixloop.engine.profile import AnyEvent, AnyStart
 from fixloop.errors import UsageError
-from fixloop.protocol.cycle.events import Written
-from fixloop.protocol.cycle.plan import PlanTask
-from fixloop.protocol.cycle.workers import worker
+from fixloop.profile_table import loaded, registered
 from fixloop.protocol.ticket import Ticket
-from fixloop.statefiles.agent_output import Writings
-from fixloop.testing.script import AFFIXED, Word, worded
+from fixloop.testing.script import Word, worded
 
-_WORDS: Final = {
-    "cycle": re.compile(AFFIXED.format("ok|unclear|plan|stuck|no|bad|silent|")),
-    "handoff": re.compile(AFFIXED.format("ok|no|ask|note|bad|fatal|silent|")),
-}
-_ISSUES: Final = {
-    "unclear": "FR-003: OAuth optional vs required?",
-    "plan": "TASK-001: the plan names no file",
-    "stuck": "the licence server is down",
-    "no": "login fails",
-}
-_SPEC: Final = "specs/20260122-user-auth.md"
-_RETURNS: Final[Mapping[str, Mapping[str, object]]] = {
-    "planner": {"status": "completed", "spec": _SPEC},
-    "builder": {"status": "completed", "commit": "abc123", "files_changed": ["src/auth.ts"]},
-    "reviewer": {"status": "approved"},
-    "fixer": {"status": "fixes_applied", "commits": ["def456"]},
-}
-_ISSUE: Final = {"id": "ISS-001", "severity": "high", "file": "src/auth.ts", "description": "no test"}
-_QUESTION: Final = {
-    "type": "escalation",
-    "reason": "spec_ambiguity",
-    "details": "Cannot determine auth method",
-    "options": ["jwt", "session"],
-    "context": "spec line 45",
-}
+if TYPE_CHECKING:
+    from fixloop.testing.plan import Places
+
+
+def _nothing_left(store: Any, ticket: Ticket, run: int) -> Any:
+    return None
+
+
+class Scripts(NamedTuple):
+    """What is particular to a profile."""
+
+    agents: tuple[str, ...]
+    scripts: tuple[str, ...]
+    """See `fixloop.testing.parts`; the first is the seed's own example."""
+    places: "Places"
+    results: str
+    """The kind of event that brings an agent's result."""
+    given_up: AnyEvent
+    answers: Mapping[str, AnyEvent]
+    """By the word of a script that asks a person: what that person says."""
+    words: re.Pattern[str]
+    """Those of a script."""
+    answer: Callable[[str, str], str]
+    """What a command would print, given a word and the agent."""
+    begun: Callable[[dict[str, Any]], AnyStart]
+    """The event that begins a workflow, given what those of all profiles have in common."""
+    left: Callable[[Any, Ticket, int], Any] = _nothing_left
+    """What an agent leaves in the named files, given the store, its ticket and the number of its run."""
+
+
+def scripts_of(profile: str) -> Scripts:
+    """How the agents of a profile are played."""
+    found: Scripts = loaded(registered(profile).scripts)
+    return found
 
 
 def part_of(name: str, profile: str, agent: str, run: int) -> Word:
@@ -70,7 +76,7 @@ def part_of(name: str, profile: str, agent: str, run: int) -> Word:
 
 
 def _word(text: str, profile: str) -> Word:
-    match = _WORDS[profile].fullmatch(text)
+    match = scripts_of(profile).words.fullmatch(text)
     if match is None:
         raise UsageError(
             f"{text!r} is no word of a script for an agent of a {profile}; see fixloop.testing.parts"
@@ -78,42 +84,8 @@ def _word(text: str, profile: str) -> Word:
     return worded(match, "ok")
 
 
-def writings_of(store: Any, ticket: Ticket, run: int) -> Writings:
-    """What an agent of a cycle leaves in a run: its first document and, where it has one, a plan."""
-    names = worker(ticket.specialist).documents
-    plan = (PlanTask(id="TASK-001", description="log in"),) if "plan.json" in names else None
-    texts = {names[0]: f"{ticket.specialist}, run {run}\n"}
-    if plan is not None:
-        texts["plan.json"] = json.dumps({"tasks": [task.model_dump(mode="json") for task in plan]})
-    documents = tuple(
-        Written(name=name, digest=store.put_artifact(ticket.workflow, text.encode()))
-        for name, text in texts.items()
-    )
-    return Writings(documents, plan=plan)
-
-
 def answer_of(word: Word, profile: str, agent: str) -> str:
     """What a command that does this would print."""
     if word.what == "bad":
         return "I am done.\n"
-    return _phase_result(word.what, agent) if profile == "cycle" else _returned(word.what, agent)
-
-
-def _phase_result(what: str, agent: str) -> str:
-    status = {"ok": "success", "no": "failed"}.get(what, "partial")
-    issues = json.dumps([_ISSUES[what]] if what in _ISSUES else [])
-    return (
-        f"Working.\nPHASE_RESULT:\n- phase: {agent}\n- status: {status}\n- files_written: []\n"
-        f"- summary: scripted to {what}\n- issues: {issues}\n"
-    )
-
-
-def _returned(what: str, agent: str) -> str:
-    result: Mapping[str, object] = _RETURNS[agent]
-    if what == "no":
-        result = {"status": "needs_fixes", "issues": [_ISSUE, {**_ISSUE, "id": "ISS-002"}]}
-    if what == "fatal":
-        result = {"status": "failed", "reason": "scripted to be fatal", "fatal": True}
-    asked = {**_QUESTION, "blocking": what == "ask"}
-    lines = [asked] if what in ("ask", "note") else []
-    return "".join(f"{json.dumps(line)}\n" for line in [*lines, result])
+    return scripts_of(profile).answer(word.what, agent)

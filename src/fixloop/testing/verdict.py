@@ -6,9 +6,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from fixloop.engine.history import said
 from fixloop.engine.replay import audit
-from fixloop.profiles.history import said
-from fixloop.profiles.snapshots import load_state
+from fixloop.engine.snapshots import load_state
 from fixloop.protocol.outcome import Transition
 from fixloop.store.contract import Store
 from fixloop.store.limits import LEASE_SECONDS

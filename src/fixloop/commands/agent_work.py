@@ -1,0 +1,221 @@
+"""What cycles and handoffs have in common where they are shown: who is at work, since when, until when, and who waits.
+
+It is asked of any profile whose steps are runs of agents; a state of each is its own (K30).
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
+
+from fixloop.commands.clocks import deadline_of
+from fixloop.commands.presenter import Standing, way_out
+from fixloop.commands.screen import few, short
+from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds
+from fixloop.protocol.ids import called
+from fixloop.store.records import Snapshot
+
+DECISIONS: Final = ("manual-fix", "skip", "abort", "extend")
+_VERDICTS: Final = {"success": "passed", "skipped": "passed_with_known_issues"}
+
+
+class Asked(Protocol):
+    """An agent of either profile, as far as it is asked for something."""
+
+    @property
+    def asked(self) -> bool: ...
+
+    @property
+    def command(self) -> str: ...
+
+
+A = TypeVar("A", bound=Asked)
+
+
+class AtWork(NamedTuple):
+    """An agent of whom something is asked."""
+
+    name: str
+    run: int
+    command: str
+    began: datetime | None
+    """When its present run began; None: it has not."""
+    heard: datetime | None = None
+    """When somebody outside was heard of last, if that is later."""
+
+    def line(self, found: Snapshot) -> str:
+        """How its run stands."""
+        who = f"{self.name}, run {self.run}"
+        if not self.command:
+            return f"{who}: asked of somebody outside{self._since(found)}"
+        if self.began is None:
+            claimed = any(
+                held.status == "claimed" and held.ticket.specialist == self.name for held in found.tickets
+            )
+            return f"{who}: {'running' if claimed else 'waiting for a worker'}"
+        return f"{who}: for {minutes_seconds((found.moment.at - self.began).total_seconds())}"
+
+    def _since(self, found: Snapshot) -> str:
+        if self.began is None:
+            return ""
+        last = (
+            f", heard of {minutes_seconds((found.moment.at - self.heard).total_seconds())} ago"
+            if self.heard is not None and self.heard > self.began
+            else ""
+        )
+        return f", who began{last}"
+
+
+def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str, *, is_paused: bool) -> str:
+    """One line of times."""
+    now = state.ended_at or found.moment.at
+    parts = [f"elapsed {hours_minutes_seconds((now - state.started_at).total_seconds())}"]
+    parts += [each.line(found) for each in at_work]
+    due = deadline_of(found)
+    if due is not None:
+        parts.append(f"deadline in {minutes_seconds((due - found.moment.at).total_seconds())}")
+    turn = "paused" if is_paused else f"{owner}'s turn"
+    return " · ".join(parts if state.ended else [*parts, turn])
+
+
+def away_line(state: Any) -> tuple[str, str]:
+    """That no worker is there to go on."""
+    again = f" or `fixloop resume {called(state)}`" if state.queue else ""
+    return "engine", f"away: no worker is running; `fixloop worker`{again} goes on"
+
+
+def ending(state: Any) -> str:
+    """What is known and was not mended, and what became of the branch that was to be pushed: the last line's end."""
+    known = f"; known issues: {few(state.remaining_issues)}" if state.remaining_issues else ""
+    if state.push_error:
+        again = f"`fixloop push {called(state)}` tries again"
+        return f"{known}; not pushed: {short(state.push_error, 400)}; {again}"
+    return f"{known}; pushed as {state.pushed}" if state.pushed else known
+
+
+def outside(agents: Iterable[A]) -> tuple[A, ...]:
+    """The agents elsewhere of whom something is asked."""
+    return tuple(agent for agent in agents if agent.asked and not agent.command)
+
+
+def standing(state: Any, asked: Mapping[str, str], *, asks: bool, held: str, done: bool = False) -> Standing:
+    """
+    Where it stands for whoever follows it.
+
+    Args:
+        asked: the command of everybody who is; empty: somebody outside.
+        asks: whether a person has to answer before anything goes on.
+        held: who paused it, and since when; empty: nobody did.
+        done: whether all that was asked is done, so that only the end is missing.
+    """
+    waits_for: Literal["", "decision", "agent"] = ""
+    if not (state.ended or state.closing or done or any(asked.values())):
+        waits_for = "decision" if asks else "agent" if asked and not held else ""
+    at_work = told(state.outcome, state.closing, asked)
+    return Standing(
+        state.issue, state.name, state.outcome, waits_for, held, at_work, state.push, called(state)
+    )
+
+
+def next_command(state: Any, at_work: Iterable[AtWork], *, is_paused: bool, decide: str) -> str:
+    """
+    The one command that is most likely wanted next.
+
+    Args:
+        at_work: of whom something is asked.
+        decide: the one that answers what a person is asked; empty: they are not.
+    """
+    if state.ended:
+        return way_out(state) or f"fixloop log {called(state)}"
+    if is_paused:
+        return f"fixloop continue {called(state)}"
+    if decide:
+        return decide
+    away = [each for each in at_work if not each.command]
+    # Before the receipt there is no directory whose work could be handed in.
+    begun = next((each for each in away if each.began is not None), None)
+    if begun is not None:
+        return answers(state, begun.name)[1]
+    return answers(state, away[0].name)[0] if away else f"fixloop watch {called(state)}"
+
+
+def told(outcome: str, closing: str, asked: Mapping[str, str]) -> str:
+    """
+    What is going on, in a few words.
+
+    Args:
+        closing: the outcome that it has as soon as its branch is pushed.
+        asked: the command of everybody who is; empty: somebody outside.
+    """
+    if outcome or closing:
+        return f"it ended ({outcome})" if outcome else "its branch is pushed"
+    busy = [name for name, command in asked.items() if command]
+    away = [name for name, command in asked.items() if not command]
+    parts = [f"{', '.join(busy)} at work"] * bool(busy) + [f"asked of {', '.join(away)}"] * bool(away)
+    return "; ".join(parts) or "no agent is at work"
+
+
+def shared(
+    found: Snapshot, state: Any, *, is_paused: bool, held: Mapping[str, Any] | None, owner: str
+) -> dict[str, Any]:
+    """`status ISSUE --json`, as far as it is the same for both."""
+    due = deadline_of(found)
+    return {
+        "issue": state.issue,
+        "name": state.name,
+        "workflow_id": state.workflow,
+        "profile": state.profile,
+        "status": str(state.status),
+        "paused": is_paused,
+        "held": held,
+        "verdict": _VERDICTS.get(state.outcome, "not_passed") if state.ended else None,
+        "outcome": state.outcome or None,
+        "owner": owner,
+        "iteration": state.iteration,
+        "max_iterations": state.max_iterations,
+        "deadline": iso_stamp(due) if due is not None else None,
+        "tip": state.tip,
+        "pushed": state.pushed or None,
+        "push_error": state.push_error or None,
+        "updated_at": iso_stamp(state.last_at),
+    }
+
+
+def answers(state: Any, agent: str) -> tuple[str, str]:
+    """The commands with which an agent elsewhere begins and hands in."""
+    one = f"{called(state)} --agent {agent}"
+    return f"fixloop ack {one}", f"fixloop fixed {one} --file ANSWER"
+
+
+def paused_item(state: Any, specialist: str, since: datetime) -> dict[str, Any]:
+    """What waits while a person has paused all of it."""
+    return item(state) | {
+        "specialist": specialist,
+        "waits_for": "continue",
+        "escalation_id": None,
+        "reason": "paused by a person",
+        "detail": "",
+        "target": "user",
+        "since": iso_stamp(since),
+        "options": [],
+        "commands": [f"fixloop continue {called(state)}"],
+    }
+
+
+def asked_item(state: Any, agent: str, since: datetime, *, reason: str, detail: str) -> dict[str, Any]:
+    """What waits for an agent elsewhere."""
+    return item(state) | {
+        "specialist": agent,
+        "waits_for": "work",
+        "escalation_id": None,
+        "reason": reason,
+        "detail": detail,
+        "target": agent,
+        "since": iso_stamp(since),
+        "options": [],
+        "commands": list(answers(state, agent)),
+    }
+
+
+def item(state: Any) -> dict[str, Any]:
+    """What every thing that waits says of its workflow."""
+    return {"iteration": state.iteration, "max_iterations": state.max_iterations, "directory": None}

@@ -1,0 +1,106 @@
+"""What people and agents outside say through commands, and how each profile takes it in: one record of functions."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from fixloop.commands.session import Session
+from fixloop.engine.profile import AnyEvent
+from fixloop.errors import UsageError
+from fixloop.profile_table import loaded, registered_in
+
+
+class Answer(NamedTuple):
+    """A person's answer to an escalation, as it was written."""
+
+    word: str
+    """A decision, one of the options, or free text."""
+    text: str = ""
+    """The reason or the guidance."""
+    iterations: int | None = None
+    minutes: float | None = None
+    escalation: str = ""
+    """Its id; empty: the only open one."""
+
+
+class Work(NamedTuple):
+    """What somebody outside hands in."""
+
+    agent: str = ""
+    """Whose work it is; empty: of the only one that is asked for anything."""
+    file: Path | None = None
+    """The answer, `-` for standard input."""
+    here: bool = False
+    merge: bool = False
+    """With `here`: onto what the fixes so far changed, instead of exactly the checkout."""
+    rev: str | None = None
+    blocked: str | None = None
+    """Why it cannot be done."""
+
+
+class Said(NamedTuple):
+    """What somebody wants an agent to be told."""
+
+    to: str
+    text: str
+    """What happened; of handoffs what is passed on, JSON or a text."""
+    agent: str = ""
+    """Of handoffs: who passes it on."""
+    kind: str = ""
+    actions: tuple[str, ...] = ()
+    """What is to be done."""
+    criteria: tuple[str, ...] = ()
+    about: str = ""
+    """The blocker it is about."""
+
+
+def _nothing_to_send(session: Session, workflow: str, said: Said) -> None:
+    raise UsageError("a validation loop takes no messages; its main agent reads the request and nothing else")
+
+
+def _nothing_to_reject(session: Session, workflow: str, agent: str, handoff: str, reason: str) -> None:
+    raise UsageError(
+        "only handoffs can be rejected; other agents say with `fixed --blocked` what stands in the way"
+    )
+
+
+def _nothing_to_show(session: Session, workflow: str, number: str) -> str:
+    raise UsageError("--show goes with validation workflows; only these have failures")
+
+
+class CommandHandlers(NamedTuple):
+    """One profile's side of the commands that bring something; each raises UsageError for what cannot be."""
+
+    cancelled: Callable[[str], AnyEvent]
+    """Given the reason."""
+    paused: Callable[[str], AnyEvent]
+    continued: Callable[[], AnyEvent]
+    pushed: Callable[[str], AnyEvent]
+    """Given the branch that a person has pushed."""
+    decide: Callable[[Session, str, Answer], None]
+    """Takes a workflow's id."""
+    ack: Callable[[Session, str, str, str], None]
+    """Takes a workflow's id, an agent, who may be left open, and the handoff that is accepted, likewise."""
+    fixed: Callable[[Session, str, Work], None]
+    show: Callable[[Session, str], None]
+    """Tells a person on a terminal where somebody outside is to work."""
+    send: Callable[[Session, str, Said], None] = _nothing_to_send
+    failure: Callable[[Session, str, str], str] = _nothing_to_show
+    """The text of one failure, given its number."""
+    reject: Callable[[Session, str, str, str, str], None] = _nothing_to_reject
+    """Takes a workflow's id, an agent, a handoff, both of which may be left open, and the reason."""
+
+
+def handlers_of(session: Session, workflow: str) -> CommandHandlers:
+    """
+    How a workflow takes in what commands bring.
+
+    Raises:
+        UsageError: there is no such workflow.
+        NewerVersion: this version has no such profile.
+    """
+    found = session.store.read(workflow)
+    if found is None:
+        raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+    handlers: CommandHandlers = loaded(registered_in(found.snapshot).handlers)
+    return handlers

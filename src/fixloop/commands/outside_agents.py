@@ -1,0 +1,311 @@
+"""Agents outside, of the profiles whose steps are runs of agents: they are asked, begin, and hand in what they made.
+
+An agent works in a directory of its own, made from the work so far with the named files in it; what it leaves there is
+taken as it stands. Which events that comes to is each profile's own.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fixloop.commands.answer_file import read_answer
+from fixloop.commands.handlers import Answer, CommandHandlers, Said, Work
+from fixloop.commands.presenter import Standing
+from fixloop.commands.screen import note, print_lines, print_text
+from fixloop.commands.session import Seen, Session, look
+from fixloop.engine.profile import AnyEvent
+from fixloop.errors import RefusedError, UsageError
+from fixloop.intake.redaction_scope import redaction_for
+from fixloop.outside.offer import SNAPSHOT, Offer, offer_run, run_offered_at
+from fixloop.outside.prompts import request_for
+from fixloop.outside.transfer import bring_work, keep_bundle, snapshot_in
+from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.answers import LIMIT_BYTES
+from fixloop.protocol.ids import called
+from fixloop.protocol.refusals import Repeated
+from fixloop.repository.change import Change
+from fixloop.repository.copied import copied_paths
+from fixloop.repository.merge import brought_onto, commit_of_directory, merge_checkout, resolve_descendant
+from fixloop.repository.publish import publish
+
+
+class Facts(NamedTuple):
+    """One agent, as far as commands are concerned."""
+
+    command: str
+    asked: bool
+    status: str
+    run: str
+    """The id of its present run."""
+    place: str
+    """What its directory is called: the same until it has answered what it was asked."""
+
+
+class Handed(NamedTuple):
+    """What an outside agent hands in."""
+
+    session: Session
+    seen: Seen
+    agent: str
+    text: str
+    artifacts: tuple[str, ...]
+    blocked: str | None
+    folder: Path | None
+    """Where it worked, and the named files are; None without a repository."""
+    laid: bytes
+    """The state that those files were drawn from."""
+    work: Mapping[str, str]
+    """`base`, `tip` and `bundle` of what it changed; empty without a repository."""
+    files: tuple[str, ...] = ()
+    """The paths that it changed."""
+
+
+class Outside(NamedTuple):
+    """One profile's side."""
+
+    agents: Callable[[Any], Mapping[str, Facts]]
+    began: Callable[[str], AnyEvent]
+    brought: Callable[[Handed], None]
+    """Brings the events that an answer comes to."""
+    priority: Callable[[Any], int]
+    """How urgent its runs are, as the broker has it: 0 is read first."""
+    accepted: Callable[[str, str], AnyEvent] | None = None
+    """Of handoffs: an agent takes this one."""
+
+
+def handlers(
+    outside: Outside,
+    *,
+    cancelled: Callable[..., AnyEvent],
+    paused: Callable[..., AnyEvent],
+    continued: Callable[..., AnyEvent],
+    pushed: Callable[..., AnyEvent],
+    decide: Callable[[Session, str, Answer], None],
+    send: Callable[[Session, str, Said], None],
+) -> CommandHandlers:
+    """What people and agents bring; the first four are the profile's events for what only a person may do (K30)."""
+    return CommandHandlers(
+        cancelled=lambda reason: cancelled(sender=_person("cancel"), reason=reason),
+        paused=lambda reason: paused(sender=_person("pause"), reason=reason),
+        continued=lambda: continued(sender=_person("continue")),
+        pushed=lambda branch: pushed(sender=_person("push"), branch=branch),
+        decide=decide,
+        ack=partial(_ack, outside),
+        fixed=partial(_hand_in, outside),
+        show=partial(_show, outside),
+        send=send,
+    )
+
+
+def sender(otherwise: str) -> str:
+    """Who calls: the agent that fixloop runs this for (`FIXLOOP_ROLE`), else `otherwise`; nothing is proven by it."""
+    return os.environ.get("FIXLOOP_ROLE", "").strip() or otherwise
+
+
+def _person(what: str) -> str:
+    """
+    A person, who alone may do this to a workflow (C5, C58).
+
+    Raises:
+        RefusedError: an agent calls.
+    """
+    named = sender(USER)
+    if named not in (USER, ORCHESTRATOR):
+        raise RefusedError(f"{named} cannot {what} a workflow; that is the user's")
+    return named
+
+
+def _ack(outside: Outside, session: Session, workflow: str, agent: str, handoff: str = "") -> None:
+    """
+    Begin the run that is asked of an agent: prints its request, and the directory to work in.
+
+    Args:
+        handoff: taken by the first who names it, and by nobody else (D17); empty: whoever began already reads its
+            request again.
+    """
+    seen = look(session, workflow)
+    name = chosen(outside, seen, agent)
+    if handoff and outside.accepted is None:
+        raise UsageError(f"{workflow} has no handoffs to accept; leave --handoff out")
+    if handoff and outside.accepted is not None:
+        session.bring(workflow, outside.accepted(name, handoff))
+    else:
+        with suppress(Repeated):
+            session.bring(workflow, outside.began(name))
+    seen = look(session, workflow)
+    print_text(request_for(session.store, seen.found.snapshot, name))
+    made = offered(outside, session, seen, name)
+    where = f"work in {made.directory}, then " if made is not None else ""
+    note(f"{where}`fixloop fixed {called(seen.state)} --agent {name} --file ANSWER`")
+
+
+def _show(outside: Outside, session: Session, workflow: str) -> None:
+    """Tell a person who is asked, and how they read their request."""
+    seen = look(session, workflow)
+    for name, facts in outside.agents(seen.state).items():
+        if facts.asked and not facts.command:
+            one = f"fixloop ack {called(seen.state)} --agent {name}"
+            note(f"{name} is asked: `{one}` in another terminal shows for what")
+
+
+def offered(outside: Outside, session: Session, seen: Seen, agent: str) -> Offer | None:
+    """The directory for an agent's present run, made if it is not there; None without a repository."""
+    if not seen.state.snapshot:
+        return None
+    run, cache = outside.agents(seen.state)[agent].place, session.settings.cache_dir
+    request = request_for(session.store, seen.found.snapshot, agent)
+    return offer_run(session.store, seen.found, seen.state, run, request, cache)
+
+
+def chosen(outside: Outside, seen: Seen, agent: str) -> str:
+    """
+    The agent somebody means: the one that was named, or the only one outside that is asked for anything.
+
+    Raises:
+        UsageError: there is no such agent, it is a command, or several are asked.
+        RefusedError: nothing is asked.
+    """
+    agents, issue = outside.agents(seen.state), seen.state.issue
+    asked = [name for name, facts in agents.items() if facts.asked and not facts.command]
+    caller = sender("")
+    if caller in agents and agent.lower() != caller:
+        raise RefusedError(f"{caller} answers for itself only; whoever else is asked answers otherwise")
+    if agent:
+        _refuse_unasked(agent.lower(), agents, issue)
+        return agent.lower()
+    if not asked:
+        raise RefusedError(f"nobody outside is asked for anything in issue {issue}: {seen.standing.at_work}")
+    if len(asked) > 1:
+        raise UsageError(f"{', '.join(asked)} are all asked in issue {issue}; name one with --agent")
+    return asked[0]
+
+
+def _refuse_unasked(agent: str, agents: Mapping[str, Facts], issue: int) -> None:
+    if agent not in agents:
+        raise UsageError(f"{agent!r} is no agent of issue {issue}; there are {', '.join(agents)}")
+    facts = agents[agent]
+    if facts.command:
+        raise RefusedError(
+            f"{agent} of issue {issue} is run by a command ({facts.command}); it answers itself"
+        )
+    if not facts.asked:
+        raise RefusedError(f"nothing is asked of {agent} in issue {issue}; it is {facts.status}")
+
+
+def _hand_in(outside: Outside, session: Session, workflow: str, work: Work) -> None:
+    """Take what an agent made and what it says about it; prints the files that it changed."""
+    seen = look(session, workflow)
+    agent = chosen(outside, seen, work.agent)
+    if work.file is None and work.blocked is None:
+        raise UsageError(f"{agent} says how it went: give its answer with --file FILE, - for stdin")
+    if work.blocked is not None and not work.blocked.strip():
+        raise UsageError("--blocked says why it cannot be done; give the reason")
+    hidden = redaction_for(session.store, seen.state)
+    raw = hidden.data(read_answer(work.file)) if work.file is not None else b""
+    text = text_of(raw)
+    kept = (session.store.put_artifact(workflow, raw),) if raw else ()
+    folder, laid, base, change = _taken(outside, session, seen, agent, work)
+    carried: dict[str, str] = {}
+    if change is not None:
+        mirror = bring_work(session.store, seen.state, session.settings.cache_dir)
+        bundle = keep_bundle(session.store, seen.state, mirror, change.commit)
+        carried = {"base": base, "tip": change.commit, "bundle": bundle}
+    files = change.files if change is not None else ()
+    outside.brought(Handed(session, seen, agent, text, kept, work.blocked, folder, laid, carried, files))
+    _tell(session, workflow, change)
+
+
+def text_of(raw: bytes) -> str:
+    """
+    An answer as text.
+
+    Raises:
+        UsageError: it is too long, or is not UTF-8.
+    """
+    if len(raw) > LIMIT_BYTES:
+        raise UsageError(
+            f"the answer has more than {LIMIT_BYTES} bytes; shorten it, files stay in the directory"
+        )
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"the answer is not UTF-8: byte {error.object[error.start]:#04x} at {error.start}"
+        ) from None
+
+
+def _taken(
+    outside: Outside, session: Session, seen: Seen, agent: str, work: Work
+) -> tuple[Path | None, bytes, str, Change | None]:
+    """Where it worked, the state that lay there, the commit it began from and what it made of that."""
+    state = seen.state
+    if not state.snapshot:
+        return None, b"", "", None
+    mirror = bring_work(session.store, state, session.settings.cache_dir)
+    message = f"fixloop: issue {state.issue}, {agent}, iteration {state.iteration}\n"
+    if work.rev is not None:
+        change = resolve_descendant(work.rev, path=session.directory, tip=state.tip, mirror=mirror)
+        return None, b"", state.tip, change
+    snapshot = snapshot_in(state)
+    if work.here:
+        change = merge_checkout(
+            session.directory, base=snapshot.commit, tip=state.tip, mirror=mirror, message=message
+        )
+        return session.directory, seen.found.snapshot, state.tip, change
+    made = run_offered_at(state, outside.agents(state)[agent].place, session.settings.cache_dir)
+    if not made.top.is_dir():
+        if work.blocked is not None:
+            return None, b"", "", None
+        raise RefusedError(
+            f"nothing was offered to {agent} yet; `fixloop ack {called(state)} --agent {agent}` makes a directory to "
+            "work in, or use --here for the current checkout"
+        )
+    laid = (made.top.parent / SNAPSHOT).read_bytes()
+    base = seen.presenter.load(laid).tip
+    beside = copied_paths(mirror, snapshot_in(state).copied)
+    own = commit_of_directory(made.top, base, mirror, message, without=beside)
+    change = brought_onto(state.tip, own, base=base, mirror=mirror, message=message)
+    return made.directory, laid, state.tip, change
+
+
+def _tell(session: Session, workflow: str, change: Change | None) -> None:
+    seen = look(session, workflow)
+    now = seen.standing
+    if change is not None and change.files:
+        mirror = bring_work(session.store, seen.state, session.settings.cache_dir)
+        written = publish(snapshot_in(seen.state), issue=now.issue, tip=seen.state.tip, mirror=mirror)
+        if written.note:
+            note(written.note)
+        for name in change.files:
+            print_lines(name)
+    tell(now, waits_for="a decision", taken="it is taken; ")
+
+
+def tell(now: Standing, *, waits_for: str, taken: str = "") -> None:
+    """How it stands after what somebody brought."""
+    if now.outcome:
+        note(f"issue {now.issue} ended: {now.outcome}")
+    elif now.waits_for == "decision":
+        note(f"issue {now.issue} waits for {waits_for}: `fixloop inbox`")
+    elif now.held and taken:
+        note(f"{taken}issue {now.issue} is paused by {now.held}")
+    else:
+        note(f"{taken}issue {now.issue} goes on: {now.at_work}")
+
+
+def refuse_bounds(given: Answer, what: str) -> None:
+    """
+    Refuse more iterations of what is not extended, and minutes of what has none.
+
+    Raises:
+        UsageError: naming the option.
+    """
+    if given.iterations is not None and given.word != "extend":
+        raise UsageError(f"--iterations goes with extend, not with {given.word}")
+    if given.minutes is not None:
+        raise UsageError(
+            f"--minutes has no effect on {what}: each further run has its whole time; leave it out"
+        )

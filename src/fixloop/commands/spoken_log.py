@@ -1,0 +1,254 @@
+"""The log of a profile whose steps are runs of agents: its messages as lines, and what happened beside them.
+
+Reads recorded entries only; what a message says in full is its profile's to tell.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from fixloop.commands.presenter import Logged
+from fixloop.commands.screen import short
+from fixloop.errors import UsageError
+from fixloop.protocol import markdown
+from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, stamp
+from fixloop.store.records import Entry
+
+_RULE: Final = "\n---\n"
+_NOTES: Final = {
+    "event-refused": "refusal",
+    "decision-made": "decision",
+    "answered": "decision",
+    "deadline-reached": "timer",
+    "paused": "pause",
+    "continued": "pause",
+}
+_FACTS: Final = ("agent", "recipient", "name", "decision", "answer", "resource", "field", "refused", "reason")
+_TOLD: Final = ("status", "decision", "timer", "refusal", "pause", "note")
+"""What a commit without a message has to tell whoever watches."""
+
+
+class Line(NamedTuple):
+    """One message as a log shows it."""
+
+    number: int
+    at: datetime
+    sender: str
+    recipient: str
+    kind: str
+    message_id: str
+    summary: str
+    iteration: int
+    max_iterations: int
+    text: str
+    """In full."""
+
+    def __str__(self) -> str:
+        return f"{self.sender} → {self.recipient} · {self.kind} · {self.message_id} · {self.summary}"
+
+    def document(self) -> dict[str, Any]:
+        """An entry of `log --json` (DESIGN, Command line); these messages carry no status of the workflow."""
+        return {
+            "entry_id": self.number,
+            "timestamp": iso_stamp(self.at),
+            "sender": self.sender,
+            "recipient": self.recipient,
+            "message_type": self.kind,
+            "message_id": self.message_id,
+            "summary": self.summary,
+            "status_before": None,
+            "status_after": None,
+            "iteration": self.iteration,
+            "max_iterations": self.max_iterations,
+            "rendered": self.text,
+        }
+
+
+class Speech(NamedTuple):
+    """What a profile tells of its messages."""
+
+    line: Callable[[dict[str, Any], Any], Line]
+    """A recorded message as a line; the second argument is the workflow's state."""
+    statistics: Callable[[Any, Sequence[Line]], dict[str, Any]]
+    """What beside the messages' number and the duration is worth counting."""
+
+
+class _Happening(NamedTuple):
+    at: datetime
+    kind: str
+    text: str
+    entry: int
+    message_id: str | None = None
+
+
+def happened(line: Callable[[dict[str, Any], Any], Line]) -> Callable[[Iterable[Entry]], Iterator[str]]:
+    """What a `watch` prints of new entries: each message, and of a commit without one what it changed."""
+
+    def lines(entries: Iterable[Entry]) -> Iterator[str]:
+        for entry in entries:
+            for kept in entry.body.get("messages", ()):
+                said = line(kept, None)
+                ends = f"{said.sender} → {said.recipient}"
+                yield f"{said.at:%H:%M:%S}  {short(f'{ends}  {said.kind}: {said.summary}')}"
+            for each in _happenings(entry, line, None) if not entry.body.get("messages") else ():
+                if each.kind in _TOLD:
+                    yield f"{each.at:%H:%M:%S}  {short(each.text)}"
+
+    return lines
+
+
+def log_text(speech: Speech) -> Callable[[Logged[Any]], str]:
+    """One line a message, and the statistics."""
+
+    def text(logged: Logged[Any]) -> str:
+        said = _said(speech, logged)
+        shown = [f"{stamp(line.at)}  {short(str(line), 300)}" for line in said]
+        if logged.beside:
+            shown = list(_history(speech, logged))
+        figures = _statistics(speech, logged, said).items()
+        return "\n".join([*shown, "", *(f"{_label(name)}: {_value(value)}" for name, value in figures)])
+
+    return text
+
+
+def log_markdown(speech: Speech) -> Callable[[Logged[Any]], str]:
+    """The statistics as a table, then every message in full."""
+
+    def text(logged: Logged[Any]) -> str:
+        said = _said(speech, logged)
+        figures = _statistics(speech, logged, said).items()
+        rows = (f"| {_label(name)} | {markdown.cell(_value(value))} |" for name, value in figures)
+        head = f"## Full Communication Log: #{logged.state.issue} {markdown.line(logged.state.name)}"
+        parts = ["\n".join([head, "", "| | |", "|---|---|", *rows, ""])]
+        if logged.beside:
+            listed = (f"- {markdown.line(line)}" for line in _history(speech, logged))
+            parts.append("\n".join(["## History", "", *listed, ""]))
+        return _RULE.join([*parts, *map(_in_full, said)])
+
+    return text
+
+
+def log_document(speech: Speech) -> Callable[[Logged[Any]], dict[str, Any]]:
+    """`log --json`."""
+
+    def document(logged: Logged[Any]) -> dict[str, Any]:
+        said = _said(speech, logged)
+        made: dict[str, Any] = {
+            "issue": logged.state.issue,
+            "name": logged.state.name,
+            "workflow_id": logged.state.workflow,
+            "profile": logged.state.profile,
+            "entries": [line.document() for line in said],
+            "statistics": _statistics(speech, logged, said),
+        }
+        if logged.agent:
+            made["agent"] = logged.agent
+        if logged.beside:
+            made["history"] = [
+                {
+                    "timestamp": iso_stamp(each.at),
+                    "kind": each.kind,
+                    "text": each.text,
+                    "message_id": each.message_id,
+                    "entry": each.entry,
+                }
+                for entry in logged.entries
+                for each in _happenings(entry, speech.line, logged.state)
+            ]
+        return made
+
+    return document
+
+
+def _said(speech: Speech, logged: Logged[Any]) -> list[Line]:
+    """
+    Every message, or those of one agent.
+
+    Raises:
+        UsageError: nobody has this name, or nothing was said to or by them yet.
+    """
+    found = [
+        speech.line(kept, logged.state) for entry in logged.entries for kept in entry.body.get("messages", ())
+    ]
+    if not logged.agent:
+        return found
+    name = logged.agent.lower()
+    own = [line for line in found if name in (line.sender, line.recipient)]
+    if not own:
+        known = dict.fromkeys(end for line in found for end in (line.sender, line.recipient))
+        raise UsageError(
+            f"{logged.agent} has neither said nor been told anything in #{logged.state.issue}; "
+            f"there are {', '.join(known) or 'no messages yet'}"
+        )
+    return own
+
+
+def _statistics(speech: Speech, logged: Logged[Any], said: Sequence[Line]) -> dict[str, Any]:
+    state = logged.state
+    until = state.ended_at or logged.moment.at
+    return {
+        "total_messages": len(said),
+        "messages_by_type": dict(Counter(line.kind for line in said)),
+        **speech.statistics(state, said),
+        "duration": hours_minutes_seconds((until - state.started_at).total_seconds()),
+        "final_status": state.outcome or state.status,
+    }
+
+
+def _history(speech: Speech, logged: Logged[Any]) -> Iterator[str]:
+    for entry in logged.entries:
+        for each in _happenings(entry, speech.line, logged.state):
+            yield f"{stamp(each.at)}  {each.kind:8}  {short(each.text, 300)}"
+
+
+def _happenings(
+    entry: Entry, line: Callable[[dict[str, Any], Any], Line], state: Any
+) -> Iterator[_Happening]:
+    """All that one commit recorded: its event, what it changed, what it noted and what was said."""
+    at = datetime.fromisoformat(entry.body["at"])
+    event = entry.body.get("event", {})
+    kind = str(event.get("kind", "unknown"))
+    yield _Happening(
+        at,
+        "timer" if kind == "deadline-reached" else "event",
+        _event(event, entry.body.get("by", {})),
+        entry.seq,
+    )
+    for change in entry.body.get("transitions", ()):
+        yield _Happening(
+            at, "status", f"{change['agent']}: {change['before']} → {change['after']}", entry.seq
+        )
+    for note in entry.body.get("notes", ()):
+        yield _Happening(at, _NOTES.get(kind, "note"), note, entry.seq)
+    if kind in ("paused", "continued"):
+        reason = f": {event['reason']}" if event.get("reason") else ""
+        yield _Happening(at, "pause", f"{kind} by {event.get('sender', 'user')}{reason}", entry.seq)
+    for kept in entry.body.get("messages", ()):
+        said = line(kept, state)
+        yield _Happening(said.at, "message", str(said), entry.seq, said.message_id)
+
+
+def _event(event: dict[str, Any], by: dict[str, Any]) -> str:
+    words = [str(event.get("kind", "unknown"))]
+    words += [str(event[name]) for name in _FACTS if event.get(name) not in (None, "")]
+    if event.get("sender"):
+        words.append(f"from {event['sender']}")
+    ticket = f" [{by['ticket']}, fence {by['fence']}, {by['owner']}]" if by else ""
+    return f"{' '.join(words)}{ticket}"
+
+
+def _in_full(line: Line) -> str:
+    head = f"### {line.number}. {markdown.line(line.sender)} → {markdown.line(line.recipient)}: {line.kind}"
+    facts = f"{stamp(line.at)} UTC · {line.message_id} · iteration {line.iteration} of {line.max_iterations}"
+    return f"{head}\n\n{facts}\n\n{markdown.fence(line.text.rstrip())}\n"
+
+
+def _label(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {amount}" for name, amount in value.items()) or "none"
+    return str(value)

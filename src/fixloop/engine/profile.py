@@ -1,0 +1,167 @@
+"""What the engine has to know of a profile (R1): how its states are read, what follows from an event, whose it is.
+
+States, events, messages and decisions are each profile's own (K30); tickets, deadlines, history and commits are shared.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.ticket import Ticket
+
+
+class AnyState(Protocol):
+    """What every state says of itself; a pydantic model."""
+
+    @property
+    def workflow(self) -> str: ...
+
+    @property
+    def issue(self) -> int: ...
+
+    @property
+    def last_at(self) -> datetime: ...
+
+    @property
+    def ended(self) -> bool: ...
+
+    def model_dump_json(self, *, exclude_defaults: bool = ...) -> str: ...
+
+
+class AnyEvent(Protocol):
+    """What every event says of itself; a pydantic model."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def sender(self) -> str: ...
+
+    def model_dump(self, *, mode: str = ..., exclude_defaults: bool = ...) -> dict[str, Any]: ...
+
+    def model_dump_json(self) -> str: ...
+
+
+class AnyStart(AnyEvent, Protocol):
+    """The event that begins a workflow."""
+
+    @property
+    def workflow(self) -> str: ...
+
+
+S = TypeVar("S", bound=AnyState)
+S_co = TypeVar("S_co", bound=AnyState, covariant=True)
+
+
+class AnyOutcome(Protocol[S_co]):
+    """What a decision comes to, whatever the profile."""
+
+    @property
+    def state(self) -> S_co: ...
+
+    @property
+    def messages(self) -> Sequence[Any]: ...
+
+    @property
+    def transitions(self) -> Sequence[Any]: ...
+
+    @property
+    def steps(self) -> tuple[Ticket, ...]: ...
+
+    @property
+    def deadlines(self) -> Mapping[str, float]: ...
+
+    @property
+    def cleared_deadlines(self) -> tuple[str, ...]: ...
+
+    @property
+    def dropped(self) -> tuple[str, ...]: ...
+
+    @property
+    def withdraws_tickets(self) -> bool: ...
+
+    @property
+    def notes(self) -> Sequence[str]: ...
+
+    @property
+    def holds(self) -> bool | None: ...
+
+    @property
+    def stood_seconds(self) -> float: ...
+
+    @property
+    def commits(self) -> bool: ...
+
+
+class Told(NamedTuple):
+    """Something said to an outside agent, whose mailbox gets a letter about it."""
+
+    agent: str
+    message_id: str
+    uid: str
+    kind: str
+    priority: int
+    """The broker's: 0 is served first."""
+
+
+def _nothing_instead(event: Any, refused: Unexpected) -> AnyEvent | None:
+    return None
+
+
+def _no_children(state: Any) -> Sequence[str]:
+    return ()
+
+
+def _no_letters(outcome: Any) -> Sequence[Told]:
+    return ()
+
+
+class Profile(NamedTuple, Generic[S]):
+    """One profile's side of the engine."""
+
+    name: str
+    orchestrator: str
+    """Who speaks for the engine."""
+    decide_version: int
+    """Of the decisions: `audit verify` replays its own only."""
+    decide: Callable[[S | None, Any, Moment], AnyOutcome[S]]
+    load: Callable[[bytes], S]
+    read_event: Callable[[str], AnyEvent]
+    """An event as the history keeps it, JSON."""
+    fields: Callable[[S], dict[str, str]]
+    """What a person would look for with `redis-cli`, beside the snapshot (DESIGN, Redis)."""
+    recorded: Callable[[Any], dict[str, Any]]
+    """A message as the history keeps it."""
+    refused: Callable[..., AnyEvent]
+    """The event that tells of a refused one: `refused`, `reason`, `sender`, `artifacts`."""
+    reached: Callable[..., AnyEvent]
+    """The event of a deadline that passed: `name`, `due`."""
+    cancelled: Callable[..., AnyEvent]
+    """The event that stops a workflow: `reason`."""
+    check_party: Callable[[Any, str], None]
+    """Refuses an event from somebody whose it is not (A51)."""
+    worker_of: Callable[[Ticket], str]
+    """Whose work a ticket is."""
+    is_deadline: Callable[[str], bool]
+    """Whether the profile sets deadlines of this name."""
+    instead: Callable[[Any, Unexpected], AnyEvent | None] = _nothing_instead
+    """What happened where a worker's result was refused for what it says: an invalid answer is an event, too."""
+    letters: Callable[[Any], Sequence[Told]] = _no_letters
+    """What an outcome says to outside agents, each with a mailbox of its own name; what steps deliver is left out."""
+    children: Callable[[S], Sequence[str]] = _no_children
+    """The tickets of a state that another workflow may work for."""
+    from_parent: Mapping[str, Callable[[str], AnyEvent]] = MappingProxyType({})
+    """The events by which whom a workflow works for ends it, holds it and lets it go on, given why: `cancelled`,
+    `paused`, `continued`."""
+    text: Callable[[Mapping[str, Any]], str] | None = None
+    """A recorded message as its reader gets it; None: the history has the texts, or what they follow from."""
+    supersedes: bool = False
+    """Whether steps that somebody outside asks for take the place of the one in progress."""
+
+
+def iso(at: datetime) -> str:
+    """As the models write it, so that it is the same text wherever it stands."""
+    return at.isoformat().replace("+00:00", "Z")

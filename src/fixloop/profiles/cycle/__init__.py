@@ -1,0 +1,26 @@
+"""The `cycle` profile: requirements, planning, development and validation in gated rounds (C1-C67).
+
+Reading order: `workers.py` (who there is), `state.py`, `events.py`, `decide.py` (what follows from an event), then
+`files.py` and `feedback_log.py` (the named files that are made from a state). Nothing here reads a clock or a file.
+"""
+
+from typing import Final
+
+from fixloop.profile_table import Registered
+
+REGISTERED: Final = Registered(
+    name="cycle",
+    summary="requirements, planning, development, validation",
+    queues=("cycle",),
+    engine="fixloop.profiles.cycle.engine:CYCLE",
+    intake="fixloop.profiles.cycle.beginning:INTAKE",
+    presenter="fixloop.profiles.cycle.presenter:PRESENTER",
+    handlers="fixloop.profiles.cycle.handlers:HANDLERS",
+    steps="workers.steps.cycle_steps:STEPS",
+    canvas="workflows.cycle:canvas",
+    outside="fixloop.profiles.cycle.handlers:OUTSIDE",
+    requests="fixloop.profiles.cycle.requests:request",
+    files="fixloop.profiles.cycle.drawing:FILES",
+    order="fixloop.profiles.cycle.graph:ORDER",
+    scripts="fixloop.profiles.cycle.scripts:SCRIPTS",
+)

@@ -1,0 +1,137 @@
+"""What an agent of a cycle left in its progress directory: documents, what its logs grew by, its plan (C11-C15, C18).
+
+Each content is an artifact before an event names it. Files that were laid there and are as they were are not looked at.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from fixloop.machine.atomic_files import listed, read
+from fixloop.profiles.cycle.documents import progress_path
+from fixloop.profiles.cycle.events import Written
+from fixloop.profiles.cycle.phase_result import InvalidResult
+from fixloop.profiles.cycle.plan import PlanTask
+from fixloop.profiles.cycle.state import Cycle
+from fixloop.profiles.cycle.workers import Worker, worker
+from fixloop.statefiles.sync import edited_in
+from fixloop.store.contract import Store
+
+_PLAN: Final = "plan.json"
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d", re.ASCII)
+_TASKS: Final = TypeAdapter(tuple[PlanTask, ...])
+
+
+class Writings(NamedTuple):
+    """What an agent wrote in one run."""
+
+    documents: tuple[Written, ...] = ()
+    logs: tuple[Written, ...] = ()
+    plan: tuple[PlanTask, ...] | None = None
+
+
+def written_by(
+    store: Store,
+    state: Cycle,
+    snapshot: bytes,
+    key: str,
+    folder: Path,
+    *,
+    hide: Callable[[bytes], bytes] = bytes,
+) -> Writings:
+    """
+    What an agent wrote below `folder`, where its workflow's named files were laid.
+
+    Args:
+        snapshot: the state as it was stored when they were laid.
+        hide: cuts secrets out of a content.
+
+    Raises:
+        InvalidResult: it changed another's file, added a line without a time to a log (C17), or its plan is none;
+            nothing was stored but its documents.
+        InfrastructureError: a document of the state is missing from the store.
+    """
+    own, place = worker(key), progress_path(state.cycle_id, key, "")
+    changed = edited_in(store, snapshot, folder)
+    for path, sentence in changed.items():
+        if not path.startswith(place):
+            raise InvalidResult(f"{key} may read this file and not change it: {sentence}")
+    laid = {document.name for document in state.documents_of(key)}
+    documents, logs = [], []
+    for name in _names(folder, place):
+        content = read(folder, f"{place}{name}")
+        if content is None or (name in laid and f"{place}{name}" not in changed):
+            continue
+        content = hide(content)
+        if name in own.logs:
+            logs += _grown(store, state, key, name, content)
+        elif not name.startswith("history/"):
+            documents.append(Written(name=name, digest=store.put_artifact(state.workflow, content)))
+    return Writings(tuple(documents), tuple(logs), _plan(store, state, own, documents))
+
+
+def _names(folder: Path, place: str) -> Iterable[str]:
+    return sorted(path.removeprefix(place) for path in listed(folder, place.rstrip("/")))
+
+
+def _grown(store: Store, state: Cycle, key: str, name: str, content: bytes) -> list[Written]:
+    """What a log has more than the state knows of; not intact where its earlier bytes are other ones (C15)."""
+    before = b"".join(
+        _part(store, state, part.digest, part.text)
+        for part in state.logs
+        if (part.agent, part.name) == (key, name)
+    )
+    intact = content.startswith(before)
+    grown = content[len(before) :] if intact else content
+    if not grown and intact:
+        return []
+    if intact:
+        _check_times(name, before, grown)
+    # What follows, an agent's line or the orchestrator's, begins one.
+    grown = grown if grown.endswith(b"\n") else grown + b"\n"
+    return [Written(name=name, digest=store.put_artifact(state.workflow, grown), intact=intact)]
+
+
+def _check_times(name: str, before: bytes, grown: bytes) -> None:
+    for number, line in enumerate(grown.splitlines(), before.count(b"\n") + 1):
+        if line.strip() and not any(map(_is_time, _TIME.findall(line.decode(errors="replace")))):
+            raise InvalidResult(
+                f"line {number} of {name} has no time; write one into each line, as 2026-01-22T10:30:00+08:00"
+            )
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _part(store: Store, state: Cycle, digest: str, text: str) -> bytes:
+    return text.encode() or store.get_artifact(state.workflow, digest) or b""
+
+
+def _plan(
+    store: Store, state: Cycle, own: Worker, documents: Iterable[Written]
+) -> tuple[PlanTask, ...] | None:
+    """The tasks of `plan.json`, a list or an object with `tasks`, where it was written by whose it is (C54, U11)."""
+    digest = next((document.digest for document in documents if document.name == _PLAN), "")
+    if _PLAN not in own.documents or not digest:
+        return None
+    content = store.get_artifact(state.workflow, digest) or b""
+    try:
+        found = json.loads(content)
+        tasks = found.get("tasks") if isinstance(found, dict) else found
+        return _TASKS.validate_python(tasks)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "tasks"
+        raise InvalidResult(f"{_PLAN} is no plan: {where}: {first['msg'].lower()}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidResult(f"{_PLAN} is not valid JSON: {' '.join(str(error).split())[:200]}") from None

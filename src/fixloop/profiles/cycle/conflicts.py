@@ -1,0 +1,135 @@
+"""The record of a conflict: its kind, who reported it, the steps taken and what came of it (C52-C55).
+
+A step is written when what it says happens, and not before.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from fixloop.profiles.cycle.outcome import Draft
+from fixloop.profiles.cycle.records import Conflict, ConflictKind, Document
+from fixloop.profiles.cycle.state import Cycle
+
+# The flows of the requirements, in their order. A step that did not happen is left out.
+_STEPS: Final = {
+    ConflictKind.UNCLEAR_REQUIREMENT: {
+        "reported": "{reporter} reported the blocker",
+        "extracted": "the orchestrator extracted it",
+        "sent": "the orchestrator sent it to {resolver}",
+        "updated": "{resolver} updated the requirements",
+        "issued": "{resolver} issued {documents}",
+        "clarified": "the orchestrator sent the clarification to {reporter}",
+        "resumed": "{reporter} resumed",
+    },
+    ConflictKind.PLAN_MISMATCH: {
+        "reported": "{reporter} reported that the plan is incomplete",
+        "extracted": "the orchestrator extracted it",
+        "sent": "the orchestrator sent it to {resolver}",
+        "updated": "{resolver} updated {documents}",
+        "added": "{resolver} added tasks or dependencies",
+        "clarified": "the orchestrator sent the updated plan to {reporter}",
+        "resumed": "{reporter} went on with the remaining tasks",
+    },
+    ConflictKind.TEST_FAILURE: {
+        "reported": "{reporter} reported the failures",
+        "issued": "{reporter} issued {documents}",
+        "extracted": "the orchestrator extracted them",
+        "categorised": "the orchestrator categorised them",
+        "sent": "the orchestrator sent them to {resolver}",
+        "fixed": "{resolver} reported them fixed",
+        "retried": "the orchestrator asked for another validation",
+        "validated": "{reporter} validated again",
+    },
+    ConflictKind.OTHER: {
+        "reported": "{reporter} reported it",
+        "extracted": "the orchestrator extracted it",
+        "clarified": "the orchestrator sent the user's guidance to {reporter}",
+        "resumed": "{reporter} resumed",
+    },
+}
+
+
+def opened(draft: Draft, conflict: Conflict, *steps: str, **facts: str) -> None:
+    """Record a conflict with the steps that its report comes to."""
+    draft.append(conflicts=conflict)
+    took(draft, conflict.id, *steps, **facts)
+
+
+def took(draft: Draft, identity: str, *steps: str, resolution: str = "", **facts: str) -> None:
+    """Write steps of a conflict that have been taken; steps that its kind does not have are left out."""
+    for conflict in _of(draft.state, identity):
+        texts = _STEPS[conflict.kind]
+        filled = tuple(
+            texts[step].format(reporter=conflict.reporter, **facts) for step in steps if step in texts
+        )
+        changes = {"steps": (*conflict.steps, *filled), "resolution": resolution or conflict.resolution}
+        draft.replace("conflicts", [conflict.model_copy(update=changes)])
+
+
+def closed(draft: Draft, identity: str, resolution: str) -> None:
+    """Say how a conflict ended."""
+    took(draft, identity, resolution=resolution)
+
+
+def left_open(draft: Draft, outcome: str) -> None:
+    """Say of the conflicts that nothing has ended yet how the cycle ended (C55)."""
+    for conflict in draft.state.conflicts:
+        if not conflict.resolution:
+            closed(draft, conflict.id, f"open when the cycle ended: {outcome}")
+
+
+def resumed(draft: Draft, key: str) -> None:
+    """The reporter works again after its clarification (C49)."""
+    for conflict in draft.state.conflicts:
+        clarified = _STEPS[conflict.kind].get("clarified", "").format(reporter=key)
+        if conflict.reporter == key and clarified and conflict.steps[-1:] == (clarified,):
+            took(draft, conflict.id, "resumed")
+
+
+def fixed(draft: Draft, key: str) -> None:
+    """A resolver of failed tests has reported (C53)."""
+    for conflict in _open_failures(draft.state):
+        sent = _STEPS[conflict.kind]["sent"].format(resolver=key)
+        if sent in conflict.steps:
+            took(draft, conflict.id, "fixed", resolver=key)
+
+
+def retried(draft: Draft) -> None:
+    """Another validation was asked for (C53)."""
+    for conflict in _open_failures(draft.state):
+        if _STEPS[conflict.kind]["retried"] not in conflict.steps:
+            took(draft, conflict.id, "retried")
+
+
+def validated_again(draft: Draft, resolution: str) -> None:
+    """The validation after a fix came to a result, which ends the conflicts before it (C53)."""
+    for conflict in _open_failures(draft.state):
+        if _STEPS[conflict.kind]["retried"] in conflict.steps:
+            took(draft, conflict.id, "validated", resolution=resolution)
+
+
+def content_of(state: Cycle, key: str) -> tuple[str, ...]:
+    """What an agent's documents and plan say, without their versions: digests, and `TASK-002 after TASK-001`."""
+    tasks = state.plan if key == "ep" else ()
+    return (
+        *(document.digest for document in state.documents_of(key)),
+        *(task.id for task in tasks),
+        *(f"{task.id} after {needed}" for task in tasks for needed in task.depends_on),
+    )
+
+
+def listed(documents: Iterable[Document]) -> str:
+    """Documents as a step names them: `ra/requirements.md v1.1.0, ra/edge-cases.md v1.0.0`."""
+    return ", ".join(f"{each.agent}/{each.name} v{each.version}" for each in documents)
+
+
+def _of(state: Cycle, identity: str) -> tuple[Conflict, ...]:
+    return tuple(conflict for conflict in state.conflicts if conflict.id == identity)
+
+
+def _open_failures(state: Cycle) -> tuple[Conflict, ...]:
+    return tuple(
+        conflict
+        for conflict in state.conflicts
+        if conflict.kind is ConflictKind.TEST_FAILURE and not conflict.resolution
+    )

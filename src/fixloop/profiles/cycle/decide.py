@@ -1,0 +1,230 @@
+"""The `cycle` profile: what follows from an event (C1-C67; K10, K11, K15-K17, K23).
+
+    decide(state, event, now) -> Outcome
+
+Pure: no clock, no Redis, no files. The orchestrator is this function: agents only report (C5, C6).
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from fixloop.errors import UsageError
+from fixloop.profiles.cycle import conflicts
+from fixloop.profiles.cycle import events as ev
+from fixloop.profiles.cycle.deciding import decided
+from fixloop.profiles.cycle.documents import check_files, log_tasks, take_in
+from fixloop.profiles.cycle.escalating import answer_invalid, close, end, failed, undelivered
+from fixloop.profiles.cycle.graph import DEFAULT_GRAPH, check_graph
+from fixloop.profiles.cycle.lateness import deadline_reached
+from fixloop.profiles.cycle.messages import Reported
+from fixloop.profiles.cycle.outcome import Draft, Outcome
+from fixloop.profiles.cycle.phase_result import InvalidResult
+from fixloop.profiles.cycle.plan import completed, revised
+from fixloop.profiles.cycle.records import IterationRecord
+from fixloop.profiles.cycle.resolving import blocked, complete
+from fixloop.profiles.cycle.restoring import restored
+from fixloop.profiles.cycle.sending import asked_by_orchestrator, primary, start_ready
+from fixloop.profiles.cycle.state import SCHEMA_VERSION, Agent, Cycle
+from fixloop.profiles.cycle.statuses import AgentStatus, CycleStatus, ResultStatus, TaskStatus
+from fixloop.profiles.cycle.validating import validated
+from fixloop.profiles.cycle.workers import worker
+from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.closing import branch_pushed, check_closing
+from fixloop.protocol.letters import stored
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.notifying import notified
+from fixloop.protocol.refusals import Repeated, Unexpected
+from fixloop.protocol.tips import advanced
+
+DECIDE_VERSION: Final = 3
+"""Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
+
+
+def decide(state: Cycle | None, event: ev.Event, now: Moment) -> Outcome:
+    """
+    What follows from `event`.
+
+    Raises:
+        Unexpected: the event does not fit the state; nothing was changed.
+        InvalidResult: what an agent reported is no valid PHASE_RESULT; nothing was changed.
+        Moved: its work was begun on an older commit; nothing was changed.
+        UsageError: a cycle that cannot be: its graph, or an agent that takes no part.
+    """
+    if isinstance(event, ev.CycleStarted | ev.CycleRestored):
+        if state is not None:
+            raise Unexpected(f"cycle {state.cycle_id} has started already")
+        return _start(event, now) if isinstance(event, ev.CycleStarted) else restored(event, now)
+    if state is None:
+        raise Unexpected(f"{event.kind} came before the cycle started")
+    draft = Draft(state, now)
+    if isinstance(event, ev.EventRefused):
+        draft.note(f"refused: {event.refused} from {event.sender}: {event.reason}")
+        return draft.outcome()
+    if isinstance(event, ev.BranchPushed):
+        branch_pushed(draft, event, lambda outcome: end(draft, CycleStatus.COMPLETED, outcome))
+        return draft.outcome()
+    if state.ended:
+        raise Unexpected(f"{event.kind} came after cycle {state.cycle_id} ended ({state.outcome})")
+    check_closing(state, event.kind)
+    _HANDLERS[type(event)](draft, event)
+    return draft.outcome()
+
+
+def _start(event: ev.CycleStarted, now: Moment) -> Outcome:
+    graph = event.graph or DEFAULT_GRAPH
+    check_graph(graph)
+    unknown = sorted(event.commands.keys() - graph.keys())
+    if unknown:
+        raise UsageError(f"there is a command for {', '.join(unknown)}, who takes no part in this cycle")
+    if event.max_iterations < 1:
+        raise UsageError(f"max_iterations is {event.max_iterations}; a cycle needs at least 1")
+    agents = tuple(
+        Agent(key=key, depends_on=tuple(needed), command=event.commands.get(key, ""))
+        for key, needed in graph.items()
+    )
+    taken = event.model_dump(exclude={"kind", "sender", "graph", "commands", "limits"})
+    opened = IterationRecord(number=1, version="1.0.0", started_at=now.at)
+    state = Cycle(
+        profile="cycle",
+        schema_version=SCHEMA_VERSION,
+        **taken,
+        limits=event.limits,
+        agents=agents,
+        iterations=(opened,),
+        started_at=now.at,
+        last_at=now.at,
+    )
+    draft = Draft(state, now)
+    draft.tell(ORCHESTRATOR.capitalize(), "Created cycle")
+    start_ready(draft)
+    return draft.outcome()
+
+
+def _started(draft: Draft, event: ev.AgentStarted) -> None:
+    agent = draft.state.agent(event.agent)
+    if not agent.asked:
+        raise Unexpected(f"nothing was asked of {agent.key}; it stands at {agent.status}")
+    if agent.status is AgentStatus.RUNNING:
+        raise Repeated(f"{agent.key} is running already")
+    _begin(draft, agent)
+
+
+def _begin(draft: Draft, agent: Agent) -> None:
+    draft.agent(agent.key, status=AgentStatus.RUNNING, started_at=draft.at, completed_at=None, begun=True)
+    rests_on = [
+        f"{worker(key).name} v{primary(draft.state, key)[1]}"
+        for key in agent.depends_on
+        if draft.state.completed(key)
+    ]
+    after = f" (depends on {', '.join(rests_on)})" if rests_on else ""
+    if not agent.begun:
+        what = "started" if agent.runs - agent.invalid == 1 else "continues"
+        draft.tell(worker(agent.key).name, f"{worker(agent.key).role} {what}{after}")
+    conflicts.resumed(draft, agent.key)
+
+
+def _reported(draft: Draft, event: ev.PhaseReported) -> None:
+    result, key = event.result, event.result.phase
+    if key != event.sender:
+        raise InvalidResult(f"{event.sender} reports for phase {key!r}; an agent reports its own phase only")
+    agent = draft.state.agent(key)
+    if not agent.asked:
+        raise Unexpected(f"{key} reports, but nothing was asked of it; it stands at {agent.status}")
+    check_files(draft.state, event)
+    done = _take_plan(draft, event)
+    draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
+    if agent.status is not AgentStatus.RUNNING:
+        _begin(draft, agent)
+    draft.stop_clock(key)
+    draft.agent(key, asked=False, converging=False, invalid=0)
+    take_in(draft, event)
+    log_tasks(draft, key, done)
+    body = Reported(result=result, version=primary(draft.state, key)[1])
+    draft.say(body, sender=key, recipient=ORCHESTRATOR, summary=result.summary)
+    _follow(draft, event)
+
+
+def _follow(draft: Draft, event: ev.PhaseReported) -> None:
+    key, result = event.result.phase, event.result
+    if key == "vas":
+        validated(draft, key, result)
+    elif result.status is ResultStatus.SUCCESS:
+        complete(draft, key, result)
+    else:
+        blocked(draft, key, result)
+
+
+def _take_plan(draft: Draft, event: ev.PhaseReported) -> tuple[str, ...]:
+    """The plan is EP's, what is done of it CD's; returns the tasks that are done now (C54, C61, S19)."""
+    plan, key = draft.state.plan, event.result.phase
+    try:
+        if event.plan is not None and key == "ep":
+            plan = revised(plan, event.plan)
+        if key == "cd" and plan:
+            plan = completed(plan, event.result.listed("tasks_completed"))
+    except UsageError as error:
+        raise InvalidResult(str(error)) from None
+    before = {task.id for task in draft.state.plan if task.status is TaskStatus.COMPLETED}
+    draft.update(plan=plan)
+    return tuple(task.id for task in plan if task.status is TaskStatus.COMPLETED and task.id not in before)
+
+
+def _finished(draft: Draft, event: ev.CycleFinished) -> None:
+    left = [agent.key for agent in draft.state.agents if agent.status is not AgentStatus.COMPLETED]
+    if left:
+        raise Unexpected(f"cycle {draft.state.cycle_id} cannot complete: {', '.join(left)} is not completed")
+    open_ = [blocker.id for blocker in draft.state.open_blockers()]
+    if open_ or draft.state.escalations:
+        what = ", ".join(open_) or "an escalation"
+        raise Unexpected(f"cycle {draft.state.cycle_id} cannot complete: {what} is open")
+    close(draft, "success")
+
+
+def _written(draft: Draft, event: ev.StateWritten) -> None:
+    what = f" (it changed {event.field})" if event.field else ""
+    raise Unexpected(f"only the orchestrator writes the state of a cycle; {event.sender} may read it{what}")
+
+
+def _cancelled(draft: Draft, event: ev.Cancelled) -> None:
+    if draft.state.paused_at is not None:
+        draft.release(0.0)
+    end(draft, CycleStatus.FAILED, "cancelled")
+
+
+def _paused(draft: Draft, event: ev.Paused) -> None:
+    if draft.state.status is CycleStatus.PAUSED:
+        raise Repeated(f"cycle {draft.state.cycle_id} is paused already")
+    draft.update(status=CycleStatus.PAUSED, paused_at=draft.at, paused_clock=draft.clock)
+    draft.tell(event.sender.capitalize(), f"Paused the cycle: {event.reason}".rstrip(": "))
+    draft.hold()
+
+
+def _continued(draft: Draft, event: ev.Continued) -> None:
+    if draft.state.status is not CycleStatus.PAUSED or draft.state.paused_clock is None:
+        raise Repeated(f"cycle {draft.state.cycle_id} is not paused")
+    stood = draft.clock - draft.state.paused_clock
+    draft.update(status=CycleStatus.RUNNING, paused_at=None, paused_clock=None)
+    draft.tell(event.sender.capitalize(), "Continued the cycle")
+    draft.release(stood)
+
+
+_HANDLERS: Final = cast(
+    dict[type, Callable[[Draft, Any], None]],
+    {
+        ev.AgentStarted: _started,
+        ev.PhaseReported: _reported,
+        ev.AnswerInvalid: answer_invalid,
+        ev.AgentFailed: failed,
+        ev.InputRequested: asked_by_orchestrator,
+        ev.StateWritten: _written,
+        ev.CycleFinished: _finished,
+        ev.MessageStored: stored,
+        ev.DeliveryFailed: undelivered,
+        ev.PersonNotified: notified,
+        ev.DeadlineReached: deadline_reached,
+        ev.DecisionMade: decided,
+        ev.Cancelled: _cancelled,
+        ev.Paused: _paused,
+        ev.Continued: _continued,
+    },
+)

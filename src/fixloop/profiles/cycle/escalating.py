@@ -1,0 +1,129 @@
+"""What the orchestrator cannot settle: it asks a person, for some agents only; the end (C57, C58, G2, K5, K8)."""
+
+from fixloop.profiles.cycle import conflicts
+from fixloop.profiles.cycle import events as ev
+from fixloop.profiles.cycle.messages import Ended, Escalation, Violation
+from fixloop.profiles.cycle.outcome import Draft
+from fixloop.profiles.cycle.records import EscalationReason, OpenEscalation
+from fixloop.profiles.cycle.state import Agent
+from fixloop.profiles.cycle.statuses import AgentStatus, CycleStatus
+from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.letters import given_up
+from fixloop.protocol.refusals import Unexpected
+
+
+def escalate(
+    draft: Draft,
+    reason: EscalationReason,
+    detail: str,
+    agents: tuple[str, ...],
+    blockers: tuple[str, ...] = (),
+) -> None:
+    """Ask a person; these agents stand still until it is decided, all others go on (S22)."""
+    opened = OpenEscalation(
+        id=f"ESC-{draft.state.cycle_id}-{draft.state.sequence + 1}",
+        reason=reason,
+        detail=detail,
+        agents=agents,
+        blockers=blockers,
+        at=draft.at,
+    )
+    for key in agents:
+        draft.drop(key)
+        if draft.state.agent(key).status is not AgentStatus.COMPLETED:
+            draft.agent(key, status=AgentStatus.WAITING)
+    draft.append(escalations=opened)
+    if draft.state.escalation == opened:
+        announce(draft, opened)
+
+
+def announce(draft: Draft, opened: OpenEscalation) -> None:
+    """Tell the user of the escalation whose turn it is."""
+    body = Escalation(
+        escalation_id=opened.id,
+        reason=opened.reason,
+        detail=opened.detail,
+        agents=opened.agents,
+        remaining_issues=draft.state.remaining_issues,
+    )
+    draft.say(body, recipient=USER, summary=f"A decision is needed: {opened.detail}")
+    draft.notify()
+    draft.tell(ORCHESTRATOR.capitalize(), f"Escalated to the user: {opened.detail}")
+
+
+def failed(draft: Draft, event: ev.AgentFailed) -> None:
+    """A run ended in an error: it is tried again, with longer pauses, until a person is asked (K5, G19)."""
+    agent = _asked(draft, event.agent)
+    limits = draft.state.limits
+    draft.note(f"{event.agent} failed, attempt {agent.attempt}: {event.reason}")
+    draft.stop_clock(event.agent)
+    if event.fatal or agent.attempt >= limits.attempts:
+        draft.agent(event.agent, asked=False, status=AgentStatus.FAILED)
+        reason: EscalationReason = "fatal_error" if event.fatal else "retries_exhausted"
+        escalate(draft, reason, f"{event.agent}: {event.reason}", (event.agent,))
+        return
+    draft.agent(event.agent, attempt=agent.attempt + 1, status=AgentStatus.WAITING)
+    draft.ask(event.agent, delay_seconds=limits.backoff_seconds(agent.attempt))
+
+
+def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
+    """An agent that no mailbox reaches and that has not begun by itself: a person is asked (A70, K5, K12)."""
+    letter = given_up(draft, event.number, event.error)
+    if letter is None:
+        return
+    agent = draft.state.agent(letter.agent)
+    if agent.asked and agent.status is not AgentStatus.RUNNING:
+        detail = f"{letter.agent} was not reached: {event.error}"
+        escalate(draft, "communication_error", detail, (letter.agent,))
+
+
+def answer_invalid(draft: Draft, event: ev.AnswerInvalid) -> None:
+    """No valid PHASE_RESULT: asked for once more, then a person is (C35, G2)."""
+    agent = _asked(draft, event.agent)
+    draft.stop_clock(event.agent)
+    invalid = agent.invalid + 1
+    draft.say(Violation(problem=event.problem), recipient=event.agent, summary=event.problem)
+    if invalid >= draft.state.limits.responses:
+        draft.agent(event.agent, invalid=invalid, asked=False)
+        escalate(draft, "invalid_response", f"{event.agent}: {event.problem}", (event.agent,))
+        return
+    draft.agent(event.agent, runs=agent.runs + 1, attempt=1, invalid=invalid, status=AgentStatus.WAITING)
+    draft.ask(event.agent)
+
+
+def _asked(draft: Draft, key: str) -> Agent:
+    agent = draft.state.agent(key)
+    if not agent.asked:
+        raise Unexpected(f"nothing was asked of {key}; it stands at {agent.status}")
+    return agent
+
+
+def close(draft: Draft, outcome: str) -> None:
+    """It ends well; its branch is pushed before, where that was asked for."""
+    if not draft.state.push:
+        end(draft, CycleStatus.COMPLETED, outcome)
+        return
+    _stop(draft)
+    draft.update(closing=outcome)
+    draft.push()
+
+
+def _stop(draft: Draft) -> None:
+    draft.withdraw()
+    agents = tuple(agent.with_(asked=False) for agent in draft.state.agents)
+    draft.update(agents=agents, escalations=())
+
+
+def end(draft: Draft, status: CycleStatus, outcome: str) -> None:
+    """The cycle is over: nothing is left to do or to wait for."""
+    _stop(draft)
+    conflicts.left_open(draft, outcome)
+    draft.update(status=status, outcome=outcome, ended_at=draft.at, closing="")
+    body = Ended(
+        outcome=outcome,
+        version=draft.state.version,
+        iterations=draft.state.iteration,
+        remaining_issues=draft.state.remaining_issues,
+    )
+    draft.say(body, recipient=USER, summary=f"Cycle {status}, v{draft.state.version}")
+    draft.tell(ORCHESTRATOR.capitalize(), f"Cycle {status}, v{draft.state.version}")

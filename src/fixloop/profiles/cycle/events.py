@@ -1,0 +1,257 @@
+"""What can happen to a cycle. The only input of a decision; all of it is data (C6, C20, C35, C57)."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from fixloop.profiles.cycle.phase_result import PhaseResult
+from fixloop.profiles.cycle.plan import PlanTask
+from fixloop.profiles.cycle.records import InputKind
+from fixloop.profiles.cycle.state import Limits
+from fixloop.protocol.agents import ORCHESTRATOR, USER
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    sender: str = ORCHESTRATOR
+
+
+class Written(BaseModel):
+    """A file an agent left in its progress directory."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str
+    """Relative to that directory."""
+    digest: str
+    """Of the document, or of what a log grew by."""
+    intact: bool = True
+    """Of a log: all earlier bytes are as they were (C15)."""
+
+
+class CycleStarted(_Event):
+    """Somebody wants a cycle (C45)."""
+
+    kind: Literal["cycle-started"] = "cycle-started"
+    workflow: str
+    project: str = ""
+    issue: int
+    name: str
+    cycle_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    description: str = ""
+    graph: dict[str, tuple[str, ...]] = {}
+    """Empty: the default order (C38)."""
+    commands: dict[str, str] = {}
+    """What runs an agent, by key; one without is somebody outside."""
+    max_iterations: int = 5
+    limits: Limits = Limits()
+    queue: str = ""
+    configuration: str = ""
+    snapshot: str = ""
+    tip: str = ""
+    push: bool = False
+    """When it ends well, its branch goes to the URL that the repository was given by."""
+    notify: bool = False
+    """A command tells a person of each escalation."""
+
+
+class CycleRestored(_Event):
+    """A cycle that Redis lost goes on from its named files (K23)."""
+
+    kind: Literal["cycle-restored"] = "cycle-restored"
+    workflow: str
+    state: dict[str, Any]
+    """The snapshot that the files were drawn from."""
+    bundle: str = ""
+    """Digest of what other machines need to have the work so far, an artifact."""
+
+
+class AgentStarted(_Event):
+    """An agent began what was asked of it (C46)."""
+
+    kind: Literal["agent-started"] = "agent-started"
+    agent: str
+
+
+class PhaseReported(_Event):
+    """An agent reported, with what it wrote (C6, C33). `sender` is who reported."""
+
+    kind: Literal["phase-reported"] = "phase-reported"
+    result: PhaseResult
+    documents: tuple[Written, ...] = ()
+    logs: tuple[Written, ...] = ()
+    plan: tuple[PlanTask, ...] | None = None
+    """What `plan.json` says, where that was written."""
+    base: str = ""
+    """The commit that its agent began from."""
+    tip: str = ""
+    """The commit with what it changed; `base`, or empty, where that is nothing."""
+    bundle: str = ""
+    """Digest of what other machines need to have `tip`, an artifact."""
+    output: str = ""
+    """Digest of all that the agent printed, an artifact."""
+
+    @property
+    def artifacts(self) -> tuple[str, ...]:
+        """The digests of all that it rests on."""
+        written = (written.digest for written in (*self.documents, *self.logs))
+        return tuple(filter(None, (*written, self.output)))
+
+
+class AnswerInvalid(_Event):
+    """An agent ended without one valid PHASE_RESULT (C35)."""
+
+    kind: Literal["answer-invalid"] = "answer-invalid"
+    agent: str
+    problem: str
+    artifacts: tuple[str, ...] = ()
+
+
+class AgentFailed(_Event):
+    """An agent's command could not be run, or ended in an error."""
+
+    kind: Literal["agent-failed"] = "agent-failed"
+    agent: str
+    reason: str
+    fatal: bool = False
+    artifacts: tuple[str, ...] = ()
+
+
+class InputRequested(_Event):
+    """Somebody wants to say something to an agent (C20, K15). Only the orchestrator may."""
+
+    kind: Literal["input-requested"] = "input-requested"
+    recipient: str
+    input: InputKind
+    summary: str
+    actions: tuple[str, ...]
+    criteria: tuple[str, ...] = ()
+    occasion: str = ""
+    """The blocker a clarification is about; the dependency of a `ready`."""
+
+
+class StateWritten(_Event):
+    """Somebody changed the named state file by hand (C5)."""
+
+    kind: Literal["state-written"] = "state-written"
+    field: str = ""
+
+
+class CycleFinished(_Event):
+    """The orchestrator completes the cycle (C50, C51)."""
+
+    kind: Literal["cycle-finished"] = "cycle-finished"
+
+
+class MessageStored(_Event):
+    """The mailbox of an agent outside took a letter (A70)."""
+
+    kind: Literal["message-stored"] = "message-stored"
+    number: int
+    """The letter's."""
+
+
+class DeliveryFailed(_Event):
+    """The mailbox of an agent outside could not take a letter (A70)."""
+
+    kind: Literal["delivery-failed"] = "delivery-failed"
+    number: int
+    """The letter's."""
+    error: str
+
+
+class PersonNotified(_Event):
+    """The notify command was run, whatever came of it."""
+
+    kind: Literal["person-notified"] = "person-notified"
+    detail: str = ""
+
+
+class DeadlineReached(_Event):
+    """A deadline that the state set has passed."""
+
+    kind: Literal["deadline-reached"] = "deadline-reached"
+    name: str
+    due: float
+
+
+class DecisionMade(_Event):
+    """A person's answer to an escalation (C57, K20)."""
+
+    kind: Literal["decision-made"] = "decision-made"
+    sender: str = USER
+    decision: Literal["manual-fix", "skip", "abort", "extend"]
+    text: str = ""
+    """The guidance, or the reason."""
+    iterations: int = 3
+    minutes: float = 30.0
+
+
+class BranchPushed(_Event):
+    """The branch was pushed to the repository's URL, or was not."""
+
+    kind: Literal["branch-pushed"] = "branch-pushed"
+    branch: str = ""
+    """Empty: there was nothing to push, or `error` says why it was not."""
+    attempt: int = 1
+    error: str = ""
+    fatal: bool = False
+    """Trying again is of no use."""
+
+
+class Cancelled(_Event):
+    kind: Literal["cancelled"] = "cancelled"
+    sender: str = USER
+    reason: str = ""
+
+
+class Paused(_Event):
+    kind: Literal["paused"] = "paused"
+    sender: str = USER
+    reason: str = ""
+
+
+class Continued(_Event):
+    kind: Literal["continued"] = "continued"
+    sender: str = USER
+
+
+class EventRefused(_Event):
+    """Something that was not allowed was tried; kept for the log and nothing else."""
+
+    kind: Literal["event-refused"] = "event-refused"
+    refused: str
+    reason: str
+    artifacts: tuple[str, ...] = ()
+
+
+Event = (
+    CycleStarted
+    | CycleRestored
+    | AgentStarted
+    | PhaseReported
+    | AnswerInvalid
+    | AgentFailed
+    | InputRequested
+    | StateWritten
+    | CycleFinished
+    | MessageStored
+    | DeliveryFailed
+    | PersonNotified
+    | DeadlineReached
+    | DecisionMade
+    | BranchPushed
+    | Cancelled
+    | Paused
+    | Continued
+    | EventRefused
+)
+
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+
+
+def event_from_json(text: str | bytes) -> Event:
+    """Read an event back from a history entry."""
+    return _ADAPTER.validate_json(text)

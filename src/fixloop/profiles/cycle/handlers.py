@@ -1,0 +1,145 @@
+"""What people and agents outside bring to a cycle: decisions with guidance, receipts, PHASE_RESULTs (C33, C35, C57)."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fixloop.commands.agent_work import DECISIONS
+from fixloop.commands.handlers import Answer, Said
+from fixloop.commands.outside_agents import (
+    Facts,
+    Handed,
+    Outside,
+    handlers,
+    refuse_bounds,
+    sender,
+    tell,
+)
+from fixloop.commands.screen import note
+from fixloop.commands.session import Session, look
+from fixloop.errors import UsageError
+from fixloop.intake.redaction_scope import redaction_for
+from fixloop.profiles.cycle import events as ev
+from fixloop.profiles.cycle.agent_output import Writings, written_by
+from fixloop.profiles.cycle.outcome import URGENCY, work_id
+from fixloop.profiles.cycle.phase_result import InvalidResult, PhaseResult, read_result
+from fixloop.profiles.cycle.records import InputKind
+from fixloop.profiles.cycle.state import Agent, Cycle
+from fixloop.profiles.cycle.statuses import ResultStatus
+from fixloop.protocol.agents import ORCHESTRATOR, USER
+
+
+def _decide(session: Session, workflow: str, given: Answer) -> None:
+    state = look(session, workflow).state
+    _check(given, state)
+    iterations = {"iterations": given.iterations} if given.iterations is not None else {}
+    facts: dict[str, Any] = {"decision": given.word, "text": given.text, "sender": sender(USER)} | iterations
+    session.bring(workflow, ev.DecisionMade(**facts))
+    tell(look(session, workflow).standing, waits_for="another decision")
+
+
+def _check(given: Answer, state: Cycle) -> None:
+    """
+    Refuse what cannot be meant.
+
+    Raises:
+        UsageError: naming what is possible.
+    """
+    if given.word not in DECISIONS:
+        raise UsageError(
+            f"{given.word!r} is no decision on a cycle; possible are {', '.join(DECISIONS)}, and what its agents are "
+            "to do goes with manual-fix as --guidance"
+        )
+    if given.word == "manual-fix" and not given.text.strip():
+        raise UsageError("manual-fix goes on with your guidance; add --guidance TEXT")
+    refuse_bounds(given, "a cycle")
+    opened = state.escalation
+    if given.escalation and (opened is None or given.escalation != opened.id):
+        open_ = f"{opened.id} is answered first" if opened is not None else "none is open"
+        raise UsageError(f"escalation {given.escalation} cannot be answered now; {open_}")
+
+
+def _agents(state: Cycle) -> Mapping[str, Facts]:
+    return {
+        agent.key: Facts(
+            agent.command, agent.asked, agent.status.value, work_id(state, agent), _place(state, agent)
+        )
+        for agent in state.agents
+    }
+
+
+def _place(state: Cycle, agent: Agent) -> str:
+    """An answer that was none is asked for in a further run, and what was made before it stays where it is."""
+    return f"{state.workflow}.{agent.key}.{agent.runs - agent.invalid}"
+
+
+def _began(agent: str) -> ev.AgentStarted:
+    return ev.AgentStarted(agent=agent, sender=agent)
+
+
+def _brought(handed: Handed) -> None:
+    """A PHASE_RESULT; what is none, or says what it may not, is an invalid answer, which the cycle counts (C35)."""
+    workflow = handed.seen.found.workflow
+    try:
+        result = _result(handed)
+        written = _written(handed)
+        event: dict[str, Any] = {"sender": handed.agent, "result": result, **written._asdict()}
+        handed.session.bring(workflow, ev.PhaseReported(**event | dict(handed.work)))
+    except InvalidResult as invalid:
+        problem = str(invalid)
+        rejected = ev.AnswerInvalid(
+            sender=handed.agent, agent=handed.agent, problem=problem, artifacts=handed.artifacts
+        )
+        handed.session.bring(workflow, rejected)
+        raise UsageError(problem) from None
+
+
+def _result(handed: Handed) -> PhaseResult:
+    if handed.blocked is None:
+        return read_result(handed.text)
+    said = handed.blocked.strip()
+    return PhaseResult(phase=handed.agent, status=ResultStatus.FAILED, summary=said, issues=(said,))
+
+
+def _written(handed: Handed) -> Writings:
+    if handed.folder is None:
+        return Writings()
+    state = handed.seen.state
+    store = handed.session.store
+    hide = redaction_for(store, state).data
+    return written_by(store, state, handed.laid, handed.agent, handed.folder, hide=hide)
+
+
+_KINDS: Final = (InputKind.CLARIFICATION.value, InputKind.FEEDBACK.value)
+
+
+def _send(session: Session, workflow: str, said: Said) -> None:
+    """A person in the orchestrator's place; an agent is refused by the cycle, whose log tells of it (C20)."""
+    kind = said.kind or InputKind.CLARIFICATION.value
+    if kind not in _KINDS:
+        raise UsageError(f"{kind!r} is nothing that you send; --type is {' or '.join(_KINDS)}")
+    if said.agent:
+        raise UsageError("--agent goes with handoffs; in a cycle only the orchestrator sends, and you for it")
+    event = ev.InputRequested(
+        sender=sender(ORCHESTRATOR),
+        recipient=said.to.lower(),
+        input=InputKind(kind),
+        summary=said.text,
+        actions=said.actions or (said.text,),
+        criteria=said.criteria,
+        occasion=said.about,
+    )
+    session.bring(workflow, event)
+    now = look(session, workflow)
+    note(f"{event.recipient} is told; issue {now.standing.issue} goes on: {now.standing.at_work}")
+
+
+OUTSIDE: Final = Outside(agents=_agents, began=_began, brought=_brought, priority=lambda state: URGENCY)
+HANDLERS: Final = handlers(
+    OUTSIDE,
+    cancelled=ev.Cancelled,
+    paused=ev.Paused,
+    continued=ev.Continued,
+    pushed=ev.BranchPushed,
+    decide=_decide,
+    send=_send,
+)

@@ -1,0 +1,130 @@
+"""What a cycle's orchestrator, its agents and its user say to each other (C3, C20, C32, K16, K26, K30)."""
+
+from typing import Annotated, Final, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from fixloop.errors import ProtocolError
+from fixloop.profiles.cycle.phase_result import PhaseResult
+from fixloop.profiles.cycle.records import InputKind
+from fixloop.protocol.agents import ORCHESTRATOR, USER
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Input(_Body):
+    """A `send_input`: what happened, what to do, and how one knows that it is done (C21, C32)."""
+
+    kind: Literal["cycle.input"] = "cycle.input"
+    input: InputKind
+    source: str
+    """Whose findings these are."""
+    summary: str
+    file: str = ""
+    version: str = ""
+    """Of the referenced output; a message names a file and never holds it (U13)."""
+    actions: tuple[str, ...]
+    criteria: tuple[str, ...]
+    next_step: str
+    previous_iteration: int
+    current_iteration: int
+
+
+class Reported(_Body):
+    """An agent's PHASE_RESULT (C33)."""
+
+    kind: Literal["cycle.phase-result"] = "cycle.phase-result"
+    result: PhaseResult
+    version: str
+
+
+class Violation(_Body):
+    """An answer that was none, and what is expected (C35)."""
+
+    kind: Literal["cycle.violation"] = "cycle.violation"
+    problem: str
+
+
+class Escalation(_Body):
+    """What a person has to decide (C57)."""
+
+    kind: Literal["cycle.escalation"] = "cycle.escalation"
+    escalation_id: str
+    reason: str
+    detail: str
+    agents: tuple[str, ...]
+    remaining_issues: tuple[str, ...] = ()
+
+
+class Guidance(_Body):
+    """What the person decided (C57)."""
+
+    kind: Literal["cycle.guidance"] = "cycle.guidance"
+    escalation_id: str
+    decision: str
+    text: str
+
+
+class Ended(_Body):
+    """How the cycle ended (C50)."""
+
+    kind: Literal["cycle.ended"] = "cycle.ended"
+    outcome: str
+    version: str
+    iterations: int
+    remaining_issues: tuple[str, ...] = ()
+
+
+Body = Annotated[Input | Reported | Violation | Escalation | Guidance | Ended, Field(discriminator="kind")]
+
+
+class Message(BaseModel):
+    """One message with its envelope (K3)."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    uid: str
+    message_id: Annotated[str, Field(min_length=1)]
+    sender: Annotated[str, Field(min_length=1)]
+    recipient: Annotated[str, Field(min_length=1)]
+    at: AwareDatetime
+    issue: int
+    iteration: int
+    max_iterations: int
+    number: int
+    """Running number of the line in its workflow."""
+    summary: str
+    body: Body
+
+
+_AGENT: Final = "agent"
+"""Stands for every agent in the table."""
+_ROUTES: Final = frozenset(
+    {
+        ("cycle.input", ORCHESTRATOR, _AGENT),
+        ("cycle.violation", ORCHESTRATOR, _AGENT),
+        ("cycle.phase-result", _AGENT, ORCHESTRATOR),
+        ("cycle.escalation", ORCHESTRATOR, USER),
+        ("cycle.guidance", USER, ORCHESTRATOR),
+        ("cycle.ended", ORCHESTRATOR, USER),
+    }
+)
+
+
+def check_route(kind: str, sender: str, recipient: str) -> None:
+    """
+    Refuse a message that no row of the table has: every one has the orchestrator at one end (C3, C20, C58, K26).
+
+    Raises:
+        ProtocolError: naming the message and both ends.
+    """
+    if (kind, _end(sender), _end(recipient)) not in _ROUTES:
+        raise ProtocolError(
+            f"{kind} from {sender} to {recipient} is on no route; a cycle's agents talk to the orchestrator only"
+        )
+
+
+def _end(party: str) -> str:
+    return party if party in (ORCHESTRATOR, USER) else _AGENT

@@ -1,0 +1,88 @@
+"""The tasks of `plan.json`: what may run beside what, and what a revised plan changes (C43, C54, U11)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fixloop.errors import UsageError
+from fixloop.profiles.cycle.graph import check_order
+from fixloop.profiles.cycle.statuses import TaskStatus
+
+
+class PlanTask(BaseModel):
+    """One task (U11)."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: Annotated[str, Field(pattern=r"^TASK-\d{3,}$")]
+    description: str = ""
+    effort: Literal["small", "medium", "large"] = "medium"
+    depends_on: tuple[str, ...] = ()
+    status: TaskStatus = TaskStatus.PENDING
+    files: tuple[str, ...] = ()
+
+
+Plan = Sequence[PlanTask]
+
+
+def check_plan(plan: Plan) -> None:
+    """
+    Refuse a plan that nobody can follow.
+
+    Raises:
+        UsageError: an id twice, a dependency on a task that is not there, or a circle.
+    """
+    ids = [task.id for task in plan]
+    for task_id in ids:
+        if ids.count(task_id) > 1:
+            raise UsageError(f"plan.json has {task_id} twice; a task's id is its own")
+    for task in plan:
+        for other in task.depends_on:
+            if other not in ids:
+                raise UsageError(f"plan.json: {task.id} depends on {other}, which the plan does not have")
+    check_order({task.id: task.depends_on for task in plan}, "tasks of plan.json")
+
+
+def revised(before: Plan, after: Plan) -> tuple[PlanTask, ...]:
+    """
+    A revised plan over the one before: what was completed stays completed (S19).
+
+    Raises:
+        UsageError: a task is gone, or the plan is no plan; nothing is ever taken out (C9).
+    """
+    check_plan(after)
+    old = {task.id: task for task in before}
+    gone = sorted(old.keys() - {task.id for task in after})
+    if gone:
+        raise UsageError(f"the revised plan.json has no {', '.join(gone)}; tasks are added, never taken out")
+    done = {task.id for task in before if task.status is TaskStatus.COMPLETED}
+    return tuple(
+        task.model_copy(update={"status": TaskStatus.COMPLETED}) if task.id in done else task
+        for task in after
+    )
+
+
+def completed(plan: Plan, ids: Iterable[str]) -> tuple[PlanTask, ...]:
+    """
+    The plan with these tasks completed.
+
+    Raises:
+        UsageError: one of them is not in the plan.
+    """
+    wanted = set(ids)
+    unknown = sorted(wanted - {task.id for task in plan})
+    if unknown:
+        raise UsageError(f"tasks_completed names {', '.join(unknown)}, which plan.json does not have")
+    return tuple(
+        task.model_copy(update={"status": TaskStatus.COMPLETED}) if task.id in wanted else task
+        for task in plan
+    )
+
+
+def ready_tasks(plan: Plan) -> tuple[PlanTask, ...]:
+    """The tasks that can be worked on now, beside each other (C43)."""
+    done = {task.id for task in plan if task.status is TaskStatus.COMPLETED}
+    return tuple(
+        task for task in plan if task.status is not TaskStatus.COMPLETED and done.issuperset(task.depends_on)
+    )

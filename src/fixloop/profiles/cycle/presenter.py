@@ -1,0 +1,280 @@
+"""A cycle as commands show it: its agents, what waits for whom, and its log."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fixloop.commands import agent_work as work
+from fixloop.commands import spoken_log as spoken
+from fixloop.commands.clocks import deadline_line
+from fixloop.commands.presenter import Presenter, Standing
+from fixloop.commands.report_pages import reported
+from fixloop.commands.screen import row, short, table
+from fixloop.engine.snapshots import loader
+from fixloop.profiles.cycle.files import state_path
+from fixloop.profiles.cycle.messages import Message
+from fixloop.profiles.cycle.report import parts
+from fixloop.profiles.cycle.spoken import message_text
+from fixloop.profiles.cycle.state import SCHEMA_VERSION, Agent, Cycle
+from fixloop.profiles.cycle.statuses import AgentStatus, TaskStatus
+from fixloop.profiles.cycle.workers import worker
+from fixloop.protocol.durations import iso_stamp, stamp
+from fixloop.protocol.ids import called
+from fixloop.store.records import Snapshot
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_STYLES: Final = {
+    AgentStatus.COMPLETED: "green",
+    AgentStatus.FAILED: "red",
+    AgentStatus.RUNNING: "yellow",
+    AgentStatus.IDLE: "dim",
+}
+
+
+def _asked(state: Cycle) -> dict[str, str]:
+    """The command of everybody who is asked for something; empty: somebody outside."""
+    return {agent.key: agent.command for agent in state.agents if agent.asked}
+
+
+def _standing(state: Cycle) -> Standing:
+    held = f"a person since {stamp(state.paused_at)} UTC" if state.paused_at is not None else ""
+    asks = bool(state.escalations)
+    done = not asks and all(agent.status is AgentStatus.COMPLETED for agent in state.agents)
+    return work.standing(state, _asked(state), asks=asks, held=held, done=done)
+
+
+def _owner(state: Cycle) -> str:
+    if state.escalations or state.paused_at is not None:
+        return "person"
+    return "engine" if all(map(state.completed, (agent.key for agent in state.agents))) else "agent"
+
+
+def _document(found: Snapshot, state: Cycle) -> dict[str, Any]:
+    held = {"since": iso_stamp(state.paused_at)} if state.paused_at is not None else None
+    is_paused = bool(state.escalations) or held is not None
+    return work.shared(found, state, is_paused=is_paused, held=held, owner=_owner(state)) | {
+        "cycle_id": state.cycle_id,
+        "version": state.version,
+        "state_file": state_path(state.cycle_id),
+        "agents": [_agent(state, agent) for agent in state.agents],
+        "tasks": [task.model_dump(mode="json") for task in state.plan],
+        "escalations": [_escalation(state, number) for number in range(len(state.escalations))],
+        "blockers": [blocker.model_dump(mode="json") for blocker in state.blockers],
+        "conflicts": [conflict.model_dump(mode="json") for conflict in state.conflicts],
+        "feedback_log": [entry.model_dump(mode="json") for entry in state.feedback_log],
+        "remaining_issues": list(state.remaining_issues),
+    }
+
+
+def _agent(state: Cycle, agent: Agent) -> dict[str, Any]:
+    return {
+        "name": agent.key,
+        "role": worker(agent.key).role,
+        "status": agent.status.value,
+        "command": agent.command or None,
+        "asked": agent.asked,
+        "depends_on": list(agent.depends_on),
+        "ready": state.ready(agent.key),
+        "can_start": state.can_start(agent.key),
+        "run": agent.runs,
+        "attempt": agent.attempt,
+        "started_at": iso_stamp(agent.started_at) if agent.started_at is not None else None,
+        "completed_at": iso_stamp(agent.completed_at) if agent.completed_at is not None else None,
+        "output_files": list(agent.output_files),
+        "iterations_completed": len(agent.completed_in),
+        "message": agent.message or None,
+    }
+
+
+def _escalation(state: Cycle, number: int) -> dict[str, Any]:
+    opened = state.escalations[number]
+    return {
+        "id": opened.id,
+        "reason": opened.reason,
+        "detail": opened.detail,
+        "agents": list(opened.agents),
+        "since": iso_stamp(opened.at),
+        "options": list(work.DECISIONS),
+        "next": number == 0,
+    }
+
+
+def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, str]]:
+    yield (
+        "workflow",
+        f"{state.workflow} (cycle {state.cycle_id}, project {state.project or state.workflow[:8]})",
+    )
+    yield "status", _status(state)
+    for opened in state.escalations:
+        yield "paused", f"{opened.reason}: {short(opened.detail)} ({opened.id}), since {stamp(opened.at)} UTC"
+    if state.paused_at is not None:
+        yield "paused", f"by a person since {stamp(state.paused_at)} UTC; no clock runs"
+    yield from (("at work", each.line(found)) for each in _at_work(state))
+    for blocker in state.open_blockers():
+        yield "blocker", f"{blocker.id} of {blocker.reported_by}: {short(blocker.description)}"
+    if away and _standing(state).goes_on:
+        yield work.away_line(state)
+    yield from deadline_line(found, away)
+    if state.plan:
+        done = sum(task.status is TaskStatus.COMPLETED for task in state.plan)
+        yield "tasks", f"{done} of {len(state.plan)} completed"
+    for issue in state.remaining_issues:
+        yield "note", f"known issue: {short(issue)}"
+    yield "files", state_path(state.cycle_id)
+    yield "updated", f"{stamp(state.last_at)} UTC"
+    yield "next", _next(state)
+
+
+def _status(state: Cycle) -> str:
+    where = f"iteration {state.iteration} of {state.max_iterations}, v{state.version}"
+    if state.outcome:
+        return f"{state.status}, {state.outcome}, {where}"
+    return f"{state.status}, {where}, {_owner(state)}'s turn"
+
+
+def _next(state: Cycle) -> str:
+    decide = next(_decision_commands(state)) if state.escalations else ""
+    is_paused = state.paused_at is not None
+    return work.next_command(state, _at_work(state), is_paused=is_paused, decide=decide)
+
+
+def _table(state: Cycle) -> "Table":
+    made = table("", "agent", "role", "status", "run", "waits for", "documents")
+    for agent in state.agents:
+        waits = dict.fromkeys(
+            [*(other for other in agent.depends_on if not state.completed(other)), *agent.waits_for]
+        )
+        row(
+            made,
+            ">" if agent.asked else "",
+            agent.key,
+            worker(agent.key).role,
+            agent.status.value,
+            agent.runs,
+            ", ".join(waits) if agent.status is not AgentStatus.COMPLETED else "",
+            ", ".join(f"{document.name} v{document.version}" for document in state.documents_of(agent.key)),
+            style=_STYLES.get(agent.status, ""),
+        )
+    return made
+
+
+def _at_work(state: Cycle) -> Iterator[work.AtWork]:
+    for agent in state.agents:
+        if agent.asked:
+            began = agent.started_at if agent.status is AgentStatus.RUNNING else None
+            yield work.AtWork(agent.key, agent.runs, agent.command, began)
+
+
+def _clocks(found: Snapshot, state: Cycle) -> str:
+    return work.clocks(found, state, _at_work(state), _owner(state), is_paused=state.paused_at is not None)
+
+
+def _result(state: Cycle) -> Iterator[str]:
+    who = f"#{state.issue} {short(state.name, 60)}"
+    rounds = f"{state.iteration} iteration{'s' * (state.iteration > 1)}, v{state.version}"
+    if state.outcome:
+        for agent in state.agents:
+            written = (f"{each.name} v{each.version}" for each in state.documents_of(agent.key))
+            files = ", ".join(written) or "no documents"
+            yield f"  {agent.key}: {agent.status}, {agent.runs} run{'s' * (agent.runs != 1)}, {files}"
+        yield f"{who}: {state.outcome} ({rounds}){work.ending(state)}"
+        return
+    if state.paused_at is not None:
+        yield f"{who} is paused by a person since {stamp(state.paused_at)} UTC"
+        yield f"fixloop continue {called(state)}"
+    if state.escalation is not None:
+        opened = state.escalation
+        yield f"{who} waits for a decision: {opened.reason}: {short(opened.detail)} ({opened.id})"
+        yield from (f"  {short(issue, 200)}" for issue in state.remaining_issues)
+        yield from _decision_commands(state)
+    for agent in work.outside(state.agents):
+        yield f"{who} waits for {agent.key} ({worker(agent.key).role}), run {agent.runs}"
+        yield from work.answers(state, agent.key)
+    if _standing(state).goes_on:
+        yield f"{who} goes on ({rounds})"
+
+
+def _decision_commands(state: Cycle) -> Iterator[str]:
+    yield f'fixloop decide {called(state)} manual-fix --guidance "…"'
+    yield from (f"fixloop decide {called(state)} {decision}" for decision in work.DECISIONS[1:])
+
+
+def _items(found: Snapshot, state: Cycle, cache: Path) -> Iterator[dict[str, Any]]:
+    if state.paused_at is not None:
+        yield work.paused_item(state, "orchestrator", state.paused_at)
+        return
+    if state.escalation is not None:
+        yield work.item(state) | _decision(state)
+    for agent in work.outside(state.agents):
+        since = agent.asked_at or agent.started_at or state.last_at
+        reason = f"{agent.key} ({worker(agent.key).role}), run {agent.runs}"
+        yield work.asked_item(state, agent.key, since, reason=reason, detail=short(agent.message))
+
+
+def _decision(state: Cycle) -> dict[str, Any]:
+    opened = state.escalations[0]
+    more = len(state.escalations) - 1
+    return {
+        "specialist": ", ".join(opened.agents),
+        "waits_for": "decision",
+        "escalation_id": opened.id,
+        "reason": opened.reason,
+        "detail": opened.detail + (f" ({more} more after this one)" if more else ""),
+        "target": "user",
+        "since": iso_stamp(opened.at),
+        "options": list(work.DECISIONS),
+        "commands": list(_decision_commands(state)),
+    }
+
+
+def _line(kept: dict[str, Any], state: Cycle | None) -> spoken.Line:
+    message = Message.model_validate(kept)
+    kind = message.body.kind.removeprefix("cycle.")
+    if message.body.kind == "cycle.input":
+        kind = message.body.input.value
+    return spoken.Line(
+        number=message.number,
+        at=message.at,
+        sender=message.sender,
+        recipient=message.recipient,
+        kind=kind,
+        message_id=message.message_id,
+        summary=message.summary,
+        iteration=message.iteration,
+        max_iterations=message.max_iterations,
+        text=message_text(message),
+    )
+
+
+def _statistics(state: Cycle, said: Sequence[spoken.Line]) -> dict[str, Any]:
+    return {
+        "iterations": state.iteration,
+        "version": state.version,
+        "runs": dict(Counter({agent.key: agent.runs for agent in state.agents})),
+        "blockers": dict(Counter(blocker.status.value for blocker in state.blockers)),
+        "conflicts": dict(Counter(conflict.kind.value for conflict in state.conflicts)),
+        "decisions": len(state.decisions),
+        "escalations": sum(line.kind == "escalation" for line in said),
+    }
+
+
+_SPEECH: Final = spoken.Speech(_line, _statistics)
+
+PRESENTER: Final[Presenter[Cycle]] = Presenter(
+    load=loader(Cycle, SCHEMA_VERSION),
+    standing=_standing,
+    document=_document,
+    details=_details,
+    table=_table,
+    clocks=_clocks,
+    happened=spoken.happened(_line),
+    result=_result,
+    items=_items,
+    log_text=spoken.log_text(_SPEECH),
+    log_markdown=spoken.log_markdown(_SPEECH),
+    log_document=spoken.log_document(_SPEECH),
+    report=reported(parts, lambda: PRESENTER),
+)

@@ -1,0 +1,180 @@
+"""What a cycle keeps beside its agents: documents, feedback, blockers, decisions, conflicts (C27-C32, C55, U11)."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.profiles.cycle.statuses import BlockerStatus, DecisionStatus
+
+EscalationReason = Literal[
+    "max_iterations",
+    "timeout",
+    "blocker",
+    "invalid_response",
+    "retries_exhausted",
+    "fatal_error",
+    "communication_error",
+]
+"""Of K12's codes, those that a cycle has."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Severity(StrEnum):
+    """How an issue of a result is categorised (G23): only blockers re-open work."""
+
+    BLOCKER = "blocker"
+    MAJOR = "major"
+    MINOR = "minor"
+
+
+class ConflictKind(StrEnum):
+    """The three kinds a cycle resolves by itself, and the one a person has to (C52-C54, C57)."""
+
+    UNCLEAR_REQUIREMENT = "unclear-requirement"
+    TEST_FAILURE = "test-failure"
+    PLAN_MISMATCH = "plan-mismatch"
+    OTHER = "other"
+
+
+class InputKind(StrEnum):
+    """The kinds of `send_input` (K15)."""
+
+    READY = "ready"
+    CLARIFICATION = "clarification"
+    FEEDBACK = "feedback"
+    CONVERGENCE = "convergence"
+    """The one request to come to an end, when a run is late (G15)."""
+
+
+class Document(_Record):
+    """One issue of a main document."""
+
+    agent: str
+    name: str
+    version: str
+    digest: str
+    at: datetime
+    iteration: int
+    restamped: bool = False
+    """Issued anew because an iteration began; its agent has not written it since (K11)."""
+
+
+class LogPart(_Record):
+    """Bytes that were appended to a log: an agent's as an artifact, the orchestrator's as text."""
+
+    agent: str
+    name: str
+    digest: str = ""
+    text: str = ""
+
+
+class FieldValue(_Record):
+    """A value that a field of the state had from `at` on; the last of a name is the present one (C9)."""
+
+    name: str
+    agent: str
+    value: str | tuple[str, ...]
+    at: datetime
+    iteration: int
+
+
+class FeedbackEntry(_Record):
+    """One failing validation, or what was asked because of it (C47, U11)."""
+
+    at: datetime
+    source: str
+    target: str
+    content: str
+    type: Literal["requirement_update", "bug_report", "issue_fix", "clarification"]
+    iteration: int
+    blocking: bool = True
+
+
+class Blocker(_Record):
+    """What keeps an agent from going on (C28, U11)."""
+
+    id: str
+    at: datetime
+    description: str
+    reported_by: str
+    kind: ConflictKind
+    status: BlockerStatus = BlockerStatus.OPEN
+    resolution: str = ""
+    resolved_at: datetime | None = None
+    before: tuple[str, ...] | None = None
+    """What its resolver's documents and plan said when it was asked; None: nobody was, or it is not known."""
+
+    @property
+    def blocked(self) -> bool:
+        """False for an issue that was named beside a success."""
+        return self.status is not BlockerStatus.WORKAROUND or self.resolved_at is not None
+
+
+class DecisionRecord(_Record):
+    """What was decided, by whom and why (C27, C65)."""
+
+    id: str
+    at: datetime
+    made_by: str
+    description: str
+    chosen_option: str
+    rationale: str
+    impact: str
+    options: tuple[str, ...] = ()
+    status: DecisionStatus = DecisionStatus.MADE
+
+
+class Conflict(_Record):
+    """One conflict, with the steps of its flow as they were taken (C52-C55)."""
+
+    id: str
+    kind: ConflictKind
+    reporter: str
+    description: str
+    steps: tuple[str, ...] = ()
+    resolution: str = ""
+
+
+class TimelineEntry(_Record):
+    """One line of the coordination log's timeline (C26)."""
+
+    at: datetime
+    actor: str
+    text: str
+
+
+class SentInput(_Record):
+    """That a `send_input` was used up: one of a kind for each recipient and occasion (C22, K15)."""
+
+    kind: InputKind
+    recipient: str
+    occasion: str
+
+
+class IterationRecord(_Record):
+    """One round (U11)."""
+
+    number: int
+    version: str
+    started_at: datetime
+    completed_at: datetime | None = None
+    issues_found: tuple[str, ...] = ()
+    blocking: tuple[str, ...] = ()
+    """Those of them that re-open work."""
+
+
+class OpenEscalation(_Record):
+    """What waits for a person (C57)."""
+
+    id: str
+    reason: EscalationReason
+    detail: str
+    agents: tuple[str, ...]
+    """Those that stand still until it is decided; all others go on (S22)."""
+    blockers: tuple[str, ...] = ()
+    at: datetime

@@ -1,0 +1,72 @@
+"""The report on a cycle, as headed tables."""
+
+from collections.abc import Iterable, Iterator
+
+from fixloop.commands.report_pages import Parts, Row
+from fixloop.profiles.cycle.state import Cycle
+from fixloop.profiles.cycle.workers import worker
+from fixloop.protocol.durations import stamp
+
+
+def parts(details: Iterable[Row], state: Cycle) -> Parts:
+    """The report: how it stands, then everything that is kept for ever, in the order of its happening."""
+    return (
+        Parts(f"{state.name} (issue {state.issue})")
+        .table("How it stands", ("what", "how"), details)
+        .table("Agents", ("agent", "role", "status", "runs", "documents"), _agent_rows(state))
+        .table(
+            "Iterations",
+            ("number", "version", "began", "issues found"),
+            (
+                (
+                    str(each.number),
+                    each.version,
+                    f"{stamp(each.started_at)} UTC",
+                    "; ".join(each.issues_found),
+                )
+                for each in state.iterations
+            ),
+        )
+        .table(
+            "Tasks",
+            ("task", "what", "effort", "depends on", "status"),
+            (
+                (each.id, each.description, each.effort, ", ".join(each.depends_on), each.status.value)
+                for each in state.plan
+            ),
+        )
+        .table(
+            "Blockers and resolutions",
+            ("id", "reported by", "what", "status", "resolution"),
+            (
+                (each.id, each.reported_by, each.description, each.status.value, each.resolution)
+                for each in state.blockers
+            ),
+        )
+        .table(
+            "Decisions",
+            ("time", "by", "question", "decision", "reason", "impact"),
+            (
+                (
+                    f"{stamp(each.at)} UTC",
+                    each.made_by,
+                    each.description,
+                    each.chosen_option,
+                    each.rationale,
+                    each.impact,
+                )
+                for each in state.decisions
+            ),
+        )
+        .table(
+            "Timeline",
+            ("time", "who", "what"),
+            ((f"{stamp(each.at)} UTC", each.actor, each.text) for each in state.timeline),
+        )
+    )
+
+
+def _agent_rows(state: Cycle) -> Iterator[tuple[str, ...]]:
+    for agent in state.agents:
+        documents = ", ".join(f"{each.name} v{each.version}" for each in state.documents_of(agent.key))
+        yield agent.key, worker(agent.key).role, agent.status.value, str(agent.runs), documents

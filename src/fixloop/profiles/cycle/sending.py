@@ -1,0 +1,169 @@
+"""`send_input`: only the orchestrator's, one of a kind for each occasion (C20-C23, C40, K15, K16)."""
+
+from typing import Final
+
+from fixloop.profiles.cycle import conflicts
+from fixloop.profiles.cycle import events as ev
+from fixloop.profiles.cycle.messages import Input
+from fixloop.profiles.cycle.outcome import Draft
+from fixloop.profiles.cycle.records import InputKind, SentInput
+from fixloop.profiles.cycle.state import Cycle
+from fixloop.profiles.cycle.statuses import AgentStatus
+from fixloop.profiles.cycle.workers import worker
+from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.refusals import Unexpected
+
+_REPORT: Final = "Output PHASE_RESULT when complete."
+_WHAT: Final = {
+    InputKind.READY: "its dependency",
+    InputKind.CLARIFICATION: "the blocker",
+    InputKind.FEEDBACK: "iteration",
+    InputKind.CONVERGENCE: "run",
+}
+
+
+def send(draft: Draft, recipient: str, body: Input, occasion: str) -> None:
+    """
+    Say it, and remember that this occasion is used up.
+
+    Raises:
+        Unexpected: it was said on this occasion already (C22).
+    """
+    sent = SentInput(kind=body.input, recipient=recipient, occasion=occasion)
+    if sent in draft.state.inputs:
+        what = f"{_WHAT[body.input]} {occasion}"
+        raise Unexpected(
+            f"{recipient} has had its {body.input} for {what}; one is sent, then its PHASE_RESULT is waited for"
+        )
+    draft.append(inputs=sent)
+    said = draft.say(body, recipient=recipient, summary=body.summary)
+    draft.agent(recipient, message=f"{said.message_id}: {body.summary}")
+
+
+def send_ready(draft: Draft, recipient: str, dependency: str) -> None:
+    """Tell an agent that what it waited for is complete (C40)."""
+    source = worker(dependency)
+    agent = draft.state.agent(dependency)
+    document = primary(draft.state, dependency)
+    body = Input(
+        input=InputKind.READY,
+        source=source.name,
+        summary=f"{source.name} is complete, v{draft.state.version}: {worker(recipient).name} can start",
+        file=document[0],
+        version=document[1],
+        actions=(
+            f"Read {document[0] or 'the shared state'} and do the work of {worker(recipient).role.lower()}",
+        ),
+        criteria=_written(recipient),
+        next_step=f"Write your documents in your progress directory.\n{_REPORT}",
+        previous_iteration=draft.state.iteration,
+        current_iteration=draft.state.iteration,
+    )
+    send(draft, recipient, body, f"{dependency} run {agent.runs}")
+
+
+def send_feedback(draft: Draft, recipient: str, issues: tuple[str, ...], source: str) -> None:
+    """Send what was found to who can mend it; the iteration that it opens has begun already (C53, K15)."""
+    document = primary(draft.state, source)
+    body = Input(
+        input=InputKind.FEEDBACK,
+        source=worker(source).name,
+        summary=f"{len(issues)} blocking {'issue' if len(issues) == 1 else 'issues'} found in v{draft.state.version}",
+        file=document[0],
+        version=document[1],
+        actions=issues,
+        criteria=tuple(f"No longer found: {issue}" for issue in issues),
+        next_step=f"Fix these, then update {worker(recipient).documents[0]}.\n{_REPORT}",
+        previous_iteration=draft.state.iteration - 1,
+        current_iteration=draft.state.iteration,
+    )
+    send(draft, recipient, body, str(draft.state.iteration - 1))
+
+
+def asked_by_orchestrator(draft: Draft, event: ev.InputRequested) -> None:
+    """
+    A person in the orchestrator's place says something to an agent.
+
+    Raises:
+        Unexpected: an agent wants to (C20), it says nothing to do (C21), it was said already, or feedback would come
+            while work is under way.
+    """
+    _check_request(draft.state, event)
+    feedback = event.input is InputKind.FEEDBACK
+    body = Input(
+        input=event.input,
+        source=ORCHESTRATOR,
+        summary=event.summary,
+        version=draft.state.version,
+        actions=event.actions,
+        criteria=event.criteria or tuple(f"Done: {action}" for action in event.actions),
+        next_step=_REPORT,
+        previous_iteration=draft.state.iteration,
+        current_iteration=draft.state.iteration + feedback,
+    )
+    send(draft, event.recipient, body, event.occasion or str(draft.state.iteration))
+    if draft.state.completed(event.recipient):
+        _work_again(draft, event.recipient)
+
+
+def _work_again(draft: Draft, key: str) -> None:
+    """Who has completed does what it is told in a further run; what was validated before that is validated anew."""
+    ask_anew(draft, key)
+    vas = next((agent for agent in draft.state.agents if agent.key == "vas" and key != "vas"), None)
+    if vas is not None and vas.status is not AgentStatus.IDLE:
+        draft.drop(vas.key)
+        waits = tuple(dict.fromkeys((*vas.waits_for, key)))
+        draft.agent(vas.key, status=AgentStatus.WAITING, waits_for=waits)
+
+
+def _check_request(state: Cycle, event: ev.InputRequested) -> None:
+    if event.sender != ORCHESTRATOR:
+        raise Unexpected(
+            f"send_input is the orchestrator's; {event.sender} reports to it with a PHASE_RESULT"
+        )
+    agent = state.agent(event.recipient)
+    if all(map(state.completed, (other.key for other in state.agents))) and not state.escalations:
+        raise Unexpected(
+            f"all of cycle {state.cycle_id} is complete, and it is about to end; begin another one"
+        )
+    if agent.status is AgentStatus.COMPLETED and event.input is not InputKind.CLARIFICATION:
+        raise Unexpected(
+            f"{agent.key} has completed, and feedback opens an iteration, which only a validation does; "
+            "send a clarification"
+        )
+    if not event.summary.strip() or not any(action.strip() for action in event.actions):
+        raise Unexpected(
+            "a send_input says what happened and what to do; give a summary and at least one action"
+        )
+
+
+def start_ready(draft: Draft) -> None:
+    """Ask all for work whose dependencies are complete and who neither work nor stand still (C37-C39)."""
+    held = {key for escalation in draft.state.escalations for key in escalation.agents}
+    for agent in draft.state.agents:
+        may = agent.status in (AgentStatus.IDLE, AgentStatus.WAITING) and not agent.asked
+        if may and agent.key not in held and draft.state.can_start(agent.key):
+            ask_anew(draft, agent.key)
+
+
+def ask_anew(draft: Draft, key: str) -> None:
+    """Ask an agent for a further run."""
+    agent = draft.state.agent(key)
+    status = agent.status if agent.status is AgentStatus.IDLE else AgentStatus.WAITING
+    draft.agent(key, runs=agent.runs + 1, attempt=1, invalid=0, begun=False, waits_for=(), status=status)
+    draft.ask(key)
+    if key == "vas":
+        conflicts.retried(draft)
+
+
+def primary(state: Cycle, key: str) -> tuple[str, str]:
+    """The first of an agent's documents there is, as a path from the cycle's folder, and its version."""
+    for name in worker(key).documents:
+        found = state.document(key, name)
+        if found is not None:
+            return f"{key}/{name}", found.version
+    return "", state.version
+
+
+def _written(key: str) -> tuple[str, ...]:
+    return tuple(f"{name} is written" for name in worker(key).documents[:1])

@@ -1,0 +1,216 @@
+"""The state of one cycle: everything a decision may depend on, complete in one snapshot (C2-C10, C30, C41, U10)."""
+
+from datetime import datetime
+from typing import Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.errors import UsageError
+from fixloop.profiles.cycle import records as rec
+from fixloop.profiles.cycle.plan import PlanTask
+from fixloop.profiles.cycle.statuses import AgentStatus, BlockerStatus, CycleStatus
+from fixloop.profiles.cycle.versions import Version, iteration_version, version_of
+from fixloop.protocol.letters import Letter
+
+SCHEMA_VERSION: Final = 1
+"""Of snapshots; raised when an older fixloop could not read a newer one."""
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    def with_(self, **changes: Any) -> Self:
+        """The same with some fields changed."""
+        return self.model_copy(update=changes)
+
+
+class Limits(_Value):
+    """What may be set (G11, G15, K5, U13)."""
+
+    run_seconds: float | None = 1800.0
+    """How long one run of an agent may take; None: as long as it likes."""
+    agent_seconds: dict[str, float | None] = {}
+    """The same for single agents, by key."""
+    converge_seconds: float = 900.0
+    """How much longer after the request to converge."""
+    attempts: int = 3
+    """Starts of one run, the first included."""
+    responses: int = 2
+    """Answers without a valid PHASE_RESULT, until a person is asked."""
+    delivery_attempts: int = 3
+    """Of a letter to an agent outside, the first included (A70)."""
+    base_seconds: float = 2.0
+    cap_seconds: float = 60.0
+    pass_rate_percent: float = 90.0
+    coverage_percent: float = 80.0
+    utc_offset_minutes: int = 480
+    """Of all times in the named files (K14)."""
+
+    def seconds_of(self, key: str) -> float | None:
+        """How long one run of this agent may take."""
+        return self.agent_seconds.get(key, self.run_seconds)
+
+    def backoff_seconds(self, attempt: int) -> float:
+        """How long to wait before `attempt` + 1 (G19)."""
+        return float(min(self.cap_seconds, self.base_seconds * 2 ** (attempt - 1)))
+
+
+class Agent(_Value):
+    """One agent in one cycle (C30, C41)."""
+
+    key: str
+    depends_on: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    """Whom it waits for beside its dependencies: who has to clear its blocker, or fixes before it."""
+    command: str = ""
+    """What runs it; empty: somebody outside does."""
+    status: AgentStatus = AgentStatus.IDLE
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    output_files: tuple[str, ...] = ()
+    completed_in: tuple[int, ...] = ()
+    """The iterations that it ended completed."""
+    runs: int = 0
+    """How often work was asked of it."""
+    attempt: int = 1
+    invalid: int = 0
+    """Answers of this run that were no PHASE_RESULT."""
+    begun: bool = False
+    """It has begun what was last asked of it; an answer that is refused asks for the same once more."""
+    asked_at: datetime | None = None
+    """When work was last asked of it."""
+    asked: bool = False
+    """Work was asked of it and not reported yet (C23)."""
+    converging: bool = False
+    message: str = ""
+    """The last `send_input` (C48)."""
+
+
+class Cycle(_Value):
+    """One cycle."""
+
+    profile: Literal["cycle"]
+    """Always in a snapshot: it tells whose it is."""
+    schema_version: int
+    """Always in a snapshot, too: what a newer fixloop wrote is told by it."""
+    workflow: str
+    project: str = ""
+    issue: int
+    name: str
+    cycle_id: str
+    description: str = ""
+    status: CycleStatus = CycleStatus.RUNNING
+    started_at: datetime
+    last_at: datetime
+    ended_at: datetime | None = None
+    outcome: str = ""
+    """`success`, `skipped`, `aborted`, `cancelled` once it ended."""
+    max_iterations: int = 5
+    iteration: int = 1
+    base: str = "1.0.0"
+    """What this iteration's documents were issued at (K11)."""
+    agents: tuple[Agent, ...]
+    documents: tuple[rec.Document, ...] = ()
+    archive: tuple[rec.Document, ...] = ()
+    logs: tuple[rec.LogPart, ...] = ()
+    fields: tuple[rec.FieldValue, ...] = ()
+    plan: tuple[PlanTask, ...] = ()
+    iterations: tuple[rec.IterationRecord, ...] = ()
+    feedback_log: tuple[rec.FeedbackEntry, ...] = ()
+    blockers: tuple[rec.Blocker, ...] = ()
+    decisions: tuple[rec.DecisionRecord, ...] = ()
+    conflicts: tuple[rec.Conflict, ...] = ()
+    timeline: tuple[rec.TimelineEntry, ...] = ()
+    inputs: tuple[rec.SentInput, ...] = ()
+    escalations: tuple[rec.OpenEscalation, ...] = ()
+    """The first waits for a person; the others come after it (K8)."""
+    remaining_issues: tuple[str, ...] = ()
+    """What was known and not mended when it ended or was escalated (G11)."""
+    letters: tuple[Letter, ...] = ()
+    """To agents outside, that no mailbox has taken yet."""
+    posted: int = 0
+    """How many letters there were."""
+    paused_at: datetime | None = None
+    paused_clock: float | None = None
+    limits: Limits = Limits()
+    queue: str = ""
+    configuration: str = ""
+    """Digest of the frozen configuration, an artifact."""
+    snapshot: str = ""
+    """The snapshot's description as JSON: opaque here, the workers' business."""
+    tip: str = ""
+    """The commit that holds the work so far."""
+    push: bool = False
+    """Its branch is pushed before it ends well."""
+    notify: bool = False
+    """A command tells a person of what waits for an answer."""
+    closing: str = ""
+    """The outcome that it ends with as soon as that has come to something."""
+    pushed: str = ""
+    """As which branch; empty: it was not."""
+    push_error: str = ""
+    lines: int = 0
+    sequence: int = 0
+    rebuilt: int = 0
+    """How often it was rebuilt from its named files (K23); each time its versions begin anew."""
+
+    @property
+    def ended(self) -> bool:
+        return self.status.final
+
+    @property
+    def version(self) -> str:
+        """The highest version of any document; what this iteration began at before there is one."""
+        return str(iteration_version(self.iteration, (*self.versions, version_of(self.base))))
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        return tuple(version_of(document.version) for document in self.documents)
+
+    @property
+    def escalation(self) -> rec.OpenEscalation | None:
+        """What waits for a person now."""
+        return self.escalations[0] if self.escalations else None
+
+    def agent(self, key: str) -> Agent:
+        """
+        One agent.
+
+        Raises:
+            UsageError: it takes no part in this cycle.
+        """
+        for found in self.agents:
+            if found.key == key:
+                return found
+        taking = ", ".join(agent.key for agent in self.agents)
+        raise UsageError(f"{key!r} is no agent of cycle {self.cycle_id}; there are {taking}")
+
+    def document(self, agent: str, name: str) -> rec.Document | None:
+        """The present issue of a main document."""
+        return next((d for d in self.documents if (d.agent, d.name) == (agent, name)), None)
+
+    def documents_of(self, agent: str) -> tuple[rec.Document, ...]:
+        return tuple(document for document in self.documents if document.agent == agent)
+
+    def value(self, field: str) -> str | tuple[str, ...] | None:
+        """The present value of a field of the state."""
+        return next((kept.value for kept in reversed(self.fields) if kept.name == field), None)
+
+    def completed(self, key: str) -> bool:
+        return self.agent(key).status is AgentStatus.COMPLETED
+
+    def ready(self, key: str) -> bool:
+        """Whether all it depends on is completed (C41)."""
+        return all(map(self.completed, self.agent(key).depends_on))
+
+    def can_start(self, key: str) -> bool:
+        """Whether it may work now (C41)."""
+        return self.ready(key) and not any(not self.completed(other) for other in self.agent(key).waits_for)
+
+    def open_blockers(self, key: str | None = None) -> tuple[rec.Blocker, ...]:
+        """The open blockers, of one agent or of all."""
+        return tuple(
+            blocker
+            for blocker in self.blockers
+            if blocker.status is BlockerStatus.OPEN and key in (None, blocker.reported_by)
+        )

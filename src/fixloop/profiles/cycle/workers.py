@@ -1,0 +1,98 @@
+"""The four agents of a cycle, their documents, logs and fields, as data (C1, C12, C13, C19, C61, K16, K17)."""
+
+from typing import Final, NamedTuple
+
+from fixloop.errors import UsageError
+
+
+class Worker(NamedTuple):
+    """One agent of a cycle."""
+
+    key: str
+    role: str
+    documents: tuple[str, ...]
+    """Rewritten each iteration, archived before (C14)."""
+    logs: tuple[str, ...]
+    """They only grow (C15)."""
+    fields: tuple[str, ...]
+    """Of the state, that nobody else may set (C61)."""
+    depends_on: tuple[str, ...]
+    """In the default graph (C38)."""
+
+    @property
+    def name(self) -> str:
+        """As the timeline has it: `RA`."""
+        return self.key.upper()
+
+
+_CHANGES: Final = "changes.log"
+WORKERS: Final = {
+    entry.key: entry
+    for entry in (
+        Worker(
+            "ra",
+            "Requirements",
+            ("requirements.md", "edge-cases.md"),
+            (_CHANGES,),
+            ("requirements", "edge_cases"),
+            (),
+        ),
+        Worker(
+            "ep",
+            "Exploration and planning",
+            ("exploration.md", "architecture.md", "plan.json"),
+            (_CHANGES,),
+            ("exploration", "plan"),
+            ("ra",),
+        ),
+        Worker(
+            "cd",
+            "Development",
+            ("implementation.md", "issues.md"),
+            (_CHANGES, "debug-log.ndjson"),
+            ("changes", "implementation"),
+            ("ep",),
+        ),
+        Worker(
+            "vas",
+            "Validation",
+            ("validation.md", "summary.md", "test-results.json"),
+            (_CHANGES,),
+            ("test_results", "summary"),
+            ("cd",),
+        ),
+    )
+}
+KEYS: Final = tuple(WORKERS)
+_ALIASES: Final = {
+    "requirements": "ra",
+    "planning": "ep",
+    "development": "cd",
+    "validation": "vas",
+}
+_OWNERS: Final = {field: entry.key for entry in WORKERS.values() for field in entry.fields}
+
+
+def worker(key: str) -> Worker:
+    """The agent of this key; one that the seed does not name writes a document and a field of its own name (K17)."""
+    known = WORKERS.get(key)
+    return known or Worker(key, key, (f"{key}.md",), (_CHANGES,), (key,), ())
+
+
+def key_of(name: str) -> str:
+    """
+    The key of an agent as messages name it: `RA`, `vas`, `VALIDATION` (K16).
+
+    Raises:
+        UsageError: nobody is called so.
+    """
+    lower = name.strip().lower()
+    found = _ALIASES.get(lower, lower)
+    if found not in WORKERS:
+        raise UsageError(f"no agent is called {name!r}; a cycle has {', '.join(KEYS)}")
+    return found
+
+
+def field_owner(field: str) -> str | None:
+    """The key of the agent whose field of the state this is; None for one that nobody owns."""
+    return _OWNERS.get(field)

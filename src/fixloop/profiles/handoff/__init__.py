@@ -1,0 +1,26 @@
+"""The `handoff` profile: planner → builder → reviewer ⇄ fixer, each task passed on in a handoff (D1-D56).
+
+Reading order: `routes.py` (who passes what to whom), `records.py`, `state.py`, `events.py`, `decide.py` (what follows
+from an event), then `files.py` and `metrics.py`. Nothing here reads a clock or a file.
+"""
+
+from typing import Final
+
+from fixloop.profile_table import Registered
+
+REGISTERED: Final = Registered(
+    name="handoff",
+    summary="planner, builder, reviewer, fixer",
+    queues=("handoff",),
+    engine="fixloop.profiles.handoff.engine:HANDOFF",
+    intake="fixloop.profiles.handoff.beginning:INTAKE",
+    presenter="fixloop.profiles.handoff.presenter:PRESENTER",
+    handlers="fixloop.profiles.handoff.handlers:HANDLERS",
+    steps="workers.steps.handoff_steps:STEPS",
+    canvas="workflows.handoff:canvas",
+    outside="fixloop.profiles.handoff.handlers:OUTSIDE",
+    requests="fixloop.profiles.handoff.requests:request",
+    files="fixloop.profiles.handoff.drawing:FILES",
+    scripts="fixloop.profiles.handoff.scripts:SCRIPTS",
+    is_counted=True,
+)

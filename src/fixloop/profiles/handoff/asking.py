@@ -1,0 +1,207 @@
+"""Questions to a person, and what follows from the answers (D38-D46, K20, K27, K33)."""
+
+from collections.abc import Callable
+from typing import Final
+
+from fixloop.profiles.handoff import events as ev
+from fixloop.profiles.handoff.making import keep_made
+from fixloop.profiles.handoff.outcome import Draft
+from fixloop.profiles.handoff.records import Question
+from fixloop.profiles.handoff.reviewed import applied
+from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, check_agent
+from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.letters import given_up
+from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.tips import advanced
+
+ENGINE_REASONS: Final = (
+    "max_iterations",
+    "retries_exhausted",
+    "fatal_error",
+    "timeout",
+    "handoff_rejected",
+    "communication_error",
+)
+"""Settled by a decision, not by an answer."""
+
+
+def ask_person(draft: Draft, agent: str, reason: str, details: str) -> None:
+    """What retries or reviews could not settle: the workflow stands still until a person decides (D38, D40)."""
+    _open(
+        draft,
+        Question(id=_id(draft), agent=agent, reason=reason, details=details, blocking=True, at=draft.at),
+    )
+
+
+def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
+    """An agent that no mailbox reaches and that has not begun by itself: a person is asked (A70, K5, K12)."""
+    letter = given_up(draft, event.number, event.error)
+    if letter is None:
+        return
+    agent = draft.state.agent(letter.agent)
+    if agent.asked and agent.status != "active":
+        draft.drop(agent.name)
+        draft.record("error_occurred", agent.name, event.error)
+        ask_person(draft, agent.name, "communication_error", f"{agent.name} was not reached: {event.error}")
+
+
+def escalated(draft: Draft, event: ev.AgentEscalated) -> None:
+    """An agent asks; it is answered by a person, through the orchestrator (D41, D42, K27)."""
+    check_agent(event.sender)
+    agent = draft.state.agent(event.sender)
+    if not agent.started or agent.status != "active":
+        raise Unexpected(f"{event.sender} is not at work; only who works can escalate")
+    draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
+    keep_made(draft, event)
+    if event.blocking:
+        draft.drop(agent.name)
+    question = Question(
+        id=_id(draft),
+        agent=event.sender,
+        reason=event.reason,
+        details=event.details,
+        options=event.options,
+        context=event.context,
+        blocking=event.blocking,
+        at=draft.at,
+    )
+    _open(draft, question)
+
+
+def _id(draft: Draft) -> str:
+    return f"ESC-{draft.state.issue}-{draft.state.sequence + 1}"
+
+
+def _open(draft: Draft, question: Question) -> None:
+    payload = question.model_dump(mode="json", include={"reason", "details", "context", "blocking"})
+    draft.send(
+        HandoffType.ESCALATION, question.agent, ORCHESTRATOR, payload | {"options": list(question.options)}
+    )
+    draft.notify()
+    draft.record("escalation_triggered", question.agent, question.reason)
+    draft.update(questions=(*draft.state.questions, question))
+    if question.blocking:
+        draft.update(status="paused")
+
+
+def answered(draft: Draft, event: ev.Answered) -> None:
+    """
+    A person answers a question of an agent's, which goes on with it (D43).
+
+    Raises:
+        Unexpected: nothing is asked, the answer is none of the options, or what is open is settled by a decision.
+    """
+    question = _found(draft, event.question)
+    if event.sender != USER:
+        raise Unexpected(f"{event.sender} cannot answer; the question is the user's")
+    if question.reason in ENGINE_REASONS:
+        raise Unexpected(f"{question.id} ({question.reason}) is settled by manual-fix, skip, abort or extend")
+    if question.options and event.answer not in question.options:
+        raise Unexpected(f"{event.answer!r} is none of the options: {', '.join(question.options)}")
+    if not event.answer.strip():
+        raise Unexpected("an empty answer says nothing; give one")
+    _close(draft, question)
+    if question.field:
+        _settle_write(draft, question, event.answer)
+        return
+    _resume(draft, question, event.answer)
+
+
+def decided(draft: Draft, event: ev.DecisionMade) -> None:
+    """A person decides on what retries or reviews could not settle (K20)."""
+    found = (q for q in draft.state.questions if q.reason in ENGINE_REASONS)
+    question = next((q for q in found if event.question in ("", q.id)), None)
+    if question is None:
+        what = f"escalation {event.question}" if event.question else "nothing"
+        raise Unexpected(f"{what} of workflow {draft.state.workflow} waits for a decision")
+    if event.sender != USER:
+        raise Unexpected(f"{event.sender} cannot decide; the escalation is the user's")
+    _close(draft, question)
+    _EFFECTS[event.decision](draft, question, event)
+
+
+def _extend(draft: Draft, question: Question, event: ev.DecisionMade) -> None:
+    if question.reason == "handoff_rejected":
+        _hand_anew(draft, question.agent)
+    if question.reason != "max_iterations":
+        _resume(draft, question, event.text)
+        return
+    more = event.iterations if event.decision == "extend" else 1
+    draft.update(max_iterations=draft.state.max_iterations + more)
+    payload = {"issues": list(draft.state.remaining_issues), "priority": draft.state.priority.value}
+    draft.send(HandoffType.FIX_REQUEST, "reviewer", "fixer", payload)
+    draft.update(remaining_issues=())
+    _activate(draft, "fixer", event.text)
+
+
+def _hand_anew(draft: Draft, agent: str) -> None:
+    """What it rejected comes once more, with what the person says about it: a rejected handoff stays rejected (D16)."""
+    rejected = [
+        message
+        for message in draft.state.messages
+        if (message.recipient, message.status) == (agent, HandoffStatus.REJECTED)
+    ]
+    if rejected and draft.state.pending_for(agent) is None:
+        last = rejected[-1]
+        draft.send(last.type, last.sender, last.recipient, last.payload)
+
+
+def _skip(draft: Draft, question: Question, event: ev.DecisionMade) -> None:
+    """What is known stays known, and the workflow ends with it."""
+    known = (*draft.state.remaining_issues, question.details)
+    draft.update(remaining_issues=tuple(dict.fromkeys(known)))
+    draft.close("skipped")
+
+
+def _abort(draft: Draft, question: Question, event: ev.DecisionMade) -> None:
+    draft.end("failed", "aborted")
+
+
+_EFFECTS: Final[dict[str, Callable[[Draft, Question, ev.DecisionMade], None]]] = {
+    "manual-fix": _extend,
+    "extend": _extend,
+    "skip": _skip,
+    "abort": _abort,
+}
+
+
+def _close(draft: Draft, question: Question) -> None:
+    draft.update(questions=tuple(q for q in draft.state.questions if q is not question))
+    if draft.state.blocking() is None and draft.state.paused_clock is None:
+        draft.update(status="running")
+
+
+def _resume(draft: Draft, question: Question, answer: str) -> None:
+    """The agent that asked goes on with the answer; one that did not wait finds it at its next run."""
+    if question.blocking:
+        _activate(draft, question.agent, answer)
+    else:
+        draft.agent(question.agent, answer=answer)
+
+
+def _activate(draft: Draft, name: str, answer: str) -> None:
+    agent = draft.state.agent(name)
+    again = bool(agent.handoff) or agent.started
+    draft.agent(
+        name, activations=agent.activations + 1, attempt=1, started=again and agent.status == "active"
+    )
+    draft.agent(name, answer=answer)
+    draft.ask(name)
+
+
+def _settle_write(draft: Draft, question: Question, answer: str) -> None:
+    held = next(write for write in draft.state.held_writes if write.question == question.id)
+    rest = tuple(write for write in draft.state.held_writes if write is not held)
+    draft.update(held_writes=rest)
+    changed = applied(draft.state, held) if answer == "apply" else {}
+    draft.update(**changed)
+    nothing = "" if changed or answer != "apply" else ", from which nothing follows"
+    draft.note(f"the user chose to {answer} {held.agent}'s write of {held.field}{nothing}")
+
+
+def _found(draft: Draft, question_id: str) -> Question:
+    for question in draft.state.questions:
+        if question_id in ("", question.id):
+            return question
+    what = f"question {question_id}" if question_id else "nothing"
+    raise Unexpected(f"{what} of workflow {draft.state.workflow} waits for an answer")

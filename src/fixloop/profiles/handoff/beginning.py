@@ -1,0 +1,48 @@
+"""The event that begins a workflow of handoffs, made from a frozen configuration."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fixloop.configuration.model import Configuration
+from fixloop.configuration.settings import HandoffSettings
+from fixloop.engine.profile import AnyStart
+from fixloop.intake.feature import Feature
+from fixloop.intake.preparation import Intake, Prepared
+from fixloop.profiles.agents import agent_seconds, commands_of
+from fixloop.profiles.handoff.events import HandoffsStarted
+from fixloop.profiles.handoff.state import Limits
+from fixloop.store.contract import Store
+
+
+def handoffs_started(configuration: Configuration, /, **facts: Any) -> HandoffsStarted:
+    """
+    The beginning of a workflow of handoffs; `facts` are the event's other fields: workflow, issue, name …
+
+    Raises:
+        pydantic.ValidationError: a fact is missing or wrong.
+    """
+    settings = configuration.handoff or HandoffSettings()
+    limits = Limits(
+        lease_seconds=settings.timeout_minutes * 60,
+        agent_seconds=agent_seconds(settings.agent),
+        attempts=settings.attempts,
+        delivery_attempts=configuration.limits.delivery_attempts,
+    )
+    written: dict[str, Any] = {
+        "max_iterations": settings.max_iterations,
+        "notify": bool(configuration.notify),
+    }
+    return HandoffsStarted(**written | facts, commands=commands_of(settings.agent), limits=limits)
+
+
+def _begun(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
+    return handoffs_started(
+        prepared.configuration,
+        **facts,
+        request=feature.task,
+        type=feature.kind,
+        priority=feature.priority,
+    )
+
+
+INTAKE: Final = Intake(begun=_begun, task=lambda state: str(state.request))

@@ -1,0 +1,214 @@
+"""What people and agents outside bring to a workflow of handoffs: answers, receipts, results (D41-D43, D54, G9)."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from fixloop.commands.handlers import Answer, Said
+from fixloop.commands.outside_agents import (
+    Facts,
+    Handed,
+    Outside,
+    chosen,
+    handlers,
+    refuse_bounds,
+    sender,
+    tell,
+)
+from fixloop.commands.screen import note
+from fixloop.commands.session import Session, look
+from fixloop.engine.profile import AnyEvent
+from fixloop.errors import RefusedError, UsageError
+from fixloop.outside.specification import missing_specification
+from fixloop.outside.transfer import bring_work
+from fixloop.profiles.handoff import events as ev
+from fixloop.profiles.handoff.asking import ENGINE_REASONS
+from fixloop.profiles.handoff.making import changed
+from fixloop.profiles.handoff.outcome import work_id
+from fixloop.profiles.handoff.presenter import options_of
+from fixloop.profiles.handoff.records import Question
+from fixloop.profiles.handoff.returns import (
+    InvalidReturn,
+    Returned,
+    check_return,
+    fitting,
+    read_questions,
+    read_return,
+)
+from fixloop.profiles.handoff.routes import HandoffStatus, check_agent, sent_by
+from fixloop.profiles.handoff.state import Agent, Handoffs
+from fixloop.profiles.handoff.working import escalation, rejection
+from fixloop.protocol.agents import USER
+
+
+def _decide(session: Session, workflow: str, given: Answer) -> None:
+    question = _question(look(session, workflow).state, given.escalation)
+    session.bring(workflow, _decision(question, given))
+    tell(look(session, workflow).standing, waits_for="another answer")
+
+
+def _question(state: Handoffs, wanted: str) -> Question:
+    """
+    The question that is answered.
+
+    Raises:
+        RefusedError: none is open, or not this one.
+        UsageError: there are several, and none was named.
+    """
+    if not state.questions:
+        ended = f": it ended ({state.outcome})" if state.ended else "; `fixloop inbox` lists what does"
+        raise RefusedError(f"nothing of issue {state.issue} waits for an answer{ended}")
+    names = ", ".join(question.id for question in state.questions)
+    if not wanted and len(state.questions) > 1:
+        raise UsageError(f"{len(state.questions)} questions are open ({names}); name one with --escalation")
+    for question in state.questions:
+        if wanted in ("", question.id):
+            return question
+    raise RefusedError(f"escalation {wanted} is not open in issue {state.issue}; open is {names}")
+
+
+def _decision(question: Question, given: Answer) -> AnyEvent:
+    options = options_of(question)
+    if options and given.word not in options:
+        raise UsageError(f"{given.word!r} does not answer {question.id}; possible are {', '.join(options)}")
+    refuse_bounds(given, "handoffs")
+    if question.reason not in ENGINE_REASONS:
+        answer = f"{given.word}\n{given.text}".rstrip() if not options else given.word
+        return ev.Answered(sender=sender(USER), question=question.id, answer=answer)
+    iterations = {"iterations": given.iterations} if given.iterations is not None else {}
+    facts: dict[str, Any] = {"decision": given.word, "text": given.text, "question": question.id} | iterations
+    return ev.DecisionMade(sender=sender(USER), **facts)
+
+
+def _agents(state: Handoffs) -> Mapping[str, Facts]:
+    return {
+        agent.name: Facts(
+            agent.command, agent.asked, agent.status, work_id(state, agent), _place(state, agent)
+        )
+        for agent in state.agents
+    }
+
+
+def _place(state: Handoffs, agent: Agent) -> str:
+    return f"{state.workflow}.{agent.name}.{agent.activations}"
+
+
+def _began(agent: str) -> ev.AgentActivated:
+    return ev.AgentActivated(agent=agent, sender=agent)
+
+
+def _brought(handed: Handed) -> None:
+    """Its questions to a person, and its result; a blocking question ends the run without one."""
+    workflow = handed.seen.found.workflow
+    try:
+        events = list(_events(handed))
+    except InvalidReturn as invalid:
+        engine = handed.session.engine_of(workflow)
+        engine.refuse(
+            workflow, "agent-returned", str(invalid), sender=handed.agent, artifacts=handed.artifacts
+        )
+        raise
+    if not handed.seen.state.agent(handed.agent).started:
+        handed.session.bring(workflow, _began(handed.agent))
+    for event in events:
+        handed.session.bring(workflow, event)
+
+
+def _events(handed: Handed) -> Iterator[AnyEvent]:
+    if handed.blocked is not None:
+        asked = {"reason": "blocked", "details": handed.blocked}
+        yield escalation(handed.agent, asked, handed.artifacts)
+        return
+    questions = [escalation(handed.agent, asked, handed.artifacts) for asked in read_questions(handed.text)]
+    blocking = [question for question in questions if question.blocking]
+    yield from (question for question in questions if not question.blocking)
+    if blocking:
+        # The first is what everything waits for; the agent asks on when it is asked again.
+        yield blocking[0].model_copy(update=_left(handed))
+        return
+    said = read_return(handed.text)
+    if said["status"] == HandoffStatus.REJECTED:
+        yield rejection(handed.seen.state, handed.agent, said)
+        return
+    result = fitting("result", Returned, said)
+    check_return(handed.agent, result)
+    _check_specification(handed, said)
+    facts: dict[str, Any] = {"sender": handed.agent, "result": result, "artifacts": handed.artifacts}
+    yield ev.AgentReturned(**facts | _left(handed))
+
+
+def _left(handed: Handed) -> dict[str, Any]:
+    """What it left in the repository, as the events of its end carry it."""
+    return dict(handed.work) | changed(handed.files)
+
+
+def _check_specification(handed: Handed, said: Mapping[str, Any]) -> None:
+    """
+    Without a repository nobody can look for it.
+
+    Raises:
+        InvalidReturn: it is no file of what was handed in.
+    """
+    if not handed.work:
+        return
+    state, settings = handed.seen.state, handed.session.settings
+    mirror = bring_work(handed.session.store, state, settings.cache_dir)
+    missing = missing_specification(state, mirror.git, handed.work["tip"], said)
+    if missing:
+        raise InvalidReturn(missing)
+
+
+def _accepted(agent: str, handoff: str) -> ev.HandoffAccepted:
+    return ev.HandoffAccepted(sender=agent, message_id=handoff)
+
+
+def _reject(session: Session, workflow: str, agent: str, handoff: str, reason: str) -> None:
+    """It is not done: a person decides what becomes of it (G9)."""
+    seen = look(session, workflow)
+    name = chosen(OUTSIDE, seen, agent)
+    event = rejection(seen.state, name, {"reason": reason})
+    session.bring(workflow, event.model_copy(update={"message_id": handoff or event.message_id}))
+    note(f"it is rejected; issue {seen.standing.issue} waits for a decision: `fixloop inbox`")
+
+
+def _send(session: Session, workflow: str, said: Said) -> None:
+    """An agent passes something on before it ends (D12, D55); whom it may go to the routes say."""
+    if said.actions or said.criteria or said.about:
+        raise UsageError(
+            "--action, --criterion and --about go with cycles; what is passed on is one JSON object"
+        )
+    named = said.agent.lower() or sender("")
+    if not named:
+        raise UsageError("--agent says who passes it on; add it")
+    check_agent(named)
+    event = ev.HandoffSent(
+        sender=named, to=said.to.lower(), type=said.kind or sent_by(named), payload=_payload(said.text)
+    )
+    session.bring(workflow, event)
+    note(f"{event.to} has it from {named}: {event.type}")
+
+
+def _payload(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = text
+    return found if isinstance(found, dict) else {"text": found}
+
+
+OUTSIDE: Final = Outside(
+    agents=_agents,
+    began=_began,
+    brought=_brought,
+    priority=lambda state: state.priority.broker,
+    accepted=_accepted,
+)
+HANDLERS: Final = handlers(
+    OUTSIDE,
+    cancelled=ev.Cancelled,
+    paused=ev.Paused,
+    continued=ev.Continued,
+    pushed=ev.BranchPushed,
+    decide=_decide,
+    send=_send,
+)._replace(reject=_reject)

@@ -1,0 +1,216 @@
+"""`lock`, `unlock`, `write` and `heartbeat`: for agents of handoffs outside (D19, D24-D31, D34, D45, G17, G18, K10)."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.screen import note, print_lines
+from fixloop.commands.session import Issue, ProjectOption, Session, open_session
+from fixloop.errors import UsageError
+
+if TYPE_CHECKING:
+    from fixloop.engine.profile import AnyEvent
+    from fixloop.profiles.handoff.records import Lock
+    from fixloop.profiles.handoff.state import Handoffs
+
+Resource = Annotated[
+    str, typer.Argument(metavar="RESOURCE", help="What is changed, such as src/auth.ts or state.json.")
+]
+Agent = Annotated[str, typer.Option("--agent", metavar="NAME", help="Who has or wants the lock.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    app.command()(lock)
+    app.command()(unlock)
+    app.command()(write)
+    app.command()(heartbeat)
+
+
+def lock(
+    issue: Issue,
+    resource: Resource,
+    agent: Agent,
+    skip: Annotated[bool, typer.Option("--skip", help="Do not wait for somebody else's lock.")] = False,
+    extend: Annotated[bool, typer.Option("--extend", help="Have the lock for longer.")] = False,
+    project: ProjectOption = None,
+) -> None:
+    """
+    Take a lock for an agent of handoffs: prints its token.
+
+    Waits while somebody else has it; one that has expired is taken over. With --skip, exit code 3 says that
+    somebody has it.
+    """
+    if skip and extend:
+        raise UsageError("--skip and --extend exclude each other; who extends a lock has it")
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        held = extended(session, workflow, resource, agent) if extend else None
+        held = held or taken(session, workflow, resource, agent, wait=not skip)
+        if held is None:
+            raise typer.Exit(ExitCode.WAITS)
+        print_lines(held.token)
+
+
+def unlock(
+    issue: Issue,
+    resource: Resource,
+    agent: Agent,
+    token: Annotated[
+        int | None, typer.Option("--token", metavar="N", help="As `lock` printed it: no later lock is meant.")
+    ] = None,
+    project: ProjectOption = None,
+) -> None:
+    """Give a lock back; exit code 1 says that somebody took it over meanwhile, and nothing was changed."""
+    from fixloop.profiles.handoff.events import LockReleased
+
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        event = LockReleased(sender=agent.lower(), resource=resource, token=token)
+        if _answer(session, workflow, event) == "lost":
+            note(f"the lock of {resource} had expired, and somebody else took it over")
+            raise typer.Exit(ExitCode.WRONG)
+        note(f"{resource} is free")
+
+
+def write(
+    issue: Issue,
+    field: Annotated[str, typer.Argument(metavar="FIELD", help="Of state.json, such as coverage.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="JSON, or else a text.")],
+    agent: Agent,
+    seen: Annotated[
+        int | None,
+        typer.Option("--seen", metavar="N", help="As `write` printed it when the field was read."),
+    ] = None,
+    project: ProjectOption = None,
+) -> None:
+    """
+    Write a field of your own into the state that agents of handoffs share: prints how often it was written.
+
+    The agent has the lock of state.json, and the last write wins. What the workflow itself rests on is not
+    written before a person has looked: exit code 3.
+    """
+    from fixloop.profiles.handoff.events import StateWritten
+    from fixloop.profiles.handoff.writing import MOST_OF_A_FIELD, MOST_OF_A_VALUE
+
+    with open_session() as session:
+        workflow = session.workflow_of(issue, project)
+        before = _state(session, workflow).written.get(field, 0)
+        if not 0 < len(field) <= MOST_OF_A_FIELD:
+            raise UsageError(f"a field's name has 1 to {MOST_OF_A_FIELD} characters, not {len(field)}")
+        if len(value) > MOST_OF_A_VALUE:
+            raise UsageError(
+                f"a value has at most {MOST_OF_A_VALUE} characters, not {len(value)};"
+                " write it into a file and name that"
+            )
+        try:
+            written: Any = json.loads(value)
+        except ValueError:
+            written = value
+        known = before if seen is None else seen
+        event = StateWritten(sender=agent.lower(), field=field, value=written, seen=known)
+        if _answer(session, workflow, event) == "held":
+            note(f"{field} is held until a person has looked at it: fixloop inbox")
+            raise typer.Exit(ExitCode.WAITS)
+        print_lines(_state(session, workflow).written.get(field, 0))
+
+
+def heartbeat(
+    issue: Issue,
+    agent: Annotated[str, typer.Option("--agent", metavar="NAME", help="Who is at work.")],
+    project: ProjectOption = None,
+) -> None:
+    """
+    Say that an agent of handoffs is still at it: `status` shows when it was heard of last.
+
+    Every two minutes is often enough. It gives no more time, and no lock lasts longer for it. Exit code 2 says that
+    its run is over, so that a loop in the background can end.
+    """
+    from fixloop.profiles.handoff.events import Heartbeat
+
+    with open_session() as session:
+        _answer(session, session.workflow_of(issue, project), Heartbeat(sender=agent.lower()))
+
+
+def taken(
+    session: Session,
+    workflow: str,
+    resource: str,
+    agent: str,
+    *,
+    wait: bool,
+    pause: Callable[[float], object] = time.sleep,
+) -> "Lock | None":
+    """
+    Take a lock, or wait for it as long as somebody else has it and does not let it expire (D29, D30).
+
+    Returns:
+        None where it is somebody else's and nobody waits.
+
+    Raises:
+        UsageError: the workflow has no locks.
+        RefusedError: nobody is called so, or the workflow ended.
+    """
+    from fixloop.profiles.handoff.events import LockAcquired
+    from fixloop.profiles.handoff.locking import wait_seconds
+    from fixloop.profiles.handoff.routes import check_agent
+
+    event, attempt, told = LockAcquired(sender=agent.lower(), resource=resource), 1, None
+    check_agent(event.sender)
+    while True:
+        state = _state(session, workflow)
+        found, now = state.locks.get(resource), session.store.now(workflow).at
+        is_open = found is None or found.agent == event.sender or found.expires < now or state.ended
+        # Asking for what somebody has would be an entry in the history each time.
+        answer = _answer(session, workflow, event) if is_open else "pending"
+        held = _state(session, workflow).locks.get(resource)
+        if held is not None and held != told:
+            _tell(resource, held)
+        if answer != "pending" and held is not None:
+            return held
+        if not wait:
+            return None
+        told = held
+        pause(wait_seconds(attempt))
+        attempt += 1
+
+
+def extended(session: Session, workflow: str, resource: str, agent: str) -> "Lock | None":
+    """Have a lock for longer; None where it is lost, and has to be taken again (G18)."""
+    from fixloop.profiles.handoff.events import LockExtended
+
+    event = LockExtended(sender=agent.lower(), resource=resource)
+    if _answer(session, workflow, event) == "lost":
+        return None
+    held = _state(session, workflow).locks.get(resource)
+    if held is not None:
+        _tell(resource, held)
+    return held
+
+
+def _state(session: Session, workflow: str) -> "Handoffs":
+    engine: Any = session.engine_of(workflow)
+    if engine.profile.name != "handoff":
+        raise UsageError(
+            f"{workflow} is a {engine.profile.name} workflow; this command is for agents of handoffs"
+        )
+    found: Handoffs = engine.state(workflow)
+    return found
+
+
+def _answer(session: Session, workflow: str, event: "AnyEvent") -> str:
+    _state(session, workflow)
+    applied = session.engine_of(workflow).apply(workflow, event, operation=uuid.uuid4().hex)
+    session.draw(workflow)
+    return str(getattr(applied.outcome, "answer", ""))
+
+
+def _tell(resource: str, held: "Lock") -> None:
+    taken_over = f", taken over from {held.forced_from}" if held.forced_from else ""
+    until = f"{held.expires.astimezone():%Y-%m-%d %H:%M:%S}"
+    note(f"{resource} is {held.agent}'s until {until}{taken_over}")

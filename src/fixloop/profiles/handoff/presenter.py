@@ -1,0 +1,317 @@
+"""A workflow of handoffs as commands show it: its agents, handoffs, locks and questions, and its log."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fixloop.commands import agent_work as work
+from fixloop.commands import spoken_log as spoken
+from fixloop.commands.clocks import deadline_line
+from fixloop.commands.presenter import Across, Presenter, Standing
+from fixloop.commands.report_pages import reported
+from fixloop.commands.screen import row, short, table
+from fixloop.engine.snapshots import loader
+from fixloop.errors import FixloopError
+from fixloop.profiles.handoff.asking import ENGINE_REASONS
+from fixloop.profiles.handoff.log import line, statistics
+from fixloop.profiles.handoff.metrics import Escalations, measured, started_at
+from fixloop.profiles.handoff.records import Message, Question
+from fixloop.profiles.handoff.report import metrics_line, parts
+from fixloop.profiles.handoff.state import SCHEMA_VERSION, Agent, Handoffs
+from fixloop.protocol.durations import iso_stamp, stamp
+from fixloop.protocol.ids import called
+from fixloop.store.contract import Store
+from fixloop.store.records import Snapshot
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_STYLES: Final = {"completed": "green", "active": "yellow", "idle": "dim"}
+
+
+def options_of(question: Question) -> tuple[str, ...]:
+    """What a person may answer; empty: any text."""
+    return work.DECISIONS if question.reason in ENGINE_REASONS else question.options
+
+
+def _asked(state: Handoffs) -> dict[str, str]:
+    """The command of everybody who is asked for something; empty: somebody outside."""
+    return {agent.name: agent.command for agent in state.agents if agent.asked}
+
+
+def _standing(state: Handoffs) -> Standing:
+    asked = _asked(state)
+    held = "a person" if state.paused_clock is not None else ""
+    asks = state.blocking() is not None or (bool(state.questions) and "" not in asked.values())
+    return work.standing(state, asked, asks=asks, held=held)
+
+
+def _owner(state: Handoffs) -> str:
+    return "person" if state.questions or state.paused_clock is not None else "agent"
+
+
+def _document(found: Snapshot, state: Handoffs) -> dict[str, Any]:
+    held = {"since": None} if state.paused_clock is not None else None
+    is_paused = bool(state.questions) or held is not None
+    return work.shared(found, state, is_paused=is_paused, held=held, owner=_owner(state)) | {
+        "type": state.kind.value,
+        "priority": state.priority.value,
+        "spec": state.spec or None,
+        "commit": state.commit or None,
+        "current_agent": state.current_agent or None,
+        "state_file": ".claude/state.json",
+        "agents": [_agent(agent) for agent in state.agents],
+        "handoffs": [_handoff(message) for message in state.messages],
+        "locks": {resource: lock.model_dump(mode="json") for resource, lock in state.locks.items()},
+        "escalations": [_question(question) for question in state.questions],
+        "metrics": measured(state.events).model_dump(mode="json"),
+        "artifacts": [made.model_dump(mode="json") for made in state.made],
+        "remaining_issues": list(state.remaining_issues),
+    }
+
+
+def _agent(agent: Agent) -> dict[str, Any]:
+    return {
+        "name": agent.name,
+        "status": agent.status,
+        "command": agent.command or None,
+        "asked": agent.asked,
+        "run": agent.activations,
+        "attempt": agent.attempt,
+        "handoff": agent.handoff or None,
+        "last_active": iso_stamp(agent.last_active) if agent.last_active is not None else None,
+    }
+
+
+def _handoff(message: Message) -> dict[str, Any]:
+    return {
+        "message_id": message.message_id,
+        "type": message.type.value,
+        "from": message.sender,
+        "to": message.recipient,
+        "status": message.status.value,
+        "created_at": iso_stamp(message.timestamp),
+        "reason": message.reason or None,
+    }
+
+
+def _question(question: Question) -> dict[str, Any]:
+    return {
+        "id": question.id,
+        "reason": question.reason,
+        "detail": question.details,
+        "context": question.context or None,
+        "agents": [question.agent],
+        "since": iso_stamp(question.at),
+        "options": list(options_of(question)),
+        "blocking": question.blocking,
+    }
+
+
+def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str, str]]:
+    yield (
+        "workflow",
+        f"{state.workflow} ({state.kind} by handoffs, project {state.project or state.workflow[:8]})",
+    )
+    yield "status", _status(state)
+    if state.spec:
+        yield "spec", state.spec
+    for question in state.questions:
+        waits = "paused" if question.blocking else "asked"
+        yield waits, f"{_asks(question)}, since {stamp(question.at)} UTC"
+    if state.paused_clock is not None:
+        yield "paused", "by a person; no clock runs"
+    yield from (("at work", each.line(found)) for each in _at_work(state))
+    for resource, lock in state.locks.items():
+        yield "lock", f"{resource} of {lock.agent} until {stamp(lock.expires)} UTC"
+    if away and _standing(state).goes_on:
+        yield work.away_line(state)
+    yield from deadline_line(found, away)
+    if state.messages:
+        last = state.messages[-1]
+        yield (
+            "handoff",
+            f"{last.type} from {last.sender} to {last.recipient}, {last.status} ({last.message_id})",
+        )
+    yield "metrics", metrics_line(state)
+    yield from ((f"{made.agent} made", made.line) for made in state.made)
+    for issue in state.remaining_issues:
+        yield "note", f"known issue: {short(issue)}"
+    yield "files", ".claude/state.json"
+    yield "updated", f"{stamp(state.last_at)} UTC"
+    yield "next", _next(state)
+
+
+def _status(state: Handoffs) -> str:
+    where = f"review {state.iteration} of {state.max_iterations}"
+    if state.outcome:
+        return f"{state.status}, {state.outcome}, {where}"
+    active = [agent.name for agent in state.agents if agent.status == "active"]
+    now = f", {active[0]} is active" if active else ""
+    return f"{state.status}, {where}{now}, {_owner(state)}'s turn"
+
+
+def _asks(question: Question) -> str:
+    context = f" ({short(question.context, 80)})" if question.context else ""
+    return f"{question.agent}: {question.reason}: {short(question.details)}{context} ({question.id})"
+
+
+def _next(state: Handoffs) -> str:
+    question = state.blocking() or next(iter(state.questions), None)
+    decide = next(_commands(state, question)) if question else ""
+    is_paused = state.paused_clock is not None
+    return work.next_command(state, _at_work(state), is_paused=is_paused, decide=decide)
+
+
+def _decide(state: Handoffs, question: Question, answer: str) -> str:
+    which = f" --escalation {question.id}" if len(state.questions) > 1 else ""
+    return f"fixloop decide {called(state)} {answer}{which}"
+
+
+def _table(state: Handoffs) -> "Table":
+    made = table("", "agent", "status", "run", "handoff", "last active")
+    for agent in state.agents:
+        row(
+            made,
+            ">" if agent.asked else "",
+            agent.name,
+            agent.status,
+            agent.activations,
+            _held(state, agent),
+            f"{stamp(agent.last_active)} UTC" if agent.last_active is not None else "",
+            style=_STYLES.get(agent.status, ""),
+        )
+    return made
+
+
+def _held(state: Handoffs, agent: Agent) -> str:
+    """The handoff it works on, or the one that waits for it."""
+    if agent.handoff:
+        return f"{state.message(agent.handoff).type} accepted"
+    waiting = state.pending_for(agent.name)
+    return f"{waiting.type} pending" if waiting is not None else ""
+
+
+def _at_work(state: Handoffs) -> Iterator[work.AtWork]:
+    for agent in state.agents:
+        if agent.asked:
+            is_at_it = agent.started and agent.status == "active"
+            began = started_at(state.events, agent.name) if is_at_it else None
+            yield work.AtWork(agent.name, agent.activations, agent.command, began, agent.last_active)
+
+
+def _clocks(found: Snapshot, state: Handoffs) -> str:
+    return work.clocks(found, state, _at_work(state), _owner(state), is_paused=state.paused_clock is not None)
+
+
+def _result(state: Handoffs) -> Iterator[str]:
+    who = f"#{state.issue} {short(state.name, 60)}"
+    reviews = f"{state.iteration} review{'s' * (state.iteration > 1)}"
+    if state.outcome:
+        for message in state.messages:
+            yield f"  {message.type}: {message.sender} → {message.recipient}, {message.status}"
+        spec = f", {state.spec}" if state.spec else ""
+        yield f"{who}: {state.outcome} ({reviews}{spec}){work.ending(state)}"
+        return
+    if state.paused_clock is not None:
+        yield f"{who} is paused by a person"
+        yield f"fixloop continue {called(state)}"
+    for question in state.questions:
+        yield f"{who} waits for {_wanted(question)}: {_asks(question)}"
+        yield from (f"  {short(issue, 200)}" for issue in state.remaining_issues)
+        yield from _commands(state, question)
+    for agent in work.outside(state.agents):
+        yield f"{who} waits for {agent.name}, run {agent.activations}"
+        yield from work.answers(state, agent.name)
+    if _standing(state).goes_on:
+        yield f"{who} goes on ({reviews})"
+
+
+def _wanted(question: Question) -> str:
+    return "a decision" if question.reason in ENGINE_REASONS else "an answer"
+
+
+def _commands(state: Handoffs, question: Question) -> Iterator[str]:
+    """What answers the question."""
+    options = options_of(question)
+    for option in options:
+        plain = option.replace("-", "").isalnum()
+        yield _decide(state, question, option if plain else json.dumps(option, ensure_ascii=False))
+    if not options:
+        yield _decide(state, question, '"ANSWER"')
+
+
+def _items(found: Snapshot, state: Handoffs, cache: Path) -> Iterator[dict[str, Any]]:
+    if state.paused_clock is not None:
+        yield work.paused_item(state, state.current_agent or "orchestrator", state.last_at)
+        return
+    for question in state.questions:
+        yield work.item(state) | {
+            "specialist": question.agent,
+            "waits_for": "decision" if question.reason in ENGINE_REASONS else "answer",
+            "escalation_id": question.id,
+            "reason": question.reason,
+            "detail": question.details + (f" ({question.context})" if question.context else ""),
+            "target": "user",
+            "since": iso_stamp(question.at),
+            "options": list(options_of(question)),
+            "commands": list(_commands(state, question)),
+        }
+    for agent in work.outside(state.agents):
+        since = agent.asked_at or agent.last_active or state.last_at
+        yield work.asked_item(state, agent.name, since, reason=_asked_for(state, agent), detail=agent.answer)
+
+
+def _asked_for(state: Handoffs, agent: Agent) -> str:
+    waiting = state.message(agent.handoff) if agent.handoff else state.pending_for(agent.name)
+    what = f": {waiting.type} from {waiting.sender}" if waiting is not None else ""
+    return f"{agent.name}, run {agent.activations}{what}"
+
+
+def _across(store: Store, prefix: str) -> Across:
+    """The escalation rate (D52); a workflow of an older version is asked for its events."""
+    found = [
+        _escalated(store, workflow, fields)
+        for workflow, fields in store.workflows()
+        if workflow.startswith(prefix) and fields.get("profile") == "handoff"
+    ]
+    counted = Escalations(len(found), sum(found))
+    document = {
+        "workflows": counted.workflows,
+        "escalated": counted.escalated,
+        "escalation_rate": round(counted.rate, 4),
+    }
+    text = f"{counted.escalated} of {counted.workflows} workflows escalated ({counted.rate:.0%})"
+    return Across(document, "escalations", text)
+
+
+def _escalated(store: Store, workflow: str, fields: Mapping[str, str]) -> bool:
+    if "escalated" in fields:
+        return fields["escalated"] == "yes"
+    try:
+        found = store.read(workflow)
+        return found is not None and measured(PRESENTER.load(found.snapshot).events).escalated
+    except FixloopError:
+        # A damaged one was started, too; `audit verify` says what is wrong with it.
+        return False
+
+
+_SPEECH: Final = spoken.Speech(line, statistics)
+
+PRESENTER: Final[Presenter[Handoffs]] = Presenter(
+    load=loader(Handoffs, SCHEMA_VERSION),
+    standing=_standing,
+    document=_document,
+    details=_details,
+    table=_table,
+    clocks=_clocks,
+    happened=spoken.happened(line),
+    result=_result,
+    items=_items,
+    log_text=spoken.log_text(_SPEECH),
+    log_markdown=spoken.log_markdown(_SPEECH),
+    log_document=spoken.log_document(_SPEECH),
+    report=reported(parts, lambda: PRESENTER),
+    across=_across,
+)

@@ -1,0 +1,61 @@
+"""How the agents of handoffs are played in a chaos run; `fixloop.testing.parts` says what each word means."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fixloop.profiles.handoff import events as ev
+from fixloop.profiles.handoff.state import Limits
+from fixloop.testing.parts import Scripts
+from fixloop.testing.places import HANDOFF
+from fixloop.testing.script import AFFIXED
+
+_SPEC: Final = "specs/20260122-user-auth.md"
+_RETURNS: Final[Mapping[str, Mapping[str, object]]] = {
+    "planner": {"status": "completed", "spec": _SPEC},
+    "builder": {"status": "completed", "commit": "abc123", "files_changed": ["src/auth.ts"]},
+    "reviewer": {"status": "approved"},
+    "fixer": {"status": "fixes_applied", "commits": ["def456"]},
+}
+_ISSUE: Final = {"id": "ISS-001", "severity": "high", "file": "src/auth.ts", "description": "no test"}
+_QUESTION: Final = {
+    "type": "escalation",
+    "reason": "spec_ambiguity",
+    "details": "Cannot determine auth method",
+    "options": ["jwt", "session"],
+    "context": "spec line 45",
+}
+
+
+def _returned(what: str, agent: str) -> str:
+    result: Mapping[str, object] = _RETURNS[agent]
+    if what == "no":
+        result = {"status": "needs_fixes", "issues": [_ISSUE, {**_ISSUE, "id": "ISS-002"}]}
+    if what == "fatal":
+        result = {"status": "failed", "reason": "scripted to be fatal", "fatal": True}
+    asked = {**_QUESTION, "blocking": what == "ask"}
+    lines = [asked] if what in ("ask", "note") else []
+    return "".join(f"{json.dumps(line)}\n" for line in [*lines, result])
+
+
+def _begun(facts: dict[str, Any]) -> ev.HandoffsStarted:
+    return ev.HandoffsStarted(**facts, limits=Limits(base_seconds=0.1))
+
+
+SCRIPTS: Final = Scripts(
+    agents=("planner", "builder", "reviewer", "fixer"),
+    scripts=(
+        "planner: ok~0.05; reviewer: no~0.05 ok; fixer: ok~0.05",
+        "planner: $ok~0.2; builder: $ok~0.2; reviewer: $no~0.2 $ok~0.2; fixer: $ok~0.2",
+        "planner: !ok; builder: bad~0.05 ok; reviewer: no no~0.05 ok",
+        "builder: ask~0.05 ok; reviewer: ok~0.05",
+    ),
+    places=HANDOFF,
+    results="agent-returned",
+    given_up=ev.DecisionMade(decision="abort"),
+    answers={"ask": ev.Answered(answer="jwt")},
+    words=re.compile(AFFIXED.format("ok|no|ask|note|bad|fatal|silent|")),
+    answer=_returned,
+    begun=_begun,
+)

@@ -1,0 +1,175 @@
+"""The state of one handoff workflow: everything a decision may depend on (D20-D23, D36, K10)."""
+
+from datetime import datetime
+from typing import Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from fixloop.errors import RefusedError
+from fixloop.profiles.handoff import records as rec
+from fixloop.profiles.handoff.routes import AGENTS, HandoffStatus, Kind, Priority
+from fixloop.protocol.letters import Letter
+
+SCHEMA_VERSION: Final = 1
+"""Of snapshots; raised when an older fixloop could not read a newer one."""
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    def with_(self, **changes: Any) -> Self:
+        """The same with some fields changed."""
+        return self.model_copy(update=changes)
+
+
+class Limits(_Value):
+    """What may be set (D25, D37, G11, G15, G18, G19)."""
+
+    lease_seconds: float = 1800.0
+    """Of a lock, and of an agent's task."""
+    agent_seconds: dict[str, float | None] = {}
+    """How long the tasks of single agents may take, by name; None: as long as they like."""
+    attempts: int = 3
+    delivery_attempts: int = 3
+    """Of a letter to an agent outside, the first included (A70)."""
+    base_seconds: float = 2.0
+    cap_seconds: float = 60.0
+
+    def seconds_of(self, name: str) -> float | None:
+        """How long one task of this agent may take."""
+        return self.agent_seconds.get(name, self.lease_seconds)
+
+    def backoff_seconds(self, attempt: int) -> float:
+        """How long to wait after `attempt` failed (D37)."""
+        return float(min(self.cap_seconds, self.base_seconds * 2 ** (attempt - 1)))
+
+
+class Agent(_Value):
+    """One agent (D20, D21)."""
+
+    name: str
+    command: str = ""
+    """What runs it; empty: somebody outside does."""
+    status: str = "idle"
+    """`idle`, `active`, `completed`."""
+    last_active: datetime | None = None
+    handoff: str = ""
+    """The handoff it has accepted and not completed (D36)."""
+    asked_at: datetime | None = None
+    """When work was last asked of it."""
+    asked: bool = False
+    activations: int = 0
+    attempt: int = 1
+    started: bool = False
+    """Its start was told, for this activation (D49)."""
+    answer: str = ""
+    """What a person answered to its question, for its next run (D43)."""
+
+
+class Handoffs(_Value):
+    """One handoff workflow."""
+
+    profile: Literal["handoff"]
+    """Always in a snapshot: it tells whose it is."""
+    schema_version: int
+    """Always in a snapshot, too: what a newer fixloop wrote is told by it."""
+    workflow: str
+    project: str = ""
+    issue: int
+    name: str
+    kind: Kind = Kind.FEATURE
+    spec: str = ""
+    priority: Priority = Priority.HIGH
+    status: str = "running"
+    """`running`, `paused`, `completed`, `failed`."""
+    started_at: datetime
+    last_at: datetime
+    ended_at: datetime | None = None
+    outcome: str = ""
+    iteration: int = 1
+    max_iterations: int = 5
+    current_agent: str = ""
+    agents: tuple[Agent, ...]
+    messages: tuple[rec.Message, ...] = ()
+    """Every handoff with its present status, in the order they were created (D14-D16)."""
+    locks: dict[str, rec.Lock] = {}
+    takeovers: tuple[rec.Takeover, ...] = ()
+    tokens: int = 0
+    events: tuple[rec.EventRecord, ...] = ()
+    questions: tuple[rec.Question, ...] = ()
+    held_writes: tuple[rec.HeldWrite, ...] = ()
+    metadata: dict[str, Any] = {}
+    """What agents wrote beside the fields of the protocol (D45)."""
+    written: dict[str, int] = {}
+    """How often each of these was written: what a writer has to have seen."""
+    letters: tuple[Letter, ...] = ()
+    """To agents outside, that no mailbox has taken yet."""
+    posted: int = 0
+    """How many letters there were."""
+    commit: str = ""
+    made: tuple[rec.Made, ...] = ()
+    """What each run left, in their order; one that left nothing has none (D34)."""
+    remaining_issues: tuple[str, ...] = ()
+    paused_clock: float | None = None
+    limits: Limits = Limits()
+    queue: str = ""
+    configuration: str = ""
+    """Digest of the frozen configuration, an artifact."""
+    snapshot: str = ""
+    """The snapshot's description as JSON: opaque here, the workers' business."""
+    tip: str = ""
+    """The commit that holds the work so far."""
+    push: bool = False
+    """Its branch is pushed before it ends well."""
+    notify: bool = False
+    """A command tells a person of what waits for an answer."""
+    closing: str = ""
+    """The outcome that it ends with as soon as that has come to something."""
+    pushed: str = ""
+    """As which branch; empty: it was not."""
+    push_error: str = ""
+    request: str = ""
+    """What is wanted, where the name does not say all of it."""
+    parent: str = ""
+    """The ticket of another workflow whose work this is (bridging)."""
+    lines: int = 0
+    sequence: int = 0
+    rebuilt: int = 0
+    """How often it was rebuilt from its named files (K23); each time its versions begin anew."""
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ("completed", "failed")
+
+    def agent(self, name: str) -> Agent:
+        """
+        One agent.
+
+        Raises:
+            RefusedError: it takes no part.
+        """
+        for found in self.agents:
+            if found.name == name:
+                return found
+        raise RefusedError(f"{name!r} is no agent of a handoff workflow; there are {', '.join(AGENTS)}")
+
+    def message(self, message_id: str) -> rec.Message:
+        """
+        One handoff.
+
+        Raises:
+            RefusedError: there is none with this id.
+        """
+        for found in self.messages:
+            if found.message_id == message_id.removeprefix("handoff-"):
+                return found
+        raise RefusedError(f"there is no handoff {message_id} in workflow {self.workflow}")
+
+    def pending_for(self, name: str) -> rec.Message | None:
+        """The oldest handoff that waits for this agent (D32)."""
+        waiting = (m for m in self.messages if m.recipient == name and m.status is HandoffStatus.PENDING)
+        return next(waiting, None)
+
+    def blocking(self) -> rec.Question | None:
+        """The question that the whole workflow waits for (D42)."""
+        return next((question for question in self.questions if question.blocking), None)

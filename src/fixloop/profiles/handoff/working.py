@@ -1,0 +1,244 @@
+"""An agent's life: activated, at work, done or in error (D32-D40, D54-D56, K5)."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fixloop.profiles.handoff import events as ev
+from fixloop.profiles.handoff.asking import ask_person
+from fixloop.profiles.handoff.making import keep_made
+from fixloop.profiles.handoff.outcome import Draft
+from fixloop.profiles.handoff.returns import InvalidReturn, Returned, check_return, fitting
+from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, check_agent, receiver
+from fixloop.profiles.handoff.state import Agent, Handoffs
+from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.tips import advanced
+
+_FOLLOWS: Final = {
+    ("planner", "completed"): HandoffType.TASK_HANDOFF,
+    ("builder", "completed"): HandoffType.REVIEW_REQUEST,
+    ("reviewer", "needs_fixes"): HandoffType.FIX_REQUEST,
+    ("fixer", "fixes_applied"): HandoffType.REREVIEW_REQUEST,
+}
+_SAID: Final = ("reason", "details", "options", "context", "blocking")
+"""What an agent may say of its question."""
+
+
+def activate(draft: Draft, name: str) -> None:
+    """Ask an agent for a further run; it begins when it is activated."""
+    agent = draft.state.agent(name)
+    draft.agent(name, activations=agent.activations + 1, attempt=1, started=False)
+    draft.ask(name)
+
+
+def activated(draft: Draft, event: ev.AgentActivated) -> None:
+    """An agent begins, each attempt anew, and accepts what waits for it (D32); the planner has nothing (D33)."""
+    agent = _asked(draft, event.agent)
+    waiting = draft.state.pending_for(agent.name)
+    if waiting is not None and not agent.handoff:
+        draft.move(waiting, HandoffStatus.ACCEPTED)
+        draft.agent(agent.name, handoff=waiting.message_id)
+        draft.record("handoff_accepted", agent.name, waiting.message_id)
+    _begin(draft, agent.name)
+
+
+def accept(draft: Draft, event: ev.HandoffAccepted) -> None:
+    """
+    An agent takes one handoff: the first of two gets it, and nobody but its addressee (D17, D18).
+
+    Raises:
+        Unexpected: it is for somebody else, or was taken already.
+    """
+    check_agent(event.sender)
+    message = draft.state.message(event.message_id)
+    if message.recipient != event.sender:
+        raise Unexpected(
+            f"handoff {message.message_id} is for {message.recipient}; {event.sender} cannot accept it"
+        )
+    if message.status is not HandoffStatus.PENDING:
+        raise Unexpected(f"handoff {message.message_id} is {message.status} already")
+    if draft.state.agent(event.sender).handoff:
+        raise Unexpected(f"{event.sender} works on another handoff; it is completed first")
+    draft.move(message, HandoffStatus.ACCEPTED)
+    draft.agent(event.sender, handoff=message.message_id)
+    draft.record("handoff_accepted", event.sender, message.message_id)
+    if draft.state.agent(event.sender).asked:
+        _begin(draft, event.sender)
+
+
+def _begin(draft: Draft, name: str) -> None:
+    agent = draft.agent(name, status="active", last_active=draft.at)
+    draft.update(current_agent=name)
+    if not agent.started:
+        draft.record("agent_started", name)
+        draft.agent(name, started=True)
+
+
+def reject(draft: Draft, event: ev.HandoffRejected) -> None:
+    """It will not be done: the orchestrator learns of it and a person decides (G9)."""
+    check_agent(event.sender)
+    message = draft.state.message(event.message_id)
+    if message.recipient != event.sender:
+        raise Unexpected(
+            f"handoff {message.message_id} is for {message.recipient}; {event.sender} cannot reject it"
+        )
+    draft.move(message, HandoffStatus.REJECTED, event.reason)
+    draft.drop(event.sender)
+    draft.agent(event.sender, status="idle", handoff="")
+    draft.note(f"{event.sender} rejected handoff {message.message_id}: {event.reason}")
+    ask_person(draft, event.sender, "handoff_rejected", event.reason)
+
+
+def rejection(state: Handoffs, name: str, said: Mapping[str, Any]) -> ev.HandoffRejected:
+    """
+    The event that an agent rejects what it works on, or what waits for it, and why.
+
+    Raises:
+        InvalidReturn: it has no handoff, or gives no reason.
+    """
+    handoff, waiting = state.agent(name).handoff, state.pending_for(name)
+    message_id = handoff or (waiting.message_id if waiting is not None else "")
+    if not message_id:
+        raise InvalidReturn(
+            f"{name} has no handoff that it could reject; status failed says that it cannot go on"
+        )
+    reason = str(said.get("reason") or "").strip()
+    if not reason:
+        raise InvalidReturn(f"{name} rejects its handoff without a reason; give one")
+    return ev.HandoffRejected(sender=name, message_id=message_id, reason=reason)
+
+
+def escalation(name: str, asked: Mapping[str, Any], artifacts: tuple[str, ...]) -> ev.AgentEscalated:
+    """
+    The event that an agent asks a person (D41).
+
+    Raises:
+        InvalidReturn: it says not what, or not why.
+    """
+    said = {key: asked[key] for key in _SAID if key in asked}
+    return fitting("escalation", ev.AgentEscalated, said | {"sender": name, "artifacts": artifacts})
+
+
+def sent(draft: Draft, event: ev.HandoffSent) -> None:
+    """An agent passes something on by itself; the addressee is activated by it (D55)."""
+    agent = draft.state.agent(event.sender)
+    if not agent.started or agent.status != "active":
+        raise Unexpected(f"{event.sender} is not at work; whoever passes something on has done it")
+    draft.send(event.type, event.sender, event.to, event.payload)
+    draft.agent(agent.name, last_active=draft.at)
+
+
+def returned(draft: Draft, event: ev.AgentReturned) -> None:
+    """
+    An agent is done: handoff to the next, its status, its result, in this order (D35).
+
+    Raises:
+        InvalidReturn: the result is none of this agent's (D56); nothing was changed.
+        Moved: its work was begun on an older commit; nothing was changed.
+    """
+    agent = _asked(draft, event.sender)
+    check_return(agent.name, event.result)
+    draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
+    if not agent.started:
+        activated(draft, ev.AgentActivated(agent=agent.name))
+    keep_made(draft, event)
+    result = event.result
+    draft.update(spec=result.spec or draft.state.spec, commit=result.commit or draft.state.commit)
+    following = _FOLLOWS.get((agent.name, result.status))
+    reviews_left = (
+        following is not HandoffType.FIX_REQUEST or draft.state.iteration < draft.state.max_iterations
+    )
+    if following is not None and reviews_left:
+        _pass_on(draft, agent.name, following, result)
+    _complete(draft, agent.name, result)
+    if following is None:
+        draft.close("success")
+    elif not reviews_left:
+        _reviews_used_up(draft, result)
+    else:
+        activate(draft, receiver(following))
+
+
+def _pass_on(draft: Draft, name: str, kind: HandoffType, result: Returned) -> None:
+    """The handoff for the next agent, unless it passed one on itself; a re-review is the next iteration."""
+    if kind is HandoffType.REREVIEW_REQUEST:
+        draft.update(iteration=draft.state.iteration + 1)
+    own = [
+        m for m in draft.state.messages if (m.sender, m.type, m.status) == (name, kind, HandoffStatus.PENDING)
+    ]
+    if not own:
+        draft.send(kind, name, receiver(kind), payload(draft, kind, result))
+
+
+def payload(draft: Draft, kind: HandoffType, result: Returned) -> Mapping[str, Any]:
+    """What each kind of handoff carries (U15)."""
+    state = draft.state
+    if kind is HandoffType.TASK_HANDOFF:
+        return {
+            "spec": result.spec,
+            "priority": state.priority.value,
+            "context": result.further.get("context", {}),
+        }
+    if kind is HandoffType.REVIEW_REQUEST:
+        return {
+            "spec": state.spec,
+            "commit": result.commit,
+            "files_changed": result.further.get("files_changed", []),
+            "tests_added": result.further.get("tests_added", []),
+        }
+    if kind is HandoffType.FIX_REQUEST:
+        return {"issues": _issues(result), "priority": state.priority.value}
+    return {
+        "issues_fixed": result.further.get("issues_fixed", []),
+        "commits": result.further.get("commits", []),
+        "iteration": state.iteration,
+    }
+
+
+def _issues(result: Returned) -> int | list[Any]:
+    return result.issues if isinstance(result.issues, int) else list(result.issues)
+
+
+def _complete(draft: Draft, name: str, result: Returned) -> None:
+    agent = draft.state.agent(name)
+    if agent.handoff:
+        draft.move(draft.state.message(agent.handoff), HandoffStatus.COMPLETED)
+    draft.clear_deadline(f"run/{name}")
+    draft.agent(name, status="completed", last_active=draft.at, handoff="", asked=False, answer="")
+    draft.record("agent_completed", name, result.status)
+    draft.send(
+        HandoffType.COMPLETION, name, ORCHESTRATOR, result.model_dump(mode="json", exclude_defaults=True)
+    )
+
+
+def _reviews_used_up(draft: Draft, result: Returned) -> None:
+    left = () if isinstance(result.issues, int) else map(str, result.issues)
+    draft.update(remaining_issues=tuple(left) or (f"{result.issue_count} issues",))
+    detail = f"{result.issue_count} issues are left after {draft.state.iteration} reviews"
+    ask_person(draft, "reviewer", "max_iterations", detail)
+
+
+def failed(draft: Draft, event: ev.AgentFailed) -> None:
+    """
+    A recoverable error is tried again, with longer pauses; a fatal or the last one fetches a person (D37-D40).
+
+    The handoff stays accepted, so that nothing is lost (D36).
+    """
+    agent, limits = _asked(draft, event.agent), draft.state.limits
+    draft.record("error_occurred", agent.name, event.reason)
+    draft.clear_deadline(f"run/{agent.name}")
+    if event.fatal or agent.attempt >= limits.attempts:
+        draft.agent(agent.name, asked=False, last_active=draft.at)
+        reason = "fatal_error" if event.fatal else "retries_exhausted"
+        ask_person(draft, agent.name, reason, event.reason)
+        return
+    draft.agent(agent.name, attempt=agent.attempt + 1, last_active=draft.at)
+    draft.ask(agent.name, delay_seconds=limits.backoff_seconds(agent.attempt))
+
+
+def _asked(draft: Draft, name: str) -> Agent:
+    check_agent(name)
+    agent = draft.state.agent(name)
+    if not agent.asked:
+        raise Unexpected(f"nothing was asked of {name}; it is {agent.status}")
+    return agent

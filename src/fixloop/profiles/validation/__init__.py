@@ -1,0 +1,18 @@
+"""The `validation` profile: specialists check a feature in turn, and what fails is fixed until all have passed."""
+
+from typing import Final
+
+from fixloop.profile_table import Registered
+from fixloop.protocol.specialists import NAMES
+
+REGISTERED: Final = Registered(
+    name="validation",
+    summary="check and have fixed",
+    queues=("fix", *NAMES),
+    engine="fixloop.profiles.validation.engine:VALIDATION",
+    intake="fixloop.profiles.validation.beginning:INTAKE",
+    presenter="fixloop.profiles.validation.presenter:PRESENTER",
+    handlers="fixloop.profiles.validation.handlers:HANDLERS",
+    steps="workers.steps.validation_steps:STEPS",
+    canvas="workflows.validation:canvas",
+)

@@ -1,0 +1,359 @@
+"""What people and the main agent bring to a validation workflow: receipts, fixes, blockers, decisions."""
+
+import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypedDict
+
+from fixloop.commands.handlers import Answer as Given
+from fixloop.commands.handlers import CommandHandlers, Work
+from fixloop.commands.screen import note, print_lines, print_text
+from fixloop.commands.session import Session, caller
+from fixloop.engine.history import shown_failure
+from fixloop.engine.profile import AnyEvent
+from fixloop.errors import RefusedError, UsageError
+from fixloop.intake.redaction_scope import redaction_for
+from fixloop.outside.offer import offer, offered_at
+from fixloop.outside.transfer import bring_work, keep_bundle, keep_diff, snapshot_in
+from fixloop.protocol.checks import Unverified
+from fixloop.protocol.events import (
+    BlockerSignalled,
+    BranchPushed,
+    Cancelled,
+    Continued,
+    DecisionMade,
+    FixAcknowledged,
+    FixCompleted,
+    ManualFixDone,
+    Paused,
+)
+from fixloop.protocol.ids import called
+from fixloop.protocol.messages import MAIN_AGENT, USER, Decision, Reason
+from fixloop.protocol.state import Completion, Limits, State
+from fixloop.protocol.statuses import Status
+from fixloop.repository.change import Change
+from fixloop.repository.copied import copied_paths
+from fixloop.repository.merge import (
+    commit_of_directory,
+    merge_checkout,
+    resolve_descendant,
+    take_checkout,
+)
+from fixloop.repository.publish import publish
+from fixloop.repository.snapshot import mirror_of
+
+if TYPE_CHECKING:
+    from fixloop.protocol.answers import Answer
+
+LISTED: Final = 10
+
+
+class _Reread(TypedDict):
+    """What a configuration that is read again changes."""
+
+    configuration: str
+    specialists: tuple[str, ...]
+    unverified: tuple[Unverified, ...]
+    limits: Limits
+
+
+def _cancelled(reason: str) -> AnyEvent:
+    return Cancelled(by=getpass.getuser(), reason=reason, sender=caller(USER))
+
+
+def _paused(reason: str) -> AnyEvent:
+    return Paused(by=getpass.getuser(), reason=reason, sender=caller(USER))
+
+
+def _continued() -> AnyEvent:
+    return Continued(by=getpass.getuser(), sender=caller(USER))
+
+
+def _ack(session: Session, workflow: str, agent: str, handoff: str) -> None:
+    if agent or handoff:
+        raise UsageError(
+            "--agent and --handoff go with cycles and handoffs; a validation workflow has one main agent"
+        )
+    state = session.engine.state(workflow)
+    event = FixAcknowledged(
+        specialist=state.active.name,
+        iteration=state.active.iteration,
+        by=getpass.getuser(),
+        sender=caller(MAIN_AGENT),
+    )
+    session.bring(workflow, event)
+    made = offer(session.engine, state, session.settings.cache_dir)
+    print_text(made.request.read_text())
+    note(f"work in {made.directory}, then `fixloop fixed {called(state)}`")
+
+
+def _fixed(session: Session, workflow: str, work: Work) -> None:
+    if work.agent:
+        raise UsageError("--agent goes with cycles and handoffs; a validation workflow has one main agent")
+    change: Change | None = None
+    if work.blocked is not None:
+        _signal(session, workflow, work.blocked)
+    else:
+        from fixloop.commands.answer_file import read_answer
+
+        raw = read_answer(work.file) if work.file is not None else None
+        change = _hand_in(session, workflow, raw, work)
+    state = session.engine.state(workflow)
+    if state.held is not None:
+        note(f"it is kept; `fixloop continue {called(state)}` takes it up")
+    elif change is None:
+        note(f"issue {state.issue} waits for a decision: `fixloop inbox`")
+    if change is None:
+        return
+    _publish(session, workflow)
+    taken = [name for name in change.files if name not in change.left_out]
+    for name in taken:
+        print_lines(name)
+    if not taken:
+        note("no file was changed")
+    if change.left_out:
+        note(
+            f"left out, because your checkout is taken as it stands: what earlier fixes did to "
+            f"{', '.join(change.left_out[:LISTED])}{' …' if len(change.left_out) > LISTED else ''}; "
+            f"`fixloop fixed {called(state)} --here --merge` would have kept it"
+        )
+
+
+def _decide(session: Session, workflow: str, given: Given) -> None:
+    state = session.engine.state(workflow)
+    decision = _decision(given, state)
+    opened = state.escalation
+    event = DecisionMade(
+        decision=decision,
+        escalation=opened.message_id if opened is not None else "",
+        by=getpass.getuser(),
+        sender=caller(USER),
+        reason=given.text,
+        iterations=given.iterations,
+        minutes=given.minutes,
+    )
+    again = opened is not None and opened.reason is Reason.SPECIALIST_ERROR and opened.decision is None
+    if decision is Decision.MANUAL_FIX and again:
+        event = _reread_decision(session, state, event)
+    session.bring(workflow, event)
+    _say_next(session, workflow, decision)
+
+
+def _decision(given: Given, state: State) -> Decision:
+    """
+    The decision that was meant.
+
+    Raises:
+        UsageError: there is no such decision, options that it does not have, or another escalation.
+    """
+    if given.word not in tuple(Decision):
+        raise UsageError(f"{given.word!r} is no decision; possible are {', '.join(Decision)}")
+    decision = Decision(given.word)
+    if (given.iterations is not None or given.minutes is not None) and decision is not Decision.EXTEND:
+        raise UsageError(f"--iterations and --minutes go with extend, not with {decision}")
+    opened = state.escalation.message_id if state.escalation is not None else ""
+    if given.escalation and given.escalation != opened:
+        open_ = f"{opened} is" if opened else "none is"
+        raise UsageError(f"escalation {given.escalation} is not open in issue {state.issue}; {open_}")
+    return decision
+
+
+def _show(session: Session, workflow: str) -> None:
+    state = session.engine.state(workflow)
+    made = offer(session.engine, state, session.settings.cache_dir)
+    note(f"the request is {made.request}")
+    note(f"work in {made.directory}, then `fixloop fixed {called(state)}` in another terminal")
+
+
+def _signal(session: Session, workflow: str, text: str, artifacts: tuple[str, ...] = ()) -> None:
+    event = BlockerSignalled(by=getpass.getuser(), text=text, sender=caller(MAIN_AGENT), artifacts=artifacts)
+    session.bring(workflow, event)
+
+
+def _hand_in(session: Session, workflow: str, raw: bytes | None, work: Work) -> Change | None:
+    """Bring the fix with its answer; None when the answer says that it is not ready (A33, G8)."""
+    from fixloop.commands.answer_file import keep, said
+
+    state = session.engine.state(workflow)
+    awaited = _is_awaited(state)
+    answer = said(session, state, raw, awaited=awaited) if raw is not None else None
+    kept = keep(session, workflow, raw)
+    if not awaited:
+        _refuse(session, state, kept)
+    if answer is not None and not answer.ready:
+        _signal(session, workflow, answer.blocker, kept)
+        return None
+    change = _taken(session, state, work)
+    event = _completion(session, state, change, answer)
+    bundle = _bundle(session, state, change)
+    session.bring(workflow, event.model_copy(update={"artifacts": kept, "bundle": bundle}))
+    return change
+
+
+def _is_awaited(state: State) -> bool:
+    manual = state.escalation is not None and state.escalation.decision is Decision.MANUAL_FIX
+    asked = state.active.status in (Status.AWAITING_FIX, Status.FIXING)
+    return not state.ended and (manual or state.paused or asked)
+
+
+def _refuse(session: Session, state: State, artifacts: tuple[str, ...]) -> None:
+    why = f"issue {state.issue} awaits no fix: {state.active.name} is {state.active.status}"
+    why += f", outcome {state.outcome}" if state.ended else ""
+    session.engine.refuse(
+        state.workflow, "fix-completed", why, sender=caller(MAIN_AGENT), artifacts=artifacts
+    )
+    raise RefusedError(why)
+
+
+def _taken(session: Session, state: State, work: Work) -> Change:
+    cache = session.settings.cache_dir
+    mirror = bring_work(session.store, state, cache)
+    message = f"fixloop: fix {state.issue}, {state.active.name} run {state.active.iteration}\n"
+    if work.rev is not None:
+        return resolve_descendant(work.rev, path=session.directory, tip=state.tip, mirror=mirror)
+    base = snapshot_in(state).commit
+    if work.here:
+        take = merge_checkout if work.merge else take_checkout
+        return take(session.directory, base=base, tip=state.tip, mirror=mirror, message=message)
+    made = offered_at(state, cache)
+    if not made.top.is_dir():
+        way = f"`fixloop {'inbox' if state.paused else f'ack {called(state)}'}`"
+        does = "says what is to be decided" if state.paused else "makes a directory to work in"
+        raise RefusedError(f"nothing was offered yet; {way} {does}, or use --here for the current checkout")
+    beside = copied_paths(mirror, snapshot_in(state).copied)
+    return commit_of_directory(made.top, state.tip, mirror, message, without=beside)
+
+
+def _bundle(session: Session, state: State, change: Change) -> str:
+    """What brings the change to the machine that checks it."""
+    mirror = mirror_of(snapshot_in(state), session.settings.cache_dir)
+    return keep_bundle(session.store, state, mirror, change.commit)
+
+
+def _completion(
+    session: Session, state: State, change: Change, answer: "Answer | None"
+) -> FixCompleted | ManualFixDone:
+    from fixloop.protocol.claims import Differences, differences
+
+    mirror = mirror_of(snapshot_in(state), session.settings.cache_dir)
+    hide = redaction_for(session.store, state).text
+    diff = keep_diff(session.store, state, mirror, change.commit, hide=hide)._asdict()
+    opened = state.escalation
+    if opened is not None and opened.decision is Decision.MANUAL_FIX:
+        return ManualFixDone(
+            by=getpass.getuser(),
+            sender=caller(USER),
+            summary=answer.summary if answer is not None else "",
+            files=change.files,
+            tip=change.commit,
+            tree=change.tree,
+            marks=change.marks,
+            **_reread(session, state, change.commit),
+            **diff,
+        )
+    active = state.active
+    summary, fixes = (answer.summary, answer.fixes) if answer is not None else ("", ())
+    differ = differences(answer.files, change.files) if answer is not None else Differences()
+    completion = Completion(
+        iteration=active.iteration,
+        by=getpass.getuser(),
+        summary=summary,
+        fixes=fixes or tuple(f"changed {name}" for name in change.files[:20]),
+        files=change.files,
+        tip=change.commit,
+        tree=change.tree,
+        marks=change.marks,
+        unchanged=differ.unchanged,
+        unnamed=differ.unnamed,
+        **diff,
+    )
+    return FixCompleted(specialist=active.name, completion=completion, sender=caller(MAIN_AGENT))
+
+
+def _reread(session: Session, state: State, commit: str) -> _Reread:
+    """The configuration as the person left it: a manual fix may change the gates, and the log says so."""
+    from fixloop.intake.frozen_configuration import configuration_in, frozen_configuration
+    from fixloop.intake.preparation import exported
+    from fixloop.profiles.validation.beginning import limits_of, unverified_in
+
+    snapshot = snapshot_in(state)
+    frozen = frozen_configuration(session.store, state)
+    with exported(snapshot, commit, session.settings.cache_dir) as folder:
+        home = folder if snapshot.is_url else Path(snapshot.source) / snapshot.subdirectory
+        loaded = configuration_in(folder, home=home, only=frozen.only or None, project=state.project)
+    # The gates are re-read; who fixes stays as it was handed in.
+    loaded = loaded.model_copy(
+        update={"fixer": frozen.fixer, "agent": frozen.agent, "gates_all": frozen.gates_all}
+    )
+    digest = session.store.put_artifact(state.workflow, loaded.to_json().encode(), shared=True)
+    return {
+        "configuration": digest,
+        "specialists": tuple(entry.name for entry in loaded.specialists),
+        "unverified": unverified_in(loaded),
+        "limits": limits_of(loaded),
+    }
+
+
+def _reread_decision(session: Session, state: State, event: DecisionMade) -> DecisionMade:
+    """
+    After a specialist error the person has mended the checkout: take what changed there, gates included.
+
+    It may be the machine that was mended, so the fixes so far stay.
+    """
+    change = _taken(session, state, Work(here=True, merge=True))
+    return event.model_copy(
+        update={
+            "tip": change.commit,
+            "tree": change.tree,
+            "bundle": _bundle(session, state, change),
+            **_reread(session, state, change.commit),
+        }
+    )
+
+
+def _publish(session: Session, workflow: str) -> None:
+    state = session.engine.state(workflow)
+    mirror = bring_work(session.store, state, session.settings.cache_dir)
+    published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
+    if published.note:
+        note(published.note)
+
+
+def _say_next(session: Session, workflow: str, decision: Decision) -> None:
+    state = session.engine.state(workflow)
+    issue = called(state)
+    if state.ended:
+        note(f"issue {issue} ended: {state.outcome}")
+    elif state.paused and decision is Decision.MANUAL_FIX:
+        _say_where(session, state)
+    else:
+        note(f"issue {issue} goes on; `fixloop resume {issue}` or a running worker takes it up")
+
+
+def _say_where(session: Session, state: State) -> None:
+    """A manual fix is made in a directory of its own, or in the person's checkout."""
+    here = f"mend it in your checkout, then `fixloop fixed {called(state)} --here`"
+    try:
+        made = offer(session.engine, state, session.settings.cache_dir)
+    except RefusedError:
+        note(here)
+        return
+    note(f"{here}; or in {made.directory}, then `fixloop fixed {called(state)}`")
+
+
+def _pushed(branch: str) -> BranchPushed:
+    return BranchPushed(branch=branch, sender=caller(USER))
+
+
+HANDLERS: Final = CommandHandlers(
+    cancelled=_cancelled,
+    paused=_paused,
+    continued=_continued,
+    pushed=_pushed,
+    decide=_decide,
+    ack=_ack,
+    fixed=_fixed,
+    show=_show,
+    failure=lambda session, workflow, number: shown_failure(
+        session.store, session.engine.state(workflow), number
+    ),
+)

@@ -1,0 +1,171 @@
+"""The log of a validation workflow: what was said, as lines, in full or as data, and what happened beside it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from fixloop.commands.presenter import Logged
+from fixloop.commands.screen import short
+from fixloop.commands.timeline import Happening, happenings, with_ticks
+from fixloop.engine.history import Said, said
+from fixloop.errors import UsageError
+from fixloop.protocol import documents, log, markdown
+from fixloop.protocol.durations import iso_stamp, stamp
+from fixloop.protocol.flow import flow_log
+from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.state import State, WorkflowOutcome
+from fixloop.protocol.statuses import Status
+
+_RULE: Final = "\n---\n"
+
+
+def log_text(logged: Logged[State]) -> str:
+    """One line a message, and the statistics; of one specialist its flow."""
+    if logged.agent:
+        return _flow(logged, _lines(logged))
+    return "\n".join(_text(logged))
+
+
+def log_markdown(logged: Logged[State]) -> str:
+    """Every message in full."""
+    lines = _lines(logged)
+    if logged.agent:
+        return _RULE.join([_flow(logged, lines), *map(_in_full, lines)])
+    return _RULE.join(_markdown(logged, lines))
+
+
+def log_document(logged: Logged[State]) -> dict[str, Any]:
+    """`log --json` (DESIGN, Command line)."""
+    lines = _lines(logged)
+    as_lines = log.as_json_entries([line.message for line in lines])
+    texts = [line.rendered for line in lines]
+    document: dict[str, Any] = {
+        "issue": logged.state.issue,
+        "name": logged.state.name,
+        "workflow_id": logged.state.workflow,
+        "entries": [entry | {"rendered": text} for entry, text in zip(as_lines, texts, strict=True)],
+        "statistics": _statistics(logged.state, lines).model_dump(),
+    }
+    if logged.agent:
+        document |= {"specialist": _specialist(logged), "flow": _flow(logged, lines)}
+    if logged.beside:
+        document["history"] = [_as_json(each) for each in with_ticks(logged.entries, logged.moment)]
+    return document
+
+
+def _lines(logged: Logged[State]) -> list[Said]:
+    """
+    What was said, of all or of one specialist.
+
+    Raises:
+        UsageError: there is no such specialist, or it has said nothing yet.
+    """
+    found = list(said(logged.entries))
+    if not logged.agent:
+        return found
+    own = [line for line in found if line.message.specialist == _specialist(logged)]
+    if not own:
+        raise UsageError(f"{logged.agent} has said nothing in #{logged.state.issue} yet")
+    return own
+
+
+def _flow(logged: Logged[State], lines: Sequence[Said]) -> str:
+    messages, name = [line.message for line in lines], _specialist(logged)
+    return flow_log(messages, name, outcome=_decided(logged.state, name))
+
+
+def _specialist(logged: Logged[State]) -> str:
+    return slot(logged.agent).name
+
+
+def _decided(state: State, specialist: str) -> str:
+    """What a person's decision made of the specialist's loop, empty where there was none."""
+    entry = state.specialist(specialist)
+    if entry.skipped:
+        return log.outcome_text(WorkflowOutcome.SKIPPED)
+    over = state.outcome in (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED)
+    return log.outcome_text(state.outcome) if over and entry.status is not Status.COMPLETED else ""
+
+
+def _statistics(state: State, lines: Sequence[Said]) -> log.Statistics:
+    return log.statistics([line.message for line in lines], outcome=_outcome_of(state))
+
+
+def _outcome_of(state: State) -> str | None:
+    if state.outcome is None:
+        return "escalated" if state.paused else None
+    return state.outcome.value
+
+
+def _as_json(each: Happening) -> dict[str, Any]:
+    message_id = each.message.message_id if each.message is not None else None
+    return {
+        "timestamp": iso_stamp(each.at),
+        "kind": each.kind,
+        "text": each.text,
+        "message_id": message_id,
+        "entry": each.entry,
+    }
+
+
+def _markdown(logged: Logged[State], lines: Sequence[Said]) -> Iterator[str]:
+    state = logged.state
+    yield log.full_log(
+        [line.message for line in lines],
+        issue=state.issue,
+        feature=state.name,
+        outcome=_outcome_of(state),
+        started=state.started_at,
+        completed=state.until,
+    )
+    if not logged.beside:
+        yield from map(_in_full, lines)
+        return
+    beside = list(with_ticks(logged.entries, logged.moment))
+    listed = (f"- {markdown.line(line)}" for line in _history_lines(beside))
+    yield "\n".join(("## History", "", *listed, ""))
+    yield from _every_record(logged, lines, beside)
+
+
+def _every_record(
+    logged: Logged[State], said_lines: Sequence[Said], beside: Sequence[Happening]
+) -> Iterator[str]:
+    """Status changes and messages in the order of their happening, each as the record that it is part of."""
+    lines = iter(said_lines)
+    for each in beside:
+        if each.change is not None:
+            yield documents.status_change(each.change)
+        elif each.message is not None:
+            line = next(lines)
+            kind = line.message.body.kind
+            yield _sent(line) if kind == "failure-report" else _in_full(line)
+            if kind == "fix-completion":
+                yield documents.confirmation(line.message)
+    waited_for = documents.waiting(logged.state, logged.moment.clock)
+    if waited_for is not None:
+        yield waited_for
+
+
+def _sent(line: Said) -> str:
+    return f"{log.render_entry(line.message)}{_RULE}{documents.sending(line.message, line.rendered)}"
+
+
+def _in_full(line: Said) -> str:
+    """The line's entry, and below it the message as it was said (A77, A85)."""
+    return f"{log.render_entry(line.message)}{_RULE}{line.rendered}"
+
+
+def _text(logged: Logged[State]) -> Iterator[str]:
+    if logged.beside:
+        yield from _history_lines(list(with_ticks(logged.entries, logged.moment)))
+    else:
+        spoken = [each for each in happenings(logged.entries) if each.message is not None]
+        yield from _history_lines(spoken, kinds=False)
+    yield ""
+    for name, value in _statistics(logged.state, _lines(logged)).model_dump().items():
+        yield f"{name.replace('_', ' ').replace('revalidation', 're-validation').capitalize()}: {value}"
+
+
+def _history_lines(found: Sequence[Happening], *, kinds: bool = True) -> Iterator[str]:
+    for each in found:
+        kind = f"  {each.kind:8}" if kinds else ""
+        yield f"{stamp(each.at)}{kind}  {short(each.text, 300)}"

@@ -1,0 +1,67 @@
+"""The steps of a cycle: an agent does one run and reports it; the orchestrator finishes (C6, C15, C18, C35, C50)."""
+
+from typing import Final
+
+from fixloop.engine.profile import AnyEvent
+from fixloop.profiles.cycle.agent_output import Writings
+from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.cycle.events import (
+    AgentFailed,
+    AgentStarted,
+    AnswerInvalid,
+    BranchPushed,
+    CycleFinished,
+    DeliveryFailed,
+    MessageStored,
+    PersonNotified,
+    PhaseReported,
+)
+from fixloop.profiles.cycle.phase_result import InvalidResult, read_result
+from fixloop.statefiles.agent_run import Played
+from workers.steps import agent_runs
+from workers.steps.step import Step
+
+
+def _work(step: Step) -> AnyEvent | None:
+    key = step.holding.ticket.specialist
+    played = agent_runs.run_agent(step, AgentStarted(agent=key))
+    if played is None:
+        return None
+    if played.error:
+        return AgentFailed(agent=key, reason=played.error, fatal=played.fatal, artifacts=played.artifacts)
+    try:
+        return _reported(key, played)
+    except InvalidResult as invalid:
+        return AnswerInvalid(agent=key, problem=str(invalid), artifacts=played.artifacts)
+
+
+def _reported(key: str, played: Played) -> PhaseReported:
+    """
+    The report, with what the agent wrote.
+
+    Raises:
+        InvalidResult: there is no report, or it wrote what it may not.
+    """
+    if played.wrong:
+        raise InvalidResult(played.wrong)
+    event = PhaseReported(
+        sender=key,
+        result=read_result(played.answer),
+        output=played.artifacts[0] if played.artifacts else "",
+    )
+    return event.model_copy(update=(played.writings or Writings())._asdict() | played.brought._asdict())
+
+
+STEPS: Final = agent_runs.step_handlers(
+    CYCLE,
+    agent_runs.Told(
+        stored=MessageStored,
+        undelivered=DeliveryFailed,
+        notified=PersonNotified,
+        pushed=BranchPushed,
+        failed=AgentFailed,
+    ),
+    _work,
+    beside={"finish": lambda step: CycleFinished()},
+    retries={"finish": agent_runs.RETRIES},
+)

@@ -1,0 +1,122 @@
+"""The steps of a workflow of handoffs: an agent does one run, and returns its result or asks a person (D32-D54)."""
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Any, Final
+
+from fixloop.engine.attending import ATTEND
+from fixloop.engine.profile import AnyEvent
+from fixloop.profiles.handoff.engine import HANDOFF
+from fixloop.profiles.handoff.events import (
+    AgentActivated,
+    AgentEscalated,
+    AgentFailed,
+    AgentReturned,
+    BranchPushed,
+    DeliveryFailed,
+    Heartbeat,
+    MessageStored,
+    PersonNotified,
+    StateWritten,
+)
+from fixloop.profiles.handoff.making import changed
+from fixloop.profiles.handoff.returns import InvalidReturn, Returned, fitting, read_questions, read_return
+from fixloop.profiles.handoff.routes import HandoffStatus
+from fixloop.profiles.handoff.working import escalation, rejection
+from fixloop.statefiles.agent_run import Played
+from workers.steps import agent_runs
+from workers.steps.delivery import attend
+from workers.steps.step import Step
+
+FAILED: Final = "failed"
+"""What an agent returns that cannot go on; with `fatal`, trying again is of no use (D38)."""
+
+
+def _work(step: Step) -> AnyEvent | None:
+    name = step.holding.ticket.specialist
+    with agent_runs.heard_of(step, Heartbeat(sender=name)):
+        played = agent_runs.run_agent(step, AgentActivated(agent=name))
+    if played is None:
+        return None
+    _write(step, played)
+    if played.error:
+        return _failed(step, played, played.error, fatal=played.fatal)
+    try:
+        return _returned(step, played)
+    except InvalidReturn as invalid:
+        return _failed(step, played, str(invalid))
+
+
+def _returned(step: Step, played: Played) -> AnyEvent:
+    """
+    A question that has to be answered first, else the result.
+
+    Raises:
+        InvalidReturn: there is neither, or it names a specification that is not there.
+    """
+    name = step.holding.ticket.specialist
+    questions = [
+        escalation(name, {"details": ""} | asked, played.artifacts) for asked in read_questions(played.answer)
+    ]
+    blocking = next((question for question in questions if question.blocking), None)
+    _ask(step, (question for question in questions if not question.blocking))
+    if blocking is not None:
+        return blocking.model_copy(update=_left(played))
+    said = read_return(played.answer)
+    if said["status"] == HandoffStatus.REJECTED:
+        return rejection(step.holding.state, name, said)
+    if said["status"] == FAILED:
+        return _failed(
+            step, played, str(said.get("reason") or "it cannot go on"), fatal=said.get("fatal") is True
+        )
+    if played.wrong:
+        raise InvalidReturn(played.wrong)
+    event = AgentReturned(sender=name, result=_result(step, played, said), artifacts=played.artifacts)
+    return event.model_copy(update=_left(played))
+
+
+def _left(played: Played) -> dict[str, Any]:
+    """What it left in the repository, as the events of its end carry it."""
+    return played.brought._asdict() | changed(played.files)
+
+
+def _write(step: Step, played: Played) -> None:
+    """Its own fields of the shared state: the last write wins, and what the workflow rests on waits (D45, D46)."""
+    state, name = step.holding.state, step.holding.ticket.specialist
+    for field, value in played.fields.items():
+        seen = state.written.get(field, 0)
+        event = StateWritten(sender=name, field=field, value=value, seen=seen, at_once=True)
+        step.say(event, f"wrote/{sha256(event.model_dump_json().encode()).hexdigest()[:32]}")
+
+
+def _ask(step: Step, questions: Iterable[AgentEscalated]) -> None:
+    """What blocks nothing is asked while it works (D42)."""
+    for number, question in enumerate(questions, 1):
+        step.tell(question, f"asked/{number}")
+
+
+def _result(step: Step, played: Played, said: dict[str, Any]) -> Returned:
+    if not said.get("commit") and step.holding.ticket.specialist == "builder":
+        # What it left is the next commit, whatever it calls it.
+        said = said | {"commit": played.brought.tip}
+    return fitting("result", Returned, said)
+
+
+def _failed(step: Step, played: Played, reason: str, *, fatal: bool = False) -> AgentFailed:
+    name = step.holding.ticket.specialist
+    return AgentFailed(agent=name, reason=reason, fatal=fatal, artifacts=played.artifacts)
+
+
+STEPS: Final = agent_runs.step_handlers(
+    HANDOFF,
+    agent_runs.Told(
+        stored=MessageStored,
+        undelivered=DeliveryFailed,
+        notified=PersonNotified,
+        pushed=BranchPushed,
+        failed=AgentFailed,
+    ),
+    _work,
+    beside={ATTEND: attend},
+    retries={ATTEND: 0},
+)

@@ -1,0 +1,135 @@
+"""The steps of a validation loop: specialists check, reports are delivered, the fixer mends, persons are told."""
+
+from typing import Final, Literal, cast
+
+from fixloop.engine.attending import ATTEND
+from fixloop.engine.profile import AnyEvent
+from fixloop.profiles.validation.engine import VALIDATION
+from fixloop.protocol.events import (
+    BranchPushed,
+    Event,
+    FixAcknowledged,
+    FixFailed,
+    PersonNotified,
+    ReportDelivered,
+    RunFinished,
+)
+from fixloop.protocol.results import no_result
+from fixloop.protocol.roles import worker_of
+from fixloop.protocol.state import State
+from workers.steps.crew import crew
+from workers.steps.delivery import attend, deliver, undelivered
+from workers.steps.push import not_pushed, pushed
+from workers.steps.step import Step
+from workers.steps.step_handlers import Failure, StepHandlers, failure_in
+
+NO_MORE: Final = 1000
+"""An attempt that no limit reaches."""
+
+
+def _check(step: Step) -> Event | None:
+    return crew().check(step)
+
+
+def _report(step: Step) -> Event | None:
+    ticket = step.holding.ticket
+    return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
+
+
+def _fix(step: Step) -> Event | None:
+    if crew().acknowledges:
+        ticket = step.holding.ticket
+        # The fixer has the report: it is about to start (G1).
+        event = FixAcknowledged(
+            specialist=ticket.specialist, iteration=ticket.iteration, by="fixer", sender=worker_of(ticket)
+        )
+        step.tell(event, "started")
+    return crew().fix(step)
+
+
+def _notify(step: Step) -> Event | None:
+    return PersonNotified(detail=crew().notify(step))
+
+
+def _push(step: Step) -> AnyEvent:
+    return pushed(step, BranchPushed)
+
+
+def _failure(step: Step, why: Failure) -> AnyEvent | None:
+    ticket = step.holding.ticket
+    if ticket.step == "fix":
+        return FixFailed(
+            specialist=ticket.specialist,
+            iteration=ticket.iteration,
+            attempt=ticket.attempt,
+            error=why.error,
+            output_tail=why.stack_trace,
+            undelivered=why.is_undelivered,
+            fatal=why.is_final,
+        )
+    if ticket.step == "notify":
+        return PersonNotified(detail=why.error)
+    if ticket.step == "push":
+        return not_pushed(step, why, BranchPushed)
+    if ticket.step in ("deliver", "escalate"):
+        return undelivered(step, why.error)
+    if ticket.step not in ("validate", "recheck", "confirm"):
+        return None
+    return RunFinished(
+        step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
+        specialist=ticket.specialist,
+        iteration=ticket.iteration,
+        attempt=NO_MORE if why.is_final else ticket.attempt,
+        outcome="error",
+        tree=step.holding.state.tree,
+        error=why.error,
+        stack_trace=why.stack_trace,
+    )
+
+
+def _failed(state: State, event: AnyEvent) -> Failure | None:
+    if not isinstance(event, RunFinished):
+        return failure_in(state, event)
+    why = no_result(state, event)
+    return Failure(why, is_final=event.is_final) if why else None
+
+
+def _settle(step: Step, state: State) -> None:
+    crew().settle(step, state)
+
+
+_SPEAKING: Final = frozenset(("report", "deliver", "escalate", ATTEND))
+
+STEPS: Final = StepHandlers(
+    profile=VALIDATION,
+    work={
+        "validate": _check,
+        "recheck": _check,
+        "confirm": _check,
+        "report": _report,
+        "deliver": deliver,
+        "escalate": deliver,
+        "fix": _fix,
+        "notify": _notify,
+        "push": _push,
+        ATTEND: attend,
+    },
+    # Celery counts retries, fixloop attempts including the first (K5).
+    retries={
+        "validate": 1,
+        "report": 2,
+        "deliver": 2,
+        "fix": 2,
+        "recheck": 1,
+        "confirm": 1,
+        "escalate": 2,
+        "notify": 0,
+        "push": 2,
+        ATTEND: 0,
+    },
+    speaking=_SPEAKING,
+    unfailing=_SPEAKING | {"notify"},
+    failure=_failure,
+    settle=_settle,
+    failed=_failed,
+)
