@@ -1,7 +1,5 @@
 """How the acceptance criteria of a contract went, as the engineer's messages say under GATES (E24)."""
 
-from collections.abc import Iterator
-
 from fixloop.chat.conversation import Conversation
 from fixloop.chat.roles import Role
 from fixloop.chat.sections import Result, results
@@ -19,11 +17,15 @@ def proofs(chat: Conversation) -> dict[str, Result]:
     # The longest first: `make test` is not what a line about `make test-all` is about.
     by_length = sorted(criteria, key=len, reverse=True)
     found: dict[str, Result] = {}
-    for result in _told(chat):
-        said = _folded(result.text)
-        meant = next((each for each in by_length if said.startswith(_folded(each))), None)
-        if meant is not None:
-            found[meant] = result
+    for posted in chat.messages:
+        front = posted.message.front if posted.message is not None else None
+        if posted.message is None or front is None or front.sender is not Role.ENGINEER:
+            continue
+        for result in results(posted.message.body):
+            said = _folded(result.text)
+            meant = next((each for each in by_length if said.startswith(_folded(each))), None)
+            if meant is not None:
+                found[meant] = result._replace(text=declared(result.text, front.sender, posted.file))
     return found
 
 
@@ -31,14 +33,6 @@ def unproven(chat: Conversation) -> list[str]:
     """The criteria without a result."""
     found = proofs(chat)
     return [each for each in (chat.meta.acceptance if chat.meta is not None else ()) if each not in found]
-
-
-def _told(chat: Conversation) -> Iterator[Result]:
-    for posted in chat.messages:
-        front = posted.message.front if posted.message is not None else None
-        if posted.message is not None and front is not None and front.sender is Role.ENGINEER:
-            for result in results(posted.message.body):
-                yield result._replace(text=declared(result.text, front.sender, posted.file))
 
 
 def _folded(text: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
-from fixloop.machine.guard import GuardedResult, run_guarded
+from fixloop.machine.guard import run_guarded
 from fixloop.secrets.redaction import Redaction
 
 MAX_BYTES: Final = 1024 * 1024
@@ -61,10 +61,5 @@ def run_agent(
         raise UsageError(f"{argv[0]} cannot be started: there is no such program, or it may not be run")
     # Secrets first: half of one could survive at the edge of a cut.
     answer, talk = map(Redaction.of((), os.environ).text, (result.output, result.talk))
-    return AgentRun(_ending(result), answer[:MAX_BYTES], talk[:MAX_BYTES])
-
-
-def _ending(result: GuardedResult) -> str:
-    if result.timed_out:
-        return "timed out"
-    return f"exited {result.exit_code}" if result.signal is None else f"signalled {result.signal}"
+    ending = f"exited {result.exit_code}" if result.signal is None else f"signalled {result.signal}"
+    return AgentRun("timed out" if result.timed_out else ending, answer[:MAX_BYTES], talk[:MAX_BYTES])

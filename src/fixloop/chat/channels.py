@@ -5,7 +5,7 @@ A line reads `{role}/{channel}: {text}`. Lines without that head are not an agen
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import Final, NamedTuple
@@ -58,35 +58,26 @@ def to_user(status: str, action: str, chat: str) -> str:
 
 def log_findings(text: str, file: str) -> list[Finding]:
     """What the agents in the log `text` may not have printed; `file` is its name in findings."""
-    lines = list(_lines(lines_of(text)))
+    lines = []
+    for number, raw in enumerate(lines_of(text), 1):
+        hit = _HEAD.match(raw)
+        if hit is not None:
+            lines.append(Line(number, Role(hit[1].lower()), hit[2].lower(), hit[3] or ""))
     if not lines:
         told = "no line reads {role}/{channel}: {text}, so it shows nothing of what agents printed"
         return [Finding("output", file, told, level=Level.WARNING)]
     found: list[Finding] = []
     for (role, channel), told_lines in groupby(lines, key=lambda line: (line.role, line.channel)):
-        found += _judged(role, channel, list(told_lines), file)
+        if channel == Channel.TO_USER and role is Role.ARCHITECT:
+            found += _blocks(list(told_lines), file)
+        elif channel not in (Channel.TOOL, Channel.ERROR):
+            # One finding for each line: each is a violation.
+            for line in told_lines:
+                if line.text.strip():
+                    known = channel if channel in tuple(Channel) else f"{channel}, which is none,"
+                    told = f"{role} printed on channel {known} {shown(line.text)}; messages go into files"
+                    found.append(Finding("output", file, told, line.number, value=line.text))
     return found
-
-
-def _lines(lines: Sequence[str]) -> Iterator[Line]:
-    for number, line in enumerate(lines, 1):
-        hit = _HEAD.match(line)
-        if hit is not None:
-            yield Line(number, Role(hit[1].lower()), hit[2].lower(), hit[3] or "")
-
-
-def _judged(role: Role, channel: str, lines: Sequence[Line], file: str) -> Iterator[Finding]:
-    if channel in (Channel.TOOL, Channel.ERROR):
-        return
-    if channel == Channel.TO_USER and role is Role.ARCHITECT:
-        yield from _blocks(lines, file)
-        return
-    # One finding for each line: each is a violation of its own.
-    for line in lines:
-        if line.text.strip():
-            known = channel if channel in tuple(Channel) else f"{channel}, which is none,"
-            told = f"{role} printed on channel {known} {shown(line.text)}; messages go into files"
-            yield Finding("output", file, told, line.number, value=line.text)
 
 
 def _blocks(lines: Sequence[Line], file: str) -> Iterator[Finding]:
@@ -110,10 +101,6 @@ def _block(lines: Sequence[Line], file: str) -> Iterator[Finding]:
     if len(present) == len(TO_USER) and tuple(present) != TO_USER:
         told = f"the lines of a TO USER block are {', '.join(TO_USER)}, in this order"
         yield Finding("output", file, told, lines[0].number)
-    yield from _values(lines, heads, file)
-
-
-def _values(lines: Sequence[Line], heads: Iterable[str], file: str) -> Iterator[Finding]:
     for line, head in zip(lines, heads, strict=True):
         value = line.text.strip().removeprefix(head).strip()
         if not head and value:

@@ -19,7 +19,14 @@ def summary_text(chat: Conversation, given: str) -> str:
     """A new SUMMARY.md: what was given, and how the acceptance criteria went."""
     title = chat.meta.title if chat.meta is not None else chat.name
     text = given.strip() if given.lstrip().startswith("#") else f"# Summary: {title}\n\n{given.strip()}"
-    return "\n".join([text, "", "## Acceptance", "", *_acceptance(chat), ""])
+    went = []
+    found = proofs(chat)
+    for criterion in chat.meta.acceptance if chat.meta is not None else ():
+        result = found.get(criterion)
+        went.append(
+            f"- [{result.verdict}] {result.text}" if result is not None else f"- [not run] {criterion}"
+        )
+    return "\n".join([text, "", "## Acceptance", "", *went, ""])
 
 
 def with_migrations(chat: Conversation, summary: str) -> str:
@@ -51,27 +58,15 @@ def migrated(chat: Conversation) -> Iterator[Prepended]:
         if chat.is_grandfathered(posted) and posted.is_old and posted.source.content is not None:
             at = min(posted.source.modified, _next_time(chat, posted) or posted.source.modified)
             at = max(at, latest or at)
-            front = Front(
-                _sender(posted, last_role), posted.name.role, chat.name, posted.name.seq, at, MIGRATED_PURPOSE
-            )
-            head = front_text(front) + ("" if _is_headed(posted) else f"\n{header(posted.name.role)}\n\n")
+            role = posted.name.role
+            # Whose turn it was, unless that is whom it is for.
+            other = Role.ENGINEER if role is Role.ARCHITECT else Role.ARCHITECT
+            sender = last_role if last_role is not role else other
+            front = Front(sender, role, chat.name, posted.name.seq, at, MIGRATED_PURPOSE)
+            head = front_text(front) + ("" if _is_headed(posted) else f"\n{header(role)}\n\n")
             yield Prepended(posted.file, head, digest(posted.source.content or b""))
         last_role = posted.name.role
         latest = front.ts if front is not None else latest
-
-
-def _acceptance(chat: Conversation) -> Iterator[str]:
-    found = proofs(chat)
-    for criterion in chat.meta.acceptance if chat.meta is not None else ():
-        result = found.get(criterion)
-        yield f"- [{result.verdict}] {result.text}" if result is not None else f"- [not run] {criterion}"
-
-
-def _sender(posted: Posted, last: Role) -> Role:
-    """Whose turn it was, unless that is whom it is for."""
-    if last is not posted.name.role:
-        return last
-    return Role.ENGINEER if posted.name.role is Role.ARCHITECT else Role.ARCHITECT
 
 
 def _next_time(chat: Conversation, old: Posted) -> datetime | None:

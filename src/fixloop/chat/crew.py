@@ -16,10 +16,10 @@ from fixloop.chat.channels import Channel, log_findings, tagged
 from fixloop.chat.conversation import Conversation
 from fixloop.chat.deciding import check_unedited
 from fixloop.chat.directory import apply, read_chat
-from fixloop.chat.events import ChatClosed, ChatRead, MessageWritten, Outcome, UserAsked
+from fixloop.chat.events import ChatClosed, ChatRead, UserAsked
 from fixloop.chat.findings import errors_of
 from fixloop.chat.roles import Role
-from fixloop.chat.turns import ForUser, Turn, prompt, understood
+from fixloop.chat.turns import ForUser, prompt, understood
 from fixloop.errors import RefusedError, UsageError
 
 MAX_RUNS: Final = 3
@@ -116,14 +116,23 @@ def _answered(chat: Path, crew: Crew, role: Role) -> int | Ended:
             return 0  # somebody else was quicker
         done = _run(crew, role, found, prompt(found, role, wrong))
         if not done.is_good:
-            return Ended(Stop.FAILED, f"the command of {role} {done.ending}: {_tail(done)}")
+            said = " ".join((done.talk or done.answer).split())[-_TAIL_CHARACTERS:] or "it said nothing"
+            return Ended(Stop.FAILED, f"the command of {role} {done.ending}: {said}")
         try:
             turn = understood(done.answer, role, found)
             if isinstance(turn, ForUser):
-                ended = _told(turn, role)
+                # A block for a person that is not the template is no answer.
+                printed = "\n".join(tagged(role, Channel.TO_USER, turn.text))
+                if errors := errors_of(log_findings(printed, "the answer")):
+                    raise UsageError(errors[0].message)
                 apply(chat, UserAsked(turn.text), _now())
-                return ended
-            return _taken(chat, crew, turn, apply(chat, _placed(turn, crew), _now()))
+                return Ended(Stop.FOR_USER, turn.text)
+            if isinstance(turn, ChatClosed):
+                apply(chat, turn, _now())
+                return 0
+            outcome = apply(chat, turn._replace(branch=crew.branch()), _now())
+            crew.posted(str(chat / outcome.file))
+            return 1
         except RefusedError as refused:
             after = read_chat(chat)
             if after.is_closed or after.next_seq != found.next_seq:
@@ -132,25 +141,6 @@ def _answered(chat: Path, crew: Crew, role: Role) -> int | Ended:
         except UsageError as error:
             wrong = str(error)
     return Ended(Stop.FAILED, f"{role} gave no answer that fits: {wrong}")
-
-
-def _placed(turn: MessageWritten | ChatClosed, crew: Crew) -> MessageWritten | ChatClosed:
-    return turn._replace(branch=crew.branch()) if isinstance(turn, MessageWritten) else turn
-
-
-def _taken(chat: Path, crew: Crew, turn: Turn, outcome: Outcome) -> int:
-    if isinstance(turn, ChatClosed):
-        return 0
-    crew.posted(str(chat / outcome.file))
-    return 1
-
-
-def _told(turn: ForUser, role: Role) -> Ended:
-    """A block for a person that is not the template is no answer."""
-    wrong = errors_of(log_findings("\n".join(tagged(role, Channel.TO_USER, turn.text)), "the answer"))
-    if wrong:
-        raise UsageError(wrong[0].message)
-    return Ended(Stop.FOR_USER, turn.text)
 
 
 def _run(crew: Crew, role: Role, chat: Conversation, text: str) -> AgentRun:
@@ -177,11 +167,6 @@ def _run(crew: Crew, role: Role, chat: Conversation, text: str) -> AgentRun:
         if done.is_good:
             break
     return done
-
-
-def _tail(done: AgentRun) -> str:
-    said = " ".join((done.talk or done.answer).split())
-    return said[-_TAIL_CHARACTERS:] or "it said nothing"
 
 
 def _now() -> datetime:

@@ -51,12 +51,17 @@ def settle(chat: Conversation, outcome: Outcome, now: datetime) -> Outcome:
 
     A message is posted with its file; the journal's line and the owner's turn follow, here if need be.
     """
-    lines = (
-        _posted_entry(posted, now)
-        for posted in chat.messages
-        if posted.file not in chat.journal.posted and _is_sound(posted)
-    )
-    contract = outcome.contract if outcome.contract is not None else _handed_over(chat)
+    lines = []
+    for posted in chat.messages:
+        front = posted.message.front if posted.message is not None else None
+        content = posted.source.content
+        if posted.file not in chat.journal.posted and front is not None and content is not None:
+            facts = {"by": front.sender, "seq": front.seq, "file": posted.file, "sha256": digest(content)}
+            lines.append(entry("posted", now, **facts))
+    contract, written = outcome.contract, chat.contract
+    if contract is None and written is not None and written.meta is not None and not chat.is_closed:
+        owner = _owner(chat, written.meta)
+        contract = None if written.meta.owner is owner else with_values(written, {"owner": owner})
     return outcome._replace(journal=(*lines, *outcome.journal), contract=contract)
 
 
@@ -130,9 +135,16 @@ def _post(event: MessageWritten, chat: Conversation, now: datetime) -> Outcome:
     check_unedited(chat)
     _check_turn(event, chat)
     _check_read(event, chat)
-    _check_branch(event, meta)
+    if event.by is not Role.TWIN and event.branch not in (None, meta.branch):
+        raise RefusedError(
+            f"the branch is {shown(event.branch or '')}, but {META} names {shown(meta.branch)}:"
+            f" `git switch {meta.branch}` (with -c where it is new), or name the one you work on with --branch"
+        )
     seq = _number(event, chat)
-    front = Front(event.by, event.to, chat.name, seq, _not_before_last(chat, now), event.purpose.strip())
+    last = chat.last.message.front if chat.last is not None and chat.last.message is not None else None
+    # Times in a chat never decrease, whatever a clock does (K34).
+    at = max(now, last.ts) if last is not None else now
+    front = Front(event.by, event.to, chat.name, seq, at, event.purpose.strip())
     file, text = file_name(seq, event.to), rendered(front, body)
     facts = {"by": event.by, "seq": seq, "file": file, "sha256": digest(text.encode())}
     branch = {"branch": event.branch} if event.branch is not None else {}
@@ -163,7 +175,9 @@ def _close(event: ChatClosed, chat: Conversation, now: datetime) -> Outcome:
     )
     documents = {"SUMMARY.md": with_migrations(chat, summary), "DECISION.md": decision}
     written = [
-        _written(chat, name, text) for name, text in documents.items() if chat.documents.get(name) != text
+        Replaced(name, text) if name in chat.documents else Created(name, text)
+        for name, text in documents.items()
+        if chat.documents.get(name) != text
     ]
     values = {"owner": _owner(chat, meta), "state": ChatState.CLOSED, "closed": stamp(now)}
     facts = {"by": event.by, "status": event.status, "migrated": [one.file for one in old]}
@@ -242,7 +256,8 @@ def _repeated(event: MessageWritten, chat: Conversation, body: str) -> Posted | 
 
 
 def _check_turn(event: MessageWritten, chat: Conversation) -> None:
-    unmarked = next((posted for posted in chat.messages if _is_unmarked(chat, posted)), None)
+    old = (posted for posted in chat.messages if posted.is_old and not chat.is_grandfathered(posted))
+    unmarked = next(old, None)
     if unmarked is not None:
         raise RefusedError(
             f"{chat.place(unmarked.file)} has no front matter;"
@@ -251,10 +266,6 @@ def _check_turn(event: MessageWritten, chat: Conversation) -> None:
     if not chat.messages and (event.by, event.to) != (Role.ARCHITECT, Role.ENGINEER):
         told = f"the first message of {chat.path} has to be {file_name(1, Role.ENGINEER)} from the architect"
         raise RefusedError(f"{told}, not from {event.by} to {event.to}")
-
-
-def _is_unmarked(chat: Conversation, posted: Posted) -> bool:
-    return posted.is_old and not chat.is_grandfathered(posted)
 
 
 def _check_read(event: MessageWritten, chat: Conversation) -> None:
@@ -267,14 +278,6 @@ def _check_read(event: MessageWritten, chat: Conversation) -> None:
     if event.by is Role.ENGINEER and read is not None and own and read < own[-1]:
         raise RefusedError(
             f"engineer has not read {chat.place(file_name(own[-1], event.by))} yet; {command} does"
-        )
-
-
-def _check_branch(event: MessageWritten, meta: Meta) -> None:
-    if event.by is not Role.TWIN and event.branch is not None and event.branch != meta.branch:
-        raise RefusedError(
-            f"the branch is {shown(event.branch)}, but {META} names {shown(meta.branch)}: `git switch {meta.branch}`"
-            " (with -c where it is new), or name the one you work on with --branch"
         )
 
 
@@ -292,34 +295,6 @@ def _number(event: MessageWritten, chat: Conversation) -> int:
             f"{chat.path} has {MAX_SEQ} messages, and no more fit; close it and open a new chat"
         )
     return following
-
-
-def _not_before_last(chat: Conversation, now: datetime) -> datetime:
-    """Times in a chat never decrease, whatever a clock does (K34)."""
-    front = chat.last.message.front if chat.last is not None and chat.last.message is not None else None
-    return max(now, front.ts) if front is not None else now
-
-
-def _is_sound(posted: Posted) -> bool:
-    return (
-        posted.message is not None and posted.message.front is not None and posted.source.content is not None
-    )
-
-
-def _posted_entry(posted: Posted, now: datetime) -> str:
-    front = posted.message.front if posted.message is not None else None
-    assert front is not None, "only sound messages are seen"
-    sha256 = digest(posted.source.content or b"")
-    return entry("posted", now, by=front.sender, seq=front.seq, file=posted.file, sha256=sha256)
-
-
-def _handed_over(chat: Conversation) -> str | None:
-    """meta.yaml with the right owner; None if it has that, or is closed or wrong."""
-    contract = chat.contract
-    if contract is None or contract.meta is None or chat.is_closed:
-        return None
-    owner = _owner(chat, contract.meta)
-    return None if contract.meta.owner is owner else with_values(contract, {"owner": owner})
 
 
 def _owner(chat: Conversation, meta: Meta) -> Role:
@@ -350,7 +325,3 @@ def _document(chat: Conversation, name: str, given: str, fresh: str) -> str:
             f"{chat.place(name)} is there already with another text; leave out its option, or remove it"
         )
     return there
-
-
-def _written(chat: Conversation, name: str, text: str) -> Created | Replaced:
-    return Replaced(name, text) if name in chat.documents else Created(name, text)

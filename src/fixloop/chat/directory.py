@@ -23,7 +23,7 @@ from fixloop.chat.deciding import decide, settle
 from fixloop.chat.events import ChatEvent, Created, Outcome, Prepended, Replaced
 from fixloop.chat.journal import JOURNAL, read_journal
 from fixloop.chat.message import read_message, read_name
-from fixloop.chat.meta import META, Contract, read_meta
+from fixloop.chat.meta import META, read_meta
 from fixloop.chat.rules import CLOSING_DOCUMENTS
 from fixloop.chat.sources import printable, read_source
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
@@ -47,12 +47,21 @@ def read_chat(directory: Path, shown: str | None = None) -> Conversation:
         name: read_source(directory / name, f"{path}/{printable(name)}") for name in names if _is_ours(name)
     }
     chat = printable(directory.name) if directory.name else printable(directory.resolve().name)
-    journal = sources.pop(JOURNAL, None)
+    journal, meta = sources.pop(JOURNAL, None), sources.get(META)
+    messages = []
+    for file, source in sources.items():
+        parsed, place = read_name(file), f"{path}/{file}"
+        if parsed is not None:
+            text = source.text
+            message = read_message(text, parsed, chat, place) if text is not None else None
+            messages.append(Posted(parsed, source, message))
     return Conversation(
         name=chat,
         path=path,
-        contract=_contract(sources.get(META), path),
-        messages=sorted(_messages(sources, chat, path), key=lambda posted: (posted.name.seq, posted.file)),
+        contract=read_meta(meta.text, f"{path}/{META}")
+        if meta is not None and meta.text is not None
+        else None,
+        messages=sorted(messages, key=lambda posted: (posted.name.seq, posted.file)),
         documents={name: text for name in CLOSING_DOCUMENTS if (text := _text(sources.get(name))).strip()},
         strangers=[printable(name) for name in names if not _is_ours(name) and not name.startswith(".")],
         journal=read_journal(_text(journal)),
@@ -74,7 +83,10 @@ def apply(directory: Path, event: ChatEvent, now: datetime) -> Outcome:
         InfrastructureError: another process holds the directory, or it cannot be written.
     """
     with _locked(directory):
-        _sweep(directory)
+        # What a writer that died left half-written; nobody writes now.
+        for left in directory.glob(f"{_HIDDEN}*"):
+            with suppress(OSError):
+                left.unlink()
         chat = read_chat(directory)
         outcome = decide(chat, event, now)
         _write(directory, settle(chat, outcome, now))
@@ -118,34 +130,24 @@ def _locked(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise UsageError(f"{directory} is no chat: {(error.strerror or str(error)).lower()}") from None
     try:
-        _acquire(descriptor, directory)
+        until, pause = time.monotonic() + LOCK_SECONDS, _SHORTEST_POLL_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    told = (
+                        f"another process has held {directory} for {LOCK_SECONDS:.0f} s; end it and try again"
+                    )
+                    raise InfrastructureError(told) from None
+                time.sleep(pause * (0.5 + secrets.randbelow(1000) / 1000))
+                pause = min(2 * pause, _LONGEST_POLL_SECONDS)
+            except OSError as error:
+                raise InfrastructureError(f"{directory} cannot be locked: {error.strerror}") from None
         yield
     finally:
         os.close(descriptor)
-
-
-def _acquire(descriptor: int, directory: Path) -> None:
-    until, pause = time.monotonic() + LOCK_SECONDS, _SHORTEST_POLL_SECONDS
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                told = f"another process has held {directory} for {LOCK_SECONDS:.0f} s; end it and try again"
-                raise InfrastructureError(told) from None
-            time.sleep(pause * (0.5 + secrets.randbelow(1000) / 1000))
-            pause = min(2 * pause, _LONGEST_POLL_SECONDS)
-        except OSError as error:
-            raise InfrastructureError(f"{directory} cannot be locked: {error.strerror}") from None
-        else:
-            return
-
-
-def _sweep(directory: Path) -> None:
-    """Remove what a writer that died left half-written; nobody writes now."""
-    for left in directory.glob(f"{_HIDDEN}*"):
-        with suppress(OSError):
-            left.unlink()
 
 
 def _names(directory: Path) -> list[str]:
@@ -163,22 +165,6 @@ def _text(source: Source | None) -> str:
     return (source.text or "") if source is not None else ""
 
 
-def _contract(source: Source | None, path: str) -> Contract | None:
-    return (
-        read_meta(source.text, f"{path}/{META}") if source is not None and source.text is not None else None
-    )
-
-
-def _messages(sources: dict[str, Source], chat: str, path: str) -> Iterator[Posted]:
-    for file, source in sources.items():
-        name = read_name(file)
-        if name is not None:
-            message = (
-                read_message(source.text, name, chat, f"{path}/{file}") if source.text is not None else None
-            )
-            yield Posted(name, source, message)
-
-
 def _write(directory: Path, outcome: Outcome) -> None:
     with _explained(directory):
         for change in outcome.files:
@@ -187,8 +173,12 @@ def _write(directory: Path, outcome: Outcome) -> None:
                     _create(directory, file, text.encode())
                 case Replaced(file, text):
                     _replace(directory, file, text.encode())
-                case Prepended():
-                    _prepend(directory, change)
+                case Prepended(file, text, sha256):
+                    path = directory / file
+                    content = path.read_bytes()
+                    if digest(content) != sha256:
+                        raise RefusedError(f"{path} was edited meanwhile; try again")
+                    _replace(directory, file, text.encode() + content)
         if outcome.journal:
             _append(directory / JOURNAL, "".join(outcome.journal))
         if outcome.contract is not None:
@@ -228,14 +218,6 @@ def _replace(directory: Path, file: str, content: bytes) -> None:
         os.chmod(hidden, os.stat(directory / file).st_mode & 0o7777)
     os.replace(hidden, directory / file)
     _sync_directory(directory)
-
-
-def _prepend(directory: Path, change: Prepended) -> None:
-    path = directory / change.file
-    content = path.read_bytes()
-    if digest(content) != change.sha256:
-        raise RefusedError(f"{path} was edited meanwhile; try again")
-    _replace(directory, change.file, change.text.encode() + content)
 
 
 def _append(path: Path, lines: str) -> None:

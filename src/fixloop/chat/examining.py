@@ -39,11 +39,7 @@ def examine_all(
             findings += examine(chat, legacy_until)
             chats, messages = chats + 1, messages + len(chat.messages)
     for log in logs:
-        findings += _of_log(log)
+        shown = printable(str(log))
+        source = read_source(log, shown)
+        findings += log_findings(source.text, shown) if source.text is not None else source.findings
     return Examined(chats, messages, findings)
-
-
-def _of_log(path: Path) -> list[Finding]:
-    shown = printable(str(path))
-    source = read_source(path, shown)
-    return log_findings(source.text, shown) if source.text is not None else list(source.findings)

@@ -7,7 +7,8 @@ needed to understand a chat: without it the messages are the same, only what can
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -53,7 +54,12 @@ class Journal(NamedTuple):
 
 def read_journal(text: str) -> Journal:
     """The journal in `text`; lines that are none, such as one that a crash cut short, say nothing."""
-    found = [document for line in text.split("\n") if (document := _document(line)) is not None]
+    found: list[dict[str, Any]] = []
+    for line in text.split("\n"):
+        with suppress(ValueError, RecursionError):
+            document = json.loads(line)
+            if isinstance(document, dict):
+                found.append(document)
     read: dict[Role, int] = {}
     posted: dict[str, str] = {}
     adopted: dict[str, Adopted] = {}
@@ -66,7 +72,10 @@ def read_journal(text: str) -> Journal:
                 posted.setdefault(file, sha256)
                 asked = None
             case {"did": "adopted", "files": dict(files)}:
-                adopted = _adopted(files) | adopted
+                for name, facts in files.items():
+                    match facts:
+                        case {"sha256": str(sha256), "size": int(size)}:
+                            adopted.setdefault(name, Adopted(sha256, size))
             case {"did": "asked", "text": str(text), "at": str(at)}:
                 asked = Asked(text, at)
             case {"did": "closed"}:
@@ -80,22 +89,3 @@ def read_journal(text: str) -> Journal:
 def entry(did: str, at: datetime, **facts: Any) -> str:
     """One line of a journal."""
     return json.dumps({"at": stamp(at), "did": did, **facts}, ensure_ascii=False) + "\n"
-
-
-def _document(line: str) -> dict[str, Any] | None:
-    try:
-        document = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
-
-
-def _adopted(files: Mapping[str, Any]) -> dict[str, Adopted]:
-    pairs: Iterable[tuple[str, Any]] = files.items()
-    return {
-        name: Adopted(facts["sha256"], facts["size"])
-        for name, facts in pairs
-        if isinstance(facts, dict)
-        and isinstance(facts.get("sha256"), str)
-        and isinstance(facts.get("size"), int)
-    }

@@ -43,7 +43,7 @@ def as_json(examined: Examined) -> dict[str, Any]:
         "messages": examined.messages,
         "errors": examined.errors,
         "warnings": len(examined.findings) - examined.errors,
-        "findings": [_document(finding) for finding in examined.findings],
+        "findings": [finding._asdict() | {"line": finding.line or None} for finding in examined.findings],
     }
 
 
@@ -61,10 +61,6 @@ def as_sarif(examined: Examined) -> dict[str, Any]:
 
 def _count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
-def _document(finding: Finding) -> dict[str, Any]:
-    return finding._asdict() | {"line": finding.line or None}
 
 
 def _result(finding: Finding) -> dict[str, Any]:

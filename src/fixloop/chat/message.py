@@ -134,31 +134,33 @@ def read_message(text: str, name: FileName, chat: str, file: str) -> Message:
     if closing is None:
         told = "the front matter does not end: a second line --- is missing"
         return Message(True, None, (), (Finding("front-matter", file, told, opening + 1),))
-    return _read(lines, opening, closing, name, _Place(chat, file))
-
-
-class _Place(NamedTuple):
-    chat: str
-    file: str
-
-
-def _read(lines: list[str], opening: int, closing: int, name: FileName, place: _Place) -> Message:
     inner = "\n".join(lines[opening + 1 : closing])
     try:
         entries = string_yaml.load(inner)
     except string_yaml.YamlError as error:
         line = opening + 1 + error.line
-        broken = Finding("front-matter", place.file, f"the front matter cannot be read: {error}", line)
+        broken = Finding("front-matter", file, f"the front matter cannot be read: {error}", line)
         return Message(True, None, (), (broken,))
-    found = list(_front_findings(entries, opening + 1, name, place))
+    found = list(_front_findings(entries, opening + 1, name, _Place(chat, file)))
     front = None if found else _front(entries)
-    body_start, misheaded = _headed(lines, closing + 1, name, place.file)
+    body_start, misheaded = _headed(lines, closing + 1, name, file)
     body = tuple(lines[body_start:])
     found += misheaded
     sender = _role(_text(entries, "from"))
     if sender is not None and not misheaded:
-        found += _unsectioned(body, sender, place.file, body_start)
+        named = sections(body)
+        if pair := is_misplaced(named, sender):
+            told = f"section {pair[1].title} comes after {pair[0].title}; {sender}'s template has it before"
+            found.append(Finding("sections", file, told, body_start + pair[1].line + 1))
+        if absent := missing(named, sender):
+            told = f"sections of {sender}'s template are missing: {', '.join(absent)}"
+            found.append(Finding("sections", file, told, body_start or 1, Level.WARNING))
     return Message(True, front, body, tuple(found))
+
+
+class _Place(NamedTuple):
+    chat: str
+    file: str
 
 
 def _front_findings(
@@ -183,7 +185,13 @@ def _complaint(entries: string_yaml.Mapping, key: str, name: FileName, chat: str
     """What is wrong with the value of `key`; empty when nothing is."""
     value = _text(entries, key)
     if key in ("from", "to"):
-        return _role_complaint(entries, key, value, name)
+        role = _role(value)
+        if role is None:
+            return f"{key} is {shown(value)}; it has to be one of {_ROLES}"
+        if key == "to" and role is not name.role:
+            return f"to is {shown(value)}, but the file's name says {name.role}"
+        same = key == "from" and value == _text(entries, "to")
+        return f"from and to are both {value}; a message goes to somebody else" if same else ""
     if key == "chat" and value != chat:
         return f"chat is {shown(value)}, but the directory is {shown(chat)}"
     if key == "seq" and (not re.fullmatch("[0-9]{1,3}", value) or int(value) != name.seq):
@@ -193,17 +201,6 @@ def _complaint(entries: string_yaml.Mapping, key: str, name: FileName, chat: str
     if key == "purpose" and not value.strip():
         return "purpose is empty; it has to say what the message is for"
     return "" if key in KEYS else f"{key} is no key of the front matter; it has {', '.join(KEYS)}"
-
-
-def _role_complaint(entries: string_yaml.Mapping, key: str, value: str, name: FileName) -> str:
-    role = _role(value)
-    if role is None:
-        return f"{key} is {shown(value)}; it has to be one of {_ROLES}"
-    if key == "to" and role is not name.role:
-        return f"to is {shown(value)}, but the file's name says {name.role}"
-    if key == "from" and value == _text(entries, "to"):
-        return f"from and to are both {value}; a message goes to somebody else"
-    return ""
 
 
 def _front(entries: string_yaml.Mapping) -> Front:
@@ -248,14 +245,3 @@ def _headed(lines: Sequence[str], start: int, name: FileName, file: str) -> tupl
         told = f"the header is {shown(line)}, but the file is for {name.role}: {header(name.role)}"
         return first + 1, [Finding("header", file, told, first + 1, value=line)]
     return first + 1, []
-
-
-def _unsectioned(body: Sequence[str], sender: Role, file: str, above: int) -> Iterator[Finding]:
-    found = sections(body)
-    pair = is_misplaced(found, sender)
-    if pair is not None:
-        told = f"section {pair[1].title} comes after {pair[0].title}; {sender}'s template has it before"
-        yield Finding("sections", file, told, above + pair[1].line + 1)
-    if absent := missing(found, sender):
-        told = f"sections of {sender}'s template are missing: {', '.join(absent)}"
-        yield Finding("sections", file, told, above or 1, Level.WARNING)

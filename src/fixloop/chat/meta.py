@@ -122,7 +122,12 @@ def with_values(contract: Contract, values: Mapping[str, str]) -> str:
     """The contract's text with other values; a field that it has not is added below `state`."""
     text = contract.text
     known = {name: contract.entries[name] for name in values if name in contract.entries}
-    added = "".join(_added(text, name, value) for name, value in values.items() if name not in known)
+    between = "\r\n" if "\r\n" in text else "\n"
+    if text.lstrip("\ufeff").lstrip().startswith("{"):
+        between = ", "
+    added = "".join(
+        f"{between}{name}: {_scalar(name, value)}" for name, value in values.items() if name not in known
+    )
     edits = [(entry.start, entry.end, _scalar(name, values[name])) for name, entry in known.items()]
     edits.append((contract.entries["state"].end, contract.entries["state"].end, added))
     for start, end, new in sorted(edits, reverse=True):
@@ -132,23 +137,17 @@ def with_values(contract: Contract, values: Mapping[str, str]) -> str:
 
 def new_text(values: Mapping[str, str | Iterable[str]]) -> str:
     """A new meta.yaml; texts as given, lists with one item a line."""
-    return "".join(_line(name, value) for name, value in values.items())
-
-
-def _line(name: str, value: str | Iterable[str]) -> str:
-    if isinstance(value, str):
-        return f"{name}: {_scalar(name, value)}\n"
-    return f"{name}:\n" + "".join(f"  - {string_yaml.quoted(item)}\n" for item in value)
+    text = ""
+    for name, value in values.items():
+        if isinstance(value, str):
+            text += f"{name}: {_scalar(name, value)}\n"
+        else:
+            text += f"{name}:\n" + "".join(f"  - {string_yaml.quoted(item)}\n" for item in value)
+    return text
 
 
 def _scalar(name: str, value: str) -> str:
     return value if name in {"owner", "state", "area", "slug", "branch"} else string_yaml.quoted(value)
-
-
-def _added(text: str, name: str, value: str) -> str:
-    is_flow = text.lstrip("\ufeff").lstrip().startswith("{")
-    newline = "\r\n" if "\r\n" in text else "\n"
-    return f"{', ' if is_flow else newline}{name}: {_scalar(name, value)}"
 
 
 def _findings(error: ValidationError, entries: string_yaml.Mapping, file: str) -> Iterator[Finding]:

@@ -41,7 +41,12 @@ def open_chat(chats: Path, plan: Plan, by: Role, now: datetime) -> Path:
     """
 
     def choose(names: Sequence[str]) -> tuple[str, Mapping[str, str]]:
-        number = plan.id or _next_id(names)
+        number = plan.id
+        if not number:
+            following = max((int(name[:4]) for name in names if CHAT_NAME.fullmatch(name)), default=0) + 1
+            if following > MAX_ID:
+                raise RefusedError(f"all numbers up to {MAX_ID} are taken; move closed chats elsewhere")
+            number = f"{following:04}"
         return _checked(plan_text(plan._replace(id=number), now), META, names, now)
 
     _refuse_others(by)
@@ -86,10 +91,3 @@ def _checked(text: str, file: str, names: Sequence[str], now: datetime) -> tuple
     if same is not None:
         raise RefusedError(f"number {contract.meta.id} is taken by {same}")
     return name, {META: text, JOURNAL: entry("opened", now, by=Role.TWIN)}
-
-
-def _next_id(names: Sequence[str]) -> str:
-    number = max((int(name[:4]) for name in names if CHAT_NAME.fullmatch(name)), default=0) + 1
-    if number > MAX_ID:
-        raise RefusedError(f"all numbers up to {MAX_ID} are taken; move closed chats elsewhere")
-    return f"{number:04}"

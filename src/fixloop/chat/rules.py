@@ -21,11 +21,11 @@ def examine(chat: Conversation, legacy_until: int = GRANDFATHER_NONE) -> list[Fi
 
     `legacy_until`: messages up to this number may be without front matter, as if they had been adopted.
     """
-    findings = [*chat.findings, *_directory(chat), *_contract(chat), *_sequence(chat)]
+    findings = [*chat.findings, *_contract(chat), *_sequence(chat)]
     old_until = max(legacy_until, chat.old_until)
     for posted in chat.messages:
         findings += _message(chat, posted, old_until)
-    findings += [*_first(chat), *_owner(chat), *_ending(chat), *_strangers(chat), *_vanished(chat)]
+    findings += [*_first(chat), *_owner(chat), *_ending(chat), *_files(chat)]
     return in_order(findings)
 
 
@@ -34,21 +34,13 @@ def edits(chat: Conversation) -> list[Finding]:
     return [finding for finding in examine(chat) if finding.rule == "edited"]
 
 
-def _is_from(posted: Posted, role: Role) -> bool:
-    front = posted.message.front if posted.message is not None else None
-    return front is not None and front.sender is role
-
-
-def _directory(chat: Conversation) -> Iterator[Finding]:
+def _contract(chat: Conversation) -> Iterator[Finding]:
     if not CHAT_NAME.fullmatch(chat.name):
         told = f"the directory is {shown(chat.name)}; it has to be {{id}}-{{area}}-{{slug}}, such as 0005-dx-gh-sync"
         yield Finding("directory", chat.path, told, value=chat.name)
     elif chat.meta is not None and chat.meta.directory != chat.name:
         told = f"the directory is {shown(chat.name)}, but {META} says {shown(chat.meta.directory)}"
         yield Finding("directory", chat.path, told, value=chat.name)
-
-
-def _contract(chat: Conversation) -> Iterator[Finding]:
     if chat.contract is None:
         if not any(finding.file == chat.place(META) for finding in chat.findings):
             yield Finding("contract", chat.path, f"there is no {META}; the twin writes it before any message")
@@ -127,12 +119,11 @@ def _first(chat: Conversation) -> Iterator[Finding]:
     if first.name.role is not Role.ENGINEER:
         told = f"the first message has to be 001-to-engineer.md from the architect, not {first.file}"
         yield Finding("first-message", chat.place(first.file), told)
-    elif (
-        not _is_from(first, Role.ARCHITECT) and first.message is not None and first.message.front is not None
-    ):
-        sender = first.message.front.sender
-        told = f"the first message has to be from the architect, not from the {sender}"
-        yield Finding("first-message", chat.place(first.file), told, field="from", value=sender)
+        return
+    front = first.message.front if first.message is not None else None
+    if front is not None and front.sender is not Role.ARCHITECT:
+        told = f"the first message has to be from the architect, not from the {front.sender}"
+        yield Finding("first-message", chat.place(first.file), told, field="from", value=front.sender)
 
 
 def _owner(chat: Conversation) -> Iterator[Finding]:
@@ -164,7 +155,8 @@ def _ending(chat: Conversation) -> Iterator[Finding]:
             yield Finding("ending", chat.place(META), told, line, Level.WARNING, "acceptance", each)
 
 
-def _strangers(chat: Conversation) -> Iterator[Finding]:
+def _files(chat: Conversation) -> Iterator[Finding]:
+    """Those that are no part of a chat, and messages that are gone."""
     for name in chat.strangers:
         if loose_number(name) is not None:
             told = f"{shown(name)} is no name of a message; it has to be such as 004-to-engineer.md"
@@ -172,9 +164,6 @@ def _strangers(chat: Conversation) -> Iterator[Finding]:
         elif name.endswith(".md"):
             told = f"{shown(name)} is no part of a chat: messages, SUMMARY.md and DECISION.md are"
             yield Finding("file-name", chat.place(name), told, level=Level.WARNING, value=name)
-
-
-def _vanished(chat: Conversation) -> Iterator[Finding]:
     there = {posted.file for posted in chat.messages}
     for name in sorted({*chat.journal.posted, *chat.journal.adopted} - there):
         yield Finding("edited", chat.place(name), "it was posted, and is gone")

@@ -42,9 +42,17 @@ class Result(NamedTuple):
 def sections(body: Sequence[str]) -> list[Section]:
     """The first place of each section in the body's lines, in the order of their places."""
     found: dict[str, Section] = {}
-    for number, line in _outside_fences(body):
+    fence = ""
+    for number, line in enumerate(body):
+        if fenced := _FENCE.match(line):
+            # What is inside a code block names no section.
+            if not fence:
+                fence = fenced[1]
+            elif fenced[1].startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+            continue
         hit = _PLAIN.match(line) or _MARKED.match(line)
-        if hit is not None:
+        if hit is not None and not fence:
             title = hit[1].upper()
             found.setdefault(title, Section(title, number))
     return list(found.values())
@@ -88,17 +96,3 @@ def with_results(body: Sequence[str], told: Sequence[Result]) -> list[str]:
         end -= 1
     rest = list(body[end:])
     return [*body[:end], *(f"- [{result.verdict}] {result.text}" for result in told), *rest]
-
-
-def _outside_fences(body: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The lines that are not inside a code block, with their numbers."""
-    fence = ""
-    for number, line in enumerate(body):
-        hit = _FENCE.match(line)
-        if hit is None:
-            if not fence:
-                yield number, line
-        elif not fence:
-            fence = hit[1]
-        elif hit[1].startswith(fence) and not line.strip().strip(fence[0]):
-            fence = ""

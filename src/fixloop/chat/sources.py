@@ -16,6 +16,7 @@ from fixloop.chat.findings import Finding
 MAX_BYTES: Final = 1024 * 1024
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_KINDS: Final = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe"}
 _BOMS: Final = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
@@ -30,8 +31,12 @@ def read_source(path: Path, shown: str) -> Source:
     try:
         found = os.lstat(path)
         if not stat.S_ISREG(found.st_mode):
-            return _unread(name, shown, f"it is {_kind(found.st_mode)}, not a file of its own")
-        content = _content(path)
+            kind = _KINDS.get(stat.S_IFMT(found.st_mode), "a device or socket")
+            return _unread(name, shown, f"it is {kind}, not a file of its own")
+        # Since lstat somebody may have put a link or a pipe in its place.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            content = file.read(MAX_BYTES + 1)
     except OSError as error:
         return _unread(name, shown, f"it cannot be read: {(error.strerror or str(error)).lower()}")
     modified = datetime.fromtimestamp(found.st_mtime, UTC)
@@ -44,18 +49,6 @@ def read_source(path: Path, shown: str) -> Source:
 
 def _unread(name: str, shown: str, told: str) -> Source:
     return Source(name, None, None, _EPOCH, (Finding("file", shown, told),))
-
-
-def _kind(mode: int) -> str:
-    kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe"}
-    return kinds.get(stat.S_IFMT(mode), "a device or socket")
-
-
-def _content(path: Path) -> bytes:
-    # Between lstat and here somebody may have put a link or a pipe in its place.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(MAX_BYTES + 1)
 
 
 def _decoded(source: Source, shown: str) -> Source:

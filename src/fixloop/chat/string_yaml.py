@@ -9,7 +9,6 @@ anchors and aliases, more than one document.
 import json
 import re
 import warnings
-from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
 _MAX_DEPTH: Final = 20
@@ -126,13 +125,10 @@ def _composed(text: str) -> Any:
     except YAMLError as error:
         # The reader's own complaint, about a character that YAML does not allow.
         position = getattr(error, "position", 0)
-        raise YamlError("it holds a character that YAML does not allow", _count(text, position)) from None
+        line = text.count("\n", 0, position) + 1
+        raise YamlError("it holds a character that YAML does not allow", line) from None
     except (RecursionError, ValueError, NotImplementedError, AssertionError):
         raise YamlError("it is not YAML that can be read", 1) from None
-
-
-def _count(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
 
 
 def _converted(node: Any, seen: set[int], depth: int) -> Any:
@@ -143,19 +139,15 @@ def _converted(node: Any, seen: set[int], depth: int) -> Any:
         return node.value
     if node.id == "sequence":
         return [_entry(child, child, seen, depth) for child in node.value]
-    return dict(_pairs(node, seen, depth))
-
-
-def _pairs(node: Any, seen: set[int], depth: int) -> Iterator[tuple[str, Entry]]:
-    known: set[str] = set()
+    found: Mapping = {}
     for key, value in node.value:
         name = key.value
         if not isinstance(name, str):
             raise YamlError("a key has to be a word", _line(key))
-        if name in known:
+        if name in found:
             raise YamlError(f"the key {name!r} stands here twice", _line(key))
-        known.add(name)
-        yield name, _entry(key, value, seen, depth)
+        found[name] = _entry(key, value, seen, depth)
+    return found
 
 
 def _entry(at: Any, node: Any, seen: set[int], depth: int) -> Entry:

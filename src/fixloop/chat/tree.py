@@ -32,7 +32,10 @@ def chats_below(path: Path) -> Iterator[Path | Finding]:
     for top, folders, files in os.walk(path, onerror=refused.append):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         here = Path(top)
-        yield from (_linked(here / name) for name in folders if _is_linked_chat(here / name))
+        for link in (here / name for name in folders if (here / name).is_symlink()):
+            if CHAT_NAME.fullmatch(printable(link.name)):
+                told = "it is a symbolic link, which is not followed; a chat is a directory of its own"
+                yield Finding("file", printable(str(link)), told)
         if _is_chat(here, files, folders):
             folders[:] = []
             yield here
@@ -59,7 +62,8 @@ def find_chat(chats: Path, word: str) -> Path:
     if os.sep in word or word in (".", ".."):
         return Path(word)
     names = sorted(os.listdir(chats)) if chats.is_dir() else []
-    found = [name for name in names if name == word or (word.isdecimal() and _number(name) == int(word))]
+    numbered = [name for name in names if word.isdecimal() and CHAT_NAME.fullmatch(name)]
+    found = [name for name in names if name == word or (name in numbered and int(name[:4]) == int(word))]
     if len(found) == 1:
         return chats / found[0]
     if found:
@@ -74,29 +78,14 @@ def _is_chat(here: Path, files: list[str], folders: list[str]) -> bool:
     name = here.resolve().name if here.name in ("", "..") else here.name
     if CHAT_NAME.fullmatch(printable(name)):
         return True
-    return any(read_name(file) for file in (*files, *folders)) or (META in files and _holds_contract(here))
-
-
-def _is_linked_chat(path: Path) -> bool:
-    return path.is_symlink() and CHAT_NAME.fullmatch(printable(path.name)) is not None
-
-
-def _linked(path: Path) -> Finding:
-    told = "it is a symbolic link, which is not followed; a chat is a directory of its own"
-    return Finding("file", printable(str(path)), told)
-
-
-def _holds_contract(here: Path) -> bool:
-    """Other programs have a meta.yaml, too; a chat's names its branch and what has to be accepted."""
+    if any(read_name(file) for file in (*files, *folders)):
+        return True
+    # Other programs have a meta.yaml, too; a chat's names its branch and what has to be accepted.
     try:
-        text = (here / META).read_bytes()[:4096]
+        text = (here / META).read_bytes()[:4096] if META in files else b""
     except OSError:
         return False
     return b"acceptance" in text or b"branch" in text
-
-
-def _number(name: str) -> int | None:
-    return int(name[:4]) if CHAT_NAME.fullmatch(name) else None
 
 
 def _unlisted(error: OSError) -> Finding:

@@ -54,14 +54,20 @@ def understood(answer: str, role: Role, chat: Conversation) -> Turn:
         UsageError: it asks for nothing that there is.
     """
     if answer.lstrip().startswith(TO_USER[0]):
-        return _for_user(answer.strip(), role)
+        if role is not Role.ARCHITECT:
+            raise UsageError(f"{role} prints nothing; only the architect speaks to the user")
+        return ForUser(answer.strip())
     values, body = _parted(answer)
     if "close" in values:
         return _ending(values["close"], body, role)
     to = values.get("to", ANSWERS[role])
     if to not in tuple(Role):
         raise UsageError(f"to is {shown(to)}; it has to be one of {', '.join(Role)}")
-    return MessageWritten(role, Role(to), values.get("purpose") or _headline(body), body, seq=chat.next_seq)
+    # Without a purpose it is the first line that says something.
+    said = (line.strip(" #*-:\t") for line in lines_of(body))
+    headline = next((line for line in said if line and line not in TEMPLATES[Role.ENGINEER]), "")
+    purpose = values.get("purpose") or headline[:_SHORT]
+    return MessageWritten(role, Role(to), purpose, body, seq=chat.next_seq)
 
 
 def _rules(role: Role) -> str:
@@ -84,12 +90,6 @@ def _rules(role: Role) -> str:
     if role is Role.ARCHITECT:
         rules.append(f"To ask a person: the lines {', '.join(TO_USER)}, and nothing else.")
     return "\n".join(f"- {rule}" for rule in rules)
-
-
-def _for_user(text: str, role: Role) -> ForUser:
-    if role is not Role.ARCHITECT:
-        raise UsageError(f"{role} prints nothing; only the architect speaks to the user")
-    return ForUser(text)
 
 
 def _parted(answer: str) -> tuple[dict[str, str], str]:
@@ -120,9 +120,3 @@ def _ending(status: str, text: str, role: Role) -> ChatClosed:
             "an answer that closes the chat has a line `# DECISION` between summary and decision"
         )
     return ChatClosed(role, status, "\n".join(lines[:at]).strip(), "\n".join(lines[at + 1 :]).strip())
-
-
-def _headline(body: str) -> str:
-    """The first line that says something, for a message whose sender gave no purpose."""
-    said = (line.strip(" #*-:\t") for line in lines_of(body))
-    return next((line for line in said if line and line not in TEMPLATES[Role.ENGINEER]), "")[:_SHORT]
