@@ -9,11 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fixloop.chat.directory import apply
 from fixloop.chat.events import MessageWritten
-from fixloop.chat.examining import examine_all
 from fixloop.chat.findings import Level, shown
-from fixloop.chat.listing import summed_up
 from fixloop.chat.message import MAX_SEQ
 from fixloop.chat.roles import Role
+from fixloop.chat.validation import examine_all, summed_up
 from fixloop.errors import FixloopError
 from fixloop.repository.git import branch_of
 from workers.app import app

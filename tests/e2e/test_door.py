@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fixloop.chat.events import ChatRead
-from fixloop.chat.examining import examine_all
+from fixloop.chat.validation import examine_all
 from fixloop.engine.hints import START_TASK
 from fixloop.repository.identity import project_of
 from fixloop.servers.broker_url import celery_url

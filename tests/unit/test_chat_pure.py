@@ -8,11 +8,11 @@ import pytest
 from fixloop.chat.channels import Channel, log_findings, tagged, to_user
 from fixloop.chat.findings import RULES, Finding, Level
 from fixloop.chat.journal import Adopted, entry, read_journal
-from fixloop.chat.listing import Examined, as_json, as_sarif, as_text
 from fixloop.chat.message import file_name, loose_number, read_name
 from fixloop.chat.meta import Meta
 from fixloop.chat.roles import TEMPLATES, Role
 from fixloop.chat.sections import Result, Verdict, is_misplaced, missing, results, sections, with_results
+from fixloop.chat.validation import Examined, as_json, as_sarif, as_text
 from fixloop.reports import read_report
 from tests.proofs import ROOT
 from tests.unit.chat_stage import ARCHITECT, ENGINEER, START, TWIN, body

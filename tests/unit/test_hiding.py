@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from fixloop.chat.agents import run_agent
+from fixloop.chat.crew import run_agent
 from fixloop.engine.engine import ProfileEngine
 from fixloop.intake.feature import Feature
 from fixloop.intake.submission import enqueue

@@ -2,8 +2,11 @@
 Roles played by commands: whose turn it is gets its prompt, and its answer is posted, until nobody is left to ask.
 
 Killed anywhere, it goes on where the files are: an answer is for one number, and that is posted once.
+A command runs under guard: when this process dies, however it dies, the command and all it started die with it. An
+agent that lived on would edit files that its successor edits, too.
 """
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,21 +14,24 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-from fixloop.chat.agents import AgentRun, run_agent
 from fixloop.chat.channels import Channel, log_findings, tagged
 from fixloop.chat.conversation import Conversation
-from fixloop.chat.deciding import check_unedited
+from fixloop.chat.decision import check_unedited
 from fixloop.chat.directory import apply, read_chat
 from fixloop.chat.events import ChatClosed, ChatRead, UserAsked
 from fixloop.chat.findings import errors_of
 from fixloop.chat.roles import Role
 from fixloop.chat.turns import ForUser, prompt, understood
 from fixloop.errors import RefusedError, UsageError
+from fixloop.machine.guard import run_guarded
+from fixloop.secrets.redaction import Redaction
 
 MAX_RUNS: Final = 3
 """Of a command that fails, the first included (K5)."""
 MAX_ANSWERS: Final = 2
 """That are no answer, the first included (G2)."""
+MAX_BYTES: Final = 1024 * 1024
+"""Of an answer; what is printed beyond is not read."""
 _TAIL_CHARACTERS: Final = 400
 
 
@@ -66,6 +72,20 @@ class Ended(NamedTuple):
     stop: Stop
     text: str
     """For a person: the block, the failure, or whose turn it is."""
+
+
+class AgentRun(NamedTuple):
+    """How a command ended and what it printed, without secrets of this environment."""
+
+    ending: str
+    """`exited 0`, `exited 7`, `signalled 9` or `timed out`."""
+    answer: str
+    talk: str
+    """What it printed on stderr."""
+
+    @property
+    def is_good(self) -> bool:
+        return self.ending == "exited 0"
 
 
 def play(chat: Path, crew: Crew, most: int) -> Ended:
@@ -167,6 +187,38 @@ def _run(crew: Crew, role: Role, chat: Conversation, text: str) -> AgentRun:
         if done.is_good:
             break
     return done
+
+
+def run_agent(
+    argv: Sequence[str],
+    prompt: str,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_seconds: float | None = None,
+) -> AgentRun:
+    """
+    Run a command to its end, or to its time limit if it has one.
+
+    Raises:
+        UsageError: there is no such command.
+        InfrastructureError: the guard cannot be started.
+    """
+    result = run_guarded(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=prompt.encode(),
+        timeout_seconds=timeout_seconds if timeout_seconds is not None else math.inf,
+        output_limit_bytes=2 * MAX_BYTES,
+        apart=True,
+    )
+    if result.not_found:
+        raise UsageError(f"{argv[0]} cannot be started: there is no such program, or it may not be run")
+    # Secrets first: half of one could survive at the edge of a cut.
+    answer, talk = map(Redaction.of((), os.environ).text, (result.output, result.talk))
+    ending = f"exited {result.exit_code}" if result.signal is None else f"signalled {result.signal}"
+    return AgentRun("timed out" if result.timed_out else ending, answer[:MAX_BYTES], talk[:MAX_BYTES])
 
 
 def _now() -> datetime:

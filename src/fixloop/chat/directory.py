@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.chat.conversation import Conversation, Posted, Source, digest
-from fixloop.chat.deciding import decide, settle
+from fixloop.chat.decision import decide, settle
 from fixloop.chat.events import ChatEvent, Created, Outcome, Prepended, Replaced
 from fixloop.chat.journal import JOURNAL, read_journal
 from fixloop.chat.message import read_message, read_name

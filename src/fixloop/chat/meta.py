@@ -5,7 +5,7 @@ A change replaces the value's own characters and nothing else: comments, order a
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -157,7 +157,14 @@ def _findings(error: ValidationError, entries: string_yaml.Mapping, file: str) -
             continue  # a list is too short only because its items are wrong
         path = [str(part) for part in wrong["loc"]]
         name = ".".join(path)
-        line = _place(entries, path)
+        # The line of the innermost part of the path that there is.
+        line, inside = 1, cast(Any, entries)
+        for part in path:
+            try:
+                entry = inside[int(part)] if isinstance(inside, list) else inside[part]
+            except (KeyError, IndexError, TypeError, ValueError):
+                break
+            line, inside = entry.line, entry.value
         if wrong["type"] == "missing":
             yield Finding("contract", file, f"{name} is missing", line, field=name)
         elif wrong["type"] == "extra_forbidden":
@@ -167,15 +174,3 @@ def _findings(error: ValidationError, entries: string_yaml.Mapping, file: str) -
             expected = _EXPECTED.get(path[-1], _LIST)
             told = f"{name} is {shown(value)}; it has to be {expected}"
             yield Finding("contract", file, told, line, field=name, value=value)
-
-
-def _place(entries: Any, path: list[str]) -> int:
-    """The line of the innermost part of `path` that there is."""
-    line = 1
-    for part in path:
-        try:
-            entry = entries[int(part)] if isinstance(entries, list) else entries[part]
-        except (KeyError, IndexError, TypeError, ValueError):
-            break
-        line, entries = entry.line, entry.value
-    return line

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from fixloop.chat.acceptance import unproven
+from fixloop.chat.closing import unproven
 from fixloop.chat.conversation import Conversation, Posted, digest
 from fixloop.chat.findings import Finding, Level, in_order, shown
 from fixloop.chat.message import CHAT_NAME, MAX_SEQ, loose_number
@@ -74,7 +74,19 @@ def _sequence(chat: Conversation) -> Iterator[Finding]:
 
 def _message(chat: Conversation, posted: Posted, legacy_until: int) -> Iterator[Finding]:
     if chat.is_grandfathered(posted):
-        yield from _grandfathered(chat, posted)
+        # A warning while it is as it was, and nothing once it is migrated around the same body.
+        adopted = chat.journal.adopted[posted.file]
+        content = posted.source.content
+        if content is None:
+            yield from posted.source.findings
+        elif digest(content[max(0, len(content) - adopted.size) :]) != adopted.sha256:
+            told = "it was edited after the chat was adopted; only closing the chat adds front matter to it"
+            yield Finding("edited", chat.place(posted.file), told)
+        elif posted.is_old:
+            yield _legacy(chat, posted)
+        elif posted.message is not None:
+            # An old body never had to follow a template, and its header may stand anywhere.
+            yield from (one for one in posted.message.findings if one.rule in ("front-matter", "timestamp"))
         return
     if posted.source.findings:
         yield from posted.source.findings
@@ -84,27 +96,11 @@ def _message(chat: Conversation, posted: Posted, legacy_until: int) -> Iterator[
         return
     yield from posted.message.findings if posted.message is not None else ()
     known = chat.journal.posted.get(posted.file)
-    content = posted.source.content or b""
+    present = posted.source.content or b""
     # What git makes of line ends in a checkout is no edit.
-    if known is not None and known not in (digest(content), digest(content.replace(b"\r\n", b"\n"))):
+    if known is not None and known not in (digest(present), digest(present.replace(b"\r\n", b"\n"))):
         told = "it was edited after it was posted; write a new message"
         yield Finding("edited", chat.place(posted.file), told)
-
-
-def _grandfathered(chat: Conversation, posted: Posted) -> Iterator[Finding]:
-    """An old file: a warning while it is as it was, and nothing once it is migrated around the same body."""
-    adopted = chat.journal.adopted[posted.file]
-    content = posted.source.content
-    if content is None:
-        yield from posted.source.findings
-    elif digest(content[max(0, len(content) - adopted.size) :]) != adopted.sha256:
-        told = "it was edited after the chat was adopted; only closing the chat adds front matter to it"
-        yield Finding("edited", chat.place(posted.file), told)
-    elif posted.is_old:
-        yield _legacy(chat, posted)
-    elif posted.message is not None:
-        # An old body never had to follow a template, and its header may stand anywhere.
-        yield from (one for one in posted.message.findings if one.rule in ("front-matter", "timestamp"))
 
 
 def _legacy(chat: Conversation, posted: Posted) -> Finding:

@@ -59,7 +59,14 @@ def understood(answer: str, role: Role, chat: Conversation) -> Turn:
         return ForUser(answer.strip())
     values, body = _parted(answer)
     if "close" in values:
-        return _ending(values["close"], body, role)
+        lines = lines_of(body)
+        at = next((number for number, line in enumerate(lines) if _DECISION.fullmatch(line)), None)
+        if at is None:
+            raise UsageError(
+                "an answer that closes the chat has a line `# DECISION` between summary and decision"
+            )
+        summary, decision = lines[:at], lines[at + 1 :]
+        return ChatClosed(role, values["close"], "\n".join(summary).strip(), "\n".join(decision).strip())
     to = values.get("to", ANSWERS[role])
     if to not in tuple(Role):
         raise UsageError(f"to is {shown(to)}; it has to be one of {', '.join(Role)}")
@@ -110,13 +117,3 @@ def _parted(answer: str) -> tuple[dict[str, str], str]:
     if odd is not None:
         raise UsageError(f"{shown(odd)} is no text that an answer may have; it may have {', '.join(_KEYS)}")
     return found, "\n".join(lines[end + 1 :])
-
-
-def _ending(status: str, text: str, role: Role) -> ChatClosed:
-    lines = lines_of(text)
-    at = next((number for number, line in enumerate(lines) if _DECISION.fullmatch(line)), None)
-    if at is None:
-        raise UsageError(
-            "an answer that closes the chat has a line `# DECISION` between summary and decision"
-        )
-    return ChatClosed(role, status, "\n".join(lines[:at]).strip(), "\n".join(lines[at + 1 :]).strip())

@@ -19,9 +19,7 @@ from fixloop.chat.conversation import Conversation
 from fixloop.chat.crew import Crew, Stop, play
 from fixloop.chat.directory import apply, read_chat
 from fixloop.chat.events import Adopted, ChatClosed, ChatRead, MessageWritten, UserAsked
-from fixloop.chat.examining import examine_all
 from fixloop.chat.findings import errors_of
-from fixloop.chat.listing import as_json, as_sarif, as_text
 from fixloop.chat.message import MAX_SEQ, stamp
 from fixloop.chat.meta import META
 from fixloop.chat.opening import Plan, open_chat, open_with
@@ -30,6 +28,7 @@ from fixloop.chat.rules import examine
 from fixloop.chat.sections import Result, Verdict
 from fixloop.chat.sources import printable, read_source
 from fixloop.chat.tree import CHATS, default_chats, find_chat
+from fixloop.chat.validation import as_json, as_sarif, as_text, examine_all
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines, print_text, say
 from fixloop.errors import RefusedError, UsageError

@@ -8,8 +8,15 @@ from datetime import datetime
 from functools import singledispatch
 from typing import Final
 
-from fixloop.chat.acceptance import declared, unproven
-from fixloop.chat.closing import STATUSES, decision_text, migrated, summary_text, with_migrations
+from fixloop.chat.closing import (
+    STATUSES,
+    decision_text,
+    declared,
+    migrated,
+    summary_text,
+    unproven,
+    with_migrations,
+)
 from fixloop.chat.conversation import Conversation, Posted, digest
 from fixloop.chat.events import (
     Adopted,
@@ -134,7 +141,6 @@ def _post(event: MessageWritten, chat: Conversation, now: datetime) -> Outcome:
         return Outcome(seq=again.name.seq, file=again.file)
     check_unedited(chat)
     _check_turn(event, chat)
-    _check_read(event, chat)
     if event.by is not Role.TWIN and event.branch not in (None, meta.branch):
         raise RefusedError(
             f"the branch is {shown(event.branch or '')}, but {META} names {shown(meta.branch)}:"
@@ -205,7 +211,17 @@ def _refuse_closed(chat: Conversation) -> None:
 
 def _body(event: MessageWritten) -> str:
     """The body as it will stand below the header line, complete and in order."""
-    _check_words(event)
+    if event.by is event.to:
+        raise UsageError(f"from and to are both {event.by}; a message goes to somebody else")
+    if event.results and "GATES" not in TEMPLATES[event.by]:
+        raise UsageError(f"{event.by} has no section GATES; results are the engineer's to give")
+    purpose = event.purpose.strip()
+    if not purpose or len(purpose) > MAX_PURPOSE_CHARACTERS or not purpose.isprintable():
+        told = f"purpose is {shown(event.purpose)}; it has to be one line of 1 to {MAX_PURPOSE_CHARACTERS} characters"
+        raise UsageError(told)
+    odd = next((sign for sign in event.body if ord(sign) < 32 and sign not in "\n\r\t"), None)
+    if odd is not None:
+        raise UsageError(f"the body holds the control character {odd!r}; a message is plain text")
     lines = lines_of(event.body.removeprefix("\ufeff"))
     while lines and not lines[0].strip():
         del lines[0]
@@ -228,20 +244,6 @@ def _body(event: MessageWritten) -> str:
     return "\n".join(with_results(lines, results)).strip("\n")
 
 
-def _check_words(event: MessageWritten) -> None:
-    if event.by is event.to:
-        raise UsageError(f"from and to are both {event.by}; a message goes to somebody else")
-    if event.results and "GATES" not in TEMPLATES[event.by]:
-        raise UsageError(f"{event.by} has no section GATES; results are the engineer's to give")
-    purpose = event.purpose.strip()
-    if not purpose or len(purpose) > MAX_PURPOSE_CHARACTERS or not purpose.isprintable():
-        told = f"purpose is {shown(event.purpose)}; it has to be one line of 1 to {MAX_PURPOSE_CHARACTERS} characters"
-        raise UsageError(told)
-    odd = next((sign for sign in event.body if ord(sign) < 32 and sign not in "\n\r\t"), None)
-    if odd is not None:
-        raise UsageError(f"the body holds the control character {odd!r}; a message is plain text")
-
-
 def _repeated(event: MessageWritten, chat: Conversation, body: str) -> Posted | None:
     """The message that `event` asks for, if it is there already: the sender did not hear that it was posted."""
     there = [posted for posted in chat.messages if posted.name.seq == event.seq]
@@ -256,6 +258,11 @@ def _repeated(event: MessageWritten, chat: Conversation, body: str) -> Posted | 
 
 
 def _check_turn(event: MessageWritten, chat: Conversation) -> None:
+    """
+    The first message is the architect's, and who writes has read what there is.
+
+    The architect has read the contract, the engineer that and the latest message to it (E17, E22).
+    """
     old = (posted for posted in chat.messages if posted.is_old and not chat.is_grandfathered(posted))
     unmarked = next(old, None)
     if unmarked is not None:
@@ -266,10 +273,6 @@ def _check_turn(event: MessageWritten, chat: Conversation) -> None:
     if not chat.messages and (event.by, event.to) != (Role.ARCHITECT, Role.ENGINEER):
         told = f"the first message of {chat.path} has to be {file_name(1, Role.ENGINEER)} from the architect"
         raise RefusedError(f"{told}, not from {event.by} to {event.to}")
-
-
-def _check_read(event: MessageWritten, chat: Conversation) -> None:
-    """The architect has read the contract, the engineer that and the latest message to it (E17, E22)."""
     read = chat.journal.read.get(event.by)
     command = f"`fixloop chat read {chat.called} --as {event.by}`"
     if event.by is not Role.TWIN and read is None:

@@ -1,0 +1,138 @@
+"""
+`fixloop chat validate`: trees of chats, a pull request's title and logs of agents are looked at, and what was found is
+told to people, programs and code hosts.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from fixloop import __version__
+from fixloop.chat.channels import log_findings
+from fixloop.chat.directory import read_chat
+from fixloop.chat.findings import RULES, Finding, errors_of, shown
+from fixloop.chat.roles import AREAS
+from fixloop.chat.rules import examine
+from fixloop.chat.sources import printable, read_source
+from fixloop.chat.tree import chats_below
+from fixloop.errors import UsageError
+
+PLACE: Final = "pull-request"
+"""What findings about a title name as their file."""
+_TITLE: Final = re.compile(r"[0-9]{4} \[([a-z]{2})\] [a-z0-9-]+")
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+class Examined(NamedTuple):
+    """What was looked at, and what was found."""
+
+    chats: int
+    messages: int
+    findings: Sequence[Finding]
+
+    @property
+    def errors(self) -> int:
+        return len(errors_of(self.findings))
+
+
+def examine_all(
+    trees: Iterable[Path] = (), *, title: str | None = None, logs: Iterable[Path] = (), legacy_until: int = 0
+) -> Examined:
+    """
+    Look at all of it; a chat is looked at once.
+
+    Raises:
+        UsageError: a tree is no directory, or holds no chat: what was not looked at has not passed.
+    """
+    findings = title_findings(title) if title is not None else []
+    chats = messages = 0
+    seen: set[Path] = set()
+    for tree in trees:
+        found = [one for one in chats_below(tree) if isinstance(one, Finding) or one.resolve() not in seen]
+        if not found and not seen:
+            raise UsageError(f"there is no chat in {tree}; name a chat, or a directory with chats")
+        for one in found:
+            if isinstance(one, Finding):
+                findings.append(one)
+                continue
+            seen.add(one.resolve())
+            chat = read_chat(one)
+            findings += examine(chat, legacy_until)
+            chats, messages = chats + 1, messages + len(chat.messages)
+    for log in logs:
+        name = printable(str(log))
+        source = read_source(log, name)
+        findings += log_findings(source.text, name) if source.text is not None else source.findings
+    return Examined(chats, messages, findings)
+
+
+def title_findings(title: str) -> list[Finding]:
+    """What is wrong with the title of a chat's pull request (E40); a line end that a shell left there is not."""
+    text = title.removesuffix("\n").removesuffix("\r")
+    hit = _TITLE.fullmatch(text)
+    if hit is None:
+        told = (
+            f"the title is {shown(text)}; it has to be {{id}} [{{area}}] {{slug}}, such as 0005 [dx] gh-sync"
+        )
+        return [Finding("pull-request", PLACE, told, field="title", value=text)]
+    if hit[1] not in AREAS:
+        told = f"the area in {shown(text)} is {hit[1]}; it has to be one of {', '.join(AREAS)}"
+        return [Finding("pull-request", PLACE, told, field="title", value=text)]
+    return []
+
+
+def as_text(examined: Examined) -> str:
+    """One line for each finding, and one that sums up."""
+    return "\n".join([*map(str, examined.findings), summed_up(examined)])
+
+
+def summed_up(examined: Examined) -> str:
+    """`2 chats, 3 messages: 1 error, 0 warnings`"""
+    warnings = len(examined.findings) - examined.errors
+    return (
+        f"{_count(examined.chats, 'chat')}, {_count(examined.messages, 'message')}:"
+        f" {_count(examined.errors, 'error')}, {_count(warnings, 'warning')}"
+    )
+
+
+def as_json(examined: Examined) -> dict[str, Any]:
+    """`chats, messages, errors, warnings, findings[]`; a line is null where a finding is about a whole file."""
+    return {
+        "chats": examined.chats,
+        "messages": examined.messages,
+        "errors": examined.errors,
+        "warnings": len(examined.findings) - examined.errors,
+        "findings": [finding._asdict() | {"line": finding.line or None} for finding in examined.findings],
+    }
+
+
+def as_sarif(examined: Examined) -> dict[str, Any]:
+    """A log with one run; every rule is in it, broken or not."""
+    results = []
+    for finding in examined.findings:
+        place: dict[str, Any] = {"artifactLocation": {"uri": quote(finding.file)}}
+        if finding.line:
+            place["region"] = {"startLine": finding.line}
+        results.append(
+            {
+                "ruleId": finding.rule,
+                "ruleIndex": list(RULES).index(finding.rule),
+                "level": finding.level.value,
+                "message": {"text": finding.message},
+                "locations": [{"physicalLocation": place}],
+            }
+        )
+    rules = [{"id": name, "shortDescription": {"text": text}} for name, text in RULES.items()]
+    driver = {"name": "fixloop-chat", "version": __version__, "rules": rules}
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [{"executionSuccessful": True}],
+        "results": results,
+    }
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
