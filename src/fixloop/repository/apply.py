@@ -69,18 +69,14 @@ def _obstacles(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> list[str]
         if delta.is_deletion:
             continue
         target = os.path.join(os.fsencode(top), delta.path)
-        covered = delta.is_addition and os.path.lexists(target) and not _makes_way(top, delta.path, leaving)
-        if covered or _parent_is_no_folder(os.fsencode(top), delta.path, leaving):
+        blocked = delta.is_addition and os.path.lexists(target) and not _makes_way(top, delta.path, leaving)
+        for folder in folders_of(delta.path):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                is_folder = stat.S_ISDIR(os.lstat(os.path.join(os.fsencode(top), folder)).st_mode)
+                blocked = blocked or not (is_folder or folder in leaving)
+        if blocked:
             found.append(shown(delta.path))
     return found
-
-
-def _parent_is_no_folder(top: bytes, path: bytes, leaving: set[bytes]) -> bool:
-    for folder in folders_of(path):
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            if not stat.S_ISDIR(os.lstat(os.path.join(top, folder)).st_mode) and folder not in leaving:
-                return True
-    return False
 
 
 def _makes_way(top: Path, path: bytes, leaving: set[bytes]) -> bool:

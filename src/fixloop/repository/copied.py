@@ -74,7 +74,7 @@ def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
     files = {*copied, *filled, *(path for path in asked if b"node_modules" not in path.split(b"/"))}
     tree = tree_of_files(mirror.over(git.directory), files)
     made = commit_tree(mirror.git, tree, [], "fixloop: copied along\n", dated=DATE) if files else ""
-    notes = (*_told(copied), *refused, *_told_of_missing(git.directory, empty))
+    notes = tuple(_notes(git.directory, copied, refused, empty))
     return Copied(made, tuple(map(shown, empty)), notes)
 
 
@@ -111,7 +111,9 @@ def _sorted_out(top: Path, found: Mapping[bytes, bytes]) -> tuple[dict[bytes, by
     return copied, refused[:SHOWN]
 
 
-def _told(copied: Mapping[bytes, bytes]) -> Iterator[str]:
+def _notes(
+    top: Path, copied: Mapping[bytes, bytes], refused: Collection[str], empty: Collection[bytes]
+) -> Iterator[str]:
     if copied:
         first, *others = copied
         more = f" and {len(others)} more" if others else ""
@@ -120,9 +122,7 @@ def _told(copied: Mapping[bytes, bytes]) -> Iterator[str]:
             f"copies {shown(first)}{more}: ignored by git{verb or ','} imported by {shown(copied[first])}"
             + (" and others" if others else "")
         )
-
-
-def _told_of_missing(top: Path, empty: Collection[bytes]) -> Iterator[str]:
+    yield from refused
     file = top / "pyproject.toml"
     if file.is_file():
         for said in absent_version_files(top, file.read_text(errors="replace")):

@@ -236,26 +236,19 @@ def _fill(own: Git, tracked: Mapping[bytes, Entry]) -> list[bytes]:
     for path, entry in tracked.items():
         if _is_barred(path):
             continue
+        is_there, blob = _is_file(top, path, parents), entry.blob
         if entry.mode == GITLINK:
-            blob = _submodule_head(top, path, entry)
-        else:
-            blob = entry.blob if _is_file(top, path, parents) or entry.sparse else ""
-        if blob:
-            known.append(b"%s %s 0\t%s\0" % (entry.mode.encode(), blob.encode(), path))
-        if blob and entry.mode != GITLINK and _is_file(top, path, parents):
+            # The commit it stands at; the recorded one while it is not checked out.
+            folder = os.path.join(top, path)
+            is_there = os.path.isdir(folder)
+            if is_there and os.path.lexists(os.path.join(folder, b".git")):
+                blob = Git(Path(os.fsdecode(folder))).commit() or entry.blob
+        elif is_there:
             files.append(path)
+        if is_there or entry.sparse:
+            known.append(b"%s %s 0\t%s\0" % (entry.mode.encode(), blob.encode(), path))
     own.run("update-index", "-z", "--index-info", stdin=b"".join(known))
     return files
-
-
-def _submodule_head(top: bytes, path: bytes, entry: Entry) -> str:
-    """The commit a submodule stands at: the recorded one while it is not checked out, nothing when it is gone."""
-    folder = os.path.join(top, path)
-    if not os.path.isdir(folder):
-        return entry.blob if entry.sparse else ""
-    if not os.path.lexists(os.path.join(folder, b".git")):
-        return entry.blob
-    return Git(Path(os.fsdecode(folder))).commit() or entry.blob
 
 
 def _hash(own: Git, files: list[bytes]) -> None:
