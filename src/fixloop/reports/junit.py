@@ -78,6 +78,17 @@ class _Open:
     listed: Counter[str] = field(default_factory=Counter)
     counts_subtests: bool = False
 
+    def require_whole(self) -> None:
+        """Raises Unusable where it lists less than it declares."""
+        name = f"suite `{short_name(self.suite.name)}`"
+        # Tools disagree on which of the two an error is, so the sum decides.
+        if self.suite.faults > self.listed["faults"]:
+            faults = f"{self.suite.faults} failures and errors and lists {self.listed['faults']}"
+            raise Unusable(f"is not whole: {name} declares {faults}")
+        if self.suite.tests > self.listed["tests"] and not self.counts_subtests:
+            tests = f"{self.suite.tests} tests and lists {self.listed['tests']}"
+            raise Unusable(f"is not whole: {name} declares {tests}")
+
 
 class _Walk:
     """Where the reader is, and what it has seen."""
@@ -117,7 +128,7 @@ class _Walk:
         parent = self._path[-1] if self._path else None
         if element.tag in _SUITES:
             closed = self._open.pop()
-            _require_whole(closed)
+            closed.require_whole()
             if self._open:
                 self._open[-1].listed += closed.listed
                 self._open[-1].counts_subtests |= closed.counts_subtests
@@ -160,14 +171,3 @@ class _Walk:
         if len(self._failures) >= MAX_FAILURES:
             raise Unusable(f"lists more than {MAX_FAILURES} failing tests; run a smaller part of them")
         self._failures.append(failure)
-
-
-def _require_whole(closed: _Open) -> None:
-    suite, listed = closed.suite, closed.listed
-    name = f"suite `{short_name(suite.name)}`"
-    # Tools disagree on which of the two an error is, so the sum decides.
-    if suite.faults > listed["faults"]:
-        faults = f"{suite.faults} failures and errors and lists {listed['faults']}"
-        raise Unusable(f"is not whole: {name} declares {faults}")
-    if suite.tests > listed["tests"] and not closed.counts_subtests:
-        raise Unusable(f"is not whole: {name} declares {suite.tests} tests and lists {listed['tests']}")

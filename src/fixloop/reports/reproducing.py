@@ -4,16 +4,16 @@ Owns what is known of runners. Of a tool that it does not know it gives no narro
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from shlex import quote
-from types import MappingProxyType
 from typing import Final
 
 from fixloop.protocol.failures import Failure
 
 _PLACE: Final = re.compile(r"\{(?:junit|sarif|coverage)\}")
 _FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--reporter=.*|--cov-fail-under=0")
+_RUNNERS: Final = frozenset({"pytest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "go", "cargo"})
 _OPTION: Final = re.compile(r"--?\w")
 
 
@@ -40,62 +40,32 @@ def command_line(argv: Sequence[str], variables: Mapping[str, str]) -> str:
 def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
     """What runs `failure` alone; empty where the runner is not known, or cannot name it."""
     for place, part in enumerate(argv):
-        make = _RUNNERS.get(part.rsplit("/", 1)[-1])
-        if make is not None:
-            return make(tuple(argv[: place + 1]), tuple(argv[place + 1 :]), failure)
+        name = part.rsplit("/", 1)[-1]
+        if name in _RUNNERS:
+            return _narrowed(name, tuple(argv[: place + 1]), tuple(argv[place + 1 :]), failure)
     return ()
 
 
-_Parts = tuple[str, ...]
-
-
-def _pytest(runner: _Parts, rest: _Parts, failure: Failure) -> _Parts:
-    if not failure.file or not failure.name.startswith(failure.file):
-        return ()
-    without_coverage = ("--no-cov",) if any(part.startswith("--cov") for part in rest) else ()
-    return (*runner, *without_coverage, failure.name)
-
-
-def _ruff(runner: _Parts, rest: _Parts, failure: Failure) -> _Parts:
-    if rest[:1] == ("check",) and failure.file:
-        return (*runner, "check", "--select", failure.name, failure.file)
-    return (*runner, "format", "--diff", failure.file) if rest[:1] == ("format",) and failure.file else ()
-
-
-def _of_file(runner: _Parts, rest: _Parts, failure: Failure) -> _Parts:
-    options = tuple(takewhile(lambda part: part.startswith("-"), rest))
-    return (*runner, *options, failure.file) if failure.file else ()
-
-
-def _vitest(runner: _Parts, rest: _Parts, failure: Failure) -> _Parts:
-    if not failure.file:
-        return ()
-    run = ("run",) if runner[-1].endswith("vitest") else ()
-    # vitest joins the titles of suites with " > " in a report, and with a space to look for them.
-    title = failure.name.rpartition("::")[2].replace(" > ", " ")
-    return (*runner, *run, failure.file, *(("-t", title) if title and title != failure.file else ()))
-
-
-def _go(runner: _Parts, rest: _Parts, failure: Failure) -> _Parts:
-    name = failure.name.rpartition("::")[2].partition("/")[0]
-    package = f"./{failure.file.rpartition('/')[0]}" if failure.file else "./..."
-    return (*runner, "test", "-run", f"^{name}$", package) if rest[:1] == ("test",) and name else ()
-
-
-def _cargo(runner: _Parts, rest: _Parts, failure: Failure) -> _Parts:
-    return (*runner, "test", failure.name.rpartition("::")[2]) if rest[:1] == ("test",) else ()
-
-
-_RUNNERS: Final[Mapping[str, Callable[[_Parts, _Parts, Failure], _Parts]]] = MappingProxyType(
-    {
-        "pytest": _pytest,
-        "ruff": _ruff,
-        "mypy": _of_file,
-        "bandit": _of_file,
-        "eslint": _of_file,
-        "vitest": _vitest,
-        "jest": _vitest,
-        "go": _go,
-        "cargo": _cargo,
-    }
-)
+def _narrowed(name: str, runner: tuple[str, ...], rest: tuple[str, ...], failure: Failure) -> tuple[str, ...]:
+    file, last = failure.file, failure.name.rpartition("::")[2]
+    match name, rest[:1]:
+        case "pytest", _ if file and failure.name.startswith(file):
+            without_coverage = ("--no-cov",) if any(part.startswith("--cov") for part in rest) else ()
+            return (*runner, *without_coverage, failure.name)
+        case "ruff", ("check",) if file:
+            return (*runner, "check", "--select", failure.name, file)
+        case "ruff", ("format",) if file:
+            return (*runner, "format", "--diff", file)
+        case (("mypy" | "bandit" | "eslint"), _) if file:
+            return (*runner, *takewhile(lambda part: part.startswith("-"), rest), file)
+        case (("vitest" | "jest"), _) if file:
+            run = ("run",) if name == "vitest" else ()
+            # vitest joins the titles of suites with " > " in a report, and with a space to look for them.
+            title = last.replace(" > ", " ")
+            return (*runner, *run, file, *(("-t", title) if title and title != file else ()))
+        case "go", ("test",) if test := last.partition("/")[0]:
+            package = f"./{file.rpartition('/')[0]}" if file else "./..."
+            return (*runner, "test", "-run", f"^{test}$", package)
+        case "cargo", ("test",):
+            return (*runner, "test", last)
+    return ()

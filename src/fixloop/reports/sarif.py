@@ -16,7 +16,7 @@ from fixloop.protocol.failures import Failure, Severity
 from fixloop.reports.document import json_object
 from fixloop.reports.limits import MAX_FAILURES, clean, one_line, short_name
 from fixloop.reports.report import Report, Unusable
-from fixloop.reports.sarif_model import LEVELS, Finding, Location, Rule
+from fixloop.reports.sarif_model import LEVELS, Finding, Rule
 from fixloop.reports.sarif_run import Locations, Rules, filled
 from fixloop.reports.tree import SourceTree
 
@@ -147,7 +147,7 @@ def _failure(result: Finding, rule: Rule | None, level: str, locations: Location
         error_type=short_name((rule and rule.name) or level),
         message=clean(filled(result.message, rule) or help_text or name),
         severity=_severity(result, rule),
-        context=clean(_context(place)),
+        context=clean(place.shown),
         suggestion=next(filter(None, (one_line(clean(text), _SUGGESTION_BYTES) for text in told)), ""),
     )
 
@@ -163,13 +163,3 @@ def _severity(result: Finding, rule: Rule | None) -> Severity:
         if named := _NAMED_SEVERITIES.get(str(properties.get("issue_severity", "")).lower()):
             return named
     return Severity.MEDIUM
-
-
-def _context(place: Location) -> str:
-    """The code the tool shows, else the name of the thing the finding is in."""
-    physical = place.physical_location
-    for region in (physical.context_region, physical.region) if physical else ():
-        if region and region.snippet and region.snippet.text:
-            return region.snippet.text
-    names = (entry.fully_qualified_name or entry.name for entry in place.logical_locations or [])
-    return next((f"in {name}" for name in names if name), "")

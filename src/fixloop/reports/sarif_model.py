@@ -73,6 +73,16 @@ class Location(_Part):
     physical_location: PhysicalLocation | None = None
     logical_locations: list[LogicalLocation] | None = None
 
+    @property
+    def shown(self) -> str:
+        """The code the tool shows, else the name of the thing the finding is in."""
+        physical = self.physical_location
+        for region in (physical.context_region, physical.region) if physical else ():
+            if region and region.snippet and region.snippet.text:
+                return region.snippet.text
+        names = (entry.fully_qualified_name or entry.name for entry in self.logical_locations or [])
+        return next((f"in {name}" for name in names if name), "")
+
 
 class ToolComponentReference(_Part):
     """An extension of the tool."""

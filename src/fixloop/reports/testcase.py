@@ -132,29 +132,26 @@ def _verdict(element: Element, tags: list[str]) -> Verdict:
 
 
 def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
+    texts = []
+    for fault in faults:
+        # The message and the text behind it, once where the text begins with it (B21). The first line is what lists
+        # show of a failure: pytest's text begins with the test's own source instead.
+        message, text = plain(fault.message).strip(), plain(fault.text).strip("\n").rstrip()
+        if message == _NOT_COLLECTED:
+            message = raised_in(text) or message
+        if not message or text.lstrip().startswith(message):
+            texts.append(text or message or fault.tag)
+        else:
+            texts.append(f"{message}\n{text}" if text else message)
     first = faults[0]
     kind = error_type(first.type, plain(first.message), plain(first.text), first.tag)
     return Failure(
         name=name,
         file=file,
         error_type=short_name(kind),
-        message="\n\n".join(_full_text(fault) for fault in faults),
+        message="\n\n".join(texts),
         severity=Severity.HIGH,
     )
-
-
-def _full_text(fault: _Fault) -> str:
-    """
-    The message and the text behind it, once where the text begins with it (B21).
-
-    The first line is what lists show of a failure: pytest's text begins with the test's own source instead.
-    """
-    message, text = plain(fault.message).strip(), plain(fault.text).strip("\n").rstrip()
-    if message == _NOT_COLLECTED:
-        message = raised_in(text) or message
-    if not message or text.lstrip().startswith(message):
-        return text or message or fault.tag
-    return f"{message}\n{text}" if text else message
 
 
 def _with_place(failure: Failure, element: Element, context: str, tree: SourceTree) -> Failure:
@@ -176,7 +173,11 @@ def _identity(element: Element, suite: Suite, tree: SourceTree) -> tuple[str, st
     """A test's id as its runner would write it, and its file."""
     name, classname = element.get("name", ""), element.get("classname", "")
     file, parts = _place(element, suite, tree)
-    if _is_whole_file(element, suite, file, tree):
+    # The stand-in of a file that could not be collected: node:test names it by its path, Jest after the suite, which
+    # is the file, and pytest after the module, without a class.
+    is_path, is_suite = os.path.isabs(name), name == suite.name
+    is_module = not is_suite and not classname and bool(name) and tree.module_file(name) == (file, [])
+    if file and (is_module or (name and (is_path or is_suite) and tree.relative(name) == file)):
         return short_name(file), file
     if file.endswith(".py"):
         return short_name("::".join([file, *parts, *([name] if name else [])])), file
@@ -199,19 +200,3 @@ def _place(element: Element, suite: Suite, tree: SourceTree) -> tuple[str, list[
         if tree.has_file(path):
             return path, [classname] if classname else []
     return "", []
-
-
-def _is_whole_file(element: Element, suite: Suite, file: str, tree: SourceTree) -> bool:
-    """
-    True for the stand-in of a file that could not be collected.
-
-    pytest names it after the module and gives it no class; Jest names it after the suite, which is the file.
-    """
-    name = element.get("name", "")
-    if not file or not name:
-        return False
-    if os.path.isabs(name) and tree.relative(name) == file:
-        return True  # node:test names a file that does not load by its path
-    if name == suite.name:
-        return tree.relative(name) == file
-    return not element.get("classname") and tree.module_file(name) == (file, [])
