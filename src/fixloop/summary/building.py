@@ -9,11 +9,10 @@ from fixloop.protocol.log import title
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import State, WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from fixloop.store.records import Entry
 from fixloop.summary.bars import ERRORS, bars_of, marks_of
 from fixloop.summary.clean import clean, one_line
-from fixloop.summary.gates import Judged, gates
+from fixloop.summary.gates import gates
 from fixloop.summary.intervals import Interval, Now, intervals
 from fixloop.summary.model import (
     Answer,
@@ -99,7 +98,7 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
         ended=state.ended,
         times=times_of(found, entries),
         totals=_totals(phases, escalations, errors, entries),
-        gates=gates(state, _judged(entries)),
+        gates=gates(state, entries),
         phases=phases,
         old=tuple(old_rows(entries, told.artifact)),
         escalations=escalations,
@@ -197,19 +196,6 @@ def _totals(
 
 def _files(phases: Iterable[Phase]) -> tuple[str, ...]:
     return tuple(sorted({name for phase in phases for fix in phase.fixes for name in fix.files}))
-
-
-def _judged(entries: Iterable[Recorded]) -> dict[str, Judged]:
-    """Of each specialist the last run that passed or failed; an error that is tried again is neither."""
-    found: dict[str, Judged] = {}
-    for entry in entries:
-        run = entry.run
-        if run is None or run.outcome == "skipped":
-            continue
-        failed = any(change == (run.specialist, Status.FAIL.value) for change in entry.effect.changes)
-        if failed or run.outcome == "passed":
-            found[run.specialist] = Judged(not failed, run.tree, run.evidence, run.failures)
-    return found
 
 
 def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[EscalationRow]:

@@ -1,7 +1,7 @@
 """The eleven gates (U3), computed from evidence: a gate that no check decided never passes."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -12,9 +12,10 @@ from fixloop.protocol.state import SpecialistState, State
 from fixloop.protocol.statuses import Status
 from fixloop.summary.clean import one_line
 from fixloop.summary.model import Gate, GateState
+from fixloop.summary.recorded import Recorded
 
 
-class Judged(NamedTuple):
+class _Judged(NamedTuple):
     """The last run of a specialist that came to a result."""
 
     passed: bool
@@ -65,18 +66,21 @@ _USUAL_COVERAGE: Final = 80.0
 _MOST_NAMES: Final = 3
 
 
-def gates(state: State, judged: Mapping[str, Judged]) -> tuple[Gate, ...]:
-    """
-    The state of each gate, in the order of the phases.
-
-    Args:
-        state: The workflow.
-        judged: By specialist, its last run that passed or failed.
-    """
+def gates(state: State, entries: Iterable[Recorded]) -> tuple[Gate, ...]:
+    """The state of each gate, in the order of the phases, by each specialist's last run that passed or failed."""
+    judged: dict[str, _Judged] = {}
+    for entry in entries:
+        run = entry.run
+        if run is None or run.outcome == "skipped":
+            continue
+        # An error that is tried again is neither.
+        failed = any(change == (run.specialist, Status.FAIL.value) for change in entry.effect.changes)
+        if failed or run.outcome == "passed":
+            judged[run.specialist] = _Judged(not failed, run.tree, run.evidence, run.failures)
     return tuple(_decided(gate, state, judged.get(gate.specialist)) for gate in _GATES)
 
 
-def _decided(gate: _Gate, state: State, run: Judged | None) -> Gate:
+def _decided(gate: _Gate, state: State, run: _Judged | None) -> Gate:
     entry, name = state.specialist(gate.specialist), gate.name
     if gate.name == _COVERAGE:
         demanded = [e.coverage_gate for e in run.evidence if e.coverage_gate is not None] if run else []
@@ -93,7 +97,7 @@ def _decided(gate: _Gate, state: State, run: Judged | None) -> Gate:
     return Gate(name=name, specialist=gate.specialist, state=found, why=one_line(why, 500))
 
 
-def _without_run(entry: SpecialistState, run: Judged | None) -> tuple[GateState, str] | None:
+def _without_run(entry: SpecialistState, run: _Judged | None) -> tuple[GateState, str] | None:
     """The state of a gate whose specialist has not judged anything; None when it has."""
     phase = slot(entry.name).phase
     if not entry.applicable:
@@ -107,7 +111,7 @@ def _without_run(entry: SpecialistState, run: Judged | None) -> tuple[GateState,
     return GateState.PENDING, f"{phase} has {'no result yet' if begun else 'not begun'}"
 
 
-def _coverage(run: Judged) -> tuple[GateState, str]:
+def _coverage(run: _Judged) -> tuple[GateState, str]:
     measured = [e for e in run.evidence if e.coverage_percent is not None and e.coverage_gate is not None]
     if not measured:
         return GateState.NOT_APPLICABLE, "no check measures it against a gate"
@@ -116,7 +120,7 @@ def _coverage(run: Judged) -> tuple[GateState, str]:
     return (GateState.PASS if reached else GateState.FAIL), shown
 
 
-def _by_checks(gate: _Gate, entry: SpecialistState, run: Judged) -> tuple[GateState, str]:
+def _by_checks(gate: _Gate, entry: SpecialistState, run: _Judged) -> tuple[GateState, str]:
     deciding = [e for e in run.evidence if _family(gate.specialist, e.check, e.command) == gate.words]
     unnamed = {failure.check for failure in run.failures} - {e.check for e in run.evidence}
     if unnamed or (not run.evidence and not run.passed):
@@ -152,7 +156,7 @@ def _family(specialist: str, name: str, command: str) -> frozenset[str]:
     return frozenset()
 
 
-def _failures(gate: _Gate, evidence: Evidence, run: Judged) -> Sequence[Failure]:
+def _failures(gate: _Gate, evidence: Evidence, run: _Judged) -> Sequence[Failure]:
     """What the check found; measured coverage is another gate (G24)."""
     if run.passed:
         return ()

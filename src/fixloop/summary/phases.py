@@ -96,7 +96,7 @@ def _phase(
         max_iterations=entry.max_iterations,
         history=analysis.history(entry.runs),
         times=times_of(own_intervals, [entries[run.entry] for run in own]),
-        runs=tuple(_with_texts(state, entry, list(_rows(entry, own, by_end)))),
+        runs=tuple(_rows(state, entry, own, by_end)),
         confirmations=tuple(_confirmations(own, entries, by_end)),
         evidence=tuple(
             each.model_copy(
@@ -135,15 +135,22 @@ def times_of(found: Iterable[Interval], ended: Iterable[Recorded]) -> Times:
 
 
 def _rows(
-    entry: SpecialistState, own: Sequence[EndedRun], by_end: Mapping[int, Interval]
+    state: State, entry: SpecialistState, own: Sequence[EndedRun], by_end: Mapping[int, Interval]
 ) -> Iterator[RunRow]:
     ended = {run.number: run for run in own if run.result in ("passed", "failed", "could not run")}
     # A confirmation that passes has its run's number and is not that run.
     ended |= {run.number: run for run in own if run.result == "passed" and not run.is_confirmation}
+    last, texts = entry.last_run, dict[str, str]()
+    if last is not None and not last.passed and entry.name == state.active.name:
+        # The last run's failures have their whole messages, while they stand.
+        texts = {one_line(failure.name, 160): clean(failure.message) for failure in state.failures}
     for previous, run in zip((None, *entry.runs), entry.runs, strict=False):
         known = ended.get(run.number)
         interval = by_end.get(known.entry) if known is not None else None
         change = analysis.comparison(previous, run)
+        findings = tuple(map(finding_of, run.failures))
+        if texts and run is last:
+            findings = tuple(each.model_copy(update={"text": texts.get(each.name, "")}) for each in findings)
         yield RunRow(
             specialist=entry.name,
             number=run.number,
@@ -152,7 +159,7 @@ def _rows(
             at=run.at,
             seconds=interval.seconds if interval is not None else 0.0,
             count=run.count,
-            findings=tuple(map(finding_of, run.failures)),
+            findings=findings,
             resolved=len(change.resolved),
             persisting=len(change.persisting),
             new=len(change.new),
@@ -161,18 +168,6 @@ def _rows(
             fixes=tuple(one_line(fix, 500) for fix in run.fixes),
             from_confirmation=known is not None and known.is_confirmation,
         )
-
-
-def _with_texts(state: State, entry: SpecialistState, rows: list[RunRow]) -> list[RunRow]:
-    """The last run's failures with their whole messages, while they stand."""
-    last = entry.last_run
-    if not rows or last is None or last.passed or entry.name != state.active.name:
-        return rows
-    texts = {one_line(failure.name, 160): clean(failure.message) for failure in state.failures}
-    found = (
-        finding.model_copy(update={"text": texts.get(finding.name, "")}) for finding in rows[-1].findings
-    )
-    return [*rows[:-1], rows[-1].model_copy(update={"findings": tuple(found)})]
 
 
 def finding_of(ref: FailureRef) -> Finding:
