@@ -144,6 +144,18 @@ class Comparing:
 
     def _key(self, check: Check, ground: Ground, base_tree: str) -> str:
         snapshot, environment = self._around.snapshot, ground.environment(check.env)
+        # What tells that a tool was installed anew: the interpreter, its packages' folder, and each program named.
+        path, interpreter = ground.environment(())["PATH"], Path(ground.interpreter)
+        programs = [shutil.which(word, path=path) for word in check.command if not word.startswith("-")]
+        packages = [str(found) for pattern in _SITES for found in interpreter.parent.parent.glob(pattern)]
+        tools = []
+        for place in (ground.interpreter, *packages, *filter(None, programs)):
+            try:
+                found = os.stat(place)
+            except OSError:
+                tools.append(place)
+            else:
+                tools.append(f"{os.path.realpath(place)} {found.st_size} {found.st_mtime_ns}")
         return key_of(
             snapshot.source,
             snapshot.subdirectory,
@@ -152,25 +164,8 @@ class Comparing:
             check.model_dump_json(),
             " ".join(self._around.configuration.workspace.setup),
             *(f"{name}={environment.get(name, '')}" for name in check.env),
-            *_tools(check, ground),
+            *tools,
         )
-
-
-def _tools(check: Check, ground: Ground) -> list[str]:
-    """What tells that a tool was installed anew: the interpreter, its packages' folder, and each program named."""
-    path = ground.environment(())["PATH"]
-    programs = [shutil.which(word, path=path) for word in check.command if not word.startswith("-")]
-    interpreter = Path(ground.interpreter)
-    packages = [str(found) for pattern in _SITES for found in interpreter.parent.parent.glob(pattern)]
-    stamps = []
-    for place in (ground.interpreter, *packages, *filter(None, programs)):
-        try:
-            found = os.stat(place)
-        except OSError:
-            stamps.append(place)
-        else:
-            stamps.append(f"{os.path.realpath(place)} {found.st_size} {found.st_mtime_ns}")
-    return stamps
 
 
 def _in_a_line(failure: Failure) -> Failure:

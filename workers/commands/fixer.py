@@ -15,7 +15,7 @@ from fixloop.configuration.model import Configuration, Fixer
 from fixloop.engine.history import Said, all_failures, open_report
 from fixloop.errors import ProtocolError
 from fixloop.machine.guard import GuardedResult
-from fixloop.outside.transfer import Diff, NotKept, keep_bundle, keep_diff
+from fixloop.outside.transfer import NotKept, keep_bundle, keep_diff
 from fixloop.protocol.answers import LIMIT_BYTES, Answer, InvalidAnswer, decode_answer, parse_answer
 from fixloop.protocol.claims import Differences, differences
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed
@@ -24,7 +24,6 @@ from fixloop.protocol.request import request_json
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import Completion
 from fixloop.reports.limits import clean
-from fixloop.repository.change import Change
 from workers.commands import children
 from workers.steps.crew import Work
 from workers.workspaces.ground import Ground, open_ground
@@ -93,20 +92,27 @@ def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResul
 
 
 def _answer(work: Work, ground: Ground, result: GuardedResult) -> Done:
-    state, ticket = work.holding.state, work.holding.ticket
-    output = ground.redaction.text(result.output)
+    ticket, hide = work.holding.ticket, ground.redaction.text
+    output = hide(result.output)
     if result.exit_code != 0:
         return _failed(work, _why(result), output, undelivered=result.not_found)
     written = _written(ground.workspace.scratch / "answer")
-    text = ground.redaction.text(written.decode("utf-8", "replace")) if written is not None else ""
+    text = hide(written.decode("utf-8", "replace")) if written is not None else ""
     artifacts = tuple(
-        work.store.put_artifact(state.workflow, kept.encode(errors="replace"))
+        work.store.put_artifact(ticket.workflow, kept.encode(errors="replace"))
         for kept in (output, text)
         if kept
     )
+    said = None
     try:
-        said = _said(work, ground, written) if written is not None else None
-    except InvalidAnswer as invalid:
+        if written is not None:
+            said = parse_answer(
+                hide(decode_answer(written)),
+                issue=work.holding.state.issue,
+                iteration=ticket.iteration,
+                specialist=ticket.specialist,
+            )
+    except InvalidAnswer as invalid:  # A71
         return AnswerRejected(
             specialist=ticket.specialist,
             iteration=ticket.iteration,
@@ -116,21 +122,41 @@ def _answer(work: Work, ground: Ground, result: GuardedResult) -> Done:
         )
     if said is not None and not said.ready:
         return BlockerSignalled(by="fixer", text=said.blocker, artifacts=artifacts)
+    return _change(work, ground, said, output, artifacts)
+
+
+def _change(
+    work: Work, ground: Ground, said: Answer | None, output: str, artifacts: tuple[str, ...]
+) -> FixCompleted | FixFailed:
+    """What it left in its workspace, as one commit."""
+    state, ticket, hide = work.holding.state, work.holding.ticket, ground.redaction.text
     message = f"fixloop: issue {state.issue}, {ticket.specialist}, answer to run {ticket.iteration}\n"
     change = ground.workspace.capture(state.tip, message)
     try:
         bundle = keep_bundle(work.store, state, ground.workspace.mirror, change.commit)
     except NotKept as error:
         return _failed(work, str(error), output, fatal=True)
-    hide = ground.redaction.text
+    fixes = said.fixes if said is not None else tuple(f"changed {name}" for name in change.files[:20])
+    printed = clean(output).strip()[-SAID_CHARACTERS:]
+    if left_out := hide(_left_out(ground.workspace.left_out())):
+        fixes, printed = (*fixes, left_out), f"{printed}\n{left_out}".strip()[-SAID_CHARACTERS:]
+    differ = differences(said.files, change.files) if said is not None else Differences()
     diff = keep_diff(work.store, state, ground.workspace.mirror, change.commit, hide=hide)
-    completion = _completion(ticket.iteration, change, said, diff, clean(output).strip()[-SAID_CHARACTERS:])
-    left_out = hide(_left_out(ground.workspace.left_out()))
-    if left_out:
-        told = f"{completion.said}\n{left_out}".strip()
-        completion = completion.model_copy(
-            update={"fixes": (*completion.fixes, left_out), "said": told[-SAID_CHARACTERS:]}
-        )
+    completion = Completion(
+        iteration=ticket.iteration,
+        by="fixer",
+        summary=said.summary if said is not None else "",
+        fixes=fixes,
+        files=change.files,
+        tip=change.commit,
+        tree=change.tree,
+        marks=change.marks,
+        unchanged=differ.unchanged,
+        unnamed=differ.unnamed,
+        diff=diff.diff,
+        diff_artifact=diff.diff_artifact,
+        said=printed,
+    )
     return FixCompleted(
         specialist=ticket.specialist, completion=completion, bundle=bundle, artifacts=artifacts
     )
@@ -162,17 +188,6 @@ def _failed(
     )
 
 
-def _said(work: Work, ground: Ground, written: bytes) -> Answer:
-    """The fixer's own Fix Completion; one that does not fit is an invalid response (A71)."""
-    ticket = work.holding.ticket
-    return parse_answer(
-        ground.redaction.text(decode_answer(written)),
-        issue=work.holding.state.issue,
-        iteration=ticket.iteration,
-        specialist=ticket.specialist,
-    )
-
-
 def _written(path: Path) -> bytes | None:
     """At most one byte more than an answer may have; None where there is no answer."""
     try:
@@ -184,26 +199,6 @@ def _written(path: Path) -> bytes | None:
         return f"{path.name} is not a regular file".encode()
     with os.fdopen(descriptor, "rb") as file:
         return file.read(LIMIT_BYTES + 1)
-
-
-def _completion(iteration: int, change: Change, said: Answer | None, diff: Diff, printed: str) -> Completion:
-    fixes = said.fixes if said is not None else tuple(f"changed {name}" for name in change.files[:20])
-    differ = differences(said.files, change.files) if said is not None else Differences()
-    return Completion(
-        iteration=iteration,
-        by="fixer",
-        summary=said.summary if said is not None else "",
-        fixes=fixes,
-        files=change.files,
-        tip=change.commit,
-        tree=change.tree,
-        marks=change.marks,
-        unchanged=differ.unchanged,
-        unnamed=differ.unnamed,
-        diff=diff.diff,
-        diff_artifact=diff.diff_artifact,
-        said=printed,
-    )
 
 
 def _why(result: GuardedResult) -> str:

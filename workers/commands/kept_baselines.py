@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -59,11 +58,8 @@ class Baselines:
             with tempfile.NamedTemporaryFile(dir=self._folder, prefix=".", delete=False) as new:
                 new.write(baseline.model_dump_json(exclude_defaults=True).encode())
             os.replace(new.name, self._folder / f"{key}.json")
-            self._remove(sorted(self._folder.iterdir(), key=_age)[MOST:])
-
-    def _remove(self, files: Sequence[Path]) -> None:
-        for file in files:
-            file.unlink(missing_ok=True)
+            for file in sorted(self._folder.iterdir(), key=_age)[MOST:]:
+                file.unlink(missing_ok=True)
 
 
 def _age(file: Path) -> float:

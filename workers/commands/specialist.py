@@ -1,7 +1,7 @@
 """A specialist's step: the checks of its run on the workflow's tree, and the event that comes of them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, cast
@@ -16,9 +16,9 @@ from fixloop.protocol.state import SpecialistState, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.reports.limits import failures_json
 from workers.commands.baseline import Circumstances, Comparing
-from workers.commands.check_run import Ran, run_check
+from workers.commands.check_run import run_check
 from workers.steps.crew import Work
-from workers.workspaces.ground import Ground, attempt_of, open_ground
+from workers.workspaces.ground import attempt_of, open_ground
 
 GRACE_SECONDS: Final = 60.0
 """The state ends a late check by withdrawing its ticket; this is for a state that cannot be reached."""
@@ -55,7 +55,14 @@ def check(work: Work, configuration: Configuration, cache: Path) -> RunFinished 
                 if one is None or told is None:
                     return None
                 ran.append(one._replace(result=_with_old_kept(work, told)))
-        artifacts = [digest for one in ran for digest in _kept(work, ground, one)]
+        # What the results rest on, before the commit that names it.
+        put, artifacts = partial(work.store.put_artifact, state.workflow), []
+        for one in ran:
+            if one.output:
+                artifacts.append(put(one.output.encode(errors="replace")))
+            for path in one.reports:
+                if path.is_file() and not path.is_symlink() and path.stat().st_size <= REPORT_LIMIT_BYTES:
+                    artifacts.append(put(ground.redaction.data(path.read_bytes())))
     return _finished(work, [one.result for one in ran], tree, artifacts)
 
 
@@ -91,16 +98,6 @@ def _guarded(work: Work, argv: Sequence[str], cwd: Path, env: Mapping[str, str])
     patience = work.holding.state.patience_seconds
     limit = (patience if patience is not None else 24 * 3600.0) + GRACE_SECONDS
     return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit)
-
-
-def _kept(work: Work, ground: Ground, ran: Ran) -> Iterator[str]:
-    """What the result rests on, before the commit that names it."""
-    workflow = work.holding.state.workflow
-    if ran.output:
-        yield work.store.put_artifact(workflow, ran.output.encode(errors="replace"))
-    for path in ran.reports:
-        if path.is_file() and not path.is_symlink() and path.stat().st_size <= REPORT_LIMIT_BYTES:
-            yield work.store.put_artifact(workflow, ground.redaction.data(path.read_bytes()))
 
 
 def _finished(work: Work, ran: list[CheckResult], tree: str, artifacts: list[str]) -> RunFinished:

@@ -79,16 +79,16 @@ class Child:
                 if lines and lines[-1].isdigit():
                     self._serving, self._heard_at = int(lines[-1]), now
             return False
-        self._died(now, f"{reason(code, self._kills_before, memory.kills())}{self._last_words(code)}")
+        why = reason(code, self._kills_before, memory.kills())
+        if code > 0:
+            # Its last line, as a traceback's; whoever was killed had no time to say anything about it.
+            if self._passing is not None:
+                # What it forked may live on for a moment, and hold the pipe.
+                self._passing.join(0.2)
+            said = self._said[-1].decode(errors="replace").strip() if self._said else ""
+            why += f": {said[:SHOWN_CHARACTERS]}" if said else ""
+        self._died(now, why)
         return True
-
-    def _last_words(self, code: int) -> str:
-        """Its last line, as a traceback's; whoever was killed had no time to say anything about it."""
-        if self._passing is not None and code > 0:
-            # What it forked may live on for a moment, and hold the pipe.
-            self._passing.join(0.2)
-        said = self._said[-1].decode(errors="replace").strip() if self._said and code > 0 else ""
-        return f": {said[:SHOWN_CHARACTERS]}" if said else ""
 
     def _died(self, now: float, why: str) -> None:
         self._last_death = why
@@ -154,17 +154,15 @@ class Child:
         """Close the lifeline: the process and its children end at once. Returns when they have."""
         for descriptor in (self._writing, self._reading, self._presence):
             os.close(descriptor)
-        if not self._all_gone(time.monotonic() + GONE_SECONDS):
+        deadline = time.monotonic() + GONE_SECONDS
+        while select.select([self._present], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not os.read(self._present, 65536):
+                break
+        else:
             log.warning("%s still runs %.0f s after its end", self.role, GONE_SECONDS)
         os.close(self._present)
         if self._passing is not None:
             self._passing.join(GONE_SECONDS)
-
-    def _all_gone(self, deadline: float) -> bool:
-        while select.select([self._present], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            if not os.read(self._present, 65536):
-                return True
-        return False
 
 
 def _started(way: Callable[[Given, int], Running], given: Given) -> tuple[int, Running]:

@@ -113,25 +113,24 @@ def forked(given: Given, stderr: int, main: Main) -> Running:
 
 
 def _become(given: Given, stderr: int, main: Main, masked: Iterable[int]) -> NoReturn:
-    """End as every program does; never by an error that those who called `forked` would take for their own."""
+    """
+    Do to this process what `spawned` asks for, and be it.
+
+    End as every program does; never by an error that those who called `forked` would take for their own.
+    """
     try:
-        _begin_anew(given, stderr)
+        stop_signals.unheeded()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(stderr, 2)
+        # Above all the other end of its own lifeline, and the ends of its siblings'.
+        for each in map(int, os.listdir("/dev/fd")):
+            if each > 2 and each not in given.kept:
+                with suppress(OSError):  # the one that listed them
+                    os.close(each)
+        os.environ.update(given.variables)
+        sys.argv[:] = given.words
         signal.pthread_sigmask(signal.SIG_SETMASK, masked)
         sys.exit(main(given.role, given.options))
     except Exception:
         traceback.print_exc()
         sys.exit(1)
-
-
-def _begin_anew(given: Given, stderr: int) -> None:
-    """Do to this process what `spawned` asks for."""
-    stop_signals.unheeded()
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(stderr, 2)
-    # Above all the other end of its own lifeline, and the ends of its siblings'.
-    for each in map(int, os.listdir("/dev/fd")):
-        if each > 2 and each not in given.kept:
-            with suppress(OSError):  # the one that listed them
-                os.close(each)
-    os.environ.update(given.variables)
-    sys.argv[:] = given.words

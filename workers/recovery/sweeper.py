@@ -17,7 +17,7 @@ from fixloop.servers.broker_url import PRIORITY_STEPS
 from fixloop.store.contract import Store
 from fixloop.store.keys import SHARDS, issue_of
 from fixloop.store.limits import SHARD_LEASE_SECONDS
-from fixloop.store.records import Due, Lane, Swept
+from fixloop.store.records import Lane, Swept
 from workers.app import app
 from workers.celery_fast.queue_lengths import lengths
 from workers.log_once import say_once
@@ -99,7 +99,22 @@ class Sweeper:
             for workflow in shard.damaged:
                 say_once(log, str(Damaged(workflow, "what waits of it cannot be handed out")))
             for due in shard.deadlines:
-                self._hand_out(due, max(0.0, due.clock - shard.moment.clock))
+                # A countdown task with the precise rest.
+                rest_seconds = max(0.0, due.clock - shard.moment.clock)
+                if rest_seconds:
+                    self._handed_out.append(time.monotonic() + rest_seconds)
+                app.send_task(
+                    "fixloop.validation.deadline",
+                    kwargs={
+                        "workflow": due.workflow,
+                        "name": due.name,
+                        "due": due.clock,
+                        "issue": issue_of(due.workflow),
+                    },
+                    queue=self._control,
+                    # Strictly after the instant (A58).
+                    countdown=rest_seconds + 0.01,
+                )
             # A ticket whose delay is over was hinted when it was made, with a countdown; if that hint was lost,
             # it is soon among the unheard.
             lost = (*shard.lapsed, *shard.unheard)
@@ -107,23 +122,6 @@ class Sweeper:
         if gap:
             log.warning("the engine was away for %.1f s; its clocks stood still", gap)
         return sent
-
-    def _hand_out(self, due: Due, rest_seconds: float) -> None:
-        """A countdown task with the precise rest."""
-        if rest_seconds:
-            self._handed_out.append(time.monotonic() + rest_seconds)
-        app.send_task(
-            "fixloop.validation.deadline",
-            kwargs={
-                "workflow": due.workflow,
-                "name": due.name,
-                "due": due.clock,
-                "issue": issue_of(due.workflow),
-            },
-            queue=self._control,
-            # Strictly after the instant (A58).
-            countdown=rest_seconds + 0.01,
-        )
 
 
 def sweep_for_ever(

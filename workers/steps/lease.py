@@ -67,19 +67,16 @@ class Heart:
             with self._lock:
                 leases = list(self._held.values())
             for lease in leases:
-                self._renew(lease)
-
-    def _renew(self, lease: Lease) -> None:
-        holding = lease.holding
-        try:
-            answer = self._store.renew(holding.ticket.id, holding.owner, holding.fence)
-        except InfrastructureError:
-            return
-        except Exception:
-            # Without this thread no step of this process could ever commit again.
-            log.exception("the lease of %s could not be renewed", holding.ticket.id)
-            return
-        if answer == "ok":
-            lease.heard_at = time.monotonic()
-        else:
-            lease.withdraw()
+                holding = lease.holding
+                try:
+                    answer = self._store.renew(holding.ticket.id, holding.owner, holding.fence)
+                except InfrastructureError:
+                    continue
+                except Exception:
+                    # Without this thread no step of this process could ever commit again.
+                    log.exception("the lease of %s could not be renewed", holding.ticket.id)
+                    continue
+                if answer == "ok":
+                    lease.heard_at = time.monotonic()
+                else:
+                    lease.withdraw()

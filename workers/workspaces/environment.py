@@ -125,18 +125,13 @@ def _python(
         paths.append(given["PYTHONPATH"])
     found = {"PYTHONPATH": os.pathsep.join(paths)}
     if interpreter.path:
-        found["PATH"] = os.pathsep.join([str(_programs(interpreter, caches)), given.get("PATH", os.defpath)])
+        # The folder in which `python` is the chosen interpreter; made where it goes by another name.
+        programs = Path(interpreter.path).parent
+        if not interpreter.prefix and not (programs / "python").exists():
+            programs = caches / "bin"
+            programs.mkdir()
+            (programs / "python").symlink_to(interpreter.path)
+        found["PATH"] = os.pathsep.join([str(programs), given.get("PATH", os.defpath)])
     if interpreter.prefix:
         found["VIRTUAL_ENV"] = interpreter.prefix
     return found
-
-
-def _programs(interpreter: Interpreter, caches: Path) -> Path:
-    """The folder in which `python` is the chosen interpreter; made where the interpreter goes by another name."""
-    own = Path(interpreter.path).parent
-    if interpreter.prefix or (own / "python").exists():
-        return own
-    made = caches / "bin"
-    made.mkdir()
-    (made / "python").symlink_to(interpreter.path)
-    return made

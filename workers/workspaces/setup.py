@@ -91,22 +91,23 @@ def _build(link: Path, mirror: Mirror, commit: str, subdirectory: str, setup: Se
     )
     if result.exit_code != 0:
         remove_folder(folder)
-        _raise(setup, result)
+        raise _failure(setup, result)
     new = link.with_suffix(".new")
     new.unlink(missing_ok=True)
     new.symlink_to(folder.name)
     new.replace(link)
 
 
-def _raise(setup: Setup, result: GuardedResult) -> None:
+def _failure(setup: Setup, result: GuardedResult) -> InfrastructureError | UsageError:
     command = f"[workspace] setup `{' '.join(setup.command)}`"
     if result.cancelled or result.injured:
-        raise InfrastructureError(
-            f"{command} was {'cancelled' if result.cancelled else 'killed'} before its end"
-        )
+        how = "cancelled" if result.cancelled else "killed"
+        return InfrastructureError(f"{command} was {how} before its end")
     if result.not_found:
-        raise UsageError(f"{command} cannot be started; is {setup.command[0]!r} on the PATH?")
+        return UsageError(f"{command} cannot be started; is {setup.command[0]!r} on the PATH?")
     how = f"ended with exit code {result.exit_code}" if result.exit_code else "did not end well"
     if result.timed_out:
         how = f"took more than {setup.timeout_seconds:.0f} s"
-    raise UsageError(f"{command} {how}: {one_line(setup.hide(result.output)[-500:]) or 'it printed nothing'}")
+    return UsageError(
+        f"{command} {how}: {one_line(setup.hide(result.output)[-500:]) or 'it printed nothing'}"
+    )

@@ -11,7 +11,7 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -126,8 +126,13 @@ class Workspace:
         was = tracked_in_tree(self.mirror.git, self.copied) if self.copied else {}
         now = entries_on_disk(self._git(), was, was)
         changed = [path for path, entry in was.items() if now.get(path) != entry]
-        links = (path for path, entry in self._tracked(self.commit).items() if entry.mode == GITLINK)
-        return tuple(shown(path) for path in sorted([*changed, *self._new_below(links, was)]))
+        top = os.fsencode(self.path)
+        for link, entry in self._tracked(self.commit).items():
+            for inner, names, files in os.walk(os.path.join(top, link)) if entry.mode == GITLINK else ():
+                names[:] = [name for name in names if os.fsdecode(name) not in CACHES]
+                paths = (os.path.relpath(os.path.join(inner, file), top) for file in files)
+                changed += [path for path in paths if path not in was]
+        return tuple(map(shown, sorted(changed)))
 
     def offer(self) -> None:
         """Leave the directory to an outside agent: it outlives this process until somebody removes it."""
@@ -150,14 +155,6 @@ class Workspace:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _new_below(self, folders: Iterable[bytes], known: Collection[bytes]) -> Iterator[bytes]:
-        top = os.fsencode(self.path)
-        for place in folders:
-            for inner, names, files in os.walk(os.path.join(top, place)):
-                names[:] = [name for name in names if os.fsdecode(name) not in CACHES]
-                paths = (os.path.relpath(os.path.join(inner, file), top) for file in files)
-                yield from (path for path in paths if path not in known)
 
     @cached_property
     def _beside(self) -> frozenset[bytes]:
@@ -200,7 +197,10 @@ def open_workspace(
     """
     try:
         folder = _fresh_folder(Path(os.path.abspath(cache)) / "work", f"{ticket}.{fence}")
-        path, lock = folder / "tree" / _name(mirror.source), _own(folder)
+        # The folder's name in the source: some tools show it, some projects depend on it.
+        last = mirror.source.rstrip("/").rpartition("/")[2].removesuffix(".git")
+        name = re.sub(r"[^\w.+-]", "_", last).lstrip(".-") or "checkout"
+        path, lock = folder / "tree" / name, _own(folder)
         made = Workspace(folder, path, path / subdirectory, folder / "scratch", commit, mirror, lock, copied)
         with contextlib.ExitStack() as unless_complete:
             unless_complete.callback(made.close)
@@ -278,12 +278,6 @@ def _is_left_over(folder: Path) -> bool:
         return True
     finally:
         os.close(lock)
-
-
-def _name(source: str) -> str:
-    """The folder's name in the source: some tools show it, some projects depend on it."""
-    last = source.rstrip("/").rpartition("/")[2].removesuffix(".git")
-    return re.sub(r"[^\w.+-]", "_", last).lstrip(".-") or "checkout"
 
 
 def check_out(path: Path, mirror: Mirror, commit: str, copied: str = "") -> None:
