@@ -1,4 +1,4 @@
-"""What a Python project's own files speak for besides its tests: linter, formatter, types.
+"""What a Python project's own files speak for apart from its tests: linter, formatter, types, and bandit.
 
 The project's own commands give the scope; its hooks, tables and dependencies say that a tool is used at all.
 """
@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from fixloop.configuration import layout
-from fixloop.configuration.declarations import Signs, toml_of
+from fixloop.configuration.declarations import Declarations, Signs, toml_of
 from fixloop.configuration.model import Check
 from fixloop.configuration.pre_commit import Hook
 from fixloop.configuration.proposal import Need, Proposal
@@ -32,6 +32,11 @@ YAPF_SIGNS: Final = Signs(dependencies=("yapf",), tables=("yapf",), files=(".sty
 MYPY_SIGNS: Final = Signs(
     dependencies=("mypy",), tables=("mypy",), files=("mypy.ini", ".mypy.ini"), sections=("setup.cfg:mypy",)
 )
+BANDIT_SIGNS: Final = Signs(
+    dependencies=("bandit",), tables=("bandit",), files=(".bandit", "bandit.yaml", "bandit.yml")
+)
+# SARIF is an extra of bandit that may be absent; these lines are not, and name file and line as well.
+LINES: Final = ("--format", "custom", "--msg-template", "{relpath}:{line}: {test_id} {severity}: {msg}")
 MYPY_TARGETS: Final = frozenset({"-p", "-m", "--package", "--module"})
 
 
@@ -138,3 +143,48 @@ def _left_out(grammar: Grammar, hook: Hook, project: PythonProject) -> tuple[str
     if grammar is BLACK:
         return ("--extend-exclude", "|".join(f"^/{place}" for place in places))
     return ("--extend-exclude", ",".join(places))
+
+
+def scanners(project: PythonProject) -> Iterator[Proposal]:
+    """bandit from medium up, its search for passwords, and a parser for what bandit leaves out."""
+    declared = project.declared
+    hook = _hook(project, ("bandit",))
+    why = declared.place(BANDIT_SIGNS) or (hook.why if hook is not None else "")
+    sources = layout.sources_of(project.directory)
+    if not why or not sources:
+        return
+    options = _bandit_options(declared)
+    bandit = ("bandit", "-q", "-r", *options)
+    need = project.program("bandit")
+    # From medium up: stricter than the gate's "high", because bandit has no "critical" and rates injection and
+    # weak cryptography medium. Its low findings are hints (an assert, an import of subprocess) that sound code
+    # has everywhere, so "any finding loops" would never end.
+    yield _of_bandit("bandit", (*bandit, "--severity-level", "medium", *LINES), sources, why, need)
+    keys = {*declared.table("bandit"), *(declared.section(".bandit", "bandit") or {})}
+    # A YAML file may hold such keys. Assuming they are there costs one check; assuming not, an error.
+    is_yaml = options[:1] == ("-c",) and options[1] != "pyproject.toml"
+    if not is_yaml and keys.isdisjoint({"tests", "skips"}):
+        # bandit rates hard-coded passwords low. A project that selects its own tests has decided about these
+        # too, and bandit refuses a test that is both selected here and skipped there.
+        yield _of_bandit("secrets", (*bandit, "--tests", "B105,B106,B107", *LINES), sources, why, need)
+    # bandit leaves out files it cannot parse and still exits 0.
+    yield _of_bandit("parse", ("python", "-m", "compileall", "-q"), sources, why, need)
+
+
+def _of_bandit(
+    name: str, command: tuple[str, ...], sources: tuple[str, ...], why: str, need: Need
+) -> Proposal:
+    check = Check(name=name, command=(*command, *sources), paths=sources)
+    return Proposal("security", check, "bandit", why, (need,))
+
+
+def _bandit_options(declared: Declarations) -> tuple[str, ...]:
+    """The options that make bandit read the project's settings; by itself it finds none of them."""
+    if "bandit" in declared.tools:
+        return ("-c", "pyproject.toml")
+    if declared.section(".bandit", "bandit") is not None:
+        return ("--ini", ".bandit")
+    for name in (".bandit", "bandit.yaml", "bandit.yml"):
+        if (declared.directory / name).is_file():
+            return ("-c", name)
+    return ()

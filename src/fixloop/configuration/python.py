@@ -9,13 +9,12 @@ from typing import Final
 from fixloop.configuration import layout
 from fixloop.configuration.coverage import coverage_of, measuring
 from fixloop.configuration.declarations import Signs
-from fixloop.configuration.linters import linters
+from fixloop.configuration.linters import linters, scanners
 from fixloop.configuration.model import Check
 from fixloop.configuration.project_commands import arguments_of
 from fixloop.configuration.proposal import Need, Proposal
 from fixloop.configuration.python_project import PythonProject
 from fixloop.configuration.python_tests import Tests, tests_of
-from fixloop.configuration.scanners import scanners
 from fixloop.configuration.scopes import PYTEST, Scope, scopes_of
 
 COMMAND: Final = ("python", "-m", "pytest", "--junitxml={junit}")

@@ -48,26 +48,20 @@ def calls_of(name: str, scripts: Mapping[str, str], depth: int = 0) -> tuple[Cal
     """The calls that the script `name` comes to, with what runs before and after it; None where nobody can say."""
     calls: list[Call] = []
     for each in (f"pre{name}", name, f"post{name}"):
-        for part in _parts(scripts.get(each, "")):
-            found = _part(part, scripts, depth) if part is not None and depth < _DEEPEST else None
+        parts: list[list[str]] = [[]]
+        for token in _TOKEN.findall(scripts.get(each, "")):
+            if token == "&&":
+                parts.append([])
+            elif token in "&|;<>()`" or "$(" in token:
+                return None
+            else:
+                parts[-1].append(token)
+        for part in filter(None, parts):
+            found = _part(tuple(part), scripts, depth) if depth < _DEEPEST else None
             if found is None:
                 return None
             calls += found
     return tuple(calls)
-
-
-def _parts(text: str) -> list[tuple[str, ...] | None]:
-    """The words between `&&`; None for what is more than that."""
-    parts: list[list[str]] = [[]]
-    tokens = _TOKEN.findall(text)
-    for token in tokens:
-        if token == "&&":
-            parts.append([])
-        elif token in "&|;<>()`" or "$(" in token:
-            return [None]
-        else:
-            parts[-1].append(token)
-    return [tuple(part) for part in parts if part]
 
 
 def _part(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> tuple[Call, ...] | None:

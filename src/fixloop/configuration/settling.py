@@ -53,20 +53,13 @@ def settle_written(
     runs: list[Check] = []
     unverified: list[Unverified] = []
     for check in checks:
-        missing = _missing(needs_of(check.command, project), installed)
-        if not missing or installed is None:
-            runs.append(check)
-        elif command := _lent(check.command, installed) if len(missing) == 1 else ():
-            runs.append(check.model_copy(update={"command": command}))
+        needs = needs_of(check.command, project)
+        found = _startable(check, needs, installed)
+        if found is not None:
+            runs.append(found)
         else:
             unverified.append(
-                Unverified(
-                    name=check.name,
-                    specialist=specialist,
-                    reason=_reason(missing[0], check.name, installed),
-                    remedy=missing[0].remedy,
-                    blocks=not check.optional,
-                )
+                _unverified(check.name, specialist, needs, installed, blocks=not check.optional)
             )
     return Settled(tuple(runs), tuple(unverified))
 
@@ -88,22 +81,23 @@ def _first_startable(
     alternatives: tuple[Proposal, ...], installed: Installed | None, portable: bool
 ) -> Settled:
     first = alternatives[0]
-    for proposal in alternatives:
-        check = _startable(proposal, installed)
+    for proposal in (each for each in alternatives if each.check.command):
+        own = proposal.check.model_copy(update={"why": proposal.why})
+        check = _startable(own, proposal.needs, installed)
         if check is not None:
-            if portable:
-                check = check.model_copy(update={"command": proposal.check.command})
             gate = first.check.coverage_percent if proposal is not first else None
-            return Settled((check,), (_unverified(first, installed, "coverage gate"),) if gate else ())
-    return Settled((), (_unverified(alternatives[-1], installed, first.tool, blocks=first.runs_tests),))
+            return Settled(
+                (own if portable else check,),
+                (_unverified("coverage gate", first.specialist, first.needs, installed),) if gate else (),
+            )
+    needs = alternatives[-1].needs
+    entry = _unverified(first.tool, first.specialist, needs, installed, blocks=first.runs_tests)
+    return Settled((), (entry,))
 
 
-def _startable(proposal: Proposal, installed: Installed | None) -> Check | None:
+def _startable(check: Check, needs: tuple[Need, ...], installed: Installed | None) -> Check | None:
     """The check as it can be started here; None where it cannot."""
-    check = proposal.check.model_copy(update={"why": proposal.why})
-    if not check.command:
-        return None
-    missing = _missing(proposal.needs, installed)
+    missing = _missing(needs, installed)
     if not missing or installed is None:
         return check
     command = _lent(check.command, installed) if len(missing) == 1 else ()
@@ -125,24 +119,15 @@ def _lent(command: tuple[str, ...], installed: Installed) -> tuple[str, ...]:
 
 
 def _unverified(
-    proposal: Proposal, installed: Installed | None, name: str, *, blocks: bool = False
+    name: str, specialist: str, needs: tuple[Need, ...], installed: Installed | None, *, blocks: bool = False
 ) -> Unverified:
-    missing = _missing(proposal.needs, installed)
-    if not missing or installed is None:
-        return Unverified(
-            name=name,
-            specialist=proposal.specialist,
-            reason="only the project knows its command",
-            remedy=f"name it in fixloop.toml, in [[specialist.{proposal.specialist}.check]]",
-            blocks=blocks,
-        )
-    return Unverified(
-        name=name,
-        specialist=proposal.specialist,
-        reason=_reason(missing[0], name, installed),
-        remedy=missing[0].remedy,
-        blocks=blocks,
-    )
+    missing = _missing(needs, installed)
+    if missing and installed is not None:
+        reason, remedy = _reason(missing[0], name, installed), missing[0].remedy
+    else:
+        reason = "only the project knows its command"
+        remedy = f"name it in fixloop.toml, in [[specialist.{specialist}.check]]"
+    return Unverified(name=name, specialist=specialist, reason=reason, remedy=remedy, blocks=blocks)
 
 
 def _reason(need: Need, name: str, installed: Installed) -> str:
