@@ -8,7 +8,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any, Final
 
@@ -58,19 +58,12 @@ class _Commands(TyperGroup):
         wanted = [_MODULES[cmd_name]] if cmd_name in _MODULES else dict.fromkeys(_MODULES.values())
         if cmd_name not in self.commands:
             for module in wanted:
-                self.commands.update(_commands_of(module))
+                found = typer.Typer(rich_markup_mode=None)
+                # With a callback typer makes a group of a single command, too.
+                found.callback()(lambda: None)
+                import_module(module if "." in module else f"fixloop.commands.{module}").register(found)
+                self.commands.update(typer.main.get_group(found).commands)
         return self.commands.get(cmd_name)
-
-
-def _commands_of(module: str) -> Mapping[str, Any]:
-    found = typer.Typer(rich_markup_mode=None)
-    found.callback()(_no_command)
-    import_module(module if "." in module else f"fixloop.commands.{module}").register(found)
-    return typer.main.get_group(found).commands
-
-
-def _no_command() -> None:
-    """With it typer makes a group of a single command, too."""
 
 
 app = typer.Typer(
@@ -124,7 +117,13 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str] | None) -> int:
     try:
-        _refuse_bytes(sys.argv[1:] if words is None else words)
+        for word in sys.argv[1:] if words is None else words:
+            # What is no text could be neither stored nor asked for; a path may be any bytes.
+            try:
+                word.encode()
+            except UnicodeEncodeError:
+                if not os.path.lexists(word):
+                    raise UsageError(f"{word!r} is not UTF-8; write it as text") from None
         returned = typer.main.get_command(app)(words, prog_name="fixloop", standalone_mode=False)
         return returned if isinstance(returned, int) else ExitCode.DONE
     except FixloopError as error:
@@ -138,21 +137,6 @@ def _run(words: Sequence[str] | None) -> int:
         if isinstance(end.__context__, OSError) and end.__context__.errno == errno.EPIPE:
             return _without_reader()
         raise
-
-
-def _refuse_bytes(words: Sequence[str]) -> None:
-    """
-    Refuse an argument that is no text: it could be neither stored nor asked for. A path may be any bytes.
-
-    Raises:
-        UsageError: naming it.
-    """
-    for word in words:
-        try:
-            word.encode()
-        except UnicodeEncodeError:
-            if not os.path.lexists(word):
-                raise UsageError(f"{word!r} is not UTF-8; write it as text") from None
 
 
 def _one_sentence(text: str) -> str:

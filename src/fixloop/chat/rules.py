@@ -1,4 +1,4 @@
-"""What is wrong with a chat, whoever wrote it: every finding, not only the first (E34 to E38, E45, E46)."""
+"""What is wrong with a chat by any author: every finding, not only the first (E34 to E38, E45, E46)."""
 
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,8 +1,8 @@
 """
 YAML in which every scalar is a string (K18).
 
-`seq: 010` is eight to one reader, ten to another and a string to a third; here it is the text `010`, and whoever
-knows what a field means makes a number of it. Refuses what two readers could understand differently: a key twice,
+`seq: 010` is eight to one reader, ten to another and a string to a third; here it is the text `010`, and code
+that knows what a field means makes a number of it. Refuses what two readers could understand differently: a key twice,
 anchors and aliases, more than one document.
 """
 

@@ -1,7 +1,7 @@
 """
 A role as a command: the prompt that it gets on stdin, and what its answer on stdout means.
 
-An answer is the body of a message. It may begin with front matter of its own: `purpose` and `to` for a message,
+An answer is the body of a message. It may begin with its own front matter: `purpose` and `to` for a message,
 `close` (Completed, Deferred or Rejected) for the end, whose text is then divided by a line `# DECISION`.
 """
 

@@ -12,7 +12,7 @@ from fixloop.archive.moving import Moved, archive_ended, purge_ended
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.lookup import prefix_of
 from fixloop.commands.screen import print_json, print_lines, say
-from fixloop.commands.session import AsJson, OnlyProject, Session, open_session
+from fixloop.commands.session import AsJson, OnlyProject, open_session
 from fixloop.errors import RefusedError, UsageError
 from fixloop.machine.owner import identity
 from fixloop.protocol.durations import iso_stamp, stamp
@@ -98,7 +98,16 @@ def purge(
     is not used again.
     """
     with open_session() as session:
-        prefix = prefix_of(project) if issue is None else _ended_feature(session, issue, project)
+        prefix = prefix_of(project)
+        if issue is not None:
+            feature = feature_of(session.workflow_of(issue, project))
+            hash8, number = feature.split("-")
+            live = session.store.live(hash8, int(number))
+            if live is not None:
+                raise RefusedError(
+                    f"issue {number} is live (workflow {live}); `fixloop cancel {number}` it first"
+                )
+            prefix = f"{feature}-"
         before = session.store.now(0).at - older_than
         kept = _tell(
             purge_ended(
@@ -112,21 +121,6 @@ def purge(
         )
     if kept:
         raise typer.Exit(ExitCode.WRONG)
-
-
-def _ended_feature(session: Session, issue: str, project: str | None) -> str:
-    """
-    What the ids of an issue's workflows begin with.
-
-    Raises:
-        RefusedError: one of them is live.
-    """
-    feature = feature_of(session.workflow_of(issue, project))
-    hash8, number = feature.split("-")
-    live = session.store.live(hash8, int(number))
-    if live is not None:
-        raise RefusedError(f"issue {number} is live (workflow {live}); `fixloop cancel {number}` it first")
-    return f"{feature}-"
 
 
 def _tell(moved: Iterable[Moved], *, json: bool) -> int:

@@ -17,7 +17,6 @@ from fixloop.commands.session import AsJson
 from fixloop.errors import UsageError
 
 if TYPE_CHECKING:
-    from fixloop.testing.contrast import Contrast
     from fixloop.testing.report import Report
     from fixloop.testing.site import Progress
 
@@ -155,20 +154,17 @@ def report_lines(report: "Report") -> Iterator[str]:
         share = report.surplus / tickets if tickets else 0.0
         yield f"{tickets} steps, {report.surplus} surplus deliveries ({share:.2f} a step)"
     if report.contrast is not None:
-        yield _contrast_line(report.contrast)
+        bare = report.contrast
+        limit = " (the limit)" if bare.seconds >= bare.limit_seconds else ""
+        yield (
+            f"bare Celery chains, same plan: {bare.ended} of {bare.chains} ended in {bare.seconds:.1f} s{limit},"
+            f" {bare.doubled} effects doubled, {bare.repeated} steps begun again ({bare.injuries} injuries)"
+        )
     yield from _findings(report)
     yield (
         f"chaos: {report.lost} lost, {report.doubled} doubled, {len(report.unexplained)} unexplained,"
         f" {report.stuck} stuck, {report.verified} of {len(report.verdicts)} {words.held}"
         f" (seed {order.seed})"
-    )
-
-
-def _contrast_line(found: "Contrast") -> str:
-    limit = " (the limit)" if found.seconds >= found.limit_seconds else ""
-    return (
-        f"bare Celery chains, same plan: {found.ended} of {found.chains} ended in {found.seconds:.1f} s{limit},"
-        f" {found.doubled} effects doubled, {found.repeated} steps begun again ({found.injuries} injuries)"
     )
 
 

@@ -60,7 +60,7 @@ def choice_lines(found: Sequence[Choice]) -> Iterator[str]:
 
 
 def no_fixer(state: State) -> Iterator[str]:
-    """What to add where nobody is told to fix, so that the workflow waits for whoever reads this."""
+    """What to add where nobody is told to fix, so that the reader has to do it."""
     if state.fixer == "outside" and not state.agent:
         yield (
             "no fixer is configured: to have an agent do it, add [fixer] with its command to fixloop.toml, "

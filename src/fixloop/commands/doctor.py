@@ -40,7 +40,7 @@ OLDEST_GIT: Final = (2, 38)
 """The first with `git merge-tree --write-tree`."""
 OLDEST_REDIS: Final = (6, 2)
 KNOWS_QUEUES_TIMEOUT: Final = (3, 12)
-"""Of RabbitMQ, the first that lets a queue have a timeout of its own."""
+"""Of RabbitMQ, the first in which each queue can have its own timeout."""
 FULL: Final = 0.9
 """Of its memory: the rest is soon gone, and nothing is ever evicted."""
 SHOWN: Final = 5

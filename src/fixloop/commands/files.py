@@ -1,4 +1,4 @@
-"""`files`: the named files of a cycle or of handoffs, looked at, drawn anew, or Redis rebuilt from them (K23)."""
+"""`files`: the named files of a cycle or of handoffs, checked and rewritten, or Redis rebuilt from them (K23)."""
 
 from pathlib import Path
 from typing import Annotated

@@ -18,7 +18,7 @@ from fixloop.errors import Damaged, NewerVersion
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.keys import project_hash
-from fixloop.store.records import DAMAGED, Snapshot
+from fixloop.store.records import DAMAGED
 
 _WHAT: Final = {
     "decision": "a decision",
@@ -76,26 +76,23 @@ def _waiting(store: Store, cache: Path, prefix: str) -> Iterator[dict[str, Any]]
             try:
                 with reading(workflow):
                     found = store.read(workflow)
-                    items = list(_items(found, cache)) if found is not None else []
+                    if found is None:
+                        continue
+                    presenter = presenter_in(found.snapshot)
+                    state = presenter.load(found.snapshot)
+                    items = list(presenter.items(found, state, cache))
             except (Damaged, NewerVersion) as error:
                 # What others wait for is shown all the same.
                 say(str(error))
-            else:
-                yield from items
-
-
-def _items(found: Snapshot, cache: Path) -> Iterator[dict[str, Any]]:
-    presenter = presenter_in(found.snapshot)
-    state = presenter.load(found.snapshot)
-    common = {
-        "issue": state.issue,
-        "name": state.name,
-        "workflow_id": found.workflow,
-        "project": state.project,
-        "profile": state.profile,
-    }
-    for item in presenter.items(found, state, cache):
-        yield common | dict(item)
+                continue
+            common = {
+                "issue": state.issue,
+                "name": state.name,
+                "workflow_id": found.workflow,
+                "project": state.project,
+                "profile": state.profile,
+            }
+            yield from (common | dict(item) for item in items)
 
 
 def _asked_in_chats(here: Path) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`fixloop log`: what was said, as lines, in full or as data, and what happened beside it. It changes nothing."""
+"""`fixloop log`: what was said, as lines, in full or as data, and what else happened. It changes nothing."""
 
 from enum import StrEnum
 from typing import Annotated

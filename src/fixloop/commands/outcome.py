@@ -27,7 +27,7 @@ _VERDICTS: Final = {
 
 
 def standing(state: State) -> Standing:
-    """Where it stands for whoever follows it."""
+    """Where it stands, for those who follow it."""
     waits_for: Literal["", "decision", "agent"] = "agent" if waits_for_agent(state) else ""
     return Standing(
         issue=state.issue,

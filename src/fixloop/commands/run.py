@@ -211,7 +211,7 @@ def _interruptible(state: Any) -> Iterator[None]:
 
 
 def _carry_on(session: Session, workflow: str, *, since: int | None) -> None:
-    """Follow the workflow, with a worker of its own, until it ends or nobody here can go on."""
+    """Follow the workflow, with its own worker, until it ends or nobody here can go on."""
     seen = look(session, workflow)
     # What was enqueued belongs to the shared workers; with an embedded Redis there need be none.
     brings_worker = seen.state.queue or session.settings.is_embedded
@@ -236,7 +236,7 @@ def _carry_on(session: Session, workflow: str, *, since: int | None) -> None:
 
 
 def _is_telling(session: Session, workflow: str) -> bool:
-    """True while somebody is still to be told: the notify command and each letter are a step of their own."""
+    """True while somebody is still to be told: the notify command and each letter are separate steps."""
     found = session.store.read(workflow)
     if found is None or found.fields.get("held"):
         return False

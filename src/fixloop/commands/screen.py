@@ -82,7 +82,7 @@ def print_json(document: Any) -> None:
 
 
 def print_text(text: str) -> None:
-    """A document on stdout, which may have lines of its own; no JSON."""
+    """A document on stdout, of one line or several; no JSON."""
     typer.echo(visible(text).removesuffix("\n"))
 
 

@@ -87,10 +87,14 @@ class Session:
         """
         from fixloop.engine.registry import profile_in
 
+        return self._engine(profile_in(self.stored(workflow).snapshot))
+
+    def stored(self, workflow: str) -> Snapshot:
+        """A workflow as the store has it. Raises UsageError where there is none of that id."""
         found = self.store.read(workflow)
         if found is None:
             raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
-        return self._engine(profile_in(found.snapshot))
+        return found
 
     def _engine(self, profile: "Profile[Any]") -> "ProfileEngine[Any]":
         from fixloop.engine.engine import ProfileEngine
@@ -146,7 +150,7 @@ class Session:
 
     def bring(self, workflow: str, event: "AnyEvent") -> None:
         """
-        Apply what somebody outside says, without secrets; a refusal is in the history, too. Named files are drawn anew.
+        Apply what somebody outside says, without secrets; a refusal is in the history, too. Named files are rewritten.
 
         Raises:
             RefusedError: the workflow does not allow it, or ended.
@@ -220,7 +224,7 @@ class Seen(NamedTuple):
 
     @property
     def standing(self) -> Standing:
-        """Where it stands for whoever follows it."""
+        """Where it stands, for those who follow it."""
         standing: Standing = self.presenter.standing(self.state)
         return standing
 
@@ -252,7 +256,13 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
         with redis_urls(settings, top) as urls, closing(RedisStore(urls.state)) as redis:
             redis.ping()
             with _keeping_time(settings, home):
-                session = Session(settings, urls, _with_archive(redis, settings), place, project_at(place))
+                store: Store = redis
+                if settings.archive_dir is not None:
+                    from fixloop.archive.files import Archive
+                    from fixloop.archive.reading import with_archive
+
+                    store = with_archive(redis, Archive(settings.archive_dir))
+                session = Session(settings, urls, store, place, project_at(place))
                 try:
                     yield session
                 except BROKEN:
@@ -281,8 +291,8 @@ def _obstacle(home: Path) -> str:
 
 @contextmanager
 def _keeping_time(settings: Settings, home: Path) -> Iterator[None]:
-    """Have clocks run on beside an embedded Redis where something waits: now, and when the command has ended."""
-    # What a worker runs need not: whoever started the worker does.
+    """Keep an embedded Redis's clocks running where something waits: now, and when the command has ended."""
+    # What a worker runs need not: the command that started the worker does.
     if not settings.keeps_time or "FIXLOOP_ROLE" in os.environ:
         yield
         return
@@ -307,15 +317,6 @@ def _keep_time(home: Path) -> None:
             f"process {started} keeps the clocks until nothing waits, so that reminders and escalations come "
             "(FIXLOOP_KEEP=0 turns it off)"
         )
-
-
-def _with_archive(redis: RedisStore, settings: Settings) -> Store:
-    if settings.archive_dir is None:
-        return redis
-    from fixloop.archive.files import Archive
-    from fixloop.archive.reading import with_archive
-
-    return with_archive(redis, Archive(settings.archive_dir))
 
 
 def caller(otherwise: str) -> str:
@@ -346,7 +347,4 @@ def look(session: Session, workflow: str) -> Seen:
         UsageError: there is none of that id.
         NewerVersion: this version cannot read it.
     """
-    found = session.store.read(workflow)
-    if found is None:
-        raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
-    return Seen.of(found)
+    return Seen.of(session.stored(workflow))

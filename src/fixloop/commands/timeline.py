@@ -1,4 +1,4 @@
-"""A workflow's history as what happened, in order: lines, and what K39 keeps beside them.
+"""A workflow's history as what happened, in order: lines, and what K39 keeps with them.
 
 Pure: takes entries and times, reads no clock. A monitoring tick is not stored: it is derived (`protocol.monitoring`).
 """
@@ -28,6 +28,8 @@ _NOTES: Final = {
     "paused": "pause",
     "continued": "pause",
 }
+_TOLD: Final = ("name", "step", "specialist", "decision", "outcome", "error")
+"""What is told of an event, as far as it has it."""
 
 
 class Happening(NamedTuple):
@@ -53,7 +55,13 @@ def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
         at = datetime.fromisoformat(entry.body["at"])
         event = entry.body.get("event", {})
         kind = "timer" if event.get("kind") == "deadline-reached" else "event"
-        yield Happening(at, kind, _event_text(event, entry.body.get("by", {})), entry.seq)
+        words = [str(event.get("kind", "unknown"))]
+        words += [str(event[name]) for name in _TOLD if event.get(name)]
+        if event.get("iteration"):
+            words.append(f"run {event['iteration']}")
+        if by := entry.body.get("by"):
+            words.append(f"[{by['ticket']}, fence {by['fence']}, {by['owner']}]")
+        yield Happening(at, kind, " ".join(words), entry.seq)
         for evidence in event.get("evidence", ()):
             yield Happening(at, "evidence", _evidence_text(evidence), entry.seq)
         kind = _NOTES.get(event.get("kind", ""), "note")
@@ -90,17 +98,6 @@ def with_ticks(entries: Iterable[Entry], present: Moment) -> Iterator[Happening]
         for tick in found.get(entry.seq, ()):
             text = f"{tick.agent} is {tick.status} for {minutes_seconds(tick.elapsed_seconds)}"
             yield Happening(tick.at, "tick", text, tick.entry)
-
-
-def _event_text(event: dict[str, Any], by: dict[str, Any]) -> str:
-    words = [str(event.get("kind", "unknown"))]
-    for name in ("name", "step", "specialist", "decision", "outcome", "error"):
-        if event.get(name):
-            words.append(str(event[name]))
-    if event.get("iteration"):
-        words.append(f"run {event['iteration']}")
-    ticket = f" [{by['ticket']}, fence {by['fence']}, {by['owner']}]" if by else ""
-    return f"{' '.join(words)}{ticket}"
 
 
 def _evidence_text(evidence: dict[str, Any]) -> str:

@@ -145,7 +145,7 @@ def phases_table(state: State) -> "Table":
 
 
 def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple[str, str]]:
-    """The facts beside the table of phases, as label and text."""
+    """The facts above the table of phases, as label and text."""
     yield from _waits(found, state)
     yield "workflow", f"{state.workflow} ({state.profile}, project {state.project or state.workflow[:8]})"
     if state.outcome is not None:

@@ -69,7 +69,7 @@ def waiting_child(session: Session, workflow: str) -> Seen | None:
     """
     found = session.store.read(workflow)
     for held in found.tickets if found is not None else ():
-        # A damaged one ends what it was begun for with an error of its own.
+        # A damaged one ends what it was begun for with its own error.
         with suppress(Damaged):
             child = session.store.read(child_of(held.ticket.id))
             if child is None or has_word_of(session.store, held.ticket.id):
@@ -193,7 +193,7 @@ def _print_new(session: Session, seen: Seen, shown: int, out: Console, patience:
 def _looks(
     session: Session, workflow: str, tick: Callable[[], object] | None, patience: _Patience
 ) -> Iterator[_Look]:
-    """The workflow four times a second; its state is read anew only at a new version."""
+    """The workflow four times a second; its state is only parsed at a new version."""
     now: _Look | None = None
     while True:
         found = patience.ask(lambda: session.store.read(workflow))
