@@ -1,15 +1,11 @@
 """fixloop: take a finished feature through validate, report, fix, re-check, durably."""
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fixloop.api import FeatureStatus, enqueue, status
 
-try:
-    __version__ = version("fixloop")
-except PackageNotFoundError:  # a checkout that was never installed
-    __version__ = "0.0.0"
+    __version__: str
 
 __all__ = ["FeatureStatus", "__version__", "enqueue", "status"]
 
@@ -20,4 +16,11 @@ def __getattr__(name: str) -> Any:
         from fixloop import api
 
         return getattr(api, name)
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("fixloop")
+        except PackageNotFoundError:  # a checkout that was never installed
+            return "0.0.0"
     raise AttributeError(f"module 'fixloop' has no attribute {name!r}")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.errors import RefusedError, UsageError
-from fixloop.machine.atomic_files import File, Folders
+from fixloop.files.atomic import File, Folders
 from fixloop.statefiles.named_files import Edited, Files, NamedFiles
 from fixloop.statefiles.record import Record, Stamp
 

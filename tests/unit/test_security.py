@@ -14,7 +14,7 @@ from kombu.messaging import Consumer
 from markdown_it import MarkdownIt
 
 from fixloop.errors import UsageError
-from fixloop.machine.cache_folder import make_cache
+from fixloop.files.cache_folder import make_cache
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.markdown import fence, line, unescape, unfence
 from fixloop.reports import read_report

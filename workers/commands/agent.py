@@ -12,7 +12,7 @@ from typing import Any, Final
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.settings import Role
 from fixloop.errors import ProtocolError
-from fixloop.machine.atomic_files import read
+from fixloop.files.atomic import read
 from fixloop.machine.guard import GuardedResult
 from fixloop.outside.prompts import request_for
 from fixloop.outside.specification import missing_specification

@@ -8,12 +8,12 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from fixloop.files.atomic import write_whole
 from fixloop.protocol.failures import Failure
 
 FORMAT: Final = 2
@@ -55,9 +55,8 @@ class Baselines:
         """Keep it: without effect where the cache cannot be written, as it can be found out again."""
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self._folder, prefix=".", delete=False) as new:
-                new.write(baseline.model_dump_json(exclude_defaults=True).encode())
-            os.replace(new.name, self._folder / f"{key}.json")
+            text = baseline.model_dump_json(exclude_defaults=True)
+            write_whole(self._folder / f"{key}.json", text.encode(), mode=0o600)
             for file in sorted(self._folder.iterdir(), key=_age)[MOST:]:
                 file.unlink(missing_ok=True)
 

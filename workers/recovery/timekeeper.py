@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.errors import FixloopError
+from fixloop.files.locks import Lock
 from fixloop.machine.timekeeper import LOCK, Clocks, Kept
 from fixloop.servers.embedded import embedded_redis
-from fixloop.servers.keeper import Lock
 from fixloop.servers.redis_place import Place
 
 log = logging.getLogger("fixloop.timekeeper")

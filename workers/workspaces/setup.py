@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.errors import InfrastructureError, UsageError
+from fixloop.files.locks import held
 from fixloop.machine.guard import GuardedResult, run_guarded
-from fixloop.repository.flock import held
 from fixloop.repository.git import one_line
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.tree import tracked_in_tree

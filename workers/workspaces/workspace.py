@@ -5,7 +5,6 @@ hashed and changes taken through the mirror, so that nothing an agent does to th
 """
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.files.locks import take
 from fixloop.machine.disk import obstacle
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths, lay_copied
@@ -258,7 +258,7 @@ def _own(folder: Path) -> int:
     # Renamed once it is locked: whoever sees the file finds it locked.
     new = folder / f"{LOCK}.new"
     lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    take(lock)
     new.rename(folder / LOCK)
     return lock
 
@@ -271,11 +271,7 @@ def _is_left_over(folder: Path) -> bool:
             return time.time() - folder.stat().st_mtime > UNOWNED_SECONDS
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    else:
-        return True
+        return take(lock)
     finally:
         os.close(lock)
 

@@ -4,13 +4,10 @@ Each host writes files of its own, so that the lock is needed between processes 
 machines share, not every file system locks for all of them. Nothing is ever written over, apart from what is purged.
 """
 
-import errno
-import fcntl
 import json
 import os
 import re
 import socket
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,12 +19,13 @@ from typing import Any, Final, NamedTuple
 from fixloop.archive.members import Member, erase, member, read, walk
 from fixloop.archive.record import line_of, stored_of
 from fixloop.errors import InfrastructureError, ProtocolError
+from fixloop.files.atomic import sync
+from fixloop.files.locks import take
 from fixloop.store.keys import feature_of, issue_of
 from fixloop.store.records import Stored
 
 SUFFIX: Final = ".jsonl.gz"
 LOCK_SECONDS: Final = 60.0
-POLL_SECONDS: Final = 0.05
 
 
 class Archived(NamedTuple):
@@ -166,7 +164,7 @@ class Archive:
                 os.ftruncate(file, size)
                 raise
         if not size:
-            _flush(path.parent)
+            sync(path.parent)
         return True
 
     def _in(self, path: Path) -> _Known:
@@ -203,19 +201,8 @@ def _make(folder: Path) -> None:
     if folder.is_dir():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    _flush(folder.parent)
-    _flush(folder.parent.parent)
-
-
-def _flush(folder: Path) -> None:
-    """Names are on the disk when their folder is."""
-    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
-        try:
-            os.fsync(descriptor)
-        except OSError as error:
-            # Some network file systems have nothing to flush here.
-            if error.errno != errno.EINVAL:
-                raise
+    sync(folder.parent)
+    sync(folder.parent.parent)
 
 
 @contextmanager
@@ -229,14 +216,7 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
 
 @contextmanager
 def _locked(path: Path, flags: int) -> Iterator[int]:
-    until = time.monotonic() + LOCK_SECONDS
     with _opened(path, flags) as descriptor:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise InfrastructureError(f"another process holds {path}; try again later") from None
-                time.sleep(POLL_SECONDS)
+        if not take(descriptor, patience_seconds=LOCK_SECONDS):
+            raise InfrastructureError(f"another process holds {path}; try again later")
         yield descriptor

@@ -7,11 +7,9 @@ under another name, synced, and linked to its own.
 """
 
 import errno
-import fcntl
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -27,10 +25,10 @@ from fixloop.chat.meta import META, read_meta
 from fixloop.chat.rules import CLOSING_DOCUMENTS
 from fixloop.chat.sources import printable, read_source
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
+from fixloop.files.atomic import sync, write_new
+from fixloop.files.locks import take
 
 LOCK_SECONDS: Final = 10.0
-_SHORTEST_POLL_SECONDS: Final = 0.001
-_LONGEST_POLL_SECONDS: Final = 0.02
 _HIDDEN: Final = ".writing-"
 
 
@@ -114,12 +112,12 @@ def create(parent: Path, choose: Callable[[Sequence[str]], tuple[str, Mapping[st
         hidden.mkdir()
         try:
             for file, text in files.items():
-                _synced(hidden / file, text.encode())
+                write_new(hidden / file, text.encode(), synced=True)
             hidden.rename(target)
         except BaseException:
             shutil.rmtree(hidden, ignore_errors=True)
             raise
-        _sync_directory(parent)
+        sync(parent)
     return target
 
 
@@ -130,21 +128,13 @@ def _locked(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise UsageError(f"{directory} is no chat: {(error.strerror or str(error)).lower()}") from None
     try:
-        until, pause = time.monotonic() + LOCK_SECONDS, _SHORTEST_POLL_SECONDS
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    told = (
-                        f"another process has held {directory} for {LOCK_SECONDS:.0f} s; end it and try again"
-                    )
-                    raise InfrastructureError(told) from None
-                time.sleep(pause * (0.5 + secrets.randbelow(1000) / 1000))
-                pause = min(2 * pause, _LONGEST_POLL_SECONDS)
-            except OSError as error:
-                raise InfrastructureError(f"{directory} cannot be locked: {error.strerror}") from None
+        try:
+            is_taken = take(descriptor, patience_seconds=LOCK_SECONDS)
+        except OSError as error:
+            raise InfrastructureError(f"{directory} cannot be locked: {error.strerror}") from None
+        if not is_taken:
+            told = f"another process has held {directory} for {LOCK_SECONDS:.0f} s; end it and try again"
+            raise InfrastructureError(told)
         yield
     finally:
         os.close(descriptor)
@@ -206,10 +196,10 @@ def _create(directory: Path, file: str, content: bytes) -> None:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
             raise
         # A file system without links: not whole from the first moment on, but exclusive all the same.
-        _synced(directory / file, content)
+        write_new(directory / file, content, synced=True)
     finally:
         hidden.unlink()
-    _sync_directory(directory)
+    sync(directory)
 
 
 def _replace(directory: Path, file: str, content: bytes) -> None:
@@ -217,7 +207,7 @@ def _replace(directory: Path, file: str, content: bytes) -> None:
     with suppress(OSError):
         os.chmod(hidden, os.stat(directory / file).st_mode & 0o7777)
     os.replace(hidden, directory / file)
-    _sync_directory(directory)
+    sync(directory)
 
 
 def _append(path: Path, lines: str) -> None:
@@ -235,22 +225,5 @@ def _append(path: Path, lines: str) -> None:
 
 def _hidden(directory: Path, content: bytes) -> Path:
     path = directory / f"{_HIDDEN}{secrets.token_hex(8)}"
-    _synced(path, content)
+    write_new(path, content, synced=True)
     return path
-
-
-def _synced(path: Path, content: bytes) -> None:
-    """A new file with `content`, on the disk when this returns."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(descriptor)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

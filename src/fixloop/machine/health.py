@@ -13,7 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from fixloop.machine.cache_folder import make_cache
+from fixloop.files.atomic import write_whole
+from fixloop.files.cache_folder import make_cache
 from fixloop.machine.owner import is_dead_here, machine
 
 SILENT_SECONDS: Final = 10.0
@@ -76,10 +77,7 @@ def note(cache: Path, health: Health) -> None:
     target = health_file(cache, health.owner)
     make_cache(cache)
     target.parent.mkdir(mode=0o700, exist_ok=True)
-    fresh = target.with_suffix(".new")
-    with open(fresh, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-        json.dump(asdict(health), file)
-    fresh.replace(target)
+    write_whole(target, json.dumps(asdict(health)).encode(), mode=0o600)
 
 
 def forget(cache: Path, owner: str) -> None:

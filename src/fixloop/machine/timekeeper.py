@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 import hiredis
 
 from fixloop.errors import InfrastructureError
+from fixloop.files.locks import Lock
 from fixloop.machine.app_folder import app_folder
 from fixloop.machine.owner import identity
-from fixloop.servers.keeper import Lock
 from fixloop.servers.redis_place import Place
 from fixloop.store.keys import SHARDS, shard_keys, workflow_key_prefix
 from fixloop.store.limits import HORIZON_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SECONDS

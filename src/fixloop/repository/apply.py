@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.repository.flock import held
+from fixloop.files.locks import held
 from fixloop.repository.git import Git, shown
 from fixloop.repository.identity import is_repository, top_of
 from fixloop.repository.merge import import_folder

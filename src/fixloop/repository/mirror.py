@@ -11,7 +11,6 @@ import os
 import shutil
 import tempfile
 import time
-import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,8 +18,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.errors import InfrastructureError
-from fixloop.machine.cache_folder import make_cache
-from fixloop.repository.flock import held
+from fixloop.files.atomic import sync, write_whole
+from fixloop.files.cache_folder import make_cache
+from fixloop.files.locks import held
 from fixloop.repository.git import Git, LockHeld
 
 LOCK_TIMEOUT_SECONDS: Final = 900.0
@@ -145,9 +145,7 @@ class Mirror:
                 os.utime(note)
                 return
         self._notes.mkdir(exist_ok=True)
-        new = note.with_name(f".{workflow}.{uuid.uuid4().hex}")
-        new.write_text(text)
-        new.rename(note)
+        write_whole(note, text.encode())
 
     def users(self) -> dict[str, User]:
         """The workflows that were noted."""
@@ -264,13 +262,8 @@ class Mirror:
             (made / "description").write_text(self.source + "\n", errors="replace")
             (made / "HEAD").write_text("ref: refs/heads/received\n")
             # Git syncs objects and refs; without HEAD and configuration a loss of power leaves no repository.
-            for file in made.rglob("*"):
-                if file.is_file():
-                    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-                    try:
-                        os.fsync(descriptor)
-                    finally:
-                        os.close(descriptor)
+            for file in filter(Path.is_file, made.rglob("*")):
+                sync(file)
             made.rename(self.path)
 
 

@@ -22,8 +22,8 @@ from typing import IO, Final
 from urllib.parse import quote
 
 from fixloop.errors import FixloopError, InfrastructureError
-from fixloop.servers import keeper
-from fixloop.servers.keeper import SILENCE_SECONDS, Assignment, Lock, ping
+from fixloop.files.locks import Lock
+from fixloop.servers.keeper import SILENCE_SECONDS, Assignment, ping
 from fixloop.servers.redis_binary import server_for, write_written_by
 from fixloop.servers.redis_place import Place
 
@@ -31,6 +31,10 @@ from fixloop.servers.redis_place import Place
 LEAVING_SECONDS: Final = SILENCE_SECONDS + 3
 WATCH_SECONDS: Final = 0.2
 LOG_BYTES: Final = 1_000_000
+_LIBRARY: Final = Path(__file__).parents[2]
+_KEEPER: Final = (
+    "import sys; sys.path.append(sys.argv.pop(1)); from fixloop.servers.keeper import main; main()"
+)
 _KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TZ")
 
 
@@ -136,9 +140,9 @@ def _launch(place: Place, assignment: Assignment) -> str:
     """Start a keeper in a session of its own; its word on how that went."""
     environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     with _log(place) as log:
-        # Isolated and without site: nothing in the user's project or environment can shadow a module.
+        # Isolated, without site, the library last: nothing in the user's project or environment can shadow a module.
         program = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(keeper.__file__), json.dumps(asdict(assignment))],
+            [sys.executable, "-I", "-S", "-c", _KEEPER, str(_LIBRARY), json.dumps(asdict(assignment))],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -1,15 +1,15 @@
 """The keeper: a program that owns one embedded Redis server for as long as anybody uses it.
 
-Started by `fixloop.servers.embedded` as a script of its own, with nothing but the standard library, so that neither
-the user's project nor the environment it was started from can change what it does. It owns the server
-process, from the first start to the last user's end, however that user ended. It refuses to share: one keeper
-per data directory (`keeper.lock`), one server per data directory (`server.lock`, held by the server itself).
+Started by `fixloop.servers.embedded` as a program of its own, with the standard library and the modules of
+`fixloop.files` only, so that neither the user's project nor the environment it was started from can change what it
+does. It owns the server process, from the first start to the last user's end, however that user ended. It refuses to
+share: one keeper per data directory (`keeper.lock`), one server per data directory (`server.lock`, held by the server
+itself).
 
 Locks are flocks. The kernel drops them when their holder dies: the one message `kill -9` cannot suppress.
 """
 
 import ctypes
-import fcntl
 import json
 import os
 import signal
@@ -22,6 +22,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from fixloop.files.atomic import write_whole
+from fixloop.files.locks import Lock
 
 SILENCE_SECONDS: Final = 5.0
 """A server that says nothing for so long is called frozen; one that is loading its data says so."""
@@ -43,48 +46,6 @@ class Assignment:
     def path(self, name: str) -> Path:
         """Where `name` lies in the data directory."""
         return Path(self.data, name)
-
-
-class Lock:
-    """One flock on one file, held by an open descriptor that no program started from here inherits."""
-
-    def __init__(self, path: Path) -> None:
-        self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    @classmethod
-    def held(cls, descriptor: int) -> "Lock":
-        """The lock that whoever started this process took and passed on, by its open descriptor."""
-        lock = cls.__new__(cls)
-        lock.descriptor = descriptor
-        os.set_inheritable(descriptor, False)
-        return lock
-
-    def take(self, *, shared: bool = False, patience_seconds: float = 0.0) -> bool:
-        """Take the lock, trying for `patience_seconds`; False if somebody else kept it."""
-        mode = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
-        deadline = time.monotonic() + patience_seconds
-        while True:
-            try:
-                fcntl.flock(self.descriptor, mode)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    return False
-                time.sleep(0.01)
-            else:
-                return True
-
-    def is_of(self, path: Path) -> bool:
-        """Whether the locked file stands at `path`; another may have taken its place, or none."""
-        try:
-            return os.path.samestat(os.fstat(self.descriptor), path.stat())
-        except FileNotFoundError:
-            return False
-
-    def close(self) -> None:
-        """Let go; may be called twice. Never by LOCK_UN: a forked child shares the lock and would lose it too."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-        self.descriptor = -1
 
 
 class Answer(NamedTuple):
@@ -112,16 +73,6 @@ def _say(path: str | Path, command: bytes, timeout_seconds: float) -> bytes:
             return connection.recv(256)
     except OSError:
         return b""
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a small file so that a reader sees all of it or what was there before, also after a loss of power."""
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    with part.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
 
 
 def _log(text: str) -> None:
@@ -179,7 +130,7 @@ class Server:
             socket_path.parent.mkdir(mode=0o700, exist_ok=True)
             # There may answer yet a server whose data were removed.
             socket_path.unlink(missing_ok=True)
-            write_whole(self.assignment.path("socket"), self.assignment.socket)
+            write_whole(self.assignment.path("socket"), self.assignment.socket.encode(), synced=True)
             # The server inherits this descriptor: the data stays locked exactly as long as it lives.
             self.process = subprocess.Popen(
                 _arguments(self.assignment),
@@ -266,7 +217,7 @@ def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
     def has_data() -> bool:
         return charge.is_of(assignment.path("keeper.lock"))
 
-    write_whole(assignment.path("keeper.pid"), f"{os.getpid()}\n")
+    write_whole(assignment.path("keeper.pid"), b"%d\n" % os.getpid(), synced=True)
     server = Server(assignment, say)
     try:
         if reason := server.start():
@@ -299,7 +250,3 @@ def main() -> None:
     if os.fork() > 0:
         os._exit(0)
     keep(Assignment(**json.loads(sys.argv[1])), _tell)
-
-
-if __name__ == "__main__":
-    main()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.servers.keeper import write_whole
+from fixloop.files.atomic import write_whole
 
 VERSION_SECONDS: Final = 5.0
 WRITTEN_BY: Final = "written-by"
@@ -109,7 +109,7 @@ def read_written_by(data: Path) -> ServerVersion | None:
 
 def write_written_by(data: Path, version: ServerVersion) -> None:
     """Name the server that is about to write `data`."""
-    write_whole(data / WRITTEN_BY, f"{version}\n")
+    write_whole(data / WRITTEN_BY, f"{version}\n".encode(), synced=True)
 
 
 def installed_servers() -> Iterator[tuple[Path, ServerVersion]]:

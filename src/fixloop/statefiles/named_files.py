@@ -10,8 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from fixloop.machine.atomic_files import File, Folders, is_ours, listed, place, read, swap
-from fixloop.repository.flock import held
+from fixloop.files.atomic import File, Folders, is_ours, listed, place, read, swap
+from fixloop.files.locks import held
 from fixloop.servers.redis_place import own_folder
 from fixloop.statefiles.record import Kept, Record, Stamp, read_record, write_record
 

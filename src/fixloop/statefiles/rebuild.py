@@ -14,7 +14,7 @@ from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.profile import AnyStart
 from fixloop.engine.registry import profile_in
 from fixloop.errors import RefusedError, UsageError
-from fixloop.machine.atomic_files import listed, read
+from fixloop.files.atomic import listed, read
 from fixloop.profile_table import loaded, names, registered
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket

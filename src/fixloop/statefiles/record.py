@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from fixloop.files.atomic import write_whole
+
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -71,6 +73,4 @@ def read_record(path: Path) -> Record:
 
 def write_record(path: Path, record: Record) -> None:
     """Replace the record in one moment."""
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_text(record.model_dump_json(exclude_defaults=True), encoding="utf-8")
-    beside.rename(path)
+    write_whole(path, record.model_dump_json(exclude_defaults=True).encode())

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.engine.profile import AnyStart
 from fixloop.errors import UsageError
-from fixloop.machine.atomic_files import File, place
+from fixloop.files.atomic import File, place
 from fixloop.profile_table import loaded, names, profile_of, registered
 from fixloop.statefiles.named_files import Files
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.registry import profile_in
 from fixloop.errors import FixloopError, InfrastructureError
-from fixloop.machine.atomic_files import File, place, read
+from fixloop.files.atomic import File, place, read
 from fixloop.profile_table import profile_of
 from fixloop.repository.snapshot import Snapshot
 from fixloop.secrets.redaction import Redaction

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from fixloop.machine.atomic_files import listed, read
+from fixloop.files.atomic import listed, read
 from fixloop.profiles.cycle.documents import progress_path
 from fixloop.profiles.cycle.events import Written
 from fixloop.profiles.cycle.phase_result import InvalidResult

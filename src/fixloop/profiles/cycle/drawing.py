@@ -4,7 +4,7 @@ from hashlib import sha256
 from typing import Final
 
 from fixloop.errors import InfrastructureError
-from fixloop.machine.atomic_files import File
+from fixloop.files.atomic import File
 from fixloop.profiles.cycle.documents import progress_path
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.events import CycleRestored

@@ -4,7 +4,7 @@ import json
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from fixloop.machine.atomic_files import File, Folders
+from fixloop.files.atomic import File, Folders
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.events import HandoffsRestored
 from fixloop.profiles.handoff.files import FOLDERS, HANDOFFS, named_files, state_document

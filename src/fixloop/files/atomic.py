@@ -1,8 +1,9 @@
-"""Files put below a folder: each is whole at every moment, and none is written outside or through a link (C18, R13).
+"""Files that are whole at every moment; those put below a folder are not written outside or through a link (C18, R13).
 
 A file is replaced by renaming; a directory whose files change places by renaming a link to its next generation.
 """
 
+import errno
 import os
 import re
 import shutil
@@ -111,22 +112,63 @@ def listed(root: Path, directory: str) -> Iterator[str]:
             yield f"{directory}/{(Path(folder) / name).relative_to(top).as_posix()}"
 
 
+def write_whole(path: Path, content: bytes, *, mode: int = 0o666, synced: bool = False) -> None:
+    """
+    Replace a file so that a reader sees all of it or what was there before; `synced`: after a loss of power, too.
+
+    Raises:
+        OSError: it cannot be written; what was there before still is.
+    """
+    # Not by the process id: containers that share a folder have the same ones.
+    hidden = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    try:
+        write_new(hidden, content, mode=mode, synced=synced)
+        os.rename(hidden, path)
+    except BaseException:
+        hidden.unlink(missing_ok=True)
+        raise
+
+
+def write_new(
+    path: str | Path, content: bytes, *, mode: int = 0o644, synced: bool = False, folder: int | None = None
+) -> None:
+    """
+    Write a file that is not there yet, in the open directory `folder` if one is given.
+
+    Raises:
+        FileExistsError: it is there.
+    """
+    descriptor = os.open(path, _NEW, mode, dir_fd=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        if synced:
+            file.flush()
+            os.fsync(descriptor)
+
+
+def sync(path: Path) -> None:
+    """Wait until the disk has a file's content, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network file systems have nothing to flush for a folder.
+        if error.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(descriptor)
+
+
 def _replace(root: Path, path: str, content: bytes) -> None:
     with _folder(root, path, make=True) as (folder, name):
         if _content(folder, name) == content:
             return
         hidden = f".{name}.new"
-        _write_new(folder, hidden, content)
-        os.rename(hidden, name, src_dir_fd=folder, dst_dir_fd=folder)
-
-
-def _write_new(folder: int, name: str, content: bytes) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=folder)
-    descriptor = os.open(name, _NEW, 0o644, dir_fd=folder)
-    with os.fdopen(descriptor, "wb") as file:
+        with suppress(FileNotFoundError):
+            os.unlink(hidden, dir_fd=folder)
         # Not synced to the disk: what a power failure takes differs from its record, and is drawn again.
-        file.write(content)
+        write_new(hidden, content, folder=folder)
+        os.rename(hidden, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def _content(folder: int, name: str) -> bytes | None:
