@@ -68,7 +68,10 @@ class Archive:
         data = member(f"{stored.workflow}.json", json.dumps(told), line_of(stored, ended_at))
         folder = self.directory / stored.workflow.partition("-")[0]
         try:
-            _make(folder)
+            if not folder.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
+                sync(folder.parent)
+                sync(folder.parent.parent)
             for number in count(1):
                 more = f".{number}" if number > 1 else ""
                 path = folder / f"{ended_at:%Y-%m-%d}.{self._host}{more}{SUFFIX}"
@@ -195,14 +198,6 @@ def _archived(path: Path, place: Member) -> Iterator[Archived]:
         yield Archived(workflow, ended_at, int(told["version"]), dict(told["fields"]), path, place)
     except (ValueError, KeyError, TypeError, RecursionError):
         return
-
-
-def _make(folder: Path) -> None:
-    if folder.is_dir():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    sync(folder.parent)
-    sync(folder.parent.parent)
 
 
 @contextmanager

@@ -41,20 +41,14 @@ def archive_ended(
         if not workflow.startswith(project):
             continue
         try:
-            yield from _archived_alone(store, archive, workflow, at, owner)
+            lease = store.locks.acquire(workflow, "archive", owner, lease_seconds=LEASE_SECONDS)
+            if lease.is_held:
+                yield from _archived(store, archive, workflow, at)
+                store.locks.release(workflow, "archive", lease.token)
         except InfrastructureError:
             raise
         except FixloopError as error:
             yield Moved(workflow, at, "kept", str(error))
-
-
-def _archived_alone(
-    store: Store, archive: Archive, workflow: str, at: datetime, owner: str
-) -> Iterator[Moved]:
-    lease = store.locks.acquire(workflow, "archive", owner, lease_seconds=LEASE_SECONDS)
-    if lease.is_held:
-        yield from _archived(store, archive, workflow, at)
-        store.locks.release(workflow, "archive", lease.token)
 
 
 def _archived(store: Store, archive: Archive, workflow: str, at: datetime) -> Iterator[Moved]:
@@ -107,8 +101,14 @@ def purge_ended(
         InfrastructureError: Redis or the archive cannot be used.
     """
     for workflow, at in store.ended(before, most=ALL):
-        if workflow.startswith(project):
-            yield from _purged(store, workflow, at, dry=dry)
+        if not workflow.startswith(project):
+            continue
+        try:
+            found = store.read(workflow)
+            if found is not None and (dry or store.remove(workflow, found.head, "purged") == "ok"):
+                yield Moved(workflow, at, "purged", "Redis")
+        except ProtocolError as error:
+            yield Moved(workflow, at, "kept", str(error))
     if archive is None:
         return
     for each in list(archive.workflows(project.partition("-")[0])):
@@ -117,12 +117,3 @@ def purge_ended(
                 archive.erase(each)
                 store.remove(each.workflow, "", "purged")
             yield Moved(each.workflow, each.ended_at, "purged", str(each.path))
-
-
-def _purged(store: Store, workflow: str, at: datetime, *, dry: bool) -> Iterator[Moved]:
-    try:
-        found = store.read(workflow)
-        if found is not None and (dry or store.remove(workflow, found.head, "purged") == "ok"):
-            yield Moved(workflow, at, "purged", "Redis")
-    except ProtocolError as error:
-        yield Moved(workflow, at, "kept", str(error))

@@ -3,9 +3,8 @@
 import base64
 import json
 import zlib
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from fixloop.errors import ProtocolError
 from fixloop.store.records import Stored
@@ -47,22 +46,18 @@ def stored_of(line: bytes) -> Stored:
             f"(format {kept['fixloop_archive']}, this one reads up to {FORMAT}); upgrade this one"
         )
     try:
-        return _stored(kept)
+        return Stored(
+            workflow=kept["workflow"],
+            version=kept["version"],
+            head=kept["head"],
+            snapshot=_bytes(kept["snapshot"]),
+            entries=tuple(map(_bytes, kept["entries"])),
+            artifacts={digest: zlib.decompress(_bytes(text)) for digest, text in kept["artifacts"].items()},
+            fields=dict(kept["fields"]),
+            stale=kept["stale"],
+        )
     except (KeyError, TypeError, AttributeError, zlib.error) as error:
         raise ValueError(f"its record is damaged: {error!r}") from None
-
-
-def _stored(kept: Mapping[str, Any]) -> Stored:
-    return Stored(
-        workflow=kept["workflow"],
-        version=kept["version"],
-        head=kept["head"],
-        snapshot=_bytes(kept["snapshot"]),
-        entries=tuple(map(_bytes, kept["entries"])),
-        artifacts={digest: zlib.decompress(_bytes(text)) for digest, text in kept["artifacts"].items()},
-        fields=dict(kept["fields"]),
-        stale=kept["stale"],
-    )
 
 
 def _text(data: bytes) -> str:

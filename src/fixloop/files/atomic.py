@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -194,18 +194,14 @@ def _folder(root: Path, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
             if make:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=folder)
-            folder = _enter(folder, part, path)
+            try:
+                folder = os.open(part, _DIRECTORY, dir_fd=folder)
+            except NotADirectoryError:
+                raise RefusedError(
+                    f"{part} in {path} is no directory; move it away, the files are written there"
+                ) from None
             opened.callback(os.close, folder)
         yield folder, parts[-1]
-
-
-def _enter(folder: int, part: str, path: str) -> int:
-    try:
-        return os.open(part, _DIRECTORY, dir_fd=folder)
-    except NotADirectoryError:
-        raise RefusedError(
-            f"{part} in {path} is no directory; move it away, the files are written there"
-        ) from None
 
 
 def swap(root: Path, directory: str, inside: Folders) -> None:
@@ -217,13 +213,17 @@ def swap(root: Path, directory: str, inside: Folders) -> None:
         UsageError: its path leads out of the root.
     """
     with _folder(root, directory, make=True) as (folder, name):
-        if not _is_link_or_nothing(folder, name):
-            raise RefusedError(
-                f"{directory} is a directory that fixloop did not make; move it away, its files change places there"
-            )
+        with suppress(FileNotFoundError):
+            if not stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                raise RefusedError(
+                    f"{directory} is a directory that fixloop did not make; move it away, its files change places there"
+                )
         parent = root / PurePosixPath(directory).parent
         present = PurePosixPath(_generation(root, directory)).name
-        generation = _next_generation(parent, name)
+        generations = {path.name: path for path in parent.glob(f".{name}.[0-9]*")}
+        numbers = (old.rpartition(".")[2] for old in generations)
+        last = max((int(number) for number in numbers if number.isdecimal()), default=0)
+        generation = f".{name}.{last + 1:08}"
         for path in inside.folders:
             (parent / generation / path).mkdir(parents=True, exist_ok=True)
         for path, content in inside.files.items():
@@ -233,23 +233,6 @@ def swap(root: Path, directory: str, inside: Folders) -> None:
         os.symlink(generation, f".{name}.link", dir_fd=folder)
         os.rename(f".{name}.link", name, src_dir_fd=folder, dst_dir_fd=folder)
         # A reader that opened the one before may finish.
-        _drop_generations(parent, name, but=(present, generation))
-
-
-def _next_generation(parent: Path, name: str) -> str:
-    numbers = (path.name.rpartition(".")[2] for path in parent.glob(f".{name}.[0-9]*"))
-    last = max((int(number) for number in numbers if number.isdecimal()), default=0)
-    return f".{name}.{last + 1:08}"
-
-
-def _is_link_or_nothing(folder: int, name: str) -> bool:
-    try:
-        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    except FileNotFoundError:
-        return True
-
-
-def _drop_generations(parent: Path, name: str, *, but: Sequence[str]) -> None:
-    for old in parent.glob(f".{name}.[0-9]*"):
-        if old.name not in but:
-            shutil.rmtree(old, ignore_errors=True)
+        for old, place in generations.items():
+            if old != present:
+                shutil.rmtree(place, ignore_errors=True)

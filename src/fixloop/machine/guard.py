@@ -113,7 +113,14 @@ def run_guarded(
         finally:
             watched.end()
     if watched.word.startswith("unavailable"):
-        _note_refusal(watched.word.partition(" ")[2])
+        refusal = watched.word.partition(" ")[2]
+        if load_settings().guard == "namespace":
+            raise InfrastructureError(
+                f"FIXLOOP_GUARD asks for a namespace and this machine refuses one ({refusal}); "
+                "set it to auto or watched"
+            )
+        log.info("commands are watched by this process, without a PID namespace: %s", refusal)
+        _refusals.append(refusal)
         return run_guarded(
             argv,
             cwd=cwd,
@@ -143,15 +150,6 @@ def mode_in_use() -> Mode:
 def _mode() -> str:
     wanted = load_settings().guard
     return "watched" if wanted == "watched" or (wanted == "auto" and _refusals) else "namespace"
-
-
-def _note_refusal(reason: str) -> None:
-    if load_settings().guard == "namespace":
-        raise InfrastructureError(
-            f"FIXLOOP_GUARD asks for a namespace and this machine refuses one ({reason}); set it to auto or watched"
-        )
-    log.info("commands are watched by this process, without a PID namespace: %s", reason)
-    _refusals.append(reason)
 
 
 def _result(reason: str, watched: "_Watched", seconds: float) -> GuardedResult:
@@ -282,7 +280,9 @@ class _Watched:
         self.group = 0
         self._rest = b""
         self.selector = selectors.DefaultSelector()
-        self.outputs = {pipe: into for pipe, into in self._pipes() if pipe is not None}
+        self.outputs = {started.stdout: self.excerpt}
+        if started.process.stderr is not None:
+            self.outputs[started.process.stderr] = self.talk
         for pipe in (started.stdin, *self.outputs):
             os.set_blocking(pipe.fileno(), False)
         for pipe, into in self.outputs.items():
@@ -322,7 +322,10 @@ class _Watched:
         if self.ward is not None:
             self._serve_until(ANSWER_SECONDS, lambda: self.ended)
             self.ward.end(self.group if self.word.partition(" ")[0] in ("started", "ending") else 0)
-        self._serve_until(END_SECONDS, lambda: self.ended and self._is_read_out())
+        unread = self.selector.get_map()
+        self._serve_until(
+            END_SECONDS, lambda: self.ended and not any(pipe in unread for pipe in self.outputs)
+        )
         self._release()
 
     def _answers(self) -> bool:
@@ -345,12 +348,6 @@ class _Watched:
     def _serve(self, seconds: float) -> None:
         for key, _ in self.selector.select(seconds):
             key.data()
-
-    def _is_read_out(self) -> bool:
-        return self.outputs.keys().isdisjoint(key.fileobj for key in self.selector.get_map().values())
-
-    def _pipes(self) -> list[tuple[IO[bytes] | None, _Excerpt]]:
-        return [(self.started.stdout, self.excerpt), (self.started.process.stderr, self.talk)]
 
     def _read(self, pipe: IO[bytes], into: _Excerpt) -> None:
         data = os.read(pipe.fileno(), CHUNK_BYTES)

@@ -116,7 +116,8 @@ def well(health: Health) -> str:
 
 
 def _problem(part: Part, now: float) -> str:
-    died = f" ({_times(part.deaths)}, at last {part.last_death})" if part.deaths else ""
+    times = "once" if part.deaths == 1 else f"{part.deaths} times"
+    died = f" (it ended {times}, at last {part.last_death})" if part.deaths else ""
     name = _NAMES.get(part.role, part.role)
     verb = "have" if part.role == "work" else "has"
     if part.heard_at is None:
@@ -127,10 +128,6 @@ def _problem(part: Part, now: float) -> str:
     if part.serving < part.wanted:
         return f"only {part.serving} of {part.wanted} {part.role} processes run{died}"
     return ""
-
-
-def _times(deaths: int) -> str:
-    return "it ended once" if deaths == 1 else f"it ended {deaths} times"
 
 
 def _read(file: Path) -> Health | None:

@@ -30,12 +30,10 @@ class Ward:
     def _left(self) -> list[int]:
         # Its pipes end a moment before it hands over its children.
         guard = [self.guard] if is_running(self.guard) else []
-        return guard + [each for pid in self._orphans() for each in (pid, *descendants(pid))]
-
-    def _orphans(self) -> list[int]:
-        """In no session of this process: what it starts itself, such as git, stays in its own."""
         ours = self._before | {ward.guard for ward in _wards}
-        return [pid for pid in _children() if pid not in ours and _session(pid) != os.getsid(0)]
+        # In no session of this process: what it starts itself, such as git, stays in its own.
+        orphans = [pid for pid in _children() if pid not in ours and _session(pid) != os.getsid(0)]
+        return guard + [each for pid in orphans for each in (pid, *descendants(pid))]
 
 
 @contextmanager

@@ -23,7 +23,9 @@ HIDDEN: Final = re.compile(
 
 def visible(text: str) -> str:
     """`text` with its own line ends and tabs, all else that is not seen as Python escapes."""
-    return HIDDEN.sub(_escape, text.replace("\r\n", "\n"))
+    return HIDDEN.sub(
+        lambda found: found[0].encode("unicode_escape").decode("ascii"), text.replace("\r\n", "\n")
+    )
 
 
 def on_one_line(text: str) -> str:
@@ -34,10 +36,6 @@ def on_one_line(text: str) -> str:
 def json_visible(document: str) -> str:
     """A JSON document of the same meaning."""
     return HIDDEN.sub(_json_escape, document)
-
-
-def _escape(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode("ascii")
 
 
 def _json_escape(match: re.Match[str]) -> str:

@@ -206,11 +206,7 @@ def _bare(text: str) -> str:
         ("'", ""),
     ):
         text = text.replace(written, read)
-    return _folded(text)
-
-
-def _folded(text: str) -> str:
-    """In lower case, letter by letter, and with a form's `+` as the blank that it is."""
+    # In lower case, letter by letter, and with a form's `+` as the blank that it is.
     text = text.replace("+", " ")
     return text.lower() if text.isascii() else text.replace("İ", "i").lower().replace("ς", "σ")
 

@@ -39,15 +39,12 @@ def _named(git: Git, delta: Delta, data: bytes, old: str, variables: Mapping[str
     before = b"" if delta.is_addition else _blob(git, delta.old_blob)
     for name, value in variables.items():
         own = Redaction.of((), {name: value})
-        if own.holds(data) and not own.holds(before) and not _is_known(git, old, {name: value}):
-            return name
+        if own.holds(data) and not own.holds(before):
+            values = "\n".join(sorted(set(worker_secrets((), {name: value}))))
+            found = git.run("grep", "-q", "-F", "-f", "/dev/stdin", old, stdin=values.encode(), accept=(0, 1))
+            if found.returncode != 0:
+                return name
     return ""
-
-
-def _is_known(git: Git, commit: str, variables: Mapping[str, str]) -> bool:
-    values = "\n".join(sorted(set(worker_secrets((), variables))))
-    found = git.run("grep", "-q", "-F", "-f", "/dev/stdin", commit, stdin=values.encode(), accept=(0, 1))
-    return found.returncode == 0
 
 
 def _blob(git: Git, blob: str) -> bytes:

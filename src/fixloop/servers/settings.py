@@ -167,12 +167,8 @@ def load_settings() -> Settings:
         first = error.errors()[0]
         name = f"{_PREFIX}{first['loc'][0]}".upper()
         value = shown_url(os.environ.get(name, ""))
-        raise UsageError(f"{name} is {value!r}: {_reason(first['msg'])}") from None
-
-
-def _reason(message: str) -> str:
-    reason = message.removeprefix("Value error, ")
-    return reason[:1].lower() + reason[1:]
+        reason = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{name} is {value!r}: {reason[:1].lower()}{reason[1:]}") from None
 
 
 @contextmanager

@@ -46,7 +46,7 @@ _SENTINEL_SECONDS: Final = 0.5
 """For each sentinel: the next one knows as much."""
 _LONGEST_PAUSE_SECONDS: Final = 1.0
 _ALONE_SECONDS: Final = 5.0
-"""So long no commit waits for replicas after one that waited in vain."""
+"""After a replica timeout, skip WAIT for this long."""
 # What Redis answers when it is there and cannot serve: full, replica, disk error. Waiting may help.
 # Redis 6 puts the word into the middle of a sentence about the script.
 _NOT_NOW: Final = re.compile(r"(^|-)(OOM|MISCONF|READONLY|MASTERDOWN|NOREPLICAS|LOADING|BUSY)\b")
@@ -87,7 +87,10 @@ class Connection:
         self.where = shown_place(url)
         self._patience_seconds = patience_seconds
         self._url = url
-        self._place = _place(url)
+        try:
+            self._place = place_of(url)
+        except UsageError as error:
+            raise UsageError(f"FIXLOOP_STATE_URL: {error}") from None
         self._client = client_for(self._place)
         self._exchange = Exchange(self._client.connection_pool)
         self._alone_until = 0.0
@@ -128,7 +131,17 @@ class Connection:
             return self.send(script, keys, args)
         wait = ("WAIT", self._place.replicas, round(self._place.replica_seconds * 1000))
         reply, confirmed = self._sent(script, keys, args, wait)
-        self._note(confirmed)
+        if not isinstance(confirmed, int) or confirmed < self._place.replicas:
+            self._alone_until = time.monotonic() + _ALONE_SECONDS
+            log.warning(
+                "%s of %d replicas of Redis at %s confirmed a commit within %g s; it would be lost with this Redis, "
+                "and so would what is committed in the next %g s",
+                confirmed if isinstance(confirmed, int) else "none",
+                self._place.replicas,
+                self.where,
+                self._place.replica_seconds,
+                _ALONE_SECONDS,
+            )
         return reply
 
     def run_durably(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
@@ -151,20 +164,6 @@ class Connection:
     def close(self) -> None:
         """Give up all connections."""
         self._client.close()
-
-    def _note(self, confirmed: Any) -> None:
-        if isinstance(confirmed, int) and confirmed >= self._place.replicas:
-            return
-        self._alone_until = time.monotonic() + _ALONE_SECONDS
-        log.warning(
-            "%s of %d replicas of Redis at %s confirmed a commit within %g s; it would be lost with this Redis, and so "
-            "would what is committed in the next %g s",
-            confirmed if isinstance(confirmed, int) else "none",
-            self._place.replicas,
-            self.where,
-            self._place.replica_seconds,
-            _ALONE_SECONDS,
-        )
 
     def _may_try_again(self, error: RedisError, turn: int, give_up: float) -> bool:
         if _is_refused_login(error) or not _is_absence(error):
@@ -227,13 +226,6 @@ def client_for(
     )
     found: redis.Redis = sentinels.master_for(place.service, redis.Redis, **options, **place.options)
     return found
-
-
-def _place(url: str) -> RedisPlace:
-    try:
-        return place_of(url)
-    except UsageError as error:
-        raise UsageError(f"FIXLOOP_STATE_URL: {error}") from None
 
 
 def _is_refused_login(error: RedisError) -> bool:

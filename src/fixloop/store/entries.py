@@ -135,20 +135,16 @@ def excerpt(data: bytes) -> bytes:
 def frame_of(stored: bytes) -> Frame | None:
     """An entry's place, or None when the bytes are none."""
     if not stored.startswith(b"#"):
-        content = _parsed(inflate(stored))
-        return None if content is None else _older(content, stored)
+        content = _parsed(inflate(stored)) or {}
+        seq, before, after = (content.get(name) for name in ("seq", "prev", "state"))
+        if isinstance(seq, int) and isinstance(before, str) and isinstance(after, str):
+            return Frame(seq, before, after, stored)
+        return None
     number, _, rest = stored[1:].partition(b"\n")
     if not number.isdigit() or len(number) > _MOST_DIGITS or len(rest) < 2 * _DIGEST_BYTES:
         return None
     prev, state = rest[:_DIGEST_BYTES], rest[_DIGEST_BYTES : 2 * _DIGEST_BYTES]
     return Frame(int(number), prev.hex() if any(prev) else "", state.hex(), rest[2 * _DIGEST_BYTES :])
-
-
-def _older(content: Mapping[str, Any], stored: bytes) -> Frame | None:
-    seq, prev, state = (content.get(name) for name in ("seq", "prev", "state"))
-    if isinstance(seq, int) and isinstance(prev, str) and isinstance(state, str):
-        return Frame(seq, prev, state, stored)
-    return None
 
 
 def content_of(frame: Frame, texts: Texts) -> dict[str, Any] | None:
@@ -186,11 +182,8 @@ def _json(content: Mapping[str, Any]) -> bytes:
     try:
         return to_json(content)
     except PydanticSerializationError:
-        return _slow_json(content)
-
-
-def _slow_json(content: Mapping[str, Any]) -> bytes:
-    """For the text of a tool that is not Unicode, and for what is no JSON at all."""
+        pass
+    # The text of a tool that is not Unicode, or what is no JSON at all.
     try:
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:

@@ -67,7 +67,13 @@ class Listing:
 
     def _note_older_ends(self) -> None:
         """Older versions listed what is live, and not what had ended: where numbers differ, it is made up for."""
-        counts = self.of_all_shards(_count)
+
+        def count(pipe: Any, shard: int) -> None:
+            pipe.zcard(keys.shard_keys(shard).workflows)
+            pipe.hlen(keys.shard_keys(shard).live)
+            pipe.zcard(keys.ended_key(shard))
+
+        counts = self.of_all_shards(count)
         for shard in range(keys.SHARDS):
             there, live, ended = counts[3 * shard : 3 * shard + 3]
             if there > live + ended:
@@ -99,23 +105,14 @@ class Listing:
         texts = self._connection.run("list", (*keys.shard_keys(shard), *own), ())
         for workflow, text in zip(found, texts, strict=True):
             if text:
-                yield workflow, _fields(text)
+                try:
+                    fields = replies.fields(text)
+                except BROKEN:
+                    fields = {DAMAGED: "its plain fields are no text"}
+                yield workflow, fields
 
 
 def names_in(members: Any) -> list[str]:
     """The ids of workflows among the members of a list; what is none is nobody's."""
     names = (member.decode("ascii", "replace") for member in members)
     return [name for name in names if keys.is_workflow(name)]
-
-
-def _fields(text: bytes) -> Mapping[str, str]:
-    try:
-        return replies.fields(text)
-    except BROKEN:
-        return {DAMAGED: "its plain fields are no text"}
-
-
-def _count(pipe: Any, shard: int) -> None:
-    pipe.zcard(keys.shard_keys(shard).workflows)
-    pipe.hlen(keys.shard_keys(shard).live)
-    pipe.zcard(keys.ended_key(shard))

@@ -72,7 +72,16 @@ class RedisLocks:
         """See `Locks`."""
         check_lease(lease_seconds)
         keys = (shard_keys(shard_of(workflow)).shard, lock_key(workflow, resource))
-        return _grant(self._connection.run_durably("acquire", keys, (agent, lease_seconds)))
+        reply: list[Any] = self._connection.run_durably("acquire", keys, (agent, lease_seconds))
+        status, token, holder, acquired, expires, previous = reply
+        return Grant(
+            status.decode(),
+            int(token),
+            holder.decode(),
+            datetime.fromtimestamp(float(acquired), UTC),
+            datetime.fromtimestamp(float(expires), UTC),
+            previous.decode(),
+        )
 
     def extend(
         self, workflow: str, resource: str, token: int, *, lease_seconds: float = LOCK_SECONDS
@@ -88,15 +97,3 @@ class RedisLocks:
     def _keep(self, workflow: str, resource: str, token: int, lease_seconds: float) -> Kept:
         reply = self._connection.run("keep", (lock_key(workflow, resource),), (token, lease_seconds))
         return "ok" if reply == b"ok" else "lost"
-
-
-def _grant(reply: list[Any]) -> Grant:
-    status, token, agent, acquired, expires, previous = reply
-    return Grant(
-        status.decode(),
-        int(token),
-        agent.decode(),
-        datetime.fromtimestamp(float(acquired), UTC),
-        datetime.fromtimestamp(float(expires), UTC),
-        previous.decode(),
-    )

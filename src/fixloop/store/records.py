@@ -82,9 +82,6 @@ class Commit:
                 raise ProtocolError(f"ticket {ticket.id} does not belong to workflow {self.workflow}")
         if len({ticket.id for ticket in self.new_tickets}) < len(self.new_tickets):
             raise ProtocolError(f"a commit of workflow {self.workflow} makes two tickets of one id")
-        self._check_names()
-
-    def _check_names(self) -> None:
         wrong = [name for name in self.fields if ":" in name or name in OWN_FIELDS]
         wrong += [name for name in self.entry if name in _OWN_ENTRY_KEYS]
         wrong += [name for name in self.set_deadlines if not name or not name.isprintable() or "|" in name]

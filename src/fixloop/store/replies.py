@@ -199,15 +199,17 @@ def rejected_text(message: RejectedMessage) -> str:
 
 def rejected(texts: Iterable[bytes]) -> tuple[RejectedMessage, ...]:
     """What was stored of them, as far as it can be read."""
-    return _readable(_rejected, texts)
 
+    def read(text: bytes) -> RejectedMessage:
+        try:
+            told = json.loads(text)
+            return RejectedMessage(
+                datetime.fromisoformat(told["at"]), told["queue"], told["why"], told["text"]
+            )
+        except (TypeError, KeyError) as error:
+            raise ValueError from error
 
-def _rejected(text: bytes) -> RejectedMessage:
-    try:
-        told = json.loads(text)
-        return RejectedMessage(datetime.fromisoformat(told["at"]), told["queue"], told["why"], told["text"])
-    except (TypeError, KeyError) as error:
-        raise ValueError from error
+    return _readable(read, texts)
 
 
 def retired_text(how: Retirement, at: datetime) -> str:
