@@ -55,17 +55,16 @@ class _Known:
         """The changed files that an entry names; none where it names something else."""
         if entry in self._files:
             return frozenset({entry})
-        plain = entry.strip()
-        return frozenset().union(*(self._at(path) for path in {plain, _REMARK.sub("", plain)}))
-
-    def _at(self, path: str) -> frozenset[str]:
-        path = path.strip("`\"'").removeprefix("./")
-        tails = [path]
-        if path.startswith("/"):
-            parts = path.split("/")[-_DEEPEST:]
-            tails += ["/".join(parts[at:]) for at in range(1, len(parts))]
-        found = (self._below.get(tail, ()) if tail.endswith("/") else {tail} & self._files for tail in tails)
-        return frozenset().union(*found)
+        plain, found = entry.strip(), set[str]()
+        for path in {plain, _REMARK.sub("", plain)}:
+            path = path.strip("`\"'").removeprefix("./")
+            tails = [path]
+            if path.startswith("/"):
+                parts = path.split("/")[-_DEEPEST:]
+                tails += ["/".join(parts[at:]) for at in range(1, len(parts))]
+            for tail in tails:
+                found |= self._below.get(tail, set()) if tail.endswith("/") else {tail} & self._files
+        return frozenset(found)
 
 
 def _shortened(names: Iterable[str]) -> tuple[str, ...]:

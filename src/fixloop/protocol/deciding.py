@@ -84,27 +84,22 @@ def _extend(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> None:
     minutes = event.minutes if event.minutes is not None else state.limits.extend_minutes
     draft.update(paused=False, escalation=None)
     if opened.reason in (Reason.MAX_ITERATIONS, Reason.DEADLOCK):
-        _give_iterations(draft, event.iterations or state.limits.extra_iterations)
+        # More runs, a fresh window for a deadlock, and the open failure reported (K7, K20).
+        active = state.active
+        more = active.max_iterations + (event.iterations or state.limits.extra_iterations)
+        draft.update_specialist(active.name, max_iterations=more, window_start=active.iteration)
+        draft.update(confirm_rounds=0, confirm_failed=())
+        if active.has_passed:
+            # A confirmation failed and no run was left for it: it becomes run n+1 now (K37).
+            fixing.trigger(draft, ("fixes of later phases",))
+        else:
+            draft.ask("report")
     elif opened.reason is Reason.SPECIALIST_ERROR:
         _run_again(draft)
     elif opened.reason is Reason.TIMEOUT:
         _give_time(draft, opened, minutes * 60)
     else:
         _take_up(draft)
-
-
-def _give_iterations(draft: Draft, extra: int) -> None:
-    """More runs, a fresh window for a deadlock, and the open failure reported (K7, K20)."""
-    active = draft.state.active
-    draft.update_specialist(
-        active.name, max_iterations=active.max_iterations + extra, window_start=active.iteration
-    )
-    draft.update(confirm_rounds=0, confirm_failed=())
-    if active.has_passed:
-        # A confirmation failed and no run was left for it: it becomes run n+1 now (K37).
-        fixing.trigger(draft, ("fixes of later phases",))
-    else:
-        draft.ask("report")
 
 
 def _take_up(draft: Draft) -> None:

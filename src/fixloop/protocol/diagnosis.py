@@ -149,7 +149,7 @@ def pattern(specialist: SpecialistState, reason: Reason, window: int | None) -> 
     # Of a run whose checks could not run nobody knows what it would have found.
     seen = [_Seen(run) for run in failed if not run.could_not_run]
     if len(seen) > 1:
-        remarks += [*_standing(seen), *_brought(seen)]
+        remarks += _standing(seen)
     remarks += [
         f"Run {following.number} judged the same tree as run {run.number}: nothing had been changed."
         for run, following in pairwise(specialist.runs)
@@ -164,7 +164,7 @@ def pattern(specialist: SpecialistState, reason: Reason, window: int | None) -> 
 
 
 def _standing(seen: Sequence[_Seen]) -> Iterator[str]:
-    """Which failures stood all the time, and how many of the first are gone."""
+    """Which failures stood all the time, how many of the first are gone, and what a fix broke."""
     first, last = seen[0].run, seen[-1].run
     through = [ref.name for ref in last.failures if all(each.find(ref) for each in seen)]
     yield f"In every run: {_few(through)}." if through else "No failure stood in every run."
@@ -173,10 +173,6 @@ def _standing(seen: Sequence[_Seen]) -> Iterator[str]:
         yield f"What failed in run {first.number} is gone."
     elif gone:
         yield f"Of the {first.count} in run {first.number}, {gone} {'is' if gone == 1 else 'are'} gone."
-
-
-def _brought(seen: Sequence[_Seen]) -> Iterator[str]:
-    """What a fix broke that had not failed before."""
     for index, each in enumerate(seen[1:], 1):
         fresh = [ref.name for ref in each.run.failures if not any(one.find(ref) for one in seen[:index])]
         if fresh:

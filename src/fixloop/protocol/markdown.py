@@ -155,7 +155,9 @@ def unfence(info: str, content: str) -> str:
         content: What stands between the fences, its last line break included.
     """
     value = content.removesuffix("\n")
-    return _SHOWN.sub(_hidden, value) if info == "escaped" else value
+    if info != "escaped":
+        return value
+    return _SHOWN.sub(lambda found: found[0].encode("ascii").decode("unicode_escape"), value)
 
 
 def _item(value: str, indent: int) -> str:
@@ -178,10 +180,6 @@ def _inactive(match: re.Match[str]) -> str:
 
 def _visible(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")
-
-
-def _hidden(match: re.Match[str]) -> str:
-    return match[0].encode("ascii").decode("unicode_escape")
 
 
 def _original(match: re.Match[str]) -> str:

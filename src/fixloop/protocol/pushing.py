@@ -29,7 +29,9 @@ def branch_pushed(draft: Draft, event: BranchPushed) -> None:
         Unexpected: there is no verified branch to push.
     """
     state = draft.state
-    if not (state.ended or _is_pushing(state)) or state.verdict == "not_passed":
+    through = state.status is Status.COMPLETED and state.operation is None
+    is_pushing = state.push and through and not state.paused
+    if not (state.ended or is_pushing) or state.verdict == "not_passed":
         raise Unexpected(f"workflow {state.workflow} has no verified branch to push")
     if state.ended and not event.branch:
         raise Unexpected(f"workflow {state.workflow} has ended, and what is told of it was not pushed")
@@ -44,11 +46,6 @@ def branch_pushed(draft: Draft, event: BranchPushed) -> None:
     else:
         draft.update(pushed=event.branch, push_error=event.error)
         _end(draft)
-
-
-def _is_pushing(state: State) -> bool:
-    through = state.status is Status.COMPLETED and state.operation is None
-    return state.push and through and not state.paused
 
 
 def _end(draft: Draft) -> None:

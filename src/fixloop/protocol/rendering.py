@@ -151,10 +151,6 @@ def _escaped(value: object) -> object:
     return markdown.line(value)
 
 
-def _label(value: str) -> str:
-    return value.capitalize()
-
-
 def _period(seconds: float) -> str:
     """`5 minutes`, or seconds where the minutes are not whole."""
     number, unit = (seconds / 60, "minute") if seconds % 60 == 0 else (seconds, "second")
@@ -162,20 +158,11 @@ def _period(seconds: float) -> str:
     return f"{shown} {unit}{'' if number == 1 else 's'}"
 
 
-def _listing(names: Sequence[str]) -> Verbatim:
-    """Names in a row; a line each would be mostly space."""
-    return Verbatim(", ".join(map(markdown.line, names)))
-
-
 def _without(names: Sequence[str], prefix: str) -> list[str]:
     """`F2 name` each without the beginning that all names share."""
     return [
         f"{number} {name.removeprefix(prefix)}" for number, _, name in (each.partition(" ") for each in names)
     ]
-
-
-def _critical(failures: Sequence[Failure]) -> int:
-    return sum(failure.priority is Severity.CRITICAL for failure in failures)
 
 
 def _history(counts: Sequence[int]) -> Verbatim:
@@ -212,12 +199,13 @@ def _environment() -> "Environment":
         "bullets": markdown.bullets,
         "cell": markdown.cell,
         "code": markdown.code,
-        "critical": _critical,
+        "critical": lambda failures: sum(each.priority is Severity.CRITICAL for each in failures),
         "fence": markdown.fence,
         "history": _history,
         "hours_minutes_seconds": durations.hours_minutes_seconds,
-        "label": _label,
-        "listing": _listing,
+        "label": str.capitalize,
+        # Names in a row; a line each would be mostly space.
+        "listing": lambda names: Verbatim(", ".join(map(markdown.line, names))),
         "lines": markdown.lines,
         "minutes_seconds": durations.minutes_seconds,
         "numbered": markdown.numbered,
