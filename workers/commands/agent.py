@@ -48,7 +48,11 @@ def play(work: Work, configuration: Configuration, snapshot: bytes, cache: Path)
         ProtocolError: the agent has no command.
         PutOff: it is a validation loop that has not ended.
     """
-    role = _role(work, configuration)
+    state, key = work.holding.state, work.holding.ticket.specialist
+    settings = getattr(configuration, state.profile)
+    role: Role | None = settings.agent.get(key) if settings is not None else None
+    if role is None or not role.command:
+        raise ProtocolError(f"{key} of {state.workflow} has no command in its configuration")
     if role.is_validation_loop:
         return children.judged(work, configuration, snapshot, cache)
     with open_ground(work, configuration, cache) as ground:
@@ -65,17 +69,11 @@ def bring_onto(work: Work, state: Any, base: str, tip: str, cache: Path) -> Brou
     return Brought(state.tip, change.commit, keep_bundle(work.store, state, mirror, change.commit))
 
 
-def _role(work: Work, configuration: Configuration) -> Role:
-    profile, key = work.holding.state.profile, work.holding.ticket.specialist
-    settings = getattr(configuration, profile)
-    role: Role | None = settings.agent.get(key) if settings is not None else None
-    if role is None or not role.command:
-        raise ProtocolError(f"{key} of {work.holding.state.workflow} has no command in its configuration")
-    return role
-
-
 def _run(work: Work, role: Role, ground: Ground, snapshot: bytes) -> GuardedResult | None:
     state, ticket = work.holding.state, work.holding.ticket
+    limit = state.limits.seconds_of(ticket.specialist)
+    if limit is not None:
+        limit += getattr(state.limits, "converge_seconds", 0.0)
     return work.run(
         role.command,
         cwd=ground.workspace.directory,
@@ -88,14 +86,9 @@ def _run(work: Work, role: Role, ground: Ground, snapshot: bytes) -> GuardedResu
             "FIXLOOP_ATTEMPT": str(ticket.attempt),
         },
         stdin=request_for(work.store, snapshot, ticket.specialist).encode(),
-        unheard_seconds=_limit_seconds(state, ticket.specialist) + GRACE_SECONDS,
+        unheard_seconds=(_ENDLESS_SECONDS if limit is None else limit) + GRACE_SECONDS,
         apart=True,
     )
-
-
-def _limit_seconds(state: Any, agent: str) -> float:
-    seconds = state.limits.seconds_of(agent)
-    return _ENDLESS_SECONDS if seconds is None else seconds + getattr(state.limits, "converge_seconds", 0.0)
 
 
 def _played(work: Work, ground: Ground, result: GuardedResult, snapshot: bytes) -> Played:

@@ -1,7 +1,7 @@
 """Telling a person of an escalation: the configured command, with the report on its standard input."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from fixloop.engine.registry import PROFILES
 from fixloop.machine.guard import run_guarded
 from fixloop.protocol.notifying import line_of
 from fixloop.servers.settings import load_settings
+from fixloop.store.records import Entry
 from workers.steps.crew import Work
 from workers.workspaces.environment import allowed_variables
 
@@ -19,12 +20,20 @@ LIMIT_SECONDS: Final = 10.0
 
 def notify(work: Work, configuration: Configuration) -> str:
     """Run the notify command once; returns what came of it, in a few words."""
-    text = PROFILES[work.holding.state.profile].text
-    report = _escalation(work) if text is None else _line(work, text)
+    state, history = work.holding.state, work.store.history(work.holding.ticket.workflow)
+    text = PROFILES[state.profile].text
+    if text is None:
+        lines = reversed(list(said(history)))
+        report = next(line.rendered for line in lines if line.message.body.kind == "escalation")
+    else:
+        report = _line(work, history, text)
+    # On a worker for everybody the command is a stranger's, as a check is.
+    is_own = bool(state.queue)
+    env = dict(os.environ) if is_own else allowed_variables(os.environ, load_settings().allow_env)
     result = run_guarded(
         configuration.notify,
         cwd=Path.home(),
-        env=_environment(work),
+        env=env,
         stdin=report.encode(),
         timeout_seconds=LIMIT_SECONDS,
         cancelled=work.cancelled,
@@ -34,22 +43,9 @@ def notify(work: Work, configuration: Configuration) -> str:
     return f"{configuration.notify[0]} ended with exit code {result.exit_code}"
 
 
-def _environment(work: Work) -> Mapping[str, str]:
-    """On a worker for everybody the command is a stranger's, as a check is."""
-    is_own = bool(work.holding.state.queue)
-    return dict(os.environ) if is_own else allowed_variables(os.environ, load_settings().allow_env)
-
-
-def _escalation(work: Work) -> str:
-    """The last one of a validation loop."""
-    lines = list(said(work.store.history(work.holding.ticket.workflow)))
-    return next(line.rendered for line in reversed(lines) if line.message.body.kind == "escalation")
-
-
-def _line(work: Work, text: Callable[[Mapping[str, Any]], str]) -> str:
+def _line(work: Work, history: Iterable[Entry], text: Callable[[Mapping[str, Any]], str]) -> str:
     """What a ticket of the other profiles tells of."""
     state, ticket = work.holding.state, work.holding.ticket
-    entries = work.store.history(ticket.workflow)
-    lines = (kept for entry in entries for kept in entry.body.get("messages", ()))
+    lines = (kept for entry in history for kept in entry.body.get("messages", ()))
     told = next(text(kept) for kept in lines if kept["number"] == line_of(ticket))
     return f"#{state.issue} {state.name} waits for you; `fixloop inbox` says what to answer.\n\n{told.rstrip()}\n"

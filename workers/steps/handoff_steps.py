@@ -1,6 +1,5 @@
 """The steps of a workflow of handoffs: an agent does one run, and returns its result or asks a person (D32-D54)."""
 
-from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any, Final
 
@@ -9,7 +8,6 @@ from fixloop.engine.profile import AnyEvent
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.events import (
     AgentActivated,
-    AgentEscalated,
     AgentFailed,
     AgentReturned,
     BranchPushed,
@@ -38,7 +36,11 @@ def _work(step: Step) -> AnyEvent | None:
         played = agent_runs.run_agent(step, AgentActivated(agent=name))
     if played is None:
         return None
-    _write(step, played)
+    # Its own fields of the shared state: the last write wins, and what the workflow rests on waits (D45, D46).
+    for field, value in played.fields.items():
+        seen = step.holding.state.written.get(field, 0)
+        event = StateWritten(sender=name, field=field, value=value, seen=seen, at_once=True)
+        step.say(event, f"wrote/{sha256(event.model_dump_json().encode()).hexdigest()[:32]}")
     if played.error:
         return _failed(step, played, played.error, fatal=played.fatal)
     try:
@@ -59,7 +61,9 @@ def _returned(step: Step, played: Played) -> AnyEvent:
         escalation(name, {"details": ""} | asked, played.artifacts) for asked in read_questions(played.answer)
     ]
     blocking = next((question for question in questions if question.blocking), None)
-    _ask(step, (question for question in questions if not question.blocking))
+    # What blocks nothing is asked while it works (D42).
+    for number, question in enumerate((each for each in questions if not each.blocking), 1):
+        step.tell(question, f"asked/{number}")
     if blocking is not None:
         return blocking.model_copy(update=_left(played))
     said = read_return(played.answer)
@@ -71,35 +75,17 @@ def _returned(step: Step, played: Played) -> AnyEvent:
         )
     if played.wrong:
         raise InvalidReturn(played.wrong)
-    event = AgentReturned(sender=name, result=_result(step, played, said), artifacts=played.artifacts)
+    if not said.get("commit") and name == "builder":
+        # What it left is the next commit, whatever it calls it.
+        said = said | {"commit": played.brought.tip}
+    result = fitting("result", Returned, said)
+    event = AgentReturned(sender=name, result=result, artifacts=played.artifacts)
     return event.model_copy(update=_left(played))
 
 
 def _left(played: Played) -> dict[str, Any]:
     """What it left in the repository, as the events of its end carry it."""
     return played.brought._asdict() | changed(played.files)
-
-
-def _write(step: Step, played: Played) -> None:
-    """Its own fields of the shared state: the last write wins, and what the workflow rests on waits (D45, D46)."""
-    state, name = step.holding.state, step.holding.ticket.specialist
-    for field, value in played.fields.items():
-        seen = state.written.get(field, 0)
-        event = StateWritten(sender=name, field=field, value=value, seen=seen, at_once=True)
-        step.say(event, f"wrote/{sha256(event.model_dump_json().encode()).hexdigest()[:32]}")
-
-
-def _ask(step: Step, questions: Iterable[AgentEscalated]) -> None:
-    """What blocks nothing is asked while it works (D42)."""
-    for number, question in enumerate(questions, 1):
-        step.tell(question, f"asked/{number}")
-
-
-def _result(step: Step, played: Played, said: dict[str, Any]) -> Returned:
-    if not said.get("commit") and step.holding.ticket.specialist == "builder":
-        # What it left is the next commit, whatever it calls it.
-        said = said | {"commit": played.brought.tip}
-    return fitting("result", Returned, said)
 
 
 def _failed(step: Step, played: Played, reason: str, *, fatal: bool = False) -> AgentFailed:

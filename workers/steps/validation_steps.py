@@ -31,11 +31,6 @@ def _check(step: Step) -> Event | None:
     return crew().check(step)
 
 
-def _report(step: Step) -> Event | None:
-    ticket = step.holding.ticket
-    return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
-
-
 def _fix(step: Step) -> Event | None:
     if crew().acknowledges:
         ticket = step.holding.ticket
@@ -45,14 +40,6 @@ def _fix(step: Step) -> Event | None:
         )
         step.tell(event, "started")
     return crew().fix(step)
-
-
-def _notify(step: Step) -> Event | None:
-    return PersonNotified(detail=crew().notify(step))
-
-
-def _push(step: Step) -> AnyEvent:
-    return pushed(step, BranchPushed)
 
 
 def _failure(step: Step, why: Failure) -> AnyEvent | None:
@@ -94,10 +81,6 @@ def _failed(state: State, event: AnyEvent) -> Failure | None:
     return Failure(why, is_final=event.is_final) if why else None
 
 
-def _settle(step: Step, state: State) -> None:
-    crew().settle(step, state)
-
-
 _SPEAKING: Final = frozenset(("report", "deliver", "escalate", ATTEND))
 
 STEPS: Final = StepHandlers(
@@ -106,12 +89,14 @@ STEPS: Final = StepHandlers(
         "validate": _check,
         "recheck": _check,
         "confirm": _check,
-        "report": _report,
+        "report": lambda step: ReportDelivered(
+            specialist=step.holding.ticket.specialist, iteration=step.holding.ticket.iteration
+        ),
         "deliver": deliver,
         "escalate": deliver,
         "fix": _fix,
-        "notify": _notify,
-        "push": _push,
+        "notify": lambda step: PersonNotified(detail=crew().notify(step)),
+        "push": lambda step: pushed(step, BranchPushed),
         ATTEND: attend,
     },
     # Celery counts retries, fixloop attempts including the first (K5).
@@ -130,6 +115,6 @@ STEPS: Final = StepHandlers(
     speaking=_SPEAKING,
     unfailing=_SPEAKING | {"notify"},
     failure=_failure,
-    settle=_settle,
+    settle=lambda step, state: crew().settle(step, state),
     failed=_failed,
 )
