@@ -10,10 +10,10 @@ from celery import Celery
 from celery.canvas import Signature
 
 from fixloop.engine.hints import arguments, task_name
-from fixloop.profiles.cycle.outcome import finish_ticket, work_ticket
+from fixloop.profiles.cycle.outcome import finish_ticket
 from fixloop.profiles.cycle.state import Agent, Cycle
 from fixloop.profiles.cycle.statuses import AgentStatus
-from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.ticket import Ticket, work_ticket
 
 
 def canvas(app: Celery, state: Cycle, ticket: Ticket) -> list[Signature]:

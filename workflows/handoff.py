@@ -11,9 +11,8 @@ from celery import Celery
 from celery.canvas import Signature
 
 from fixloop.engine.hints import arguments, task_name
-from fixloop.profiles.handoff.outcome import work_ticket
 from fixloop.profiles.handoff.state import Handoffs
-from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.ticket import Ticket, work_ticket
 
 _NEXT: Final = {"planner": "builder", "builder": "reviewer", "reviewer": "fixer", "fixer": "reviewer"}
 

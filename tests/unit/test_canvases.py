@@ -106,9 +106,10 @@ def test_every_ticket_that_follows_was_foreseen_when_all_succeed(statuses: list[
 
 
 def _ticket_of(stage: CycleStage, key: str) -> Ticket:
-    return next(
+    found: Ticket = next(
         step for outcome in reversed(stage.outcomes[:-1]) for step in outcome.steps if step.specialist == key
     )
+    return found
 
 
 @pytest.mark.proves("R2", "R12")

@@ -26,6 +26,8 @@ class _Draft(Protocol):
 
     def push(self, attempt: int = 1, delay_seconds: float = 0.0) -> None: ...
 
+    def withdraw(self) -> None: ...
+
 
 class _Pushed(Protocol):
     """The event that tells what came of it, of either profile."""
@@ -54,6 +56,21 @@ def check_closing(state: Any, kind: str) -> None:
         raise Unexpected(
             f"{kind} came while workflow {state.workflow} ends ({state.closing}): its branch is pushed"
         )
+
+
+def close(draft: _Draft, outcome: str, end: Callable[[str], None]) -> None:
+    """
+    End well; the branch is pushed before, where that was asked for.
+
+    Args:
+        end: ends the workflow with an outcome.
+    """
+    if not draft.state.push:
+        end(outcome)
+        return
+    draft.withdraw()
+    draft.update(closing=outcome)
+    draft.push()
 
 
 def branch_pushed(draft: _Draft, event: _Pushed, end: Callable[[str], None]) -> None:

@@ -2,22 +2,16 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
+from fixloop.protocol import event as envelope
 from fixloop.protocol.checks import Evidence, Unverified
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion, Limits
 
 
-class _Event(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    sender: str = ""
-    """Whom it is from, as a handle; empty: whoever brings such events (`roles`)."""
-
-
-class WorkflowStarted(_Event):
+class WorkflowStarted(envelope.Event):
     """A feature was handed in."""
 
     kind: Literal["workflow-started"] = "workflow-started"
@@ -48,7 +42,7 @@ class WorkflowStarted(_Event):
     """Digest of what other machines need to have `tip`, where that is not the snapshot; an artifact."""
 
 
-class RunFinished(_Event):
+class RunFinished(envelope.Event):
     """A specialist's checks were run, or could not be."""
 
     kind: Literal["run-finished"] = "run-finished"
@@ -76,7 +70,7 @@ class RunFinished(_Event):
     """Digests of the reports and outputs it rests on, kept in the store."""
 
 
-class BaselineBegun(_Event):
+class BaselineBegun(envelope.Event):
     """A check that failed is now run on the feature's base, too."""
 
     kind: Literal["baseline-begun"] = "baseline-begun"
@@ -86,7 +80,7 @@ class BaselineBegun(_Event):
     """The commit."""
 
 
-class ReportDelivered(_Event):
+class ReportDelivered(envelope.Event):
     """The channel took the failure report (G1)."""
 
     kind: Literal["report-delivered"] = "report-delivered"
@@ -94,7 +88,7 @@ class ReportDelivered(_Event):
     iteration: int
 
 
-class MessageStored(_Event):
+class MessageStored(envelope.Event):
     """The outside agent's mailbox took a message (G1)."""
 
     kind: Literal["message-stored"] = "message-stored"
@@ -102,7 +96,7 @@ class MessageStored(_Event):
     attempt: int = 1
 
 
-class DeliveryFailed(_Event):
+class DeliveryFailed(envelope.Event):
     """The outside agent's mailbox could not be reached, or took nothing (A70)."""
 
     kind: Literal["delivery-failed"] = "delivery-failed"
@@ -111,7 +105,7 @@ class DeliveryFailed(_Event):
     error: str
 
 
-class ReceiptGiven(_Event):
+class ReceiptGiven(envelope.Event):
     """Somebody has a message that is no failure report (G1)."""
 
     kind: Literal["receipt-given"] = "receipt-given"
@@ -120,7 +114,7 @@ class ReceiptGiven(_Event):
     by: str
 
 
-class FixAcknowledged(_Event):
+class FixAcknowledged(envelope.Event):
     """The main agent has the report: a receipt, or a command that started (G1)."""
 
     kind: Literal["fix-acknowledged"] = "fix-acknowledged"
@@ -131,7 +125,7 @@ class FixAcknowledged(_Event):
     """The message it is a receipt of; empty: the open report, whichever that is."""
 
 
-class FixCompleted(_Event):
+class FixCompleted(envelope.Event):
     """The main agent says it is done (A31)."""
 
     kind: Literal["fix-completed"] = "fix-completed"
@@ -143,7 +137,7 @@ class FixCompleted(_Event):
     """Digests of what the fixer printed and answered."""
 
 
-class FixFailed(_Event):
+class FixFailed(envelope.Event):
     """The fixer command ended without a fix."""
 
     kind: Literal["fix-failed"] = "fix-failed"
@@ -158,7 +152,7 @@ class FixFailed(_Event):
     """Trying again cannot help."""
 
 
-class AnswerRejected(_Event):
+class AnswerRejected(envelope.Event):
     """The main agent's answer did not fit (A71)."""
 
     kind: Literal["answer-rejected"] = "answer-rejected"
@@ -170,7 +164,7 @@ class AnswerRejected(_Event):
     artifacts: tuple[str, ...] = ()
 
 
-class BlockerSignalled(_Event):
+class BlockerSignalled(envelope.Event):
     """The main agent says it cannot go on (G8)."""
 
     kind: Literal["blocker-signalled"] = "blocker-signalled"
@@ -180,7 +174,7 @@ class BlockerSignalled(_Event):
     """Digests of what a fixer printed and answered."""
 
 
-class DeadlineReached(_Event):
+class DeadlineReached(envelope.Event):
     """A deadline fell due; whether it still matters is for the decision to say (R6)."""
 
     kind: Literal["deadline-reached"] = "deadline-reached"
@@ -189,7 +183,7 @@ class DeadlineReached(_Event):
     """Engine seconds."""
 
 
-class DecisionMade(_Event):
+class DecisionMade(envelope.Event):
     """A person answered the escalation (A13)."""
 
     kind: Literal["decision-made"] = "decision-made"
@@ -211,7 +205,7 @@ class DecisionMade(_Event):
     """As in a fix completion."""
 
 
-class ManualFixDone(_Event):
+class ManualFixDone(envelope.Event):
     """The person who chose manual-fix has finished (K20)."""
 
     kind: Literal["manual-fix-done"] = "manual-fix-done"
@@ -234,7 +228,7 @@ class ManualFixDone(_Event):
     """As in a completion."""
 
 
-class BranchPushed(_Event):
+class BranchPushed(envelope.Event):
     """The verified branch was pushed to the repository's URL, or was not."""
 
     kind: Literal["branch-pushed"] = "branch-pushed"
@@ -247,14 +241,14 @@ class BranchPushed(_Event):
     """Trying again cannot help: it was refused."""
 
 
-class PersonNotified(_Event):
+class PersonNotified(envelope.Event):
     """The notify command was run, whatever came of it."""
 
     kind: Literal["person-notified"] = "person-notified"
     detail: str = ""
 
 
-class Cancelled(_Event):
+class Cancelled(envelope.Event):
     """Somebody stopped the workflow; no decision, no verdict on the work (K20)."""
 
     kind: Literal["cancelled"] = "cancelled"
@@ -262,7 +256,7 @@ class Cancelled(_Event):
     reason: str = ""
 
 
-class Paused(_Event):
+class Paused(envelope.Event):
     """A person stopped the workflow for a while; no escalation, and nothing to decide."""
 
     kind: Literal["paused"] = "paused"
@@ -270,14 +264,14 @@ class Paused(_Event):
     reason: str = ""
 
 
-class Continued(_Event):
+class Continued(envelope.Event):
     """The person let it go on."""
 
     kind: Literal["continued"] = "continued"
     by: str = "User"
 
 
-class EventRefused(_Event):
+class EventRefused(envelope.Event):
     """Another event was refused; kept so that the log tells of it (A51, K8, K20)."""
 
     kind: Literal["event-refused"] = "event-refused"

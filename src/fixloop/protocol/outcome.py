@@ -4,14 +4,12 @@ An outcome is a value: the next state and everything that has to happen because 
 in one piece. A draft collects it; nothing else in the protocol builds messages, tickets or transitions.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from fixloop.protocol import ids
+from fixloop.protocol import draft, ids
 from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, Priority, priority_of
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.routes import check_route
@@ -46,62 +44,16 @@ class Transition(BaseModel):
     at: datetime
 
 
-class Outcome(NamedTuple):
-    """The next state and what follows from it."""
-
-    state: State
-    messages: tuple[Message, ...] = ()
-    transitions: tuple[Transition, ...] = ()
-    steps: tuple[Ticket, ...] = ()
-    deadlines: Mapping[str, float] = MappingProxyType({})
-    """Engine seconds by name, to be set."""
-    cleared_deadlines: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
-    """Tickets that are void now, beside others that stay."""
-    withdraws_tickets: bool = False
-    """Every ticket and deadline made before is void."""
-    notes: tuple[str, ...] = ()
-    """What the log should know beside messages (A58)."""
-    holds: bool | None = None
-    """True: tickets that nobody works on and all deadlines are held; False: they go on."""
-    stood_seconds: float = 0.0
-    """How long deadlines were held that go on."""
-    commits: bool = True
-    """False: nothing happened that anybody has to remember; the answer is all."""
+Outcome: TypeAlias = draft.Outcome[State, Message]
 
 
-class Draft:
+class Draft(draft.Draft[State, Message]):
     """An outcome in the making: each method keeps state, messages and transitions in step."""
 
     def __init__(self, state: State, now: Moment) -> None:
+        super().__init__(state, now)
         self.now = now
-        self.at = max(state.last_at, now.at)
-        self.clock = now.clock
-        self.state = changed(state, {"last_at": self.at, "schema_version": SCHEMA_VERSION})
-        self._messages: list[Message] = []
-        self._transitions: list[Transition] = []
-        self._steps: list[Ticket] = []
-        self._deadlines: dict[str, float] = {}
-        self._cleared: list[str] = []
-        self._withdraws = False
-        self._notes: list[str] = []
-        self._holds: bool | None = None
-        self._stood = 0.0
-
-    def outcome(self) -> Outcome:
-        """The finished outcome."""
-        return Outcome(
-            state=self.state,
-            messages=tuple(self._messages),
-            transitions=tuple(self._transitions),
-            steps=tuple(self._steps),
-            deadlines=self._deadlines,
-            cleared_deadlines=tuple(self._cleared),
-            withdraws_tickets=self._withdraws,
-            notes=tuple(self._notes),
-            holds=self._holds,
-            stood_seconds=self._stood,
-        )
+        self.update(last_at=self.at, schema_version=SCHEMA_VERSION)
 
     def update(self, **changes: Any) -> None:
         """Change fields of the workflow."""
@@ -121,10 +73,6 @@ class Draft:
         self.update_specialist(name, status=after)
         change = Transition(specialist=name, before=before, after=after, role=role, reason=reason, at=self.at)
         self._transitions.append(change)
-
-    def note(self, text: str) -> None:
-        """Something the log should know that nobody said to anybody."""
-        self._notes.append(text)
 
     def say(
         self,
@@ -277,17 +225,6 @@ class Draft:
         name = "fix" if step in ("fix", "notify", "push") else slot(self.state.current).name
         return f"fixloop.{name}"
 
-    def set_deadline(self, name: str, due: float) -> None:
-        """Have `DeadlineReached(name)` at `due` engine seconds."""
-        self._cleared = [cleared for cleared in self._cleared if cleared != name]
-        self._deadlines[name] = due
-
-    def clear_deadlines(self, *names: str) -> None:
-        """These no longer matter."""
-        for name in names:
-            self._deadlines.pop(name, None)
-            self._cleared.append(name)
-
     def start_iteration(self, seconds: float | None) -> None:
         """The iteration's clock begins anew; None: without a cap (K6)."""
         due = self.clock + seconds if seconds is not None else None
@@ -321,18 +258,8 @@ class Draft:
             self.release(0.0)
         self.update(paused=False, escalation=None, held=None, outcome=outcome, ended_at=self.at)
 
-    def hold(self) -> None:
-        """Nothing begins from now on, and no deadline falls due."""
-        self._holds = True
-
-    def release(self, stood_seconds: float) -> None:
-        """What was held goes on; its deadlines are later by as much as they stood."""
-        self._holds, self._stood = False, stood_seconds
-
     def withdraw(self) -> None:
         """Void every ticket and deadline made so far (a pause or an end)."""
-        self._withdraws = True
-        self._steps.clear()
-        self._deadlines.clear()
+        super().withdraw()
         self._cleared.clear()
         self.update(operation=None, iteration_clock=None, iteration_due=None)

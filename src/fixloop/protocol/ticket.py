@@ -36,23 +36,23 @@ def own_queue(state: Any) -> str:
     return state.queue or f"fixloop.{state.profile}"
 
 
-def run_ticket(state: Any, agent: str, run: str, attempt: int, priority: int) -> Ticket:
-    """
-    The right to do a run of an agent, of a cycle or of handoffs.
+def work_id(state: Any, agent: Any) -> str:
+    """The ticket of an agent's present run and attempt."""
+    return f"{state.workflow}.{agent.name}.{agent.run}.{agent.attempt}"
 
-    Args:
-        run: the id of its present run and attempt.
-    """
-    limit = state.limits.seconds_of(agent)
+
+def work_ticket(state: Any, agent: Any) -> Ticket:
+    """The right to do an agent's present run and attempt, of a cycle or of handoffs."""
+    limit = state.limits.seconds_of(agent.name)
     return Ticket(
-        id=run,
+        id=work_id(state, agent),
         workflow=state.workflow,
         step="work",
         queue=own_queue(state),
-        priority=priority,
-        specialist=agent,
+        priority=state.urgency,
+        specialist=agent.name,
         iteration=state.iteration,
-        attempt=attempt,
-        limit_name=f"run/{agent}" if limit is not None else "",
+        attempt=agent.attempt,
+        limit_name=f"run/{agent.name}" if limit is not None else "",
         limit_seconds=limit,
     )

@@ -16,13 +16,13 @@ from fixloop.profiles.cycle.events import (
     event_from_json,
 )
 from fixloop.profiles.cycle.messages import Message
-from fixloop.profiles.cycle.outcome import work_id
 from fixloop.profiles.cycle.phase_result import InvalidResult
 from fixloop.profiles.cycle.spoken import message_text
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Cycle
 from fixloop.profiles.cycle.statuses import AgentStatus
 from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.ticket import work_id
 
 
 def _fields(state: Cycle) -> dict[str, str]:

@@ -7,6 +7,7 @@ from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.records import EscalationReason, OpenEscalation
 from fixloop.profiles.cycle.state import Agent
 from fixloop.profiles.cycle.statuses import AgentStatus, CycleStatus
+from fixloop.protocol import closing
 from fixloop.protocol.agents import ORCHESTRATOR, USER
 from fixloop.protocol.letters import given_up
 from fixloop.protocol.refusals import Unexpected
@@ -100,23 +101,12 @@ def _asked(draft: Draft, key: str) -> Agent:
 
 def close(draft: Draft, outcome: str) -> None:
     """It ends well; its branch is pushed before, where that was asked for."""
-    if not draft.state.push:
-        end(draft, CycleStatus.COMPLETED, outcome)
-        return
-    _stop(draft)
-    draft.update(closing=outcome)
-    draft.push()
-
-
-def _stop(draft: Draft) -> None:
-    draft.withdraw()
-    agents = tuple(agent.with_(asked=False) for agent in draft.state.agents)
-    draft.update(agents=agents, escalations=())
+    closing.close(draft, outcome, lambda how: end(draft, CycleStatus.COMPLETED, how))
 
 
 def end(draft: Draft, status: CycleStatus, outcome: str) -> None:
     """The cycle is over: nothing is left to do or to wait for."""
-    _stop(draft)
+    draft.withdraw()
     conflicts.left_open(draft, outcome)
     draft.update(status=status, outcome=outcome, ended_at=draft.at, closing="")
     body = Ended(

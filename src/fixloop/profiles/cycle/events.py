@@ -8,13 +8,40 @@ from fixloop.profiles.cycle.phase_result import PhaseResult
 from fixloop.profiles.cycle.plan import PlanTask
 from fixloop.profiles.cycle.records import InputKind
 from fixloop.profiles.cycle.state import Limits
-from fixloop.protocol.agents import ORCHESTRATOR, USER
-
-
-class _Event(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    sender: str = ORCHESTRATOR
+from fixloop.protocol.agent_events import (
+    AgentEvent,
+)
+from fixloop.protocol.agent_events import (
+    AgentFailed as AgentFailed,
+)
+from fixloop.protocol.agent_events import (
+    BranchPushed as BranchPushed,
+)
+from fixloop.protocol.agent_events import (
+    Cancelled as Cancelled,
+)
+from fixloop.protocol.agent_events import (
+    Continued as Continued,
+)
+from fixloop.protocol.agent_events import (
+    DeadlineReached as DeadlineReached,
+)
+from fixloop.protocol.agent_events import (
+    DeliveryFailed as DeliveryFailed,
+)
+from fixloop.protocol.agent_events import (
+    EventRefused as EventRefused,
+)
+from fixloop.protocol.agent_events import (
+    MessageStored as MessageStored,
+)
+from fixloop.protocol.agent_events import (
+    Paused as Paused,
+)
+from fixloop.protocol.agent_events import (
+    PersonNotified as PersonNotified,
+)
+from fixloop.protocol.agents import USER
 
 
 class Written(BaseModel):
@@ -30,7 +57,7 @@ class Written(BaseModel):
     """Of a log: all earlier bytes are as they were (C15)."""
 
 
-class CycleStarted(_Event):
+class CycleStarted(AgentEvent):
     """Somebody wants a cycle (C45)."""
 
     kind: Literal["cycle-started"] = "cycle-started"
@@ -56,7 +83,7 @@ class CycleStarted(_Event):
     """A command tells a person of each escalation."""
 
 
-class CycleRestored(_Event):
+class CycleRestored(AgentEvent):
     """A cycle that Redis lost goes on from its named files (K23)."""
 
     kind: Literal["cycle-restored"] = "cycle-restored"
@@ -67,14 +94,14 @@ class CycleRestored(_Event):
     """Digest of what other machines need to have the work so far, an artifact."""
 
 
-class AgentStarted(_Event):
+class AgentStarted(AgentEvent):
     """An agent began what was asked of it (C46)."""
 
     kind: Literal["agent-started"] = "agent-started"
     agent: str
 
 
-class PhaseReported(_Event):
+class PhaseReported(AgentEvent):
     """An agent reported, with what it wrote (C6, C33). `sender` is who reported."""
 
     kind: Literal["phase-reported"] = "phase-reported"
@@ -99,7 +126,7 @@ class PhaseReported(_Event):
         return tuple(filter(None, (*written, self.output)))
 
 
-class AnswerInvalid(_Event):
+class AnswerInvalid(AgentEvent):
     """An agent ended without one valid PHASE_RESULT (C35)."""
 
     kind: Literal["answer-invalid"] = "answer-invalid"
@@ -108,17 +135,7 @@ class AnswerInvalid(_Event):
     artifacts: tuple[str, ...] = ()
 
 
-class AgentFailed(_Event):
-    """An agent's command could not be run, or ended in an error."""
-
-    kind: Literal["agent-failed"] = "agent-failed"
-    agent: str
-    reason: str
-    fatal: bool = False
-    artifacts: tuple[str, ...] = ()
-
-
-class InputRequested(_Event):
+class InputRequested(AgentEvent):
     """Somebody wants to say something to an agent (C20, K15). Only the orchestrator may."""
 
     kind: Literal["input-requested"] = "input-requested"
@@ -131,52 +148,20 @@ class InputRequested(_Event):
     """The blocker a clarification is about; the dependency of a `ready`."""
 
 
-class StateWritten(_Event):
+class StateWritten(AgentEvent):
     """Somebody changed the named state file by hand (C5)."""
 
     kind: Literal["state-written"] = "state-written"
     field: str = ""
 
 
-class CycleFinished(_Event):
+class CycleFinished(AgentEvent):
     """The orchestrator completes the cycle (C50, C51)."""
 
     kind: Literal["cycle-finished"] = "cycle-finished"
 
 
-class MessageStored(_Event):
-    """The mailbox of an agent outside took a letter (A70)."""
-
-    kind: Literal["message-stored"] = "message-stored"
-    number: int
-    """The letter's."""
-
-
-class DeliveryFailed(_Event):
-    """The mailbox of an agent outside could not take a letter (A70)."""
-
-    kind: Literal["delivery-failed"] = "delivery-failed"
-    number: int
-    """The letter's."""
-    error: str
-
-
-class PersonNotified(_Event):
-    """The notify command was run, whatever came of it."""
-
-    kind: Literal["person-notified"] = "person-notified"
-    detail: str = ""
-
-
-class DeadlineReached(_Event):
-    """A deadline that the state set has passed."""
-
-    kind: Literal["deadline-reached"] = "deadline-reached"
-    name: str
-    due: float
-
-
-class DecisionMade(_Event):
+class DecisionMade(AgentEvent):
     """A person's answer to an escalation (C57, K20)."""
 
     kind: Literal["decision-made"] = "decision-made"
@@ -186,44 +171,6 @@ class DecisionMade(_Event):
     """The guidance, or the reason."""
     iterations: int = 3
     minutes: float = 30.0
-
-
-class BranchPushed(_Event):
-    """The branch was pushed to the repository's URL, or was not."""
-
-    kind: Literal["branch-pushed"] = "branch-pushed"
-    branch: str = ""
-    """Empty: there was nothing to push, or `error` says why it was not."""
-    attempt: int = 1
-    error: str = ""
-    fatal: bool = False
-    """Trying again is of no use."""
-
-
-class Cancelled(_Event):
-    kind: Literal["cancelled"] = "cancelled"
-    sender: str = USER
-    reason: str = ""
-
-
-class Paused(_Event):
-    kind: Literal["paused"] = "paused"
-    sender: str = USER
-    reason: str = ""
-
-
-class Continued(_Event):
-    kind: Literal["continued"] = "continued"
-    sender: str = USER
-
-
-class EventRefused(_Event):
-    """Something that was not allowed was tried; kept for the log and nothing else."""
-
-    kind: Literal["event-refused"] = "event-refused"
-    refused: str
-    reason: str
-    artifacts: tuple[str, ...] = ()
 
 
 Event = (

@@ -20,12 +20,12 @@ from fixloop.errors import UsageError
 from fixloop.intake.redaction_scope import redaction_for
 from fixloop.profiles.cycle import events as ev
 from fixloop.profiles.cycle.agent_output import Writings, written_by
-from fixloop.profiles.cycle.outcome import URGENCY, work_id
 from fixloop.profiles.cycle.phase_result import InvalidResult, PhaseResult, read_result
 from fixloop.profiles.cycle.records import InputKind
 from fixloop.profiles.cycle.state import Agent, Cycle
 from fixloop.profiles.cycle.statuses import ResultStatus
 from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.ticket import work_id
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
@@ -133,7 +133,7 @@ def _send(session: Session, workflow: str, said: Said) -> None:
     note(f"{event.recipient} is told; issue {now.standing.issue} goes on: {now.standing.at_work}")
 
 
-OUTSIDE: Final = Outside(agents=_agents, began=_began, brought=_brought, priority=lambda state: URGENCY)
+OUTSIDE: Final = Outside(agents=_agents, began=_began, brought=_brought, priority=lambda state: state.urgency)
 HANDLERS: Final = handlers(
     OUTSIDE,
     cancelled=ev.Cancelled,

@@ -21,19 +21,11 @@ def restored(event: ev.CycleRestored, now: Moment) -> Outcome:
         raise Unexpected(f"cycle {before.cycle_id} ended ({before.outcome}); there is nothing to go on with")
     draft = Draft(before.with_(rebuilt=before.rebuilt + 1), now)
     draft.tell(ORCHESTRATOR.capitalize(), f"Rebuilt the cycle from its files, v{before.version}")
+    draft.ask_again()
     for agent in before.agents:
-        if agent.asked:
-            draft.ask(agent.key)
         if agent.asked and agent.converging and not agent.command:
             draft.set_deadline(f"converge/{agent.key}", draft.clock + before.limits.converge_seconds)
-    if before.closing:
-        draft.push()
     waits = before.escalations or before.open_blockers() or before.closing
     if not waits and all(agent.status is AgentStatus.COMPLETED for agent in before.agents):
         draft.ask_to_finish()
-    for letter in before.letters:
-        draft.deliver(letter)
-    if before.paused_clock is not None:
-        draft.update(paused_clock=draft.clock)
-        draft.hold()
     return draft.outcome()

@@ -1,30 +1,21 @@
 """The state of one cycle: everything a decision may depend on, complete in one snapshot (C2-C10, C30, C41, U10)."""
 
 from datetime import datetime
-from typing import Any, Final, Literal, Self
-
-from pydantic import BaseModel, ConfigDict
+from typing import Final, Literal
 
 from fixloop.errors import UsageError
 from fixloop.profiles.cycle import records as rec
 from fixloop.profiles.cycle.plan import PlanTask
 from fixloop.profiles.cycle.statuses import AgentStatus, BlockerStatus, CycleStatus
 from fixloop.profiles.cycle.versions import Version, iteration_version, version_of
+from fixloop.protocol.event import Value
 from fixloop.protocol.letters import Letter
 
 SCHEMA_VERSION: Final = 1
 """Of snapshots; raised when an older fixloop could not read a newer one."""
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    def with_(self, **changes: Any) -> Self:
-        """The same with some fields changed."""
-        return self.model_copy(update=changes)
-
-
-class Limits(_Value):
+class Limits(Value):
     """What may be set (G11, G15, K5, U13)."""
 
     run_seconds: float | None = 1800.0
@@ -55,7 +46,7 @@ class Limits(_Value):
         return float(min(self.cap_seconds, self.base_seconds * 2 ** (attempt - 1)))
 
 
-class Agent(_Value):
+class Agent(Value):
     """One agent in one cycle (C30, C41)."""
 
     key: str
@@ -85,8 +76,16 @@ class Agent(_Value):
     message: str = ""
     """The last `send_input` (C48)."""
 
+    @property
+    def name(self) -> str:
+        return self.key
 
-class Cycle(_Value):
+    @property
+    def run(self) -> int:
+        return self.runs
+
+
+class Cycle(Value):
     """One cycle."""
 
     profile: Literal["cycle"]
@@ -153,6 +152,11 @@ class Cycle(_Value):
     sequence: int = 0
     rebuilt: int = 0
     """How often it was rebuilt from its named files (K23); each time its versions begin anew."""
+
+    @property
+    def urgency(self) -> int:
+        """Of all its steps and messages, as the broker has it: high."""
+        return 3
 
     @property
     def ended(self) -> bool:

@@ -19,12 +19,13 @@ from fixloop.profiles.handoff.events import (
 )
 from fixloop.profiles.handoff.files import message_text
 from fixloop.profiles.handoff.metrics import measured
-from fixloop.profiles.handoff.outcome import Said, work_id
+from fixloop.profiles.handoff.outcome import Said
 from fixloop.profiles.handoff.records import Message
 from fixloop.profiles.handoff.returns import InvalidReturn
 from fixloop.profiles.handoff.state import SCHEMA_VERSION, Handoffs
 from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.ticket import work_id
 
 
 def _fields(state: Handoffs) -> dict[str, str]:

@@ -2,21 +2,48 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.profiles.handoff.routes import Kind, Priority
 from fixloop.profiles.handoff.state import Limits
-from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.agent_events import (
+    AgentEvent,
+)
+from fixloop.protocol.agent_events import (
+    AgentFailed as AgentFailed,
+)
+from fixloop.protocol.agent_events import (
+    BranchPushed as BranchPushed,
+)
+from fixloop.protocol.agent_events import (
+    Cancelled as Cancelled,
+)
+from fixloop.protocol.agent_events import (
+    Continued as Continued,
+)
+from fixloop.protocol.agent_events import (
+    DeadlineReached as DeadlineReached,
+)
+from fixloop.protocol.agent_events import (
+    DeliveryFailed as DeliveryFailed,
+)
+from fixloop.protocol.agent_events import (
+    EventRefused as EventRefused,
+)
+from fixloop.protocol.agent_events import (
+    MessageStored as MessageStored,
+)
+from fixloop.protocol.agent_events import (
+    Paused as Paused,
+)
+from fixloop.protocol.agent_events import (
+    PersonNotified as PersonNotified,
+)
+from fixloop.protocol.agents import USER
 
 
-class _Event(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    sender: str = ORCHESTRATOR
-
-
-class HandoffsStarted(_Event):
+class HandoffsStarted(AgentEvent):
     """Somebody wants a workflow (D53)."""
 
     kind: Literal["handoffs-started"] = "handoffs-started"
@@ -46,7 +73,7 @@ class HandoffsStarted(_Event):
     """Digest of what other machines need to have `tip`, where that is not the snapshot; an artifact."""
 
 
-class HandoffsRestored(_Event):
+class HandoffsRestored(AgentEvent):
     """A workflow that Redis lost goes on from its named files (K23)."""
 
     kind: Literal["handoffs-restored"] = "handoffs-restored"
@@ -57,21 +84,21 @@ class HandoffsRestored(_Event):
     """Digest of what other machines need to have the work so far, an artifact."""
 
 
-class AgentActivated(_Event):
+class AgentActivated(AgentEvent):
     """An agent begins: it reads the state and accepts what waits for it (D32, D33)."""
 
     kind: Literal["agent-activated"] = "agent-activated"
     agent: str
 
 
-class HandoffAccepted(_Event):
+class HandoffAccepted(AgentEvent):
     """An agent takes a handoff (D17, D18). `sender` is who."""
 
     kind: Literal["handoff-accepted"] = "handoff-accepted"
     message_id: str
 
 
-class HandoffRejected(_Event):
+class HandoffRejected(AgentEvent):
     """An agent will not do what a handoff asks (G9)."""
 
     kind: Literal["handoff-rejected"] = "handoff-rejected"
@@ -79,7 +106,7 @@ class HandoffRejected(_Event):
     reason: Annotated[str, Field(min_length=1)]
 
 
-class HandoffSent(_Event):
+class HandoffSent(AgentEvent):
     """An agent passes something on by itself (D12)."""
 
     kind: Literal["handoff-sent"] = "handoff-sent"
@@ -88,7 +115,7 @@ class HandoffSent(_Event):
     payload: dict[str, Any] = {}
 
 
-class AgentReturned(_Event):
+class AgentReturned(AgentEvent):
     """An agent's result (D54). `sender` is the agent."""
 
     kind: Literal["agent-returned"] = "agent-returned"
@@ -106,17 +133,7 @@ class AgentReturned(_Event):
     """How many it changed in all."""
 
 
-class AgentFailed(_Event):
-    """An agent ended in an error (D37, D38)."""
-
-    kind: Literal["agent-failed"] = "agent-failed"
-    agent: str
-    reason: str
-    fatal: bool = False
-    artifacts: tuple[str, ...] = ()
-
-
-class AgentEscalated(_Event):
+class AgentEscalated(AgentEvent):
     """An agent needs a person (D41). `sender` is the agent."""
 
     kind: Literal["agent-escalated"] = "agent-escalated"
@@ -138,7 +155,7 @@ class AgentEscalated(_Event):
     """How many it changed in all."""
 
 
-class Answered(_Event):
+class Answered(AgentEvent):
     """A person's answer to a question (D43)."""
 
     kind: Literal["answered"] = "answered"
@@ -148,7 +165,7 @@ class Answered(_Event):
     answer: str
 
 
-class DecisionMade(_Event):
+class DecisionMade(AgentEvent):
     """A person's decision on what retries or reviews could not settle (K20)."""
 
     kind: Literal["decision-made"] = "decision-made"
@@ -160,14 +177,14 @@ class DecisionMade(_Event):
     iterations: int = 3
 
 
-class LockAcquired(_Event):
+class LockAcquired(AgentEvent):
     """An agent wants a resource for itself (D24, D26). `sender` is who."""
 
     kind: Literal["lock-acquired"] = "lock-acquired"
     resource: Annotated[str, Field(min_length=1, max_length=500)]
 
 
-class LockReleased(_Event):
+class LockReleased(AgentEvent):
     """An agent gives a resource back (D27)."""
 
     kind: Literal["lock-released"] = "lock-released"
@@ -175,7 +192,7 @@ class LockReleased(_Event):
     token: int | None = None
 
 
-class LockExtended(_Event):
+class LockExtended(AgentEvent):
     """An agent needs a resource for longer (G18)."""
 
     kind: Literal["lock-extended"] = "lock-extended"
@@ -183,13 +200,13 @@ class LockExtended(_Event):
     token: int | None = None
 
 
-class Heartbeat(_Event):
+class Heartbeat(AgentEvent):
     """An agent is still at it (D34, G18)."""
 
     kind: Literal["heartbeat"] = "heartbeat"
 
 
-class StateWritten(_Event):
+class StateWritten(AgentEvent):
     """An agent writes into the shared state (D19, D45, D46)."""
 
     kind: Literal["state-written"] = "state-written"
@@ -199,74 +216,6 @@ class StateWritten(_Event):
     """How often the field had been written when the agent read it."""
     at_once: bool = False
     """The lock is taken and given back by the same commit: what an agent wrote into the file that it was given."""
-
-
-class MessageStored(_Event):
-    """The mailbox of an agent outside took a letter (A70)."""
-
-    kind: Literal["message-stored"] = "message-stored"
-    number: int
-    """The letter's."""
-
-
-class DeliveryFailed(_Event):
-    """The mailbox of an agent outside could not take a letter (A70)."""
-
-    kind: Literal["delivery-failed"] = "delivery-failed"
-    number: int
-    """The letter's."""
-    error: str
-
-
-class PersonNotified(_Event):
-    """The notify command was run, whatever came of it."""
-
-    kind: Literal["person-notified"] = "person-notified"
-    detail: str = ""
-
-
-class DeadlineReached(_Event):
-    kind: Literal["deadline-reached"] = "deadline-reached"
-    name: str
-    due: float
-
-
-class BranchPushed(_Event):
-    """The branch was pushed to the repository's URL, or was not."""
-
-    kind: Literal["branch-pushed"] = "branch-pushed"
-    branch: str = ""
-    """Empty: there was nothing to push, or `error` says why it was not."""
-    attempt: int = 1
-    error: str = ""
-    fatal: bool = False
-    """Trying again is of no use."""
-
-
-class Cancelled(_Event):
-    kind: Literal["cancelled"] = "cancelled"
-    sender: str = USER
-    reason: str = ""
-
-
-class Paused(_Event):
-    kind: Literal["paused"] = "paused"
-    sender: str = USER
-    reason: str = ""
-
-
-class Continued(_Event):
-    kind: Literal["continued"] = "continued"
-    sender: str = USER
-
-
-class EventRefused(_Event):
-    """Something that was not allowed was tried; kept for the log and nothing else."""
-
-    kind: Literal["event-refused"] = "event-refused"
-    refused: str
-    reason: str
-    artifacts: tuple[str, ...] = ()
 
 
 Event = (

@@ -24,7 +24,6 @@ from fixloop.outside.transfer import bring_work
 from fixloop.profiles.handoff import events as ev
 from fixloop.profiles.handoff.asking import ENGINE_REASONS
 from fixloop.profiles.handoff.making import changed
-from fixloop.profiles.handoff.outcome import work_id
 from fixloop.profiles.handoff.presenter import options_of
 from fixloop.profiles.handoff.records import Question
 from fixloop.profiles.handoff.returns import (
@@ -39,6 +38,7 @@ from fixloop.profiles.handoff.routes import HandoffStatus, check_agent, sent_by
 from fixloop.profiles.handoff.state import Agent, Handoffs
 from fixloop.profiles.handoff.working import escalation, rejection
 from fixloop.protocol.agents import USER
+from fixloop.protocol.ticket import work_id
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:

@@ -21,14 +21,5 @@ def restored(event: ev.HandoffsRestored, now: Moment) -> Outcome:
         )
     draft = Draft(before.with_(rebuilt=before.rebuilt + 1), now)
     draft.note("rebuilt from the named files")
-    for agent in before.agents:
-        if agent.asked:
-            draft.ask(agent.name)
-    if before.closing:
-        draft.push()
-    for letter in before.letters:
-        draft.deliver(letter)
-    if before.paused_clock is not None:
-        draft.update(paused_clock=draft.clock)
-        draft.hold()
+    draft.ask_again()
     return draft.outcome()

@@ -1,28 +1,19 @@
 """The state of one handoff workflow: everything a decision may depend on (D20-D23, D36, K10)."""
 
 from datetime import datetime
-from typing import Any, Final, Literal, Self
-
-from pydantic import BaseModel, ConfigDict
+from typing import Any, Final, Literal
 
 from fixloop.errors import RefusedError
 from fixloop.profiles.handoff import records as rec
 from fixloop.profiles.handoff.routes import AGENTS, HandoffStatus, Kind, Priority
+from fixloop.protocol.event import Value
 from fixloop.protocol.letters import Letter
 
 SCHEMA_VERSION: Final = 1
 """Of snapshots; raised when an older fixloop could not read a newer one."""
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    def with_(self, **changes: Any) -> Self:
-        """The same with some fields changed."""
-        return self.model_copy(update=changes)
-
-
-class Limits(_Value):
+class Limits(Value):
     """What may be set (D25, D37, G11, G15, G18, G19)."""
 
     lease_seconds: float = 1800.0
@@ -44,7 +35,7 @@ class Limits(_Value):
         return float(min(self.cap_seconds, self.base_seconds * 2 ** (attempt - 1)))
 
 
-class Agent(_Value):
+class Agent(Value):
     """One agent (D20, D21)."""
 
     name: str
@@ -65,8 +56,12 @@ class Agent(_Value):
     answer: str = ""
     """What a person answered to its question, for its next run (D43)."""
 
+    @property
+    def run(self) -> int:
+        return self.activations
 
-class Handoffs(_Value):
+
+class Handoffs(Value):
     """One handoff workflow."""
 
     profile: Literal["handoff"]
@@ -136,6 +131,11 @@ class Handoffs(_Value):
     sequence: int = 0
     rebuilt: int = 0
     """How often it was rebuilt from its named files (K23); each time its versions begin anew."""
+
+    @property
+    def urgency(self) -> int:
+        """Of all its steps and messages, as the broker has it."""
+        return self.priority.broker
 
     @property
     def ended(self) -> bool:

@@ -203,7 +203,7 @@ def _complete(draft: Draft, name: str, result: Returned) -> None:
     agent = draft.state.agent(name)
     if agent.handoff:
         draft.move(draft.state.message(agent.handoff), HandoffStatus.COMPLETED)
-    draft.clear_deadline(f"run/{name}")
+    draft.clear_deadlines(f"run/{name}")
     draft.agent(name, status="completed", last_active=draft.at, handoff="", asked=False, answer="")
     draft.record("agent_completed", name, result.status)
     draft.send(
@@ -226,7 +226,7 @@ def failed(draft: Draft, event: ev.AgentFailed) -> None:
     """
     agent, limits = _asked(draft, event.agent), draft.state.limits
     draft.record("error_occurred", agent.name, event.reason)
-    draft.clear_deadline(f"run/{agent.name}")
+    draft.clear_deadlines(f"run/{agent.name}")
     if event.fatal or agent.attempt >= limits.attempts:
         draft.agent(agent.name, asked=False, last_active=draft.at)
         reason = "fatal_error" if event.fatal else "retries_exhausted"

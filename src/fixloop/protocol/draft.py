@@ -1,0 +1,201 @@
+"""What a decision of any profile comes to, and the draft it is written on.
+
+An outcome is a value: the next state and everything that has to happen because of it, to be committed in one piece.
+States, messages and transitions are each profile's own (K30); how they are collected is the same for all.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from fixloop.protocol.closing import push_ticket
+from fixloop.protocol.letters import About, Letter, letter_ticket, post
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.notifying import notify_ticket
+from fixloop.protocol.ticket import Ticket, work_id, work_ticket
+
+S = TypeVar("S", bound=Any)
+M = TypeVar("M")
+
+
+class Outcome(NamedTuple, Generic[S, M]):
+    """The next state and what follows from it."""
+
+    state: S
+    messages: tuple[M, ...] = ()
+    transitions: tuple[Any, ...] = ()
+    """Changes of status (A53-A55)."""
+    steps: tuple[Ticket, ...] = ()
+    deadlines: Mapping[str, float] = MappingProxyType({})
+    """Engine seconds by name, to be set."""
+    cleared_deadlines: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    """Tickets that are void now, while others stay."""
+    withdraws_tickets: bool = False
+    """Every ticket and deadline made before is void."""
+    notes: tuple[str, ...] = ()
+    """What the log should know that is no message (A58)."""
+    holds: bool | None = None
+    """True: tickets that nobody works on and all deadlines are held; False: they go on."""
+    stood_seconds: float = 0.0
+    """How long deadlines were held that go on."""
+    answer: str = ""
+    """What is told to whoever brought the event: `granted`, `forced`, `pending`, `lost` … (K10)."""
+    commits: bool = True
+    """False: nothing happened that anybody has to remember; the answer is all."""
+
+
+class Draft(Generic[S, M]):
+    """An outcome in the making; nothing else in the protocols collects messages, tickets and deadlines."""
+
+    def __init__(self, state: S, now: Moment) -> None:
+        self.at = max(state.last_at, now.at)
+        self.clock = now.clock
+        self.state = state
+        self.answer = ""
+        self.commits = True
+        self._messages: list[M] = []
+        self._transitions: list[Any] = []
+        self._steps: list[Ticket] = []
+        self._deadlines: dict[str, float] = {}
+        self._cleared: list[str] = []
+        self._dropped: list[str] = []
+        self._withdraws = False
+        self._notes: list[str] = []
+        self._holds: bool | None = None
+        self._stood = 0.0
+
+    def outcome(self) -> Outcome[S, M]:
+        """The finished outcome."""
+        return Outcome(
+            state=self.state,
+            messages=tuple(self._messages),
+            transitions=tuple(self._transitions),
+            steps=tuple(self._steps),
+            deadlines=self._deadlines,
+            cleared_deadlines=tuple(self._cleared),
+            dropped=tuple(self._dropped),
+            withdraws_tickets=self._withdraws,
+            notes=tuple(self._notes),
+            holds=self._holds,
+            stood_seconds=self._stood,
+            answer=self.answer,
+            commits=self.commits,
+        )
+
+    def note(self, text: str) -> None:
+        """Something the log should know that nobody said to anybody."""
+        self._notes.append(text)
+
+    def set_deadline(self, name: str, due: float) -> None:
+        """Have `DeadlineReached(name)` at `due` engine seconds."""
+        self._cleared = [cleared for cleared in self._cleared if cleared != name]
+        self._deadlines[name] = due
+
+    def clear_deadlines(self, *names: str) -> None:
+        """These no longer matter."""
+        for name in names:
+            self._deadlines.pop(name, None)
+            self._cleared.append(name)
+
+    def hold(self) -> None:
+        """Nothing begins from now on, and no deadline falls due."""
+        self._holds = True
+
+    def release(self, stood_seconds: float) -> None:
+        """What was held goes on; its deadlines are later by as much as they stood."""
+        self._holds, self._stood = False, stood_seconds
+
+    def withdraw(self) -> None:
+        """Void every ticket and deadline made so far (a pause or an end)."""
+        self._withdraws = True
+        self._steps.clear()
+        self._deadlines.clear()
+
+
+class AgentDraft(Draft[S, M]):
+    """Of the profiles whose steps are runs of named agents: what is asked of them, and letters to those outside."""
+
+    def __init__(self, state: S, now: Moment) -> None:
+        super().__init__(state, now)
+        self._before = state
+        self._asked: list[str] = []
+        self.update(last_at=self.at)
+
+    def about(self, message: M) -> About:
+        """What a letter about a message is to say; each profile says it."""
+        raise NotImplementedError
+
+    def outcome(self) -> Outcome[S, M]:
+        """The finished outcome, with letters for what was said to agents outside."""
+        outside = {agent.name for agent in self.state.agents if not agent.command}
+        said = [about for about in map(self.about, self._messages) if about.agent in outside]
+        runs = {name: work_id(self.state, self.state.agent(name)) for name in self._asked}
+        self._dropped += post(self, self._before, said, runs)
+        return super().outcome()
+
+    def update(self, **changes: Any) -> None:
+        """Change fields of the workflow."""
+        self.state = self.state.with_(**changes)
+
+    def agent(self, name: str, **changes: Any) -> Any:
+        """Change an agent; returns it as it is now."""
+        after = self.state.agent(name).with_(**changes)
+        self.update(agents=tuple(after if agent.name == name else agent for agent in self.state.agents))
+        return after
+
+    def ask(self, name: str, *, delay_seconds: float = 0.0) -> None:
+        """Ask an agent for one run: a ticket for its command, the run's clock for somebody outside (G15)."""
+        agent = self.agent(name, asked=True, asked_at=self.at)
+        limit = self.state.limits.seconds_of(name)
+        if not agent.command:
+            self._asked.append(name)
+            if limit is not None:
+                self.set_deadline(f"run/{name}", self.clock + limit)
+            return
+        ticket = work_ticket(self.state, agent)
+        self._steps.append(ticket.model_copy(update={"delay_seconds": delay_seconds}))
+
+    def drop(self, name: str) -> None:
+        """What an agent was asked for is void."""
+        agent = self.state.agent(name)
+        if agent.asked and agent.command:
+            self._dropped.append(work_id(self.state, agent))
+        self.stop_clock(name)
+        self.agent(name, asked=False)
+
+    def stop_clock(self, name: str) -> None:
+        """An agent's run is not late any more."""
+        self.clear_deadlines(f"run/{name}")
+
+    def push(self, attempt: int = 1, delay_seconds: float = 0.0) -> None:
+        """Have the branch pushed."""
+        self._steps.append(push_ticket(self.state, self.state.urgency, attempt, delay_seconds))
+
+    def deliver(self, letter: Letter, delay_seconds: float = 0.0) -> None:
+        """Have a letter brought to its agent's mailbox."""
+        self._steps.append(letter_ticket(self.state, letter, self.state.urgency, delay_seconds))
+
+    def notify(self) -> None:
+        """Have a person told of what was said last, where there is a command for that."""
+        if self.state.notify:
+            self._steps.append(notify_ticket(self.state))
+
+    def withdraw(self) -> None:
+        """Void every ticket and deadline, and ask nobody for anything any more."""
+        super().withdraw()
+        self._asked.clear()
+        self.update(agents=tuple(agent.with_(asked=False) for agent in self.state.agents))
+
+    def ask_again(self) -> None:
+        """After a loss of Redis: what agents were asked for is asked again, letters are sent again, a pause goes on."""
+        for agent in self.state.agents:
+            if agent.asked:
+                self.ask(agent.name)
+        if self.state.closing:
+            self.push()
+        for letter in self.state.letters:
+            self.deliver(letter)
+        if self.state.paused_clock is not None:
+            self.update(paused_clock=self.clock)
+            self.hold()
