@@ -1,0 +1,161 @@
+"""Two agents, one message, one status: states, events and what follows from them."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, TypeAdapter
+
+from fixloop.engine.profile import Profile, iso
+from fixloop.engine.snapshots import loader
+from fixloop.protocol import draft
+from fixloop.protocol.agent_events import Cancelled, DeadlineReached, EventRefused
+from fixloop.protocol.event import Event, Value
+from fixloop.protocol.moment import Moment
+from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.ticket import Ticket, own_queue
+
+AGENTS: Final = ("first", "second")
+
+
+class Message(Value):
+    number: int
+    message_id: str
+    at: datetime
+    sender: str
+    text: str
+
+
+class Pair(Value):
+    profile: Literal["pair"]
+    schema_version: int
+    workflow: str
+    issue: int
+    name: str
+    project: str = ""
+    queue: str = ""
+    configuration: str = ""
+    snapshot: str = ""
+    tip: str = ""
+    push: bool = False
+    pushed: str = ""
+    push_error: str = ""
+    status: str = "passing"
+    turn: str = AGENTS[0]
+    started_at: datetime
+    last_at: datetime
+    ended_at: datetime | None = None
+    outcome: str = ""
+    lines: int = 0
+
+    @property
+    def ended(self) -> bool:
+        return self.ended_at is not None
+
+
+class PairStarted(Event):
+    kind: Literal["pair-started"] = "pair-started"
+    workflow: str
+    issue: int
+    name: str
+    project: str = ""
+    queue: str = ""
+    configuration: str = ""
+    snapshot: str = ""
+    tip: str = ""
+    push: bool = False
+
+
+class Passed(Event):
+    kind: Literal["passed"] = "passed"
+
+
+_READ: Final[TypeAdapter[Any]] = TypeAdapter(
+    Annotated[PairStarted | Passed | Cancelled | DeadlineReached | EventRefused, Field(discriminator="kind")]
+)
+
+
+class _Draft(draft.Draft[Pair, Message]):
+    def ask(self, agent: str) -> None:
+        self.state = self.state.with_(turn=agent)
+        self._steps.append(ticket_of(self.state, agent))
+
+    def say(self, sender: str) -> None:
+        self.state = self.state.with_(lines=self.state.lines + 1)
+        number, text = self.state.lines, f"{sender} has passed it on"
+        said = Message(number=number, message_id=f"PASSED-{number}", at=self.at, sender=sender, text=text)
+        self._messages.append(said)
+
+    def end(self, outcome: str) -> None:
+        self.withdraw()
+        self.state = self.state.with_(outcome=outcome, ended_at=self.at, turn="")
+
+
+def ticket_of(state: Pair, agent: str) -> Ticket:
+    return Ticket(
+        id=f"{state.workflow}.{agent}",
+        workflow=state.workflow,
+        step="pass",
+        queue=own_queue(state),
+        specialist=agent,
+        iteration=1,
+    )
+
+
+def decide(state: Pair | None, event: Any, now: Moment) -> draft.Outcome[Pair, Message]:
+    if isinstance(event, PairStarted):
+        facts = event.model_dump(exclude={"kind", "sender"})
+        begun = _Draft(
+            Pair(profile="pair", schema_version=1, started_at=now.at, last_at=now.at, **facts), now
+        )
+        begun.ask(AGENTS[0])
+        return begun.outcome()
+    if state is None:
+        raise Unexpected(f"{event.kind} came before the workflow started")
+    made = _Draft(state.with_(last_at=max(state.last_at, now.at)), now)
+    if isinstance(event, EventRefused):
+        made.note(f"refused: {event.refused}: {event.reason}")
+    elif state.ended:
+        raise Unexpected(f"{event.kind} came after workflow {state.workflow} ended")
+    elif isinstance(event, Cancelled):
+        made.end("cancelled")
+    elif isinstance(event, Passed) and event.sender == state.turn:
+        made.say(event.sender)
+        if event.sender == AGENTS[0]:
+            made.ask(AGENTS[1])
+        else:
+            made.end("success")
+    else:
+        raise Unexpected(f"{event.kind} of {event.sender} came while it is {state.turn}'s turn")
+    return made.outcome()
+
+
+def _fields(state: Pair) -> dict[str, str]:
+    return {
+        "project": state.project,
+        "name": state.name,
+        "profile": state.profile,
+        "status": state.status,
+        "outcome": state.outcome,
+        "owner": "agent",
+        "specialist": state.turn,
+        "queue": state.queue,
+        "updated_at": iso(state.last_at),
+    }
+
+
+PAIR: Final[Profile[Pair]] = Profile(
+    name="pair",
+    orchestrator="orchestrator",
+    decide_version=1,
+    decide=decide,
+    load=loader(Pair, 1),
+    read_event=_READ.validate_json,
+    fields=_fields,
+    recorded=lambda message: message.model_dump(mode="json"),
+    refused=EventRefused,
+    reached=DeadlineReached,
+    cancelled=Cancelled,
+    check_party=lambda event, worker: None,
+    worker_of=lambda ticket: ticket.specialist,
+    is_deadline=lambda name: False,
+)

@@ -1,0 +1,59 @@
+"""What workers do for a pair: each agent says that it passes it on; one that finds `hold` waits until that is gone."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from celery import Celery
+from celery.canvas import Signature
+
+from fixloop.engine.hints import arguments, task_name
+from fixloop.engine.profile import AnyEvent
+from fixloop.protocol.ticket import Ticket
+from fixloop.repository.snapshot import Snapshot
+from tests.e2e.pair.protocol import AGENTS, PAIR, Pair, Passed, ticket_of
+from workers.steps.step import Step
+from workers.steps.step_handlers import StepHandlers
+
+
+def _pass(step: Step) -> AnyEvent | None:
+    agent, state = step.holding.ticket.specialist, step.holding.state
+    folder = Path(Snapshot.model_validate_json(state.snapshot).source).parent
+    with (folder / "runs").open("a") as runs:
+        runs.write(f"{agent} {os.getpid()}\n")
+    while (folder / f"hold-{agent}").exists():
+        if step.cancelled():
+            return None
+        time.sleep(0.05)
+    return Passed(sender=agent)
+
+
+def canvas(app: Celery, state: Pair, ticket: Ticket) -> list[Signature]:
+    following = [ticket, ticket_of(state, AGENTS[1])] if ticket.specialist == AGENTS[0] else [ticket]
+    return [
+        app.signature(
+            task_name("pair", each.step),
+            kwargs=arguments(each),
+            task_id=each.id,
+            queue=each.queue,
+            priority=each.priority,
+            immutable=True,
+        )
+        for each in following
+    ]
+
+
+def _nothing(step: Step, state: Any) -> None:
+    """There is nothing outside."""
+
+
+STEPS: Final = StepHandlers(
+    profile=PAIR,
+    work={"pass": _pass},
+    retries={"pass": 0},
+    speaking=frozenset(),
+    unfailing=frozenset({"pass"}),
+    failure=lambda step, why: None,
+    settle=_nothing,
+)
