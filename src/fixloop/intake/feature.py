@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic_core import PydanticCustomError
 
 from fixloop.profile_table import names
 
@@ -33,7 +34,9 @@ class Priority(StrEnum):
 def _known(profile: str) -> str:
     if profile not in names():
         *others, last = map(repr, names())
-        raise ValueError(f"Input should be {', '.join(others)} or {last}")
+        raise PydanticCustomError(
+            "literal_error", "Input should be {expected}", {"expected": f"{', '.join(others)} or {last}"}
+        )
     return profile
 
 
