@@ -1,6 +1,6 @@
 """The tables of docs/settings.md and docs/fixloop.schema.json, made from the settings' models.
 
-`python -m tests.unit.settings_page` writes them anew.
+`python -m tests.unit.settings_page` rewrites them.
 """
 
 import json
