@@ -55,12 +55,12 @@ def played(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         "S23": project(folder / "s23", "handoff"),
         "S19": project(folder / "s19", "cycle", ("ep", "cd"), "S19"),
         "S20": project(folder / "s20", "cycle", ("cd",), "S20"),
-        "S60": make_repository(folder / "s60", {"fixloop.toml": WITHOUT_SPEC}),
+        "H60": make_repository(folder / "s60", {"fixloop.toml": WITHOUT_SPEC}),
     }
     with deployed(redis_url, folder, FIXLOOP_CREW="workers.commands.crew:commands") as deployment:
         cycles, handoffs = Crews(deployment, "cycle"), Crews(deployment, "handoff")
         workflows = {
-            scene: (handoffs if scene in ("S23", "S60") else cycles).begin_in(where, int(scene[1:]))
+            scene: (handoffs if scene in ("S23", "H60") else cycles).begin_in(where, int(scene[1:]))
             for scene, where in projects.items()
         }
         for scene, key in (("S19", "ra"), ("S20", "ra"), ("S20", "ep")):
@@ -83,7 +83,7 @@ def test_s17_is_played_by_commands_that_see_each_others_work(played: Played) -> 
 
 @pytest.mark.proves("D22", "D56")
 def test_a_command_that_names_a_specification_and_writes_none_has_failed(played: Played) -> None:
-    handoffs, workflow = played.handoffs, played.workflows["S60"]
+    handoffs, workflow = played.handoffs, played.workflows["H60"]
 
     state = handoffs.ended(workflow)
 
