@@ -192,7 +192,7 @@ def _wrapping(name: str, before: str, after: str) -> Callable[[Any], None]:
 
 _WATCHED: dict[str, list[Callable[[Any], None]]] = {
     "fixloop.engine.bridging": [_watch_children],
-    "fixloop.servers.embedded": [_before("_launch", "before Redis"), _before("_word", "Redis starting")],
+    "fixloop.servers.embedded": [_before("_launch", "before Redis"), _before("_answer", "Redis starting")],
     "fixloop.intake.preparation": [_after("take_snapshot", "snapshot taken")],
     "fixloop.store.redis_store": [_watch_store],
     "fixloop.commands.run": [_before("supervisor", "no worker yet"), _before("repair", "before branch")],

@@ -19,7 +19,7 @@ CONNECT = (
     *("drawing", "requests", "agent_output", "verdict", "lock_commands"),
 )
 """The modules of a profile that tie what follows from its events to the engine and the commands."""
-MADE_BY = {"HandoffRejected": "rejection"}
+MADE_BY = {"HandoffRejected": "rejection", "AgentEscalated": "escalation"}
 """Functions of the decisions' own that make an event for those who cause it."""
 EVENTS = {"cycle": CycleEvent, "handoff": HandoffEvent}
 

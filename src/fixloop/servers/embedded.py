@@ -148,18 +148,21 @@ def _launch(place: Place, assignment: Assignment) -> str:
         )
     with program:  # it forks and ends at once; the keeper is its child
         assert program.stdout is not None
-        pipe, said = program.stdout.fileno(), b""
         try:
-            while select.select([pipe], [], [], SILENCE_SECONDS + 1)[0]:
-                piece = os.read(pipe, 4096)
-                said += piece
-                lines = said.decode(errors="replace").splitlines()
-                *_, last = [line for line in lines if line != "loading"] or [""]
-                if not piece or (last and said.endswith(b"\n")):
-                    return last
-            return f"failed its keeper did not answer for {SILENCE_SECONDS + 1:g} s"
+            return _answer(program.stdout)
         finally:
             program.kill()  # it is gone, unless it froze before it forked
+
+
+def _answer(pipe: IO[bytes]) -> str:
+    said = b""
+    while select.select([pipe], [], [], SILENCE_SECONDS + 1)[0]:
+        piece = os.read(pipe.fileno(), 4096)
+        said += piece
+        *_, last = [line for line in said.decode(errors="replace").splitlines() if line != "loading"] or [""]
+        if not piece or (last and said.endswith(b"\n")):
+            return last
+    return f"failed its keeper did not answer for {SILENCE_SECONDS + 1:g} s"
 
 
 def _log(place: Place) -> IO[bytes]:
