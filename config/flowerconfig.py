@@ -15,27 +15,24 @@ from tornado.web import authenticated
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-def _credentials(given: str, listens_on: str) -> str:
-    user, colon, password = given.partition(":")
-    if user and colon and password and given.isascii():
-        return given
-    if given:
-        sys.exit("FIXLOOP_FLOWER_AUTH is not of the form user:password, in ASCII")
-    if listens_on not in _LOOPBACK:
-        sys.exit(f"Flower would listen on {listens_on} without your password; set FIXLOOP_FLOWER_AUTH")
-    made_up = f"fixloop:{secrets.token_urlsafe(12)}"
-    print("Flower: log in as {} with {}".format(*made_up.split(":")), file=sys.stderr, flush=True)
-    return made_up
-
-
 address = os.environ.get("FIXLOOP_FLOWER_ADDRESS") or "127.0.0.1"
 port = 5555
-basic_auth = [_credentials(os.environ.get("FIXLOOP_FLOWER_AUTH", ""), address)]
+
+credentials = os.environ.get("FIXLOOP_FLOWER_AUTH", "")
+user, _, password = credentials.partition(":")
+if credentials and not (user and password and credentials.isascii()):
+    sys.exit("FIXLOOP_FLOWER_AUTH is not of the form user:password, in ASCII")
+if not credentials:
+    if address not in _LOOPBACK:
+        sys.exit(f"Flower would listen on {address} without your password; set FIXLOOP_FLOWER_AUTH")
+    credentials = f"fixloop:{secrets.token_urlsafe(12)}"
+    print("Flower: log in as {} with {}".format(*credentials.split(":")), file=sys.stderr, flush=True)
+basic_auth = [credentials]
 
 # Names of workers, tasks and queues are for those who have the password; Flower itself shows them to anybody.
 Metrics.get = authenticated(Metrics.get)
 
-# Its buttons revoke tasks and stop workers behind the state's back; decisions have commands of their own.
+# Its buttons revoke tasks and stop workers behind the state's back; decisions have their own commands.
 read_only = True
 
 # Workers show their settings to nobody, and would reject each question as none of fixloop's.

@@ -1,4 +1,4 @@
-"""The Celery app: settings from config/, tasks from beside it. `celery -A workers.app` from the root works too."""
+"""The Celery app: settings from config/, tasks from this folder. `celery -A workers.app` from the root works too."""
 
 from celery import Celery
 

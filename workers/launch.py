@@ -1,7 +1,7 @@
 """Start one process of the application: `python launch.py ROLE [JSON]`.
 
-The only place that puts the application's folder on `sys.path`, and only in a worker process: a `config` beside
-the project that is validated would make a project that forgot its own `config` pass.
+The only place that puts the application's folder on `sys.path`, and only in a worker process: a `config`
+next to the validated project would make a project that forgot its own `config` pass.
 """
 
 import json

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ COLLECT_AFTER: Final = 100_000
 
 
 class OneRow(logging.Formatter):
-    """A row for each message, whatever is quoted in it; only a traceback has lines of its own."""
+    """A row for each message, also where it quotes several lines; only a traceback has several."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return on_one_line(super().formatMessage(record))
@@ -49,14 +49,13 @@ def main(role: str, options: Mapping[str, Any]) -> int:
     logging.getLogger("fixloop").setLevel(level)
     # Celery's about the settings that are as they are for a reason, at each lost connection.
     warnings.simplefilter("ignore", PendingDeprecationWarning)
-    if role in _ROLES:
-        return _ROLES[role](options)
-    module, _, name = _ELSEWHERE[role].partition(":")
+    module, _, name = _ROLES[role].partition(":")
     code: int = getattr(import_module(module), name)(options)
     return code
 
 
-def _work(options: Mapping[str, Any]) -> int:
+def work(options: Mapping[str, Any]) -> int:
+    """Do steps, in a pool of processes."""
     from celery.signals import worker_process_init, worker_ready
 
     def forked(**_: Any) -> None:
@@ -70,7 +69,7 @@ def _work(options: Mapping[str, Any]) -> int:
 
     worker_process_init.connect(forked, weak=False)
     worker_ready.connect(ready, weak=False)
-    # The pool's memory is a file that is unlinked once it is open. For that it would make a folder of its own, and a
+    # The pool's memory is a file that is unlinked once it is open. For that it would make a folder, and a
     # process that is killed could not remove it.
     here: Any = multiprocessing.current_process()
     here._config["tempdir"] = tempfile.gettempdir()
@@ -78,7 +77,8 @@ def _work(options: Mapping[str, Any]) -> int:
     return _celery("work", options["queues"], pool_cls="workers.celery_fast.pool:TaskPool", concurrency=count)
 
 
-def _control(options: Mapping[str, Any]) -> int:
+def control(options: Mapping[str, Any]) -> int:
+    """Do what is quick: deadlines, letters and what arrives from outside."""
     from celery.signals import worker_ready
 
     worker_ready.connect(lambda sender, **_: beat_with(sender, lambda: 1), weak=False)
@@ -111,7 +111,8 @@ def _spare_the_collector() -> None:
     gc.freeze()
 
 
-def _sweep(options: Mapping[str, Any]) -> int:
+def sweep(options: Mapping[str, Any]) -> int:
+    """Hand out what is due or was lost."""
     lifeline.attach()
     from workers.process import process
     from workers.recovery.named_files import Redrawing
@@ -131,7 +132,8 @@ def _sweep(options: Mapping[str, Any]) -> int:
     return 0
 
 
-def _supervise(options: Mapping[str, Any]) -> int:
+def supervise(options: Mapping[str, Any]) -> int:
+    """Be the parent of the other processes of a worker."""
     from workers.processes.stop_signals import heeded
 
     # Before all that takes long.
@@ -144,18 +146,13 @@ def _supervise(options: Mapping[str, Any]) -> int:
     children = begun(options, main)
     # Not before: it takes a thread, and forks come first.
     lifeline.attach()
-    from workers.recovery.supervisor import supervise
+    from workers.recovery import supervisor
 
-    return supervise(children, str(options.get("queue", "")), stop)
+    return supervisor.supervise(children, str(options.get("queue", "")), stop)
 
 
-_ROLES: Final[dict[str, Callable[[Mapping[str, Any]], int]]] = {
-    "work": _work,
-    "control": _control,
-    "sweep": _sweep,
-    "supervise": _supervise,
-}
-_ELSEWHERE: Final = {
+_ROLES: Final = {
+    **{name: f"{__name__}:{name}" for name in ("work", "control", "sweep", "supervise")},
     "try": "workers.commands.trial:main",
     "keep": "workers.recovery.timekeeper:keep",
     "remind": "workers.recovery.reminder:remind",

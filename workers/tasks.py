@@ -28,25 +28,22 @@ from workers.steps.step_table import STEP_HANDLERS
 log = logging.getLogger("fixloop.tasks")
 
 
-def _step_task(profile: str, step: str, max_retries: int) -> Task:
-    @app.task(  # type: ignore[untyped-decorator]
-        base=StepTask,
-        bind=True,
-        name=task_name(profile, step),
-        max_retries=max_retries,
-        on_failure=on_failure,
-        throws=FAILURES,
-        Request="workers.celery_fast.request:StepRequest",
-    )
-    def run(self: Task, *, ticket: str, issue: int, specialist: str, iteration: int) -> str:
-        return carry_out(self, ticket)
-
-    return run
+def run(self: Task, *, ticket: str, issue: int, specialist: str, iteration: int) -> str:
+    """Do a step; what it is called with besides its ticket is there to be seen in Flower (R12)."""
+    return carry_out(self, ticket)
 
 
-for _shop in STEP_HANDLERS.values():
-    for _step, _retries in _shop.retries.items():
-        _step_task(_shop.profile.name, _step, _retries)
+for _handlers in STEP_HANDLERS.values():
+    for _step, _retries in _handlers.retries.items():
+        app.task(
+            base=StepTask,
+            bind=True,
+            name=task_name(_handlers.profile.name, _step),
+            max_retries=_retries,
+            on_failure=on_failure,
+            throws=FAILURES,
+            Request="workers.celery_fast.request:StepRequest",
+        )(run)
 
 
 @app.task(name="fixloop.validation.deadline", form=DeadlineCall)  # type: ignore[untyped-decorator]

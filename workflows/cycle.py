@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from celery import Celery
 from celery.canvas import Signature
 
-from fixloop.engine.hints import arguments, task_name
+from fixloop.engine.hints import signature
 from fixloop.profiles.cycle.outcome import finish_ticket
 from fixloop.profiles.cycle.state import Agent, Cycle
 from fixloop.profiles.cycle.statuses import AgentStatus
@@ -18,7 +18,7 @@ from fixloop.protocol.ticket import Ticket, work_ticket
 
 def canvas(app: Celery, state: Cycle, ticket: Ticket) -> list[Signature]:
     """The steps from `ticket` to the cycle's end, as signatures in order; the first is `ticket` itself."""
-    return [_signature(app, entry) for entry in (ticket, *following(state, ticket))]
+    return [signature(app, state.profile, each) for each in (ticket, *following(state, ticket))]
 
 
 def following(state: Cycle, ticket: Ticket) -> Iterator[Ticket]:
@@ -42,14 +42,3 @@ def _next(state: Cycle, completed: set[str]) -> Agent | None:
         if waits and may and agent.command and agent.key not in held:
             return agent
     return None
-
-
-def _signature(app: Celery, ticket: Ticket) -> Signature:
-    return app.signature(
-        task_name("cycle", ticket.step),
-        kwargs=arguments(ticket),
-        task_id=ticket.id,
-        queue=ticket.queue,
-        priority=ticket.priority,
-        immutable=True,
-    )

@@ -10,7 +10,7 @@ from typing import Final
 from celery import Celery
 from celery.canvas import Signature
 
-from fixloop.engine.hints import arguments, task_name
+from fixloop.engine.hints import signature
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.protocol.ticket import Ticket, work_ticket
 
@@ -19,7 +19,7 @@ _NEXT: Final = {"planner": "builder", "builder": "reviewer", "reviewer": "fixer"
 
 def canvas(app: Celery, state: Handoffs, ticket: Ticket) -> list[Signature]:
     """The steps from `ticket` to the end of its round, as signatures in order; the first is `ticket` itself."""
-    return [_signature(app, entry) for entry in (ticket, *following(state, ticket))]
+    return [signature(app, state.profile, each) for each in (ticket, *following(state, ticket))]
 
 
 def following(state: Handoffs, ticket: Ticket) -> Iterator[Ticket]:
@@ -37,14 +37,3 @@ def following(state: Handoffs, ticket: Ticket) -> Iterator[Ticket]:
         yield work_ticket(state, agent.with_(activations=activations[name], attempt=1))
         if before == "fixer":
             return
-
-
-def _signature(app: Celery, ticket: Ticket) -> Signature:
-    return app.signature(
-        task_name("handoff", ticket.step),
-        kwargs=arguments(ticket),
-        task_id=ticket.id,
-        queue=ticket.queue,
-        priority=ticket.priority,
-        immutable=True,
-    )

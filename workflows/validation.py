@@ -2,13 +2,13 @@
 
 With a declared outside agent it ends at its mailbox: validate | report | deliver. A chain's hop is the hint for the
 next ticket. Ids of tickets are derived, so the chain can name those that do not exist yet; a ticket that comes
-otherwise (a PASS, a wait, an escalation) replaces the rest (DESIGN, The canvas).
+otherwise (a PASS, a wait, an escalation) replaces the rest.
 """
 
 from celery import Celery
 from celery.canvas import Signature
 
-from fixloop.engine.hints import arguments, task_name
+from fixloop.engine.hints import signature
 from fixloop.protocol.ids import ticket_id
 from fixloop.protocol.messages import Priority
 from fixloop.protocol.state import State
@@ -17,7 +17,7 @@ from fixloop.protocol.ticket import Ticket
 
 def canvas(app: Celery, state: State, ticket: Ticket) -> list[Signature]:
     """The steps from `ticket` to the end of its round, as signatures in order; the first is `ticket` itself."""
-    return [_signature(app, entry) for entry in (ticket, *following(state, ticket))]
+    return [signature(app, state.profile, each) for each in (ticket, *following(state, ticket))]
 
 
 def following(state: State, ticket: Ticket) -> list[Ticket]:
@@ -29,7 +29,7 @@ def following(state: State, ticket: Ticket) -> list[Ticket]:
     if ticket.step in ("validate", "recheck"):
         rest.append(_later(state, ticket, "report", n))
     if state.agent:
-        # Whoever reads the mailbox is waited for by nobody: there the canvas ends (K31).
+        # Nobody waits for the mailbox's reader: there the canvas ends (K31).
         rest.append(_later(state, ticket, "deliver", n))
     if ticket.step != "fix" and state.fixer == "command":
         rest.append(_later(state, ticket, "fix", n))
@@ -50,15 +50,4 @@ def _later(state: State, ticket: Ticket, step: str, iteration: int) -> Ticket:
             "queue": queues.get(step, f"{own or 'fixloop'}.control"),
             "priority": Priority.HIGH.broker if step in ("report", "recheck") else ticket.priority,
         }
-    )
-
-
-def _signature(app: Celery, ticket: Ticket) -> Signature:
-    return app.signature(
-        task_name("validation", ticket.step),
-        kwargs=arguments(ticket),
-        task_id=ticket.id,
-        queue=ticket.queue,
-        priority=ticket.priority,
-        immutable=True,
     )

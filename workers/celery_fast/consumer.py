@@ -2,7 +2,7 @@
 
 It takes no message that is none of fixloop's, and none ends it. It listens to remote control only as far as Flower
 needs that. And it comes back soon after the broker did: by itself it would try again after 2, 4, 6 … up to 30 seconds,
-and whatever is queued would wait as long.
+and all that is queued would wait as long.
 """
 
 from collections.abc import Callable

@@ -19,7 +19,7 @@ from workers.celery_fast.incoming import StepCall
 from workers.celery_fast.transport import SharedClient
 
 _HOP: Final = frozenset({"queue", "priority", "chain", "root_id", "parent_id"})
-"""All that is said of the next step of a chain beside its task, its arguments and its id."""
+"""All that is said of the next step of a chain besides its task, its arguments and its id."""
 
 
 class StepTask(Task):  # type: ignore[misc]
@@ -38,7 +38,7 @@ class StepTask(Task):  # type: ignore[misc]
                 if _send(self, kwargs or {}, task_id, **options):
                     return None
             except (RedisError, KombuError, OSError):
-                # Celery's way connects anew, and says so when it cannot; a hint that is sent twice changes nothing.
+                # Celery's way connects again, and says so when it cannot; a hint that is sent twice changes nothing.
                 pass
         return super().apply_async(args, kwargs, task_id, **options)
 
@@ -88,7 +88,7 @@ def _producer_of(app: Celery, pid: int) -> tuple[Any, bool]:
     """
     A process' own, and whether its hops are told as events.
 
-    It is kept, and its channel's connections are made anew when they are lost.
+    It is kept; its channel connects again when a connection is lost.
     """
     producer = app.amqp.Producer(app.connection_for_write(), auto_declare=False)
     return producer, bool(app.conf.task_send_sent_event)

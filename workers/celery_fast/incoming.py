@@ -1,6 +1,6 @@
 """What a worker takes from the broker: every message is held to the form of fixloop's own before Celery looks at it.
 
-Celery trusts whoever sends, and so ends over an id that is a list, again whenever the message comes back. A header of
+Celery trusts every sender, and so ends over an id that is a list, again whenever the message comes back. A header of
 the right type may do harm, too: one that has expired has Celery refuse its id from then on, a time limit kills the
 process that does a step.
 """
@@ -37,14 +37,13 @@ class _Call(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-def _is_time(text: str) -> str:
-    datetime.fromisoformat(text)
-    return text
+def _time(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _is_soon(text: str) -> str:
-    due = datetime.fromisoformat(text)
-    if (due if due.tzinfo else due.replace(tzinfo=UTC)) - datetime.now(UTC) > _LONGEST_DELAY:
+    if _time(text) - datetime.now(UTC) > _LONGEST_DELAY:
         raise ValueError("it is more than a day away")
     return text
 
@@ -57,7 +56,7 @@ def _is_finite(number: float) -> float:
 
 _Word = Annotated[str, Field(min_length=1, max_length=300)]
 _Line = Annotated[str, Field(max_length=10_000)]
-_Time = Annotated[str, AfterValidator(_is_time)]
+_Time = Annotated[str, AfterValidator(lambda text: _time(text) and text)]
 _SoonTime = Annotated[str, AfterValidator(_is_soon)]
 
 

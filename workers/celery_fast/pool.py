@@ -1,6 +1,6 @@
 """Celery's pool of processes, with one difference: its loop asks the kernel only where there is something to change.
 
-By itself it takes each idle process out of the loop anew at each of its turns, three times for a step.
+By itself it takes each idle process out of the loop and back at each of its turns, three times for a step.
 """
 
 from typing import Any

@@ -38,7 +38,7 @@ def lengths(lanes: Collection[Lane]) -> dict[Lane, int]:
 
 
 def _length(connection: Any, name: str) -> int:
-    # A channel of its own: asking for a queue that is not there closes it.
+    # A separate channel: asking for a queue that is not there closes it.
     with connection.channel() as channel:
         try:
             return int(channel.queue_declare(name, passive=True).message_count)

@@ -1,7 +1,7 @@
 """What is done with a message that nobody can take: a line in the log, and it is counted and kept for a look.
 
-Whoever takes messages calls this, and acknowledges the message or has it off the broker already. Counting waits for
-Redis, in a thread of its own: honest messages do not wait behind it.
+The caller acknowledges the message, or has it off the broker already. Counting waits for Redis, in a separate thread:
+honest messages do not wait behind it.
 """
 
 import logging

@@ -25,15 +25,11 @@ class StepRequest(request.Request):  # type: ignore[misc]
 
     def reject(self, requeue: bool = False) -> None:
         """Offer its ticket again, in front of all that waits, before there is room for another message."""
-        if requeue and self._is_offered_again():
-            self.acknowledge()
-        else:
-            super().reject(requeue)
-
-    def _is_offered_again(self) -> bool:
         pid: Any = self.worker_pid
-        if pid is None:
-            return False
+        if not requeue or pid is None:
+            super().reject(requeue)
+            return
+        offered: list[str] = []
         # Without the patience of a step: the messages of all processes go through this one.
         store = RedisStore(named_urls().state)
         try:
@@ -43,9 +39,12 @@ class StepRequest(request.Request):  # type: ignore[misc]
             stopping = state.should_stop is not None or state.should_terminate is not None
             settled = age_seconds() > SETTLED_SECONDS
             mine = os.environ.get(VARIABLE, "")
-            return self.id in release_dead(store, mine, poison=settled and not stopping, pid=pid)
+            offered = release_dead(store, mine, poison=settled and not stopping, pid=pid)
         except InfrastructureError as error:
             log.warning("%s", error)
-            return False
         finally:
             store.close()
+        if self.id in offered:
+            self.acknowledge()
+        else:
+            super().reject(requeue)

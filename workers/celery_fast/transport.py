@@ -2,9 +2,9 @@
 and what is no message is rejected where it is read instead of ending the process.
 
 By itself it makes a new client for every acknowledgment and every message sent, which is a fifth of what a worker's
-main process does. A client without a connection of its own is only a view on its pool, and holds nothing between
-two commands. Hints, and what kombu notes of a message that was taken, are told and not waited for: whatever is lost of
-them, the state has the ticket, and it is found all the same (docs/decisions/0024).
+main process does. A client without its own connection is only a view on its pool, and holds nothing between two
+commands. Hints, and what kombu notes of a message that was taken, are sent without waiting for a reply: if one is
+lost, the state has the ticket, and it is found all the same (docs/decisions/0024).
 """
 
 from functools import lru_cache
@@ -29,7 +29,7 @@ class QoS(redis.QoS):
     """
     What was taken and not acknowledged yet, by kombu's own commands.
 
-    They need no transaction: whatever comes between the two of a pair, what remains is a tag in the index without a
+    They need no transaction: if a pair is cut in two, what remains is a tag in the index without a
     message, which kombu finds and forgets.
     """
 
@@ -184,7 +184,7 @@ class SentinelChannel(SharedClient, redis.SentinelChannel):
 
 
 class _Poller(redis.MultiChannelPoller):
-    """kombu's; by itself it has the loop watch each connection anew at each of its turns."""
+    """kombu's; by itself it has the loop watch each connection again at each of its turns."""
 
     loop: Any = None
 

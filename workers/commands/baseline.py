@@ -35,7 +35,7 @@ class Circumstances(NamedTuple):
     configuration: Configuration
     cache: Path
     attempt: Attempt
-    """Whose ground it is; the base gets one of its own beside it."""
+    """Whose ground it is; the base gets another."""
     issue: int
     run: Run
     begins: Callable[[str, str], None] = lambda check, base: None
@@ -144,7 +144,7 @@ class Comparing:
 
     def _key(self, check: Check, ground: Ground, base_tree: str) -> str:
         snapshot, environment = self._around.snapshot, ground.environment(check.env)
-        # What tells that a tool was installed anew: the interpreter, its packages' folder, and each program named.
+        # What tells that a tool was installed again: the interpreter, its packages' folder, and each program named.
         path, interpreter = ground.environment(())["PATH"], Path(ground.interpreter)
         programs = [shutil.which(word, path=path) for word in check.command if not word.startswith("-")]
         packages = [str(found) for pattern in _SITES for found in interpreter.parent.parent.glob(pattern)]

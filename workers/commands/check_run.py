@@ -1,4 +1,4 @@
-"""One check on a ground, judged by its exit code and its reports: for a worker's step, and for whoever has no workflow.
+"""One check on a ground, judged by its exit code and its reports: for a worker's step, and where there is no workflow.
 
 A result names the tree it was computed on; the tree is hashed before and after each check, and a check that
 changes tracked files is an error.
@@ -71,25 +71,30 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         tree=tree,
         duration_seconds=round(result.duration_seconds, 3),
     )
+    # Why its result cannot be used, as the end of a sentence about it.
+    wrong = ground.workspace.injury()
+    if not wrong and (written := ground.lent.written_into(began)):
+        wrong = f"{told_of(written)}; a check may only look"
     # What an earlier check added is no part of the tree; all that was there at the start is.
-    injury = ground.workspace.injury()
-    changed = () if injury else ground.workspace.tracked_changes(tree)
+    if not wrong and (changed := ground.workspace.tracked_changes(tree)):
+        wrong = f"changed tracked files ({', '.join(changed[:5])}); a check may only look"
+    if not wrong and result.timed_out:
+        wrong = "did not end within its time limit and was stopped"
     output = ground.redaction.text(result.output)
     said = output or ground.redaction.text(_end_of(reports.get(check.output)))
-    written = () if injury else ground.lent.written_into(began)
-    if result.timed_out or changed or written or injury:
-        why = ground.redaction.text(f"check {check.name} {injury or _why(changed, written)}")
+    if wrong:
         unusable = CheckResult(
             check=check.name,
             outcome=RunOutcome.ERROR,
-            reason=why,
+            reason=ground.redaction.text(f"check {check.name} {wrong}"),
             evidence=evidence,
             output_tail=said[-4000:],
         )
         return Ran(unusable, output)
+    code = result.exit_code if result.signal is None else -result.signal
     judged = judge(
         check,
-        exit_code=_exit_code(result),
+        exit_code=COMMAND_NOT_FOUND if result.not_found or code is None else code,
         output=said,
         reports=reports,
         workspace=ground.workspace.directory,
@@ -131,20 +136,3 @@ def _end_of(printed: Path | None) -> str:
         text = file.read().decode("utf-8", "replace")
     # Of the line that is cut in two, half a secret may be left.
     return text.partition("\n")[2] if before else text
-
-
-def _why(changed: tuple[str, ...], written: tuple[str, ...]) -> str:
-    """Why its result cannot be used, as the end of a sentence about it."""
-    if written:
-        return f"{told_of(written)}; a check may only look"
-    if changed:
-        return f"changed tracked files ({', '.join(changed[:5])}); a check may only look"
-    return "did not end within its time limit and was stopped"
-
-
-def _exit_code(result: GuardedResult) -> int:
-    if result.not_found:
-        return COMMAND_NOT_FOUND
-    if result.signal is not None:
-        return -result.signal
-    return result.exit_code if result.exit_code is not None else COMMAND_NOT_FOUND

@@ -1,4 +1,4 @@
-"""The real crew: specialists and fixers are commands, run under guard in a workspace of their own."""
+"""The real crew: specialists and fixers are commands, run under guard in a workspace for each."""
 
 from pathlib import Path
 from typing import Any

@@ -1,9 +1,8 @@
 """Telling a person of an escalation: the configured command, with the report on its standard input."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fixloop.configuration.model import Configuration
 from fixloop.engine.history import said
@@ -11,7 +10,6 @@ from fixloop.engine.registry import PROFILES
 from fixloop.machine.guard import run_guarded
 from fixloop.protocol.notifying import line_of
 from fixloop.servers.settings import load_settings
-from fixloop.store.records import Entry
 from workers.steps.crew import Work
 from workers.workspaces.environment import allowed_variables
 
@@ -23,10 +21,13 @@ def notify(work: Work, configuration: Configuration) -> str:
     state, history = work.holding.state, work.store.history(work.holding.ticket.workflow)
     text = PROFILES[state.profile].text
     if text is None:
-        lines = reversed(list(said(history)))
-        report = next(line.rendered for line in lines if line.message.body.kind == "escalation")
+        said_last = reversed(list(said(history)))
+        report = next(line.rendered for line in said_last if line.message.body.kind == "escalation")
     else:
-        report = _line(work, history, text)
+        lines = (kept for entry in history for kept in entry.body.get("messages", ()))
+        told = next(text(kept) for kept in lines if kept["number"] == line_of(work.holding.ticket))
+        ask = f"#{state.issue} {state.name} waits for you; `fixloop inbox` says what to answer."
+        report = f"{ask}\n\n{told.rstrip()}\n"
     # On a worker for everybody the command is a stranger's, as a check is.
     is_own = bool(state.queue)
     env = dict(os.environ) if is_own else allowed_variables(os.environ, load_settings().allow_env)
@@ -41,11 +42,3 @@ def notify(work: Work, configuration: Configuration) -> str:
     if result.not_found:
         return f"{configuration.notify[0]} was not found"
     return f"{configuration.notify[0]} ended with exit code {result.exit_code}"
-
-
-def _line(work: Work, history: Iterable[Entry], text: Callable[[Mapping[str, Any]], str]) -> str:
-    """What a ticket of the other profiles tells of."""
-    state, ticket = work.holding.state, work.holding.ticket
-    lines = (kept for entry in history for kept in entry.body.get("messages", ()))
-    told = next(text(kept) for kept in lines if kept["number"] == line_of(ticket))
-    return f"#{state.issue} {state.name} waits for you; `fixloop inbox` says what to answer.\n\n{told.rstrip()}\n"

@@ -12,7 +12,7 @@ from fixloop.outside.transfer import snapshot_in
 from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.roles import worker_of
-from fixloop.protocol.state import SpecialistState, State
+from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.reports.limits import failures_json
 from workers.commands.baseline import Circumstances, Comparing
@@ -102,11 +102,20 @@ def _guarded(work: Work, argv: Sequence[str], cwd: Path, env: Mapping[str, str])
 
 def _finished(work: Work, ran: list[CheckResult], tree: str, artifacts: list[str]) -> RunFinished:
     state, ticket = work.holding.state, work.holding.ticket
-    results = [_not_skipped_now(state.active, result) for result in ran]
+    active, results = state.active, ran
+    if active.runs:
+        # An optional check that ran on an earlier tree and cannot on this one was broken by a fix (K36).
+        error = {"outcome": RunOutcome.ERROR}
+        results = [
+            each.model_copy(update=error)
+            if each.outcome is RunOutcome.SKIPPED and each.check not in active.skipped_checks
+            else each
+            for each in ran
+        ]
     outcome = worst([result.outcome for result in results])
     failed = [result for result in results if result.outcome is RunOutcome.FAILED]
     wrong = [result for result in results if result.outcome is RunOutcome.ERROR]
-    owed = {ref.name for ref in state.active.owed}
+    owed = {ref.name for ref in active.owed}
     whole = tuple(failure for result in failed for failure in result.whole)
     # A test that fails as it does on the base is owed no more: nobody is asked for it (K7).
     settled = {failure.name for result in results for failure in result.old_failures}
@@ -134,14 +143,6 @@ def _finished(work: Work, ran: list[CheckResult], tree: str, artifacts: list[str
             )
         ),
     )
-
-
-def _not_skipped_now(active: SpecialistState, result: CheckResult) -> CheckResult:
-    """An optional check that ran on an earlier tree and cannot on this one was broken by a fix (K36)."""
-    ran_before = bool(active.runs) and result.check not in active.skipped_checks
-    if result.outcome is not RunOutcome.SKIPPED or not ran_before:
-        return result
-    return result.model_copy(update={"outcome": RunOutcome.ERROR})
 
 
 def _coverage(results: list[CheckResult]) -> str:

@@ -1,4 +1,4 @@
-"""The process behind `fixloop.intake.trial`: each specialist's checks once on a snapshot, each on a ground of its own.
+"""The process behind `fixloop.intake.trial`: each specialist's checks once on a snapshot, each on a separate ground.
 
 No ticket, no store and no Celery: what a run of the loop would commit is a line on standard output.
 """
@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,7 +70,12 @@ def _results(asked: Asked, entry: SpecialistChecks) -> Iterator[CheckResult]:
         if minutes is None:
             minutes = asked.configuration.limits.validation_minutes
         limit = minutes * 60 if minutes else NO_LIMIT_SECONDS
-        run = partial(_guarded, entry.name, time.monotonic() + limit)
+        until, handle = time.monotonic() + limit, slot(entry.name).handle
+
+        def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult:
+            rest = max(until - time.monotonic(), 0.1)
+            return run_guarded(argv, cwd=cwd, env={**env, "FIXLOOP_ROLE": handle}, timeout_seconds=rest)
+
         around = Circumstances(snapshot, asked.configuration, asked.cache, attempt, 0, run)
         with Comparing(around) as comparing:
             for check in entry.checks:
@@ -79,13 +83,6 @@ def _results(asked: Asked, entry: SpecialistChecks) -> Iterator[CheckResult]:
                 told = ran and comparing.without_old(entry.name, check, ran.result, ground)
                 if told is not None:
                     yield told
-
-
-def _guarded(
-    specialist: str, until: float, argv: Sequence[str], cwd: Path, env: Mapping[str, str]
-) -> GuardedResult:
-    variables = {**env, "FIXLOOP_ROLE": slot(specialist).handle}
-    return run_guarded(argv, cwd=cwd, env=variables, timeout_seconds=max(until - time.monotonic(), 0.1))
 
 
 def _say(value: Tried | Refused) -> None:

@@ -23,7 +23,7 @@ log = logging.getLogger("fixloop.supervisor")
 
 BACKOFF_SECONDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 STEADY_SECONDS: Final = 30.0
-"""Alive so long, its next death is a new story: the backoff begins anew."""
+"""After living this long, its next death starts the backoff from the beginning."""
 SETTLED_SECONDS: Final = 3.0
 """A death sooner after the start of all of them is not counted as the step's own fault (K40)."""
 GONE_SECONDS: Final = 2.0
@@ -81,7 +81,7 @@ class Child:
             return False
         why = reason(code, self._kills_before, memory.kills())
         if code > 0:
-            # Its last line, as a traceback's; whoever was killed had no time to say anything about it.
+            # Its last line, as a traceback's; a killed process had no time to say anything about it.
             if self._passing is not None:
                 # What it forked may live on for a moment, and hold the pipe.
                 self._passing.join(0.2)
@@ -193,7 +193,7 @@ def begun(options: Mapping[str, Any], main: Main) -> list[Child]:
     ]
     for child in children:
         child.begin(main)
-    # Not before: it takes a thread, and whoever has one must not fork.
+    # Not before: it takes a thread, and a process with threads must not fork.
     for child in children:
         child.pass_on()
     return children

@@ -1,6 +1,6 @@
 """A process says that it serves: one line a second to its supervisor, from the loop that does the serving.
 
-From that loop and from no thread of its own: a process whose loop hangs has threads that are very well.
+From that loop and not from a separate thread: a process whose loop hangs has threads that are very well.
 """
 
 import os

@@ -25,7 +25,10 @@ def kills(root: Path = Path("/")) -> Kills:
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if controllers in ("", "memory"):
-            ours = max(ours, *(_count(root / place) for place in _places(controllers, path)))
+            name = "memory.oom_control" if controllers else "memory.events"
+            top = root / "sys/fs/cgroup" / controllers
+            # In a container the group's path is that of the host, and its files lie at the top.
+            ours = max(ours, _count(top / path.strip("/") / name), _count(top / name))
     return Kills(ours, _count(root / "proc/vmstat"))
 
 
@@ -36,14 +39,6 @@ def blame(before: Kills, after: Kills) -> str:
     if after.anybody > before.anybody:
         return ", probably by the kernel for want of memory"
     return ""
-
-
-def _places(controllers: str, path: str) -> tuple[str, ...]:
-    """In a container the group's path is that of the host, and its files lie at the top."""
-    inner = path.strip("/")
-    if not controllers:
-        return f"sys/fs/cgroup/{inner}/memory.events", "sys/fs/cgroup/memory.events"
-    return f"sys/fs/cgroup/memory/{inner}/memory.oom_control", "sys/fs/cgroup/memory/memory.oom_control"
 
 
 def _count(file: Path) -> int:

@@ -1,7 +1,7 @@
-"""The two ways to start a process of a worker: forked from its supervisor, or as a program of its own.
+"""The two ways to start a process of a worker: forked from its supervisor, or as a separate program.
 
 Forked, it has what its supervisor loaded, at no cost and in the same memory. That is safe only as long as the
-supervisor has no thread and no connection, so whatever dies later is started again as a program.
+supervisor has no thread and no connection, so what dies later is started again as a program.
 """
 
 import json
@@ -51,7 +51,7 @@ class Given(NamedTuple):
 
 
 class Forked:
-    """A child of this process that is no program of its own."""
+    """A forked child of this process."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -67,7 +67,7 @@ class Forked:
                     pid, status = os.waitpid(self._pid, os.WNOHANG)
                     self._code = os.waitstatus_to_exitcode(status) if pid else None
                 except ChildProcessError:
-                    # Whoever started the supervisor had it ignore SIGCHLD: nothing is left to wait for.
+                    # The supervisor was started with SIGCHLD ignored: nothing is left to wait for.
                     self._code = 0
             return self._code
 
@@ -80,7 +80,7 @@ class Forked:
 
 def spawned(given: Given, stderr: int) -> Running:
     """
-    Start it as a program of its own.
+    Start it as a separate program.
 
     Raises:
         OSError: no memory, or no process is left.
@@ -122,7 +122,7 @@ def _become(given: Given, stderr: int, main: Main, masked: Iterable[int]) -> NoR
         stop_signals.unheeded()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(stderr, 2)
-        # Above all the other end of its own lifeline, and the ends of its siblings'.
+        # Above all the other end of this process' lifeline, and the ends of its siblings'.
         for each in map(int, os.listdir("/dev/fd")):
             if each > 2 and each not in given.kept:
                 with suppress(OSError):  # the one that listed them

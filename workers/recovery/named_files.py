@@ -67,20 +67,17 @@ class Redrawing:
             turn = (marked[begin:] + marked[:begin])[:MOST_PER_LOOK]
             self._last = turn[-1] if turn else ""
             for name in turn:
-                self._look_at(name)
+                try:
+                    found = self._store.read(name)
+                    drawn = found is None or not _drawn(self._store, name).problem
+                    if found is None or (drawn and found.fields.get("outcome")):
+                        (_marks() / name).unlink(missing_ok=True)
+                except Damaged as damaged:
+                    say_once(log, str(damaged))
         except FileNotFoundError:
             return
         except (FixloopError, OSError) as error:
             log.warning("named files cannot be looked after: %s", error)
-
-    def _look_at(self, workflow: str) -> None:
-        try:
-            found = self._store.read(workflow)
-            drawn = found is None or not _drawn(self._store, workflow).problem
-            if found is None or (drawn and found.fields.get("outcome")):
-                (_marks() / workflow).unlink(missing_ok=True)
-        except Damaged as damaged:
-            say_once(log, str(damaged))
 
 
 def _marks() -> Path:

@@ -1,4 +1,4 @@
-"""What a timekeeper has done when it is due: deadlines are acted on, and whoever has to know is told.
+"""What a timekeeper has done when it is due: deadlines are acted on, and those who have to know are told.
 
 No Celery worker: the tasks are called in this process, one after the other, which ends with the last.
 """

@@ -46,7 +46,21 @@ def supervise(children: Sequence[Child], own: str, stop: Stop) -> int:
         noting.note(children)
     noting.note(children, stopping=True)
     # A single workflow's worker is stopped when nothing is left to do, or by a person who does not want to wait.
-    _drain(children, 0.0 if own else DRAIN_SECONDS, hastened)
+    deadline = time.monotonic() + (0.0 if own else DRAIN_SECONDS)
+    for child in children:
+        child.stop(signal.SIGTERM)
+    while time.monotonic() < deadline and not all(child.ended() for child in children):
+        if hastened.wait(0.05):
+            break
+    for child in children:
+        child.stop(signal.SIGKILL)
+        child.cut()
+    try:
+        # Without the patience of a worker: somebody waits for the end.
+        release_dead(RedisStore(named_urls().state), identity(), poison=False)
+    except InfrastructureError as error:
+        log.warning("%s", error)
+    tidy()
     noting.end()
     return 0
 
@@ -75,21 +89,3 @@ class _Noting:
 
     def end(self) -> None:
         forget(self._cache, self._known.owner)
-
-
-def _drain(children: Sequence[Child], patience_seconds: float, hastened: threading.Event) -> None:
-    for child in children:
-        child.stop(signal.SIGTERM)
-    deadline = time.monotonic() + patience_seconds
-    while time.monotonic() < deadline and not all(child.ended() for child in children):
-        if hastened.wait(0.05):
-            break
-    for child in children:
-        child.stop(signal.SIGKILL)
-        child.cut()
-    try:
-        # Without the patience of a worker: whoever stops us waits.
-        release_dead(RedisStore(named_urls().state), identity(), poison=False)
-    except InfrastructureError as error:
-        log.warning("%s", error)
-    tidy()

@@ -5,7 +5,7 @@ It costs O(due). Of all sweepers one at a time has a shard; each sweep is one sc
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 from typing import Final
 
@@ -64,24 +64,22 @@ class Sweeper:
         # For each shard, so that none starves: fewer while control has not done those of before.
         most = max(1, (OUTSTANDING - waiting - len(self._handed_out)) // SHARDS)
         empty = sorted(lane for lane, size in sizes.items() if size == 0)
-        swept = {shard: found for shard in range(SHARDS) if (found := self._swept(shard, most, empty))}
+        swept = {}
+        for shard in range(SHARDS):
+            try:
+                swept[shard] = self._store.sweep(
+                    shard,
+                    owner=self._owner,
+                    horizon_seconds=HORIZON_SECONDS,
+                    most_deadlines=most,
+                    empty_lanes=empty,
+                )
+            except ProtocolError as error:
+                # What the shard's workflows share is damaged: the other shards' clocks go on.
+                say_once(log, f"shard {shard} is not swept: {error}")
         is_new = time.monotonic() < self._until
         self._lanes.update((n, found.lanes) for n, found in swept.items() if found.mine or not is_new)
         return self._pass_on(swept.values())
-
-    def _swept(self, shard: int, most: int, empty: Sequence[Lane]) -> Swept | None:
-        """None where what the shard's workflows share is damaged: the other shards' clocks go on."""
-        try:
-            return self._store.sweep(
-                shard,
-                owner=self._owner,
-                horizon_seconds=HORIZON_SECONDS,
-                most_deadlines=most,
-                empty_lanes=empty,
-            )
-        except ProtocolError as error:
-            say_once(log, f"shard {shard} is not swept: {error}")
-            return None
 
     def notice_loss(self) -> None:
         """Nobody else would say it: for an empty Redis there is simply nothing to do."""

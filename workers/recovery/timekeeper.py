@@ -38,8 +38,8 @@ def keep(options: Mapping[str, Any]) -> int:
     """
     Leave the starter's process tree, say who we are on stdout, and keep time as long as something waits.
 
-    Options: `project` (the folder with `.fixloop`), `charge` and `user` (open files with the locks of whoever keeps
-    time and of whoever uses the embedded Redis).
+    Options: `project` (the folder with `.fixloop`), `charge` and `user` (open files with the locks of the one
+    who keeps time and of the one who uses the embedded Redis).
     """
     if os.fork() > 0:
         os._exit(0)
@@ -47,30 +47,24 @@ def keep(options: Mapping[str, Any]) -> int:
     os.dup2(2, 1)
     os.chdir("/")
     place, user = Place(Path(options["project"])), Lock.held(options["user"])
-    charge: Lock | None = Lock.held(options["charge"])
+    charge = Lock.held(options["charge"])
     try:
-        while charge is not None and charge.is_of(place.data / LOCK):
-            charge = _kept(place, charge, user)
+        while charge.is_of(place.data / LOCK):
+            with embedded_redis(place.project) as url, closing(Timekeeper(url, place, charge)) as keeper:
+                user.close()
+                keeper.keep()
+                if not charge.is_of(place.data / LOCK):
+                    break
+                # A commit from now on finds the lock free; what was committed before is seen here.
+                charge.close()
+                charge = Lock(place.data / LOCK)
+                if not keeper.waits() or not charge.take():
+                    charge.close()
+                    break
     except (FixloopError, OSError) as error:
         log.error("the clocks stand still: %s", error)
         return 1
     return 0
-
-
-def _kept(place: Place, charge: Lock, user: Lock) -> Lock | None:
-    """Keep time until nothing waits; the lock again where something began to wait in the last moment."""
-    with embedded_redis(place.project) as url, closing(Timekeeper(url, place, charge)) as keeper:
-        user.close()
-        keeper.keep()
-        if not charge.is_of(place.data / LOCK):
-            return None
-        # Whoever commits now finds the lock free; what was committed before is seen here.
-        charge.close()
-        again = Lock(place.data / LOCK)
-        if keeper.waits() and again.take():
-            return again
-        again.close()
-        return None
 
 
 class Timekeeper:
@@ -94,7 +88,7 @@ class Timekeeper:
             try:
                 rest = self._round()
             except (FixloopError, OSError) as error:
-                # Whoever holds the embedded Redis has it started again.
+                # The holder of the embedded Redis has it started again.
                 if str(error) != self._said:
                     self._said = str(error)
                     log.warning("%s", error)
@@ -117,7 +111,7 @@ class Timekeeper:
             self._reminding.wait()
 
     def _clocks(self) -> Clocks:
-        # Made anew each time: a Redis that was started again has another socket behind the same path.
+        # A new one each time: a Redis that was started again has another socket behind the same path.
         return Clocks(str(self._place.recorded_socket()))
 
     def _round(self) -> float | None:

@@ -1,4 +1,4 @@
-"""What the profiles have in common whose steps are runs of agents (C46, D32): the run, and the steps beside it.
+"""What the profiles have in common whose steps are runs of agents (C46, D32): the run, and the steps around it.
 
 What comes of a step is told in events of the profile's own (K30): the functions here are given them.
 """
@@ -43,7 +43,7 @@ def heard_of(step: Step, heartbeat: AnyEvent, every_seconds: float = HEARTBEAT_S
     """
     As long as the block runs, say again and again that the agent is at it (D34, G18).
 
-    In a thread of its own: neither the work nor the lease waits for a commit.
+    In a separate thread: neither the work nor the lease waits for a commit.
     """
     over = threading.Event()
 
@@ -78,7 +78,7 @@ def step_handlers(
     profile: Profile[Any],
     told: Told,
     work: Callable[[Step], AnyEvent | None],
-    beside: Mapping[str, Callable[[Step], AnyEvent | None]],
+    further: Mapping[str, Callable[[Step], AnyEvent | None]],
     retries: Mapping[str, int],
 ) -> StepHandlers:
     """
@@ -86,7 +86,7 @@ def step_handlers(
 
     Args:
         work: a run of an agent.
-        beside: what is done in the steps that only this profile has; `retries` says how often each again.
+        further: what is done in the steps that only this profile has; `retries` says how often each again.
     """
     return StepHandlers(
         profile=profile,
@@ -95,11 +95,11 @@ def step_handlers(
             DELIVER: lambda step: deliver_letter(step, told.stored, told.undelivered),
             NOTIFY: lambda step: told.notified(detail=crew().notify(step)),
             PUSH: lambda step: pushed(step, told.pushed),
-            **beside,
+            **further,
         },
         retries={"work": RETRIES, DELIVER: RETRIES, NOTIFY: 0, PUSH: RETRIES, **retries},
-        speaking=frozenset((DELIVER, *beside)),
-        unfailing=frozenset((DELIVER, NOTIFY, *beside)),
+        speaking=frozenset((DELIVER, *further)),
+        unfailing=frozenset((DELIVER, NOTIFY, *further)),
         failure=partial(_failure, told),
         settle=lambda step, state: crew().settle(step, state),
         brought=partial(_brought, told.failed),

@@ -93,7 +93,7 @@ class Crew(Protocol):
             snapshot: the workflow's present state as it is stored.
 
         Raises:
-            PutOff: a workflow of its own does the work, and has not ended.
+            PutOff: a child workflow does the work, and has not ended.
         """
 
     def bring_onto(self, work: Work, state: Any, base: str, tip: str) -> Brought:

@@ -62,6 +62,6 @@ STEPS: Final = agent_runs.step_handlers(
         failed=AgentFailed,
     ),
     _work,
-    beside={"finish": lambda step: CycleFinished()},
+    further={"finish": lambda step: CycleFinished()},
     retries={"finish": agent_runs.RETRIES},
 )

@@ -103,27 +103,22 @@ def _carry_out(task: Task, ticket_id: str) -> str:
         holding = ProfileEngine.held(handlers.profile, claim.ticket, claim, here.owner)
         step = Step(here.engine_of(handlers.profile), here.heart, holding, here.mailboxes)
         task.request.held = handlers, step
-        return _done(task, handlers, step)
+        event = None
+        if not is_given_up(step.store, here.engine_of, holding.state):
+            try:
+                with step.beating():
+                    event = _event(handlers, step)
+            except Injured as injury:
+                return _offer_again(task, step, str(injury))
+            except PutOff as elsewhere:
+                return _put_off(task, step, str(elsewhere))
+        if event is None:
+            stop_chain(task)
+            return "cancelled"
+        return _commit(task, handlers, step, event)
     except (Damaged, NewerVersion) as error:
         stop_chain(task)
         return leave(here.store, claim, here.owner, error)
-
-
-def _done(task: Task, handlers: StepHandlers, step: Step) -> str:
-    if is_given_up(step.store, process().engine_of, step.holding.state):
-        stop_chain(task)
-        return "cancelled"
-    try:
-        with step.beating():
-            event = _event(handlers, step)
-    except Injured as injury:
-        return _offer_again(task, step, str(injury))
-    except PutOff as elsewhere:
-        return _put_off(task, step, str(elsewhere))
-    if event is None:
-        stop_chain(task)
-        return "cancelled"
-    return _commit(task, handlers, step, event)
 
 
 def _offer_again(task: Task, step: Step, why: str) -> str:
@@ -179,7 +174,7 @@ def _finished(handlers: StepHandlers, step: Step, event: AnyEvent) -> ProfileApp
 
 def _event(handlers: StepHandlers, step: Step) -> AnyEvent | None:
     name, deaths = step.holding.ticket.step, step.holding.deaths
-    # What only speaks kills nobody; whoever died over it was killed.
+    # What only speaks kills nobody: a process that died over it was killed.
     if deaths >= POISONED and name not in handlers.speaking:
         return failure(handlers, step, Failure(f"{deaths} processes died over this step", is_final=True))
     try:

@@ -103,6 +103,6 @@ STEPS: Final = agent_runs.step_handlers(
         failed=AgentFailed,
     ),
     _work,
-    beside={ATTEND: attend},
+    further={ATTEND: attend},
     retries={ATTEND: 0},
 )

@@ -35,7 +35,7 @@ FAILURES: Final = (FatalError, MaxRetriesExceededError)
 
 
 def stop_chain(task: Task) -> None:
-    """Drop the rest of the chain, or a copy of this message would walk it (MECHANISM_FACTS)."""
+    """Drop the rest of the chain, or a copy of this message would walk it."""
     task.request.chain = None
 
 
@@ -96,7 +96,7 @@ def hint_again(store: Store, ticket: Ticket) -> bool:
     Send the hint of a ticket that is offered again, with the canvas of the present state, before all that waits.
 
     A workflow that this version cannot read must not keep others from being hinted. One of a newer version is hinted
-    without what may follow: whoever can read it builds that anew.
+    without what may follow: a worker that can read it builds that.
     """
     now = ticket.model_copy(update={"delay_seconds": 0.0})
     try:

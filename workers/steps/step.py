@@ -74,10 +74,10 @@ class Step:
 
     def tell(self, event: AnyEvent, what: str) -> None:
         """
-        Commit what happens on the way, once: whoever takes the step over from a dead process says nothing new.
+        Commit what happens on the way, once: a process that takes the step over from a dead one says nothing new.
 
         Args:
-            what: a word for it, of its own in this step.
+            what: a word for it, unique in this step.
         """
         ticket = self.holding.ticket
         try:

@@ -21,7 +21,7 @@ class Failure(NamedTuple):
     is_final: bool = False
     """To be tried no more."""
     is_undelivered: bool = False
-    """Whoever should have done it was not reached."""
+    """The one who should have done it was not reached."""
 
 
 _REASONS: Final[Mapping[str, str]] = MappingProxyType(
@@ -56,7 +56,7 @@ class StepHandlers(NamedTuple):
     retries: Mapping[str, int]
     """By step, how often Celery counts it again: attempts include the first (K5)."""
     speaking: frozenset[str]
-    """The steps that only speak: they kill nobody, and whoever died over one was killed."""
+    """The steps that only speak: they kill nobody, so a process that died over one was killed."""
     unfailing: frozenset[str]
     """The steps that what is away makes late, and never a failure."""
     failure: Callable[[Step, Failure], AnyEvent | None]

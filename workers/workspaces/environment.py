@@ -52,7 +52,7 @@ ALLOWED: Final = frozenset(
 )
 ALLOWED_PREFIXES: Final = ("LC_", "XDG_")
 CAPTURED: Final = "-o junit_logging=all -o junit_log_passing_tests=false"
-"""Has pytest's report hold what a failing test printed, whatever starts pytest; the project's own addopts stay."""
+"""Has pytest's report hold what a failing test printed, however pytest is started; the project's own addopts stay."""
 
 
 def environment_for(
@@ -65,7 +65,7 @@ def environment_for(
     """
     The environment of one run of a specialist's checks, or of a fixer, in a workspace.
 
-    Each call makes cache directories of its own in the workspace's scratch folder.
+    Each call makes new cache directories in the workspace's scratch folder.
 
     Args:
         names: further variables that may be seen (`env` in fixloop.toml), already cut to what is allowed here.

@@ -1,6 +1,6 @@
 """What `[workspace] setup` makes: run once for each state of the dependency files, in a copy for all attempts.
 
-Owns `{cache}/setups/`. A copy is built under a name of its own, under a flock, and becomes visible by one rename of a
+Owns `{cache}/setups/`. A copy is built under a separate name, under a flock, and becomes visible by one rename of a
 link when it is complete: virtual environments hold their own path and cannot be moved.
 """
 
@@ -52,11 +52,16 @@ def prepare(cache: Path, mirror: Mirror, commit: str, *, subdirectory: str, setu
         InfrastructureError: it was killed or cancelled, or the cache cannot be written.
     """
     setups = Path(os.path.abspath(cache)) / "setups"
-    key = _key(mirror, commit, subdirectory, setup)
+    parts = [mirror.source, subdirectory, *setup.command]
+    copied = tracked_in_tree(mirror.git, setup.copied) if setup.copied else {}
+    for path, entry in sorted({**copied, **tracked_in_tree(mirror.git, commit)}.items()):
+        if DEPENDENCY_FILE.fullmatch(os.fsdecode(path.rpartition(b"/")[2])):
+            parts += [os.fsdecode(path), entry.blob]
+    key = hashlib.sha256(os.fsencode("\0".join(parts))).hexdigest()[:24]
     link = setups / key
     if not link.exists():
         try:
-            # Twice the limit: whoever holds the lock may be at the same work and needs his time.
+            # Twice the limit: the holder of the lock may be at the same work and needs time for it.
             with held(
                 setups / f"{key}.lock", timeout_seconds=2 * setup.timeout_seconds, give_up=setup.cancelled
             ):
@@ -65,15 +70,6 @@ def prepare(cache: Path, mirror: Mirror, commit: str, *, subdirectory: str, setu
         except OSError as error:
             raise InfrastructureError(f"cannot write to the cache {cache}: {error.strerror}") from error
     return Path(os.path.realpath(link)) / "tree"
-
-
-def _key(mirror: Mirror, commit: str, subdirectory: str, setup: Setup) -> str:
-    parts = [mirror.source, subdirectory, *setup.command]
-    copied = tracked_in_tree(mirror.git, setup.copied) if setup.copied else {}
-    for path, entry in sorted({**copied, **tracked_in_tree(mirror.git, commit)}.items()):
-        if DEPENDENCY_FILE.fullmatch(os.fsdecode(path.rpartition(b"/")[2])):
-            parts += [os.fsdecode(path), entry.blob]
-    return hashlib.sha256(os.fsencode("\0".join(parts))).hexdigest()[:24]
 
 
 def _build(link: Path, mirror: Mirror, commit: str, subdirectory: str, setup: Setup) -> None:

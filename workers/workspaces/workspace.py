@@ -1,4 +1,4 @@
-"""Workspaces: for each attempt a checkout of its own, outside the user's, with the mirror's objects.
+"""Workspaces: a separate checkout for each attempt, outside the user's, with the mirror's objects.
 
 Owns `{cache}/work/`. No two attempts share a directory, and one that a dead attempt left is never used again. Trees are
 hashed and changes taken through the mirror, so that nothing an agent does to the workspace's own `.git` is believed.
@@ -104,7 +104,7 @@ class Workspace:
 
     def capture(self, parent: str, message: str) -> Change:
         """
-        Take what is there now as one commit on `parent`, whatever the agent itself committed; kept in the mirror.
+        Take what is there now as one commit on `parent`, regardless of the agent's commits; kept in the mirror.
 
         Returns:
             The change; its commit is `parent` itself when nothing differs (K35).
@@ -200,7 +200,11 @@ def open_workspace(
         # The folder's name in the source: some tools show it, some projects depend on it.
         last = mirror.source.rstrip("/").rpartition("/")[2].removesuffix(".git")
         name = re.sub(r"[^\w.+-]", "_", last).lstrip(".-") or "checkout"
-        path, lock = folder / "tree" / name, _own(folder)
+        path, new = folder / "tree" / name, folder / f"{LOCK}.new"
+        lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        take(lock)
+        # Renamed once it is locked: who sees the file finds it locked.
+        new.rename(folder / LOCK)
         made = Workspace(folder, path, path / subdirectory, folder / "scratch", commit, mirror, lock, copied)
         with contextlib.ExitStack() as unless_complete:
             unless_complete.callback(made.close)
@@ -252,15 +256,6 @@ def _fresh_folder(work: Path, name: str) -> Path:
             folder = work / f"{plain}-{number}"
         else:
             return folder
-
-
-def _own(folder: Path) -> int:
-    # Renamed once it is locked: whoever sees the file finds it locked.
-    new = folder / f"{LOCK}.new"
-    lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    take(lock)
-    new.rename(folder / LOCK)
-    return lock
 
 
 def _is_left_over(folder: Path) -> bool:

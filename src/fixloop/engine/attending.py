@@ -1,6 +1,6 @@
 """The ticket with which a workflow that works for another one asks, now and then, whether anybody still waits for it.
 
-Its holder looks and puts it off again; nothing of that is in a history. It is made with the workflow, and made anew
+Its holder looks and puts it off again; nothing of that is in a history. It is made with the workflow, and again
 where all tickets of it are withdrawn, so that one that waits for a person learns of its parent's end by itself.
 """
 

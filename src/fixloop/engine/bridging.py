@@ -5,7 +5,7 @@ A child is named after the ticket it works for, so the same run never starts two
 ticket: it is put off, and woken when the child has something to say. If that is lost, it comes back by itself.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -50,7 +50,12 @@ def attended(
     child, engine = child_of(ticket.id), engine_of(profile)
     if store.read(child) is None:
         engine.start(begin(child))
-        _begun(store, engine_of, ticket.id)
+        # Have it told what those whom it works for were told while it was being made.
+        found = store.read(ticket.workflow)
+        if not _is_awaited(found, ticket.id):
+            _tell(store, engine_of, child, "cancelled")
+        elif found is not None and found.fields.get("held"):
+            _tell(store, engine_of, child, "paused")
     state = engine.state(child)
     while isinstance(state, State) and state.escalation is not None and (decision := go_on(state)):
         opened = state.escalation.message_id
@@ -87,15 +92,6 @@ def _is_awaited(found: Snapshot | None, ticket: str) -> bool:
     return found is not None and any(kept.ticket.id == ticket for kept in found.tickets)
 
 
-def _begun(store: Store, engine_of: EngineOf, ticket: str) -> None:
-    """A child has begun: have it told what those whom it works for were told while it was being made."""
-    found = store.read(workflow_of(ticket))
-    if found is None or not _is_awaited(found, ticket):
-        _tell(store, engine_of, child_of(ticket), "cancelled")
-    elif found.fields.get("held"):
-        _tell(store, engine_of, child_of(ticket), "paused")
-
-
 def has_word_of(store: Store, ticket: str) -> bool:
     """Whether the child that works for `ticket` has something to say to it."""
     found = store.read(child_of(ticket))
@@ -124,22 +120,17 @@ def bridge(store: Store, engine_of: EngineOf, outcome: AnyOutcome[Any], hint: Hi
     parent = getattr(state, "parent", "")
     if parent and _says(state):
         wake(store, parent, hint)
-    for child, event in _words(outcome):
-        _tell(store, engine_of, child, event)
-
-
-def _words(outcome: AnyOutcome[Any]) -> Iterator[tuple[str, str]]:
-    """Which children are told what: `cancelled`, `paused` or `continued`."""
     void = set(outcome.dropped)
-    state = outcome.state
     asked = outcome.withdraws_tickets or outcome.holds is not None
     at_work = PROFILES[state.profile].children(state) if asked else ()
     if outcome.withdraws_tickets:
         void.update(at_work)
-    yield from ((child_of(ticket), "cancelled") for ticket in void)
+    for ticket in void:
+        _tell(store, engine_of, child_of(ticket), "cancelled")
     if outcome.holds is not None:
-        word = "paused" if outcome.holds else "continued"
-        yield from ((child_of(ticket), word) for ticket in at_work if ticket not in void)
+        for ticket in at_work:
+            if ticket not in void:
+                _tell(store, engine_of, child_of(ticket), "paused" if outcome.holds else "continued")
 
 
 def _tell(store: Store, engine_of: EngineOf, child: str, word: str) -> None:

@@ -1,7 +1,7 @@
 """The shell around `decide`: read, decide, commit; nothing is decided here.
 
 Used alike by workers, which hold a ticket, and by commands, which bring an event from outside. A commit that
-meets a newer version decides again on that version; a repetition gets its first answer (DESIGN, the one rule).
+meets a newer version decides again on that version; a repetition gets its first answer.
 """
 
 import random
@@ -24,7 +24,7 @@ from fixloop.store.records import Claim, Commit, Committed
 
 MOST_OF_A_REASON: Final = 500
 ROUNDS: Final = 60
-"""How often a decision is made anew on a newer version before giving up; each round lost one race."""
+"""How often a decision is made again on a newer version before giving up; each round lost one race."""
 AT_ONCE: Final = 3
 """Rounds without a pause; many that go for one workflow make room for each other then."""
 LONGEST_PAUSE_SECONDS: Final = 0.05
@@ -185,7 +185,8 @@ class ProfileEngine(Generic[S]):
         found = self.store.read(workflow)
         current = found.deadlines.get(name) if found is not None else None
         operation = f"{name}@{due}"
-        if found is not None and current is None and self._passed(found.moment, name, due):
+        is_past = found is not None and self.profile.is_deadline(name) and found.moment.clock > due
+        if found is not None and current is None and is_past:
             # What it was for was faster (K8). One that was acted on has its operation already, and is not told again.
             reason = f"{name} no longer matters"
             late = self.profile.refused(
@@ -195,9 +196,6 @@ class ProfileEngine(Generic[S]):
         if current is None or abs(current - due) > 0.001:
             return ProfileApplied(None, "gone", found.version if found is not None else 0)
         return self.apply(workflow, self.profile.reached(name=name, due=due), operation=operation)
-
-    def _passed(self, now: Moment, name: str, due: float) -> bool:
-        return self.profile.is_deadline(name) and now.clock > due
 
     @staticmethod
     def held(profile: Profile[S], ticket: Ticket, claim: Claim, owner: str) -> ProfileHolding[S]:
@@ -220,80 +218,65 @@ class ProfileEngine(Generic[S]):
 
         Returns:
             `stale` or `gone` when the ticket was withdrawn or taken over: the result is dropped. `refused` when it is
-            not for whoever does this ticket's work to bring (A51): the ticket is still held. The history tells of both.
+            not for this ticket's worker to bring (A51): the ticket is still held. The history tells of both.
             `moved` when the work so far is not what it was made on any more: the ticket is still held.
         """
-        worker = self.profile.worker_of(held.ticket)
+        worker, workflow, kind = self.profile.worker_of(held.ticket), held.ticket.workflow, event.kind
         try:
             self.profile.check_party(event, worker)
         except Unexpected as refused:
-            self.refuse(held.ticket.workflow, event.kind, str(refused), sender=worker)
+            self.refuse(workflow, kind, str(refused), sender=worker)
             return ProfileApplied(None, "refused", held.version)
-        applied, reason = self._finish(held, event, moment)
-        if applied.status == "stale":
-            self.refuse(held.ticket.workflow, event.kind, reason, sender=worker)
-        return applied
-
-    def _finish(
-        self, held: ProfileHolding[S], event: AnyEvent, moment: Moment
-    ) -> tuple[ProfileApplied[S], str]:
-        """What became of it, and why it is stale."""
         basis = _Basis(held.version, held.head, held.context, moment, held.state)
         for round_ in range(ROUNDS):
             _make_room(round_)
             try:
                 outcome = self.profile.decide(basis.state, event, moment)
             except Unexpected as refused:
-                present = self._present(basis)
-                if present.version > basis.version:
-                    basis = present
+                # Only the present state may refuse it.
+                found = self.store.read(workflow)
+                if found is not None and found.version > basis.version:
+                    state = self.profile.load(found.snapshot)
+                    basis = _Basis(found.version, found.head, found.context, moment, state)
                     continue
                 instead = self.profile.instead(event, refused)
-                if instead is None:
-                    status = "moved" if isinstance(refused, Moved) else "stale"
-                    return ProfileApplied(None, status, basis.version), str(refused)
-                event = instead
-                continue
+                if instead is not None:
+                    event = instead
+                    continue
+                if isinstance(refused, Moved):
+                    return ProfileApplied(None, "moved", basis.version)
+                self.refuse(workflow, kind, str(refused), sender=worker)
+                return ProfileApplied(None, "stale", basis.version)
             committed = self.store.commit(_commit(self.profile, event, outcome, basis, held=held))
-            if committed.status != "conflict":
-                done = outcome if committed.status == "ok" else None
-                return ProfileApplied(done, committed.status, committed.version), _too_late(held)
-            basis = basis.moved(committed, self.profile.load)
-        raise ProtocolError(f"workflow {held.ticket.workflow} changed {ROUNDS} times in a row")
-
-    def _present(self, basis: _Basis[S]) -> _Basis[S]:
-        """What others made of the state meanwhile: a refusal is by the present one."""
-        workflow = basis.state.workflow if basis.state is not None else ""
-        found = self.store.read(workflow)
-        if found is None or found.version == basis.version:
-            return basis
-        state = self.profile.load(found.snapshot)
-        return _Basis(found.version, found.head, found.context, basis.moment, state)
+            if committed.status == "conflict":
+                basis = basis.moved(committed, self.profile.load)
+                continue
+            if committed.status == "stale":
+                late = f"ticket {held.ticket.id} was withdrawn or taken over from fence {held.fence}"
+                self.refuse(workflow, kind, late, sender=worker)
+            done = outcome if committed.status == "ok" else None
+            return ProfileApplied(done, committed.status, committed.version)
+        raise ProtocolError(f"workflow {workflow} changed {ROUNDS} times in a row")
 
     def _applied(self, outcome: AnyOutcome[S], committed: Committed) -> ProfileApplied[S]:
         done = committed.status == "ok"
         if done and self._hint is not None:
-            for ticket in (*outcome.steps, *self._released(outcome)):
+            released: list[Ticket] = []
+            if outcome.holds is False and (found := self.store.read(outcome.state.workflow)) is not None:
+                # The tickets that a pause had held back and nobody has yet.
+                made = {ticket.id for ticket in outcome.steps}
+                pending = (kept.ticket for kept in found.tickets if kept.status == "pending")
+                released = [ticket for ticket in pending if ticket.id not in made]
+            for ticket in (*outcome.steps, *released):
                 self._hint(ticket, outcome.state)
         if done and self._announce is not None:
             self._announce(outcome)
         return ProfileApplied(outcome if done else None, committed.status, committed.version, committed.other)
 
-    def _released(self, outcome: AnyOutcome[S]) -> list[Ticket]:
-        """The tickets that a pause had held back and nobody has yet."""
-        found = self.store.read(outcome.state.workflow) if outcome.holds is False else None
-        made = {ticket.id for ticket in outcome.steps}
-        tickets = found.tickets if found is not None else ()
-        return [kept.ticket for kept in tickets if kept.status == "pending" and kept.ticket.id not in made]
-
 
 def _make_room(round_: int) -> None:
     if round_ > AT_ONCE:
         time.sleep(random.uniform(0, min(LONGEST_PAUSE_SECONDS, 0.001 * 2 ** (round_ - AT_ONCE))))
-
-
-def _too_late(held: ProfileHolding[Any]) -> str:
-    return f"ticket {held.ticket.id} was withdrawn or taken over from fence {held.fence}"
 
 
 class Engine(ProfileEngine[State]):
@@ -327,7 +310,9 @@ def _commit(
     operation: str = "",
     live: bool | None = None,
 ) -> Commit:
-    state = outcome.state
+    state, fields = outcome.state, profile.fields(outcome.state)
+    if basis.state is not None:
+        fields = dict(fields.items() - profile.fields(basis.state).items())
     # What comes from outside and asks for a step takes the place of the one in progress: a fix brought by hand,
     # that of the fixer which still runs. Left alone, that one would be refused and offered again for ever.
     supersedes = profile.supersedes and held is None and basis.version > 0 and bool(outcome.steps)
@@ -342,7 +327,7 @@ def _commit(
         head=basis.head,
         context=basis.context,
         snapshot=state.model_dump_json(exclude_defaults=True).encode(),
-        fields=_changed_fields(profile, basis.state, state),
+        fields=fields,
         entry=_entry(profile, event, outcome, basis.moment, held),
         ticket=held.ticket.id if held is not None else "",
         owner=held.owner if held is not None else "",
@@ -360,11 +345,6 @@ def _commit(
     )
 
 
-def _changed_fields(profile: Profile[S], before: S | None, after: S) -> dict[str, str]:
-    fields = profile.fields(after)
-    return fields if before is None else dict(fields.items() - profile.fields(before).items())
-
-
 def _entry(
     profile: Profile[S],
     event: AnyEvent,
@@ -378,8 +358,9 @@ def _entry(
         "decide": profile.decide_version,
         "event": event.model_dump(mode="json", exclude_defaults=True) | {"kind": event.kind},
     }
-    named = _artifacts(event)
-    if named:
+    # What the event rests on and the history has to vouch for.
+    single = (getattr(event, name, "") for name in ("configuration", "bundle"))
+    if named := [*getattr(event, "artifacts", ()), *filter(None, single)]:
         entry["artifacts"] = named
     if outcome.messages:
         entry["messages"] = [profile.recorded(message) for message in outcome.messages]
@@ -390,9 +371,3 @@ def _entry(
     if held is not None:
         entry["by"] = {"ticket": held.ticket.id, "fence": held.fence, "owner": held.owner}
     return entry
-
-
-def _artifacts(event: AnyEvent) -> list[str]:
-    """What the event rests on and the history has to vouch for."""
-    single = (getattr(event, name, "") for name in ("configuration", "bundle"))
-    return [*getattr(event, "artifacts", ()), *filter(None, single)]

@@ -1,8 +1,9 @@
-"""Hints: Celery messages that say a ticket is there to be taken. Losing one loses nothing (DESIGN, the one rule)."""
+"""Hints: Celery messages that say a ticket is there to be taken. Losing one loses nothing."""
 
 from typing import Any
 
 from celery import Celery
+from celery.canvas import Signature
 from kombu.exceptions import OperationalError
 
 from fixloop.protocol.ticket import Ticket
@@ -36,6 +37,18 @@ def arguments(ticket: Ticket) -> dict[str, Any]:
         "specialist": ticket.specialist,
         "iteration": ticket.iteration,
     }
+
+
+def signature(app: Celery, profile: str, ticket: Ticket) -> Signature:
+    """A ticket as a part of a canvas."""
+    return app.signature(
+        task_name(profile, ticket.step),
+        kwargs=arguments(ticket),
+        task_id=ticket.id,
+        queue=ticket.queue,
+        priority=ticket.priority,
+        immutable=True,
+    )
 
 
 def send_hint(app: Celery, ticket: Ticket, profile: str) -> bool:

@@ -1,6 +1,6 @@
 """Reading a history back: the messages as they were said, and the request that is open."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter
@@ -35,7 +35,9 @@ def said(entries: Iterable[Entry]) -> Iterator[Said]:
     """All lines of the log, in order."""
     for entry in entries:
         for kept in entry.body.get("messages", ()):
-            yield Said(Message.model_validate(kept), _text(kept))
+            # Histories had the texts until version 1 of `decide`.
+            parts = [part["rendered"] for part in (kept, kept.get("attached") or {}) if "rendered" in part]
+            yield Said(Message.model_validate(kept), join(parts))
 
 
 def recorded(message: Message) -> dict[str, Any]:
@@ -49,7 +51,7 @@ def recorded(message: Message) -> dict[str, Any]:
 
 def open_report(store: Store, workflow: str, version: int) -> Said:
     """
-    The last failure report, with its fix request attached, also where that was said in a line of its own (K9).
+    The last failure report, with its fix request attached, also where that was said in a separate line (K9).
 
     Raises:
         RefusedError: none was sent.
@@ -57,8 +59,14 @@ def open_report(store: Store, workflow: str, version: int) -> Said:
     for start in (max(0, version - RECENT), 0):
         lines = list(said(store.history(workflow, start)))
         for index in reversed(range(len(lines))):
-            if lines[index].message.body.kind == "failure-report":
-                return _with_request(lines[index], lines[index + 1 :])
+            report = lines[index]
+            if report.message.body.kind != "failure-report":
+                continue
+            after = (line.message for line in lines[index + 1 :])
+            request = next((message for message in after if message.body.kind == "fix-request"), None)
+            if report.message.attached is not None or request is None:
+                return report
+            return report._replace(message=report.message.model_copy(update={"attached": request}))
     raise RefusedError(f"workflow {workflow} has sent no failure report; there is nothing to fix yet")
 
 
@@ -112,16 +120,3 @@ def shown_failure(store: Store, state: State, number: str) -> str:
             f"{number[:40]!r} is no failure of issue {state.issue}; there are F1 to F{len(found)}"
         )
     return render_failure(found[int(digits) - 1], f"F{int(digits)}")
-
-
-def _with_request(report: Said, after: Sequence[Said]) -> Said:
-    requests = [line.message for line in after if line.message.body.kind == "fix-request"]
-    if report.message.attached is not None or not requests:
-        return report
-    return report._replace(message=report.message.model_copy(update={"attached": requests[0]}))
-
-
-def _text(kept: Mapping[str, Any]) -> str:
-    """The stored text, which histories had until version 1 of `decide`."""
-    parts = [part["rendered"] for part in (kept, kept.get("attached") or {}) if "rendered" in part]
-    return join(parts)

@@ -57,7 +57,7 @@ S_co = TypeVar("S_co", bound=AnyState, covariant=True)
 
 
 class AnyOutcome(Protocol[S_co]):
-    """What a decision comes to, whatever the profile."""
+    """What a decision comes to, in every profile."""
 
     @property
     def state(self) -> S_co: ...
@@ -107,18 +107,6 @@ class Told(NamedTuple):
     """The broker's: 0 is served first."""
 
 
-def _nothing_instead(event: Any, refused: Unexpected) -> AnyEvent | None:
-    return None
-
-
-def _no_children(state: Any) -> Sequence[str]:
-    return ()
-
-
-def _no_letters(outcome: Any) -> Sequence[Told]:
-    return ()
-
-
 class Profile(NamedTuple, Generic[S]):
     """One profile's side of the engine."""
 
@@ -132,7 +120,7 @@ class Profile(NamedTuple, Generic[S]):
     read_event: Callable[[str], AnyEvent]
     """An event as the history keeps it, JSON."""
     fields: Callable[[S], dict[str, str]]
-    """What a person would look for with `redis-cli`, beside the snapshot (DESIGN, Redis)."""
+    """What a person would look for with `redis-cli`, next to the snapshot."""
     recorded: Callable[[Any], dict[str, Any]]
     """A message as the history keeps it."""
     refused: Callable[..., AnyEvent]
@@ -147,11 +135,11 @@ class Profile(NamedTuple, Generic[S]):
     """Whose work a ticket is."""
     is_deadline: Callable[[str], bool]
     """Whether the profile sets deadlines of this name."""
-    instead: Callable[[Any, Unexpected], AnyEvent | None] = _nothing_instead
+    instead: Callable[[Any, Unexpected], AnyEvent | None] = lambda event, refused: None
     """What happened where a worker's result was refused for what it says: an invalid answer is an event, too."""
-    letters: Callable[[Any], Sequence[Told]] = _no_letters
-    """What an outcome says to outside agents, each with a mailbox of its own name; what steps deliver is left out."""
-    children: Callable[[S], Sequence[str]] = _no_children
+    letters: Callable[[Any], Sequence[Told]] = lambda outcome: ()
+    """What an outcome says to outside agents, each with a mailbox of that name; what steps deliver is left out."""
+    children: Callable[[S], Sequence[str]] = lambda state: ()
     """The tickets of a state that another workflow may work for."""
     from_parent: Mapping[str, Callable[[str], AnyEvent]] = MappingProxyType({})
     """The events by which whom a workflow works for ends it, holds it and lets it go on, given why: `cancelled`,

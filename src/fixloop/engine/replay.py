@@ -32,60 +32,46 @@ class Audit(NamedTuple):
 
 
 def audit(store: Store, workflow: str) -> Audit:
-    """Check a workflow's chain; where that holds, replay it. What cannot be checked is a problem of its own."""
+    """Check a workflow's chain; where that holds, replay it. What cannot be checked is a problem, too."""
     try:
         with reading(workflow):
-            return _audited(store, workflow)
+            broken = store.verify(workflow)
+            # What is damaged may not be readable at all.
+            found = store.read(workflow) if not broken else None
+            if found is None:
+                return Audit(workflow, 0, 0, tuple(broken))
+            entries = store.history(workflow)
+            try:
+                profile = profile_in(found.snapshot)
+                contradictions = tuple(_contradictions(store, profile, found))
+            except NewerVersion:
+                # Its chain holds; what else there is to check, its own version knows.
+                return Audit(workflow, len(entries), 0, ())
+            if contradictions:
+                return Audit(workflow, 0, 0, contradictions)
+            replayed, problems = replay(entries, profile)
+            return Audit(workflow, len(entries), replayed, tuple(problems))
     except Damaged as damaged:
         return Audit(workflow, 0, 0, (damaged.detail,))
     except ProtocolError as error:
         return Audit(workflow, 0, 0, (str(error),))
 
 
-def _audited(store: Store, workflow: str) -> Audit:
-    broken = store.verify(workflow)
-    # What is damaged may not be readable at all.
-    found = store.read(workflow) if not broken else None
-    if found is None:
-        return Audit(workflow, 0, 0, tuple(broken))
-    entries = store.history(workflow)
-    try:
-        profile = profile_in(found.snapshot)
-        changed = (*_changed_fields(profile, found), *_misplaced(store, profile, found))
-    except NewerVersion:
-        # Its chain holds; what else there is to check, its own version knows.
-        return Audit(workflow, len(entries), 0, ())
-    if changed:
-        return Audit(workflow, 0, 0, changed)
-    replayed, problems = replay(entries, profile)
-    return Audit(workflow, len(entries), replayed, tuple(problems))
-
-
-def _changed_fields(profile: Profile[Any], found: Snapshot) -> Iterator[str]:
-    """The plain fields beside the snapshot are what lists show, and no digest covers them."""
-    for name, value in profile.fields(profile.load(found.snapshot)).items():
+def _contradictions(store: Store, profile: Profile[Any], found: Snapshot) -> Iterator[str]:
+    """Plain fields and the list of live workflows, which no digest covers, against the snapshot."""
+    state = profile.load(found.snapshot)
+    for name, value in profile.fields(state).items():
         shown = found.fields.get(name, "")
-        if not _is_same(shown, value) and (name in found.fields or name not in ADDED):
+        # Older versions wrote times with `+00:00`, and what did not change since stays as it was written.
+        is_same = shown.replace("+00:00", "Z") == value
+        if not is_same and (name in found.fields or name not in ADDED):
             yield f"field {name} was changed: it says {shown!r}, the snapshot {value!r}"
-
-
-def _misplaced(store: Store, profile: Profile[Any], found: Snapshot) -> Iterator[str]:
-    """Who looks for what is live, or for a feature's workflow, asks lists beside the workflow."""
-    is_live, ended = store.live(*_feature(found)) == found.workflow, profile.load(found.snapshot).ended
-    if is_live and ended:
-        yield "it has ended, and the list of live workflows has it"
-    elif not is_live and not ended:
-        yield "it is live, and the list of live workflows does not have it"
-
-
-def _feature(found: Snapshot) -> tuple[str, int]:
     project, issue, _ = found.workflow.split("-")
-    return project, int(issue)
-
-
-def _is_same(shown: str, value: str) -> bool:
-    """Older versions wrote times with `+00:00`, and what did not change since stays as it was written."""
-    return shown.replace("+00:00", "Z") == value
+    is_live = store.live(project, int(issue)) == found.workflow
+    if is_live and state.ended:
+        yield "it has ended, and the list of live workflows has it"
+    elif not is_live and not state.ended:
+        yield "it is live, and the list of live workflows does not have it"
 
 
 def replay(entries: Iterable[Entry], profile: Profile[Any] | None = None) -> tuple[int, list[str]]:
@@ -103,7 +89,9 @@ def replay(entries: Iterable[Entry], profile: Profile[Any] | None = None) -> tup
         if entry.body.get("decide") != profile.decide_version:
             return count, []
         try:
-            made = _decided(profile, state, entry.body)
+            now = Moment(datetime.fromisoformat(entry.body["at"]), float(entry.body["clock"]))
+            event = profile.read_event(json.dumps(entry.body["event"]))
+            made = profile.decide(state, event, now)
         # A damaged or forged entry can break decide in any way; each is a finding, none ends the audit.
         except (FixloopError, LookupError, TypeError, ValueError, AttributeError) as error:
             return count, [f"entry {entry.seq} cannot be replayed: {' '.join(str(error).split())[:200]}"]
@@ -113,11 +101,6 @@ def replay(entries: Iterable[Entry], profile: Profile[Any] | None = None) -> tup
         state = made.state
         count += 1
     return count, []
-
-
-def _decided(profile: Profile[Any], state: Any, body: Mapping[str, Any]) -> AnyOutcome[Any]:
-    now = Moment(datetime.fromisoformat(body["at"]), float(body["clock"]))
-    return profile.decide(state, profile.read_event(json.dumps(body["event"])), now)
 
 
 def _differences(profile: Profile[Any], entry: Entry, made: AnyOutcome[Any]) -> Iterator[str]:

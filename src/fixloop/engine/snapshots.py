@@ -29,8 +29,8 @@ def loader(model: type[M], newest: int) -> Callable[[bytes], M]:
     """
 
     def load(snapshot: bytes) -> M:
-        version = _version(snapshot)
-        if version > newest:
+        version = _parsed(snapshot).get("schema_version", 1)
+        if isinstance(version, int) and version > newest:
             raise NewerVersion(
                 f"a workflow was written by a newer fixloop (schema {version}, this one reads up to {newest}); "
                 "it was left as it is: upgrade this one"
@@ -49,15 +49,6 @@ def unreadable(snapshot: bytes, error: ValueError) -> Damaged:
     named = _WORKFLOW.search(snapshot)
     said = " ".join(str(error).split())[:300]
     return Damaged(named[1].decode() if named is not None else "", f"its snapshot cannot be read: {said}")
-
-
-def _version(snapshot: bytes) -> int:
-    try:
-        found = json.loads(snapshot)
-    except (ValueError, RecursionError):
-        return 1
-    version = found.get("schema_version", 1) if isinstance(found, dict) else 1
-    return version if isinstance(version, int) else 1
 
 
 def load_state(snapshot: bytes) -> State:

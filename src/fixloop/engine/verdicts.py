@@ -17,7 +17,7 @@ def go_on(state: State) -> Decision | None:
     """
     What is decided for a loop that judges for others, where a phase failed: the next one is judged, too.
 
-    Whoever it judges for has somebody who fixes; only what nobody can fix so waits for a person.
+    Its parent has somebody who fixes; only what nobody can fix that way waits for a person.
     """
     opened = state.escalation
     if not _judges(state) or opened is None or opened.reason is not Reason.MAX_ITERATIONS:
@@ -97,18 +97,15 @@ def as_json(state: State) -> str:
                 "name": entry.name,
                 "runs": len(entry.runs),
                 "passed": entry.status is Status.COMPLETED and not entry.skipped,
-                "failures": [failure.described for failure in _of(entry)],
+                "failures": [failure.described for failure in last.failures]
+                if (last := entry.last_run) is not None and not last.passed
+                else [],
             }
             for entry in state.specialists
             if entry.applicable
         ],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-
-
-def _of(entry: SpecialistState) -> tuple[FailureRef, ...]:
-    last = entry.last_run
-    return last.failures if last is not None and not last.passed else ()
 
 
 def as_markdown(state: State) -> str:

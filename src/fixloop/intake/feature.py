@@ -1,4 +1,4 @@
-"""What is handed in: one value, whoever hands it in and whatever profile it is of."""
+"""What is handed in: one value for all callers and all profiles."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -73,4 +73,4 @@ class Feature(BaseModel):
     restart: bool = False
     """Cancel the live workflow of the same feature instead of refusing."""
     own_queue: bool = False
-    """A queue of its own, for a `run` that brings its own worker."""
+    """A queue for this workflow alone, for a `run` that brings its own worker."""

@@ -168,8 +168,15 @@ def _number(store: Store | None, project: Project, feature: Feature) -> int:
 
 def _check_commands(configuration: Configuration, directory: Path, feature: Feature) -> None:
     """A command that cannot be found is refused before anything runs; what is installed elsewhere, only there."""
-    for whose, place, command in _commands(configuration, feature.profile):
-        program = command[0]
+    # Whose command it is, the section that names it, and its words.
+    commands: list[tuple[str, str, tuple[str, ...]]] = []
+    settings, fixer = getattr(configuration, feature.profile, None), configuration.fixer
+    if feature.profile == "validation" and fixer is not None and not fixer.is_handoffs:
+        commands.append(("the fixer's", "[fixer]", fixer.command))
+    for name, role in settings.agent.items() if settings is not None else ():
+        if role.command and not role.is_validation_loop:
+            commands.append((f"{name}'s", f"[{feature.profile}.agent.{name}]", role.command))
+    for whose, place, (program, *_) in commands:
         if "/" in program:
             found = os.access(directory / program, os.X_OK) and (directory / program).is_file()
         else:
@@ -184,19 +191,8 @@ def _check_commands(configuration: Configuration, directory: Path, feature: Feat
             )
 
 
-def _commands(configuration: Configuration, profile: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Whose command it is, the section that names it, and its words."""
-    settings = getattr(configuration, profile, None)
-    fixer = configuration.fixer
-    if profile == "validation" and fixer is not None and not fixer.is_handoffs:
-        yield "the fixer's", "[fixer]", fixer.command
-    for name, role in settings.agent.items() if settings is not None else ():
-        if role.command and not role.is_validation_loop:
-            yield f"{name}'s", f"[{profile}.agent.{name}]", role.command
-
-
 def _is_installed(program: str, feature: Feature) -> bool:
-    """Where a fixer is looked for: beside the project's interpreter, which is `python` by any name, and on the PATH."""
+    # Next to the project's interpreter, which is `python` by any name, and on the PATH.
     if is_url(feature.repo):
         chosen = choose_interpreter(made=None, source=None, subdirectory="", variables=os.environ)
     else:

@@ -57,57 +57,50 @@ def enqueue(engine: ProfileEngine[Any], feature: Feature, *, cache: Path) -> Enq
 
 def _join(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Feature) -> Enqueued | None:
     with reading(live):
-        return _joined(engine, live, prepared, feature)
+        found = engine.store.read(live)
+        if found is None:
+            return None
+        profile = profile_in(found.snapshot)
+        if feature.restart:
+            event = profile.cancelled(reason="started again with --restart")
+            engine.of(profile).apply(live, event, operation=f"restart/{prepared.snapshot.tree}")
+            project(engine.store, live)
+            return None
+        state = profile.load(found.snapshot)
+        how = _difference(engine.store, state, prepared, feature)
+        if how:
+            began = Snapshot.model_validate_json(state.snapshot) if state.snapshot else None
+            if began is not None and began.is_git and not began.is_url:
+                # The refused call has taken its own snapshot; the live one's is what this ref stands for.
+                write_ref(Git(Path(began.source)), f"refs/fixloop/{prepared.issue}/base", began.commit)
+            raise RefusedError(
+                f"issue {prepared.issue} is live {how} (workflow {live}); `fixloop cancel "
+                f"{prepared.issue}` it, or start again with --restart"
+            )
+        return Enqueued(live, False, state, prepared.configuration)
 
 
-def _joined(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Feature) -> Enqueued | None:
-    found = engine.store.read(live)
-    if found is None:
-        return None
-    profile = profile_in(found.snapshot)
-    if feature.restart:
-        event = profile.cancelled(reason="started again with --restart")
-        engine.of(profile).apply(live, event, operation=f"restart/{prepared.snapshot.tree}")
-        project(engine.store, live)
-        return None
-    state = profile.load(found.snapshot)
-    how = _other(engine.store, state, prepared, feature)
-    if how:
-        began = Snapshot.model_validate_json(state.snapshot) if state.snapshot else None
-        if began is not None and began.is_git and not began.is_url:
-            # The refused call has taken its own snapshot; the live one's is what this ref stands for.
-            write_ref(Git(Path(began.source)), f"refs/fixloop/{prepared.issue}/base", began.commit)
-        raise RefusedError(
-            f"issue {prepared.issue} is live {how} (workflow {live}); `fixloop cancel "
-            f"{prepared.issue}` it, or start again with --restart"
-        )
-    return Enqueued(live, False, state, prepared.configuration)
-
-
-def _other(store: Store, state: Any, prepared: Prepared, feature: Feature) -> str:
+def _difference(store: Store, state: Any, prepared: Prepared, feature: Feature) -> str:
     """How the live workflow is another one than this call would begin; empty where it is the same."""
     if state.profile != feature.profile:
         return f"as a workflow of profile {state.profile}"
     if not state.snapshot or Snapshot.model_validate_json(state.snapshot).tree != prepared.snapshot.tree:
         return "on another tree"
-    how = _difference(store, state.workflow, prepared)
-    if not how and state.push != feature.push:
-        return "with --push" if state.push else "without --push"
-    if not how and feature.task and feature.task != _intake(feature).task(state):
-        return "with another task"
-    return how
-
-
-def _difference(store: Store, live: str, prepared: Prepared) -> str:
-    """How the call differs from the one that began the live workflow, whose gates a person may have changed since."""
-    [first, *_] = store.history(live)
-    data = store.get_artifact(live, first.body["event"].get("configuration", ""))
+    # The call that began it: a person may have changed the gates since.
+    [first, *_] = store.history(state.workflow)
+    data = store.get_artifact(state.workflow, first.body["event"].get("configuration", ""))
     began = Configuration.model_validate_json(data) if data is not None else prepared.configuration
     if (began.fixer, began.agent) != (prepared.configuration.fixer, prepared.configuration.agent):
         return "with another fixer"
     # What is merely detected depends on the caller's shell.
     same = {"unverified": began.unverified}
-    return "" if prepared.configuration.model_copy(update=same) == began else "with other gates"
+    if prepared.configuration.model_copy(update=same) != began:
+        return "with other gates"
+    if state.push != feature.push:
+        return "with --push" if state.push else "without --push"
+    if feature.task and feature.task != _intake(feature).task(state):
+        return "with another task"
+    return ""
 
 
 def _create(engine: ProfileEngine[Any], prepared: Prepared, feature: Feature) -> Enqueued:

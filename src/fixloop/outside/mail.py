@@ -1,9 +1,9 @@
-"""What a declared agent has to read: what the state says is open for it, and what its mailbox holds beside that.
+"""What a declared agent has to read: what the state says is open for it, and what else its mailbox holds.
 
 The state is asked first, so a mailbox that lost everything costs nothing; a letter that no longer matters is dropped.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -24,7 +24,7 @@ from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.records import RejectedMessage
 
-if TYPE_CHECKING:  # kombu is loaded by whoever opens a mailbox
+if TYPE_CHECKING:  # kombu is loaded only where a mailbox is opened
     from fixloop.outside.mailbox import Letter, Mailboxes, Received
 
 _AWAITING: Final = (Status.AWAITING_FIX, Status.FIXING)
@@ -48,7 +48,7 @@ class Mail(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What its reader gets: a failure report with its request and the rules for whoever fixes."""
+        """What its reader gets: a failure report with its request and the rules for fixing."""
         return render_delivery(self.message) if self.is_request else self.line.rendered
 
     @property
@@ -60,33 +60,30 @@ class Mail(NamedTuple):
         Send the receipt, and only then take the letter away; doing it twice is doing it once (G1, R8).
 
         Args:
-            sender: the handle of whoever calls.
+            sender: the caller's handle.
 
         Raises:
             WrongParty: it is nobody whose mail this is.
         """
+        message = self.message
+        receipt: Event = ReceiptGiven(uid=message.uid, message_id=message.message_id, by=agent, sender=sender)
+        if self.is_request:
+            receipt = FixAcknowledged(
+                specialist=message.specialist,
+                iteration=message.iteration,
+                by=agent,
+                uid=message.uid,
+                sender=sender,
+            )
         try:
             if not self.state.ended:
-                receipt = self._receipt(agent, sender)
-                engine.apply(self.state.workflow, receipt, operation=f"receipt/{self.message.uid}")
+                engine.apply(self.state.workflow, receipt, operation=f"receipt/{message.uid}")
         except WrongParty:
             raise
         except Unexpected:
             pass  # somebody was faster; it is read all the same
         if self.received is not None:
             self.received.acknowledge()
-
-    def _receipt(self, agent: str, sender: str) -> Event:
-        message = self.message
-        if not self.is_request:
-            return ReceiptGiven(uid=message.uid, message_id=message.message_id, by=agent, sender=sender)
-        return FixAcknowledged(
-            specialist=message.specialist,
-            iteration=message.iteration,
-            by=agent,
-            uid=message.uid,
-            sender=sender,
-        )
 
 
 class Change(NamedTuple):
@@ -111,7 +108,12 @@ def waiting(store: Store, project: str, agent: str) -> list[Mail]:
         if asked and fields.get("agent") == agent and workflow.startswith(f"{project}-"):
             # What is damaged keeps nobody else's from being read.
             with suppress(ProtocolError), reading(workflow):
-                found.extend(_open_in(store, workflow))
+                state = _state(store, workflow)
+                if state is None:
+                    continue
+                for line in said(store.history(workflow)):
+                    if line.message.recipient == MAIN_AGENT and _is_open(state, line.message):
+                        found.append(Mail(state, line))
     return _in_order(found)
 
 
@@ -175,14 +177,6 @@ def known_agents(store: Store, project: str) -> set[str]:
     return agents - {""}
 
 
-def _open_in(store: Store, workflow: str) -> Iterator[Mail]:
-    state = _state(store, workflow)
-    if state is not None:
-        for line in said(store.history(workflow)):
-            if line.message.recipient == MAIN_AGENT and _is_open(state, line.message):
-                yield Mail(state, line)
-
-
 def _read(store: Store, letter: "Letter | None") -> Mail | None:
     """The message a letter is about, if there is still something to it."""
     state = _state(store, letter.workflow) if letter is not None else None
@@ -191,7 +185,8 @@ def _read(store: Store, letter: "Letter | None") -> Mail | None:
     with suppress(ProtocolError), reading(letter.workflow):
         for line in said(store.history(letter.workflow)):
             if line.message.uid == letter.uid:
-                return Mail(state, line) if _matters(state, line.message) else None
+                is_news = line.message.body.kind in ("success", "error-notification")
+                return Mail(state, line) if is_news or _is_open(state, line.message) else None
     return None
 
 
@@ -202,10 +197,6 @@ def _state(store: Store, workflow: str) -> State | None:
         return load_state(found.snapshot) if found is not None else None
     except (UsageError, ProtocolError):
         return None
-
-
-def _matters(state: State, message: Message) -> bool:
-    return message.body.kind in ("success", "error-notification") or _is_open(state, message)
 
 
 def _is_open(state: State, message: Message) -> bool:

@@ -21,7 +21,7 @@ from fixloop.store.keys import feature_of
 
 EXCHANGE: Final = Exchange("fixloop.messages", type="topic", durable=True)
 MOST_LETTERS: Final = 1000
-"""Older ones make room: whatever is open is found in the state, and a mailbox that nobody reads has to end."""
+"""Older ones make room: what is open is found in the state, and a mailbox that nobody reads has to end."""
 
 
 class Letter(BaseModel):
@@ -56,7 +56,7 @@ class Received:
 
 
 class Mailboxes:
-    """A broker's mailboxes, for whoever writes to them and for whoever reads one."""
+    """A broker's mailboxes, for writers and readers."""
 
     def __init__(self, broker_url: str, *, most_letters: int = MOST_LETTERS) -> None:
         """
@@ -143,7 +143,7 @@ def announce(mailboxes: Mailboxes, told: Iterable[Told], workflow: str, issue: i
     Put a letter for each into its agent's mailbox, as far as that can be reached.
 
     Raises:
-        InfrastructureError: the broker is away; whoever misses a letter finds what is open in the state.
+        InfrastructureError: the broker is away; an agent that misses a letter finds what is open in the state.
     """
     for each in told:
         letter = Letter(
@@ -172,36 +172,25 @@ def _first(queue: Queue, **how: Any) -> Any:
 
 def _declared(channel: Any, project: str, agent: str) -> tuple[Queue, int]:
     """The queue, and how many letters wait in it."""
-    name = queue_name(project, agent)
+    name, arguments, is_bound = queue_name(project, agent), None, False
+    is_virtual = isinstance(channel, VirtualChannel)
+    if is_virtual:
+        EXCHANGE(channel).declare()
+        is_bound = any(row[-1] == name for row in channel.get_table(EXCHANGE.name))
+        if not is_bound:
+            # kombu remembers what it has bound; a broker that was emptied since would drop every letter.
+            channel.state.queue_bindings_delete(name)
+    else:
+        from fixloop.servers.rabbitmq import queue_arguments
+
+        arguments = queue_arguments(name)
     queue = Queue(
         name,
         EXCHANGE(channel),
         routing_key=f"{project}.{agent}.#",
         durable=True,
-        queue_arguments=_arguments(channel, name),
+        queue_arguments=arguments,
     )(channel)
-    if not _is_bound(channel, name):
+    if not is_bound:
         queue.declare()
-    return queue, int(
-        channel.queue_declare(name, passive=not isinstance(channel, VirtualChannel)).message_count
-    )
-
-
-def _arguments(channel: Any, name: str) -> dict[str, Any] | None:
-    if isinstance(channel, VirtualChannel):
-        return None
-    from fixloop.servers.rabbitmq import queue_arguments
-
-    return queue_arguments(name)
-
-
-def _is_bound(channel: Any, name: str) -> bool:
-    """Whether nothing has to be declared, as far as the broker can tell."""
-    if not isinstance(channel, VirtualChannel):
-        return False
-    EXCHANGE(channel).declare()
-    if any(row[-1] == name for row in channel.get_table(EXCHANGE.name)):
-        return True
-    # kombu remembers what it has bound; a broker that was emptied since would drop every letter.
-    channel.state.queue_bindings_delete(name)
-    return False
+    return queue, int(channel.queue_declare(name, passive=not is_virtual).message_count)

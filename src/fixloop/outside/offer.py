@@ -1,4 +1,4 @@
-"""What an outside agent or a person is offered: the request as a file and a directory of their own to work in.
+"""What an outside agent or a person is offered: the request as a file and a directory to work in.
 
 The engine never resets that directory while it waits; `fixloop fixed` takes it as it stands.
 """
@@ -21,7 +21,7 @@ from fixloop.store.contract import Store
 from fixloop.store.records import Snapshot
 
 SNAPSHOT: Final = "state.json"
-"""Beside the directory of a run: the state that its named files were drawn from."""
+"""Next to the directory of a run: the state that its named files were drawn from."""
 
 
 class Offer(NamedTuple):
@@ -53,8 +53,8 @@ def offer(engine: Engine, state: State, cache: Path) -> Offer:
         return made
     found = engine.store.read(state.workflow)
     request = what_is_asked(engine.store, state.workflow, found.version if found is not None else 0)
-    with _made(made, engine.store, state, cache) as beside:
-        (beside / "request.md").write_text(request, encoding="utf-8")
+    with _made(made, engine.store, state, cache) as draft:
+        (draft / "request.md").write_text(request, encoding="utf-8")
     return made
 
 
@@ -74,26 +74,26 @@ def offer_run(store: Store, found: Snapshot, state: Carried, run: str, request: 
     """
     made = run_offered_at(state, run, cache)
     if not made.top.is_dir():
-        with _made(made, store, state, cache) as beside:
-            lay(store, found.snapshot, beside / made.directory.relative_to(made.top.parent))
-            (beside / SNAPSHOT).write_bytes(found.snapshot)
-            (beside / "request.md").write_text(request, encoding="utf-8")
+        with _made(made, store, state, cache) as draft:
+            lay(store, found.snapshot, draft / made.directory.relative_to(made.top.parent))
+            (draft / SNAPSHOT).write_bytes(found.snapshot)
+            (draft / "request.md").write_text(request, encoding="utf-8")
     return made
 
 
 @contextmanager
 def _made(made: Offer, store: Store, state: Carried, cache: Path) -> Iterator[Path]:
-    """The offer's place while it is made: beside the final one, which it takes when all is there."""
+    """The offer's place while it is made, next to the final one, which it takes when all is there."""
     place = made.top.parent
-    beside = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
+    draft = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
     mirror = bring_work(store, state, cache)
-    mirror.git.run("clone", "--quiet", "--shared", "--no-checkout", mirror.path, beside / "work")
-    Git(beside / "work").run("checkout", "--quiet", "--detach", state.tip)
-    lay_copied(beside / "work", mirror, snapshot_in(state).copied)
-    yield beside
+    mirror.git.run("clone", "--quiet", "--shared", "--no-checkout", mirror.path, draft / "work")
+    Git(draft / "work").run("checkout", "--quiet", "--detach", state.tip)
+    lay_copied(draft / "work", mirror, snapshot_in(state).copied)
+    yield draft
     try:
-        beside.rename(place)
+        draft.rename(place)
     except OSError:  # somebody else was faster; theirs is as good
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)

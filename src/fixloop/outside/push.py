@@ -31,17 +31,12 @@ def push_branch(store: Store, state: Carried, cache: Path) -> str:
     if state.tip == snapshot.commit:
         return ""
     mirror = bring_work(store, state, cache)
-    return push(mirror, issue=state.issue, tip=state.tip, ours=_earlier(store, state.workflow))
-
-
-def _earlier(store: Store, workflow: str) -> set[str]:
-    """What earlier workflows of the same issue may have pushed, as far as the store still knows them."""
-    feature = workflow.rpartition("-")[0]
-    tips = set()
-    for number in range(1, number_of(workflow)):
+    # What earlier workflows of the same issue may have pushed, as far as the store still knows them.
+    feature, ours = state.workflow.rpartition("-")[0], set()
+    for number in range(1, number_of(state.workflow)):
         with suppress(ProtocolError):
             found = store.read(f"{feature}-{number}")
-            state = profile_in(found.snapshot).load(found.snapshot) if found is not None else None
-            if state is not None and state.pushed:
-                tips.add(state.tip)
-    return tips
+            earlier = profile_in(found.snapshot).load(found.snapshot) if found is not None else None
+            if earlier is not None and earlier.pushed:
+                ours.add(earlier.tip)
+    return push(mirror, issue=state.issue, tip=state.tip, ours=ours)

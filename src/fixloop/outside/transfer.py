@@ -5,7 +5,7 @@ among the artifacts, so that neither a lost cache nor a lost machine loses it, a
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
@@ -100,15 +100,12 @@ def keep_diff(
     if commit == state.tip:
         return Diff()
     whole = hide(clean(diff_between(mirror.git, state.tip, commit)))
-    return Diff(_beginning(whole, DIFF_CHARACTERS), store.put_artifact(state.workflow, whole.encode()))
-
-
-def _beginning(text: str, characters: int) -> str:
-    """The first whole lines of `text`, and how many follow."""
-    if len(text) <= characters:
-        return text
-    shown = text[: characters - 40].rpartition("\n")[0] or text[: characters - 40]
-    return f"{shown}\n… {text.count(chr(10), len(shown)) or 1} more lines"
+    shown = whole
+    if len(whole) > DIFF_CHARACTERS:
+        beginning = whole[: DIFF_CHARACTERS - 40]
+        lines = beginning.rpartition("\n")[0] or beginning
+        shown = f"{lines}\n… {whole.count(chr(10), len(lines)) or 1} more lines"
+    return Diff(shown, store.put_artifact(state.workflow, whole.encode()))
 
 
 def bring_work(store: Store, state: Carried, cache: Path) -> Mirror:
@@ -121,30 +118,20 @@ def bring_work(store: Store, state: Carried, cache: Path) -> Mirror:
     snapshot = snapshot_in(state)
     mirror = mirror_of(snapshot, cache)
     if not mirror.has(state.tip) or (snapshot.copied and not mirror.has(snapshot.copied)):
-        _bring(mirror, store, state, cache)
+        bring(snapshot, issue=state.issue, cache=cache)
+        # All that the history names, oldest first: each needs those before it.
+        named = (entry.body["event"].get("bundle", "") for entry in store.history(state.workflow))
+        for digest in filter(None, named):
+            found = store.get_artifact(state.workflow, digest)
+            if found is None:
+                raise InfrastructureError(
+                    f"the bundle {digest[:12]} of {state.workflow} is missing from the store, and with it a fix"
+                )
+            mirror.unbundle(found)
+        if not mirror.has(state.tip):
+            raise InfrastructureError(
+                f"commit {state.tip[:12]} of {state.workflow} is neither in {mirror.path} nor among the bundles in the "
+                "store; an older version made it, on another machine"
+            )
     mirror.use(state.workflow, snapshot.commit, state.tip, snapshot.copied, snapshot.base)
     return mirror
-
-
-def _bring(mirror: Mirror, store: Store, state: Carried, cache: Path) -> None:
-    bring(snapshot_in(state), issue=state.issue, cache=cache)
-    for digest in _bundles(store, state.workflow):
-        found = store.get_artifact(state.workflow, digest)
-        if found is None:
-            raise InfrastructureError(
-                f"the bundle {digest[:12]} of {state.workflow} is missing from the store, and with it a fix"
-            )
-        mirror.unbundle(found)
-    if not mirror.has(state.tip):
-        raise InfrastructureError(
-            f"commit {state.tip[:12]} of {state.workflow} is neither in {mirror.path} nor among the bundles in the "
-            "store; an older version made it, on another machine"
-        )
-
-
-def _bundles(store: Store, workflow: str) -> Iterator[str]:
-    """All that the history names, oldest first: each needs those before it."""
-    for entry in store.history(workflow):
-        digest = entry.body["event"].get("bundle", "")
-        if digest:
-            yield digest

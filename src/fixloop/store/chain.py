@@ -28,7 +28,14 @@ def problems(raw: RawHistory, fetch: Fetch) -> list[str]:
     if raw.entries and len(raw.head) < HEAD_DIGITS:
         found.append("its head is gone, and with it what vouches for the last entry")
     found.reverse()
-    found.extend(_state_problems(raw, texts))
+    state = unpack(raw.snapshot, texts)
+    last = frame_of(raw.entries[-1]) if raw.entries else None
+    if state is None:
+        # An entry that it leans on and that is damaged was named already.
+        if all(texts(number) is not None for number in leans_of(raw.snapshot)):
+            found.append("the snapshot cannot be read")
+    elif last is not None and last.seq == raw.version and not digest_of(state).startswith(last.state):
+        found.append(f"the snapshot was changed: it is not the state that entry {raw.version} recorded")
     found.extend(_artifact_problems(raw, texts, fetch))
     return found
 
@@ -59,17 +66,6 @@ def _missing(first: int, last: int) -> Iterator[str]:
         yield f"entries {first} to {last} are missing"
         return
     yield from (f"entry {seq} is missing" for seq in range(last, first - 1, -1))
-
-
-def _state_problems(raw: RawHistory, texts: Texts) -> Iterator[str]:
-    state = unpack(raw.snapshot, texts)
-    last = frame_of(raw.entries[-1]) if raw.entries else None
-    if state is None:
-        # An entry that it leans on and that is damaged was named already.
-        if all(texts(number) is not None for number in leans_of(raw.snapshot)):
-            yield "the snapshot cannot be read"
-    elif last is not None and last.seq == raw.version and not digest_of(state).startswith(last.state):
-        yield f"the snapshot was changed: it is not the state that entry {raw.version} recorded"
 
 
 def _artifact_problems(raw: RawHistory, texts: Texts, fetch: Fetch) -> Iterator[str]:

@@ -107,8 +107,19 @@ class Connection:
             try:
                 return action(self._client)
             except RedisError as error:
-                if not self._may_try_again(error, turn, give_up):
+                is_patient = time.monotonic() < give_up
+                # A pooled connection may be one that Redis closed when it was restarted: one more try costs
+                # nothing, as a refusal comes at once. A timeout has already taken its time.
+                is_worn = turn == 0 and not isinstance(
+                    error, RedisTimeoutError | ResponseError | BusyLoadingError
+                )
+                may_help = _is_absence(error) and not _is_refused_login(error)
+                if not may_help or not (is_patient or is_worn):
                     raise self._explained(error) from None
+                if is_patient:
+                    time.sleep(
+                        min(_LONGEST_PAUSE_SECONDS, 0.02 * 2 ** min(turn, 6)) * random.uniform(0.5, 1.0)
+                    )
         raise AssertionError("count() ended")
 
     def run(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
@@ -164,16 +175,6 @@ class Connection:
     def close(self) -> None:
         """Give up all connections."""
         self._client.close()
-
-    def _may_try_again(self, error: RedisError, turn: int, give_up: float) -> bool:
-        if _is_refused_login(error) or not _is_absence(error):
-            return False
-        if time.monotonic() >= give_up:
-            # A pooled connection may be one that Redis closed when it was restarted: one more try costs
-            # nothing, as a refusal comes at once. A timeout has already taken its time.
-            return turn == 0 and not isinstance(error, RedisTimeoutError | ResponseError | BusyLoadingError)
-        time.sleep(min(_LONGEST_PAUSE_SECONDS, 0.02 * 2 ** min(turn, 6)) * random.uniform(0.5, 1.0))
-        return True
 
     def _explained(self, error: RedisError) -> InfrastructureError | ProtocolError:
         if isinstance(error, MasterNotFoundError):

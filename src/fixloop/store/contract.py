@@ -165,7 +165,7 @@ class Store(Protocol):
         ...
 
     def next_number(self, project: str, issue: int) -> int:
-        """What a new workflow of the feature would be called; whoever creates it first has it."""
+        """What a new workflow of the feature would be called; the first to create it has it."""
         ...
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -202,7 +202,7 @@ class Store(Protocol):
 
     def set_aside(self, workflow: str, keep: Callable[[Mapping[str, bytes]], None]) -> None:
         """
-        Take out a workflow that cannot be used, live or ended, whatever is stored of it. Its feature keeps its number.
+        Take out a workflow that cannot be used, live or ended, in any condition. Its feature keeps its number.
 
         Args:
             keep: gets every key's name and content before that, again where something was changed meanwhile.

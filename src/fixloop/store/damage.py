@@ -38,7 +38,7 @@ def reading(workflow: str) -> Iterator[None]:
 
 
 def blamed(connection: Connection, workflow: str, error: Misunderstood) -> ProtocolError:
-    """Whose fault it is that a script for `workflow` stumbled: a key's of its own, its shard's, or nobody's."""
+    """Whose fault it is that a script for `workflow` stumbled: one of its own keys, its shard's, or nobody's."""
     shard = keys.shard_of(workflow)
     own = {
         keys.workflow_key(workflow): "hash",
@@ -78,7 +78,7 @@ def set_aside(
     connection: Connection, workflow: str, note: str, keep: Callable[[Mapping[str, bytes]], None]
 ) -> None:
     """
-    Take all keys of a workflow out, whatever is in them, after `keep` got them as Redis dumps them.
+    Take all keys of a workflow out, readable or not, after `keep` got them as Redis dumps them.
 
     Args:
         note: how and when, as it is stored behind the workflow's number.
@@ -89,8 +89,18 @@ def set_aside(
     shard = keys.shard_of(workflow)
     shared = (*keys.shard_keys(shard), keys.ended_key(shard), keys.retired_key(shard))
     told = (workflow, keys.feature_of(workflow), keys.number_of(workflow), note)
+    own = (keys.workflow_key(workflow), keys.history_key(workflow), keys.artifacts_key(workflow))
+
+    def dump(client: Any) -> dict[str, bytes]:
+        locks = client.scan_iter(keys.lock_key(workflow, "*"), count=1000)
+        names = [*own, *(name.decode() for name in locks)]
+        with client.pipeline(transaction=True) as pipe:
+            for name in names:
+                pipe.dump(name)
+            return {name: data or b"" for name, data in zip(names, pipe.execute(), strict=True)}
+
     for _ in range(_ROUNDS):
-        dumped = _dumped(connection, workflow)
+        dumped = connection.call(dump)
         keep(dumped)
         digests = [sha1(data, usedforsecurity=False).hexdigest() for data in dumped.values()]
         if connection.run("set_aside", (*shared, *dumped), (*told, *digests)) == b"ok":
@@ -98,17 +108,3 @@ def set_aside(
     raise InfrastructureError(
         f"workflow {workflow} was changed {_ROUNDS} times in a row; stop its workers and try again"
     )
-
-
-def _dumped(connection: Connection, workflow: str) -> dict[str, bytes]:
-    own = [keys.workflow_key(workflow), keys.history_key(workflow), keys.artifacts_key(workflow)]
-
-    def ask(client: Any) -> list[bytes | None]:
-        own.extend(name.decode() for name in client.scan_iter(keys.lock_key(workflow, "*"), count=1000))
-        with client.pipeline(transaction=True) as pipe:
-            for name in own:
-                pipe.dump(name)
-            found: list[bytes | None] = pipe.execute()
-            return found
-
-    return {name: data or b"" for name, data in zip(own, connection.call(ask), strict=True)}

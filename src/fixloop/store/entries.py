@@ -30,7 +30,7 @@ Fetch = Callable[[str], bytes | None]
 
 
 class Frame(NamedTuple):
-    """An entry's place in its chain, which can be read whatever became of the others."""
+    """An entry's place in its chain, which can be read even where others are damaged."""
 
     seq: int
     prev: str
@@ -107,17 +107,15 @@ def written(
     else:
         after = context
     if len(frame.packed) > ENTRY_LIMIT_BYTES:
-        after = context
-        frame = frame._replace(packed=pack(_stub(commit, text, put_artifact), context))
+        if len(text) > ARTIFACT_LIMIT_BYTES:
+            raise ProtocolError(
+                f"a history entry of {len(text)} bytes is too large; make its parts artifacts"
+            )
+        kept = {name: commit.entry[name] for name in ("at", "artifacts") if name in commit.entry}
+        stub = _json({**kept, "whole": put_artifact(commit.workflow, text)})
+        after, frame = context, frame._replace(packed=pack(stub, context))
     entry = frame.stored()
     return Written(entry, pack(commit.snapshot, after), digest_of(entry))
-
-
-def _stub(commit: Commit, text: bytes, put_artifact: Callable[[str, bytes], str]) -> bytes:
-    if len(text) > ARTIFACT_LIMIT_BYTES:
-        raise ProtocolError(f"a history entry of {len(text)} bytes is too large; make its parts artifacts")
-    kept = {name: commit.entry[name] for name in ("at", "artifacts") if name in commit.entry}
-    return _json({**kept, "whole": put_artifact(commit.workflow, text)})
 
 
 def excerpt(data: bytes) -> bytes:

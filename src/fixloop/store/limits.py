@@ -23,7 +23,7 @@ OVERTAKEN_BY: Final = 10
 UNHEARD_AFTER: Final = 1
 """Seconds a ticket may be pending although its lane is empty."""
 FIRST: Final = 0
-"""The priority that is served before all others: of tickets that were offered before, whatever theirs is."""
+"""The priority that is served before all others: of tickets that were offered before, regardless of theirs."""
 DONE_KEPT: Final = 16
 """Committed and withdrawn tickets a workflow remembers, for late and repeated answers."""
 

@@ -1,8 +1,9 @@
-"""Which workflows there are, whatever is the matter with one of them: lists go on, and say what is wrong with it."""
+"""Which workflows there are: where one is damaged, lists go on and say what is wrong with it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from operator import methodcaller
+from typing import Any, Final
 
 from fixloop.store import keys, replies
 from fixloop.store.connection import Connection
@@ -21,9 +22,12 @@ class Listing:
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
         """See `Store`."""
         for shard in range(keys.SHARDS):
-            found = self._live_in(shard) if live_only else self._all_in(shard)
-            for first in range(0, len(found), _PAGE):
-                yield from self._with_fields(shard, found[first : first + _PAGE])
+            if live_only:
+                numbers = self._connection.call(methodcaller("hgetall", keys.shard_keys(shard).live))
+                found = names_in(replies.live_id(feature, number) for feature, number in numbers.items())
+            else:
+                found = self._all_in(shard)
+            yield from self._with_fields(shard, found)
 
     def unlisted(self) -> list[str]:
         """See `Store`."""
@@ -76,40 +80,32 @@ class Listing:
         counts = self.of_all_shards(count)
         for shard in range(keys.SHARDS):
             there, live, ended = counts[3 * shard : 3 * shard + 3]
-            if there > live + ended:
-                self._note_ends(shard)
-
-    def _note_ends(self, shard: int) -> None:
-        found = self._all_in(shard)
-        ends = {
-            workflow: datetime.fromisoformat(fields["updated_at"]).timestamp()
-            for first in range(0, len(found), _PAGE)
-            for workflow, fields in self._with_fields(shard, found[first : first + _PAGE])
-            if fields.get("outcome") and DAMAGED not in fields
-        }
-        if ends:
-            name = keys.ended_key(shard)
-            self._connection.call(lambda client: client.zadd(name, ends, nx=True))
-
-    def _live_in(self, shard: int) -> list[str]:
-        name = keys.shard_keys(shard).live
-        found: dict[bytes, bytes] = self._connection.call(lambda client: cast(Any, client).hgetall(name))
-        return names_in(replies.live_id(feature, number) for feature, number in found.items())
+            if there <= live + ended:
+                continue
+            ends = {
+                workflow: datetime.fromisoformat(fields["updated_at"]).timestamp()
+                for workflow, fields in self._with_fields(shard, self._all_in(shard))
+                if fields.get("outcome") and DAMAGED not in fields
+            }
+            if ends:
+                self._connection.call(methodcaller("zadd", keys.ended_key(shard), ends, nx=True))
 
     def _all_in(self, shard: int) -> list[str]:
         name = keys.shard_keys(shard).workflows
         return names_in(self._connection.call(lambda client: client.zrange(name, 0, -1)))
 
     def _with_fields(self, shard: int, found: Sequence[str]) -> Iterator[tuple[str, Mapping[str, str]]]:
-        own = (name(workflow) for workflow in found for name in (keys.workflow_key, keys.history_key))
-        texts = self._connection.run("list", (*keys.shard_keys(shard), *own), ())
-        for workflow, text in zip(found, texts, strict=True):
-            if text:
-                try:
-                    fields = replies.fields(text)
-                except BROKEN:
-                    fields = {DAMAGED: "its plain fields are no text"}
-                yield workflow, fields
+        for first in range(0, len(found), _PAGE):
+            page = found[first : first + _PAGE]
+            own = (name(workflow) for workflow in page for name in (keys.workflow_key, keys.history_key))
+            texts = self._connection.run("list", (*keys.shard_keys(shard), *own), ())
+            for workflow, text in zip(page, texts, strict=True):
+                if text:
+                    try:
+                        fields = replies.fields(text)
+                    except BROKEN:
+                        fields = {DAMAGED: "its plain fields are no text"}
+                    yield workflow, fields
 
 
 def names_in(members: Any) -> list[str]:

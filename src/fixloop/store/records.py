@@ -43,7 +43,7 @@ class Commit:
     entry: Mapping[str, Any]
     """Body of the history entry: JSON-able, with `at` (ISO); `artifacts` lists the digests it names."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Plain hash fields beside the snapshot, for people with `redis-cli` and for lists; an empty one is not there."""
+    """Plain hash fields next to the snapshot, for people with `redis-cli` and for lists; an empty one is not there."""
     ticket: str = ""
     """The id of the ticket whose work this is; committed with it, together with `owner` and `fence`."""
     owner: str = ""

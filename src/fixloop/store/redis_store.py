@@ -31,7 +31,7 @@ from fixloop.store.limits import (
 )
 from fixloop.store.listing import Listing, names_in
 from fixloop.store.locks import RedisLocks
-from fixloop.store.packing import NOTHING, Context, context_of, inflate, leans_of, pack_alone
+from fixloop.store.packing import NOTHING, context_of, inflate, leans_of, pack_alone
 from fixloop.store.records import (
     Claim,
     Commit,
@@ -91,25 +91,25 @@ class RedisStore:
     def commit(self, commit: Commit) -> Committed:
         """See `Store`."""
         commit.check()
+        head, context, sent = commit.head, commit.context, 0
         with self._naming(commit.workflow):
-            return self._commit(commit)
+            if commit.expected_version > 0 and (not head or context is None):
+                name = keys.workflow_key(commit.workflow)
+                found = self._connection.call(lambda client: _any(client).hmget(name, ["head", "snapshot"]))
+                snapshot: bytes = found[1] or b""
+                texts = Texts(self._entries(commit.workflow, leans_of(snapshot)))
+                head, context = head or replies.head(found[0]), context_of(snapshot, texts)
+            new = written(commit, head, context or NOTHING, self.put_artifact)
+            heads = bytes.fromhex(head), bytes.fromhex(new.head)
+            script = (replies.change_text(commit), new.snapshot, new.entry, *heads)
+            names = (*_with_history(commit.workflow), keys.ended_key(keys.shard_of(commit.workflow)))
 
-    def _commit(self, commit: Commit) -> Committed:
-        head, context = commit.head, commit.context
-        if commit.expected_version > 0 and (not head or context is None):
-            head, context = self._basis(commit.workflow, head)
-        new = written(commit, head, context or NOTHING, self.put_artifact)
-        heads = bytes.fromhex(head), bytes.fromhex(new.head)
-        script = (replies.change_text(commit), new.snapshot, new.entry, *heads)
-        names = (*_with_history(commit.workflow), keys.ended_key(keys.shard_of(commit.workflow)))
-        sent = 0
+            def send(_client: "redis.Redis") -> Any:
+                nonlocal sent
+                sent += 1
+                return self._connection.send_durably("commit", names, script)
 
-        def send(_client: "redis.Redis") -> Any:
-            nonlocal sent
-            sent += 1
-            return self._connection.send_durably("commit", names, script)
-
-        answer = replies.committed(self._connection.call(send), commit.workflow)
+            answer = replies.committed(self._connection.call(send), commit.workflow)
         if sent > 1 and answer.status in ("dup", "conflict") and answer.head == new.head:
             # The answer to our first sending was lost on the way; this is what it was.
             return Committed("ok", answer.version, new.head)
@@ -132,7 +132,7 @@ class RedisStore:
         try:
             return replies.claim(reply, workflow, ticket_id)
         except (Damaged, *BROKEN):
-            # Whoever asks next would get no further.
+            # The next to ask would get no further.
             with suppress(*BROKEN):
                 self.release(ticket_id, owner, int(reply[4]), delay_seconds=DAMAGED_AGAIN)
             raise
@@ -405,14 +405,6 @@ class RedisStore:
     def close(self) -> None:
         """See `Store`."""
         self._connection.close()
-
-    def _basis(self, workflow: str, head: str) -> tuple[str, Context]:
-        """The current head, unless it is known, and what a commit may lean on."""
-        name = keys.workflow_key(workflow)
-        found = self._connection.call(lambda client: _any(client).hmget(name, ["head", "snapshot"]))
-        snapshot: bytes = found[1] or b""
-        texts = Texts(self._entries(workflow, leans_of(snapshot)))
-        return head or replies.head(found[0]), context_of(snapshot, texts)
 
     def _entries(self, workflow: str, numbers: Sequence[int]) -> list[bytes]:
         """The stored entries of these numbers, as far as they are there."""

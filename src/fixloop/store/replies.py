@@ -82,7 +82,7 @@ def state_of(stored: bytes, leant_on: Sequence[bytes], workflow: str) -> tuple[b
 
 
 def change_text(commit: Commit) -> str:
-    """What commit.lua is told, JSON; what is no text travels beside it."""
+    """What commit.lua is told, JSON; what is no text travels separately."""
     return json.dumps(
         {
             "workflow": commit.workflow,
@@ -152,6 +152,10 @@ def snapshot(reply: Sequence[Any], workflow: str) -> Snapshot | None:
     if not version:
         return None
     data, context = state_of(stored, leant_on, workflow)
+    held = []
+    for name, text, state, deaths in tickets:
+        kind, fence, owner, _limit, _rest = state.decode().split("\n", 4)
+        held.append(Held(_named(name.decode(), text), _KINDS[kind], owner, int(fence), int(deaths)))
     return Snapshot(
         workflow=workflow,
         version=int(version),
@@ -160,7 +164,7 @@ def snapshot(reply: Sequence[Any], workflow: str) -> Snapshot | None:
         fields=fields(plain),
         moment=moment(wall, clock),
         away_seconds=float(away),
-        tickets=tuple(sorted((_held(*found) for found in tickets), key=lambda held: held.ticket.id)),
+        tickets=tuple(sorted(held, key=lambda each: each.ticket.id)),
         deadlines={name.decode(): _finite(due) for name, due in sorted(deadlines)},
         stale=int(stale),
         context=context,
@@ -228,11 +232,6 @@ def retired(text: bytes, project: str, issue: int) -> Retired:
     return Retired(
         workflow_id(project, issue, int(number)), cast(Retirement, how), datetime.fromisoformat(at)
     )
-
-
-def _held(name: bytes, text: bytes, state: bytes, deaths: bytes) -> Held:
-    kind, fence, owner, _limit, _rest = state.decode().split("\n", 4)
-    return Held(_named(name.decode(), text), _KINDS[kind], owner, int(fence), int(deaths))
 
 
 def _named(name: str, text: bytes) -> Ticket:
