@@ -41,6 +41,8 @@ class Registered(NamedTuple):
     """`Outside`: the agents that somebody else runs; empty: there are none."""
     requests: str = ""
     """What is asked of an agent, given the store, a snapshot and the agent; empty: nothing is."""
+    agent_runs: str = ""
+    """`AgentRuns`: what its agents' commands left, and a validation loop in their place; empty: it has none."""
     files: str = ""
     """`ProfileFiles`: its named files (K23); empty: it has none."""
     order: str = ""

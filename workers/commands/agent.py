@@ -1,35 +1,25 @@
-"""
-An agent of a cycle or of handoffs as a command: its request on stdin, its answer on stdout.
+"""An agent of a cycle or of handoffs as a command: its request on stdin, its answer on stdout.
 
-It runs in a workspace of its own at the workflow's tip, with the named files laid in. What differs there when it has
-ended well is a commit; the named files are no part of it.
+It runs in a workspace at the workflow's tip, with the named files laid in. What differs there when it has ended well
+is a commit; the named files are no part of it.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.settings import Role
 from fixloop.errors import ProtocolError
-from fixloop.files.atomic import read
 from fixloop.machine.guard import GuardedResult
 from fixloop.outside.prompts import request_for
-from fixloop.outside.specification import missing_specification
 from fixloop.outside.transfer import NotKept, bring_work, keep_bundle
-from fixloop.profile_table import profile_of
-from fixloop.profiles.cycle.agent_output import Writings, written_by
-from fixloop.profiles.cycle.engine import CYCLE
-from fixloop.profiles.cycle.phase_result import InvalidResult
-from fixloop.profiles.handoff.drawing import fields_written
-from fixloop.profiles.handoff.engine import HANDOFF
-from fixloop.profiles.handoff.files import STATE_FILE
-from fixloop.profiles.handoff.returns import InvalidReturn, read_return
-from fixloop.repository.change import Change, change_between
+from fixloop.profile_table import loaded, registered_in
+from fixloop.repository.change import change_between
 from fixloop.repository.merge import brought_onto
-from fixloop.statefiles.agent_run import Brought, Played
-from fixloop.statefiles.sync import lay, tell_of_edits
-from workers.commands import children
+from fixloop.statefiles.agent_run import AgentRuns, Brought, Played
+from fixloop.statefiles.sync import lay
+from workers.commands import child_workflows
+from workers.commands.fixer import end_of
 from workers.steps.crew import Work
 from workers.workspaces.ground import Ground, open_ground
 
@@ -54,7 +44,7 @@ def play(work: Work, configuration: Configuration, snapshot: bytes, cache: Path)
     if role is None or not role.command:
         raise ProtocolError(f"{key} of {state.workflow} has no command in its configuration")
     if role.is_validation_loop:
-        return children.judged(work, configuration, snapshot, cache)
+        return child_workflows.validate(work, configuration, snapshot, cache)
     with open_ground(work, configuration, cache) as ground:
         lay(work.store, snapshot, ground.workspace.directory)
         result = _run(work, role, ground, snapshot)
@@ -92,9 +82,10 @@ def _run(work: Work, role: Role, ground: Ground, snapshot: bytes) -> GuardedResu
 
 
 def _played(work: Work, ground: Ground, result: GuardedResult, snapshot: bytes) -> Played:
-    state, workspace = work.holding.state, ground.workspace
+    state, key, workspace = work.holding.state, work.holding.ticket.specialist, ground.workspace
+    command = f"the command of {key}"
     if injury := workspace.injury():
-        return Played(error=f"the command of {work.holding.ticket.specialist} {injury}")
+        return Played(error=f"{command} {injury}")
     answer, talk = ground.redaction.text(result.output), ground.redaction.text(result.talk)
     kept = tuple(
         work.store.put_artifact(state.workflow, text.encode(errors="replace"))
@@ -102,69 +93,29 @@ def _played(work: Work, ground: Ground, result: GuardedResult, snapshot: bytes) 
         if text
     )
     if result.exit_code != 0:
-        return Played(error=_why(work, result, talk or answer), artifacts=kept)
-    fields = _fields(ground, snapshot)
+        why, tail = end_of(result, command, command), " ".join((talk or answer).split())[-SHOWN_CHARACTERS:]
+        is_told = tail and not result.not_found and not result.timed_out
+        return Played(error=f"{why}: {tail}" if is_told else why, artifacts=kept)
+    runs: AgentRuns = loaded(registered_in(snapshot).agent_runs)
+    left = runs.left(work.store, state, snapshot, key, workspace.directory, ground.redaction.data)
+    if left.wrong:
+        return Played(wrong=ground.redaction.text(left.wrong), artifacts=kept)
+    change = workspace.capture(state.tip, _message(work))
     try:
-        writings, change = _writings(work, ground, snapshot), workspace.capture(state.tip, _message(work))
-        brought = Brought(
-            state.tip, change.commit, keep_bundle(work.store, state, workspace.mirror, change.commit)
-        )
-    except InvalidResult as invalid:
-        return Played(wrong=ground.redaction.text(str(invalid)), artifacts=kept)
+        bundle = keep_bundle(work.store, state, workspace.mirror, change.commit)
     except NotKept as error:
         return Played(error=str(error), artifacts=kept)
     return Played(
         answer=answer,
-        wrong=_without_spec(work, ground, change, answer) if profile_of(snapshot) == HANDOFF.name else "",
-        writings=writings,
+        wrong=runs.missing(state, workspace.mirror.git, change.commit, answer),
+        writings=left.writings,
         artifacts=kept,
-        brought=brought,
+        brought=Brought(state.tip, change.commit, bundle),
         files=tuple(map(ground.redaction.text, change.files)),
-        fields=fields,
+        fields=left.fields,
     )
-
-
-def _writings(work: Work, ground: Ground, snapshot: bytes) -> Writings:
-    state, key, folder = work.holding.state, work.holding.ticket.specialist, ground.workspace.directory
-    if state.profile != CYCLE.name:
-        taken = (STATE_FILE,) if _fields(ground, snapshot) else ()
-        tell_of_edits(work.store, snapshot, folder, key, taken)
-        return Writings()
-    return written_by(work.store, state, snapshot, key, folder, hide=ground.redaction.data)
-
-
-def _fields(ground: Ground, snapshot: bytes) -> Mapping[str, Any]:
-    """What an agent of handoffs wrote into the shared state; in a cycle only the orchestrator writes (C5)."""
-    if profile_of(snapshot) != HANDOFF.name:
-        return {}
-    content = read(ground.workspace.directory, STATE_FILE) or b""
-    return fields_written(snapshot, ground.redaction.data(content))
-
-
-def _without_spec(work: Work, ground: Ground, change: Change, answer: str) -> str:
-    """What is wrong with the specification that its result names; empty: nothing, or there is no result."""
-    try:
-        said = read_return(answer)
-    except InvalidReturn:
-        return ""
-    return missing_specification(work.holding.state, ground.workspace.mirror.git, change.commit, said)
 
 
 def _message(work: Work) -> str:
     ticket = work.holding.ticket
     return f"fixloop: issue {work.holding.state.issue}, {ticket.specialist}, iteration {ticket.iteration}\n"
-
-
-def _why(work: Work, result: GuardedResult, said: str) -> str:
-    command = f"the command of {work.holding.ticket.specialist}"
-    if result.not_found:
-        return f"{command} was not found or cannot be executed"
-    if result.timed_out:
-        return f"{command} did not end within {result.duration_seconds:.0f} s"
-    how = (
-        f"died of signal {result.signal}"
-        if result.signal is not None
-        else f"ended with exit code {result.exit_code}"
-    )
-    tail = " ".join(said.split())[-SHOWN_CHARACTERS:]
-    return f"{command} {how}: {tail}" if tail else f"{command} {how}"

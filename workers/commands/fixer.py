@@ -24,7 +24,7 @@ from fixloop.protocol.request import request_json
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import Completion
 from fixloop.reports.limits import clean
-from workers.commands import children
+from workers.commands import child_workflows
 from workers.steps.crew import Work
 from workers.workspaces.ground import Ground, open_ground
 from workers.workspaces.node_modules import told_of
@@ -49,7 +49,7 @@ def fix(work: Work, configuration: Configuration, cache: Path) -> Done | None:
     if configuration.fixer is None:
         raise ProtocolError("a fix was asked of a workflow without a fixer")
     if configuration.fixer.is_handoffs:
-        return children.fixed(work, configuration, cache)
+        return child_workflows.fix(work, configuration, cache)
     report = open_report(work.store, work.holding.ticket.workflow, work.holding.version)
     with open_ground(work, configuration, cache) as ground:
         began = time.time()
@@ -95,7 +95,8 @@ def _answer(work: Work, ground: Ground, result: GuardedResult) -> Done:
     ticket, hide = work.holding.ticket, ground.redaction.text
     output = hide(result.output)
     if result.exit_code != 0:
-        return _failed(work, _why(result), output, undelivered=result.not_found)
+        why = end_of(result, "the fixer", "the fixer's command")
+        return _failed(work, why, output, undelivered=result.not_found)
     written = _written(ground.workspace.scratch / "answer")
     text = hide(written.decode("utf-8", "replace")) if written is not None else ""
     artifacts = tuple(
@@ -201,11 +202,12 @@ def _written(path: Path) -> bytes | None:
         return file.read(LIMIT_BYTES + 1)
 
 
-def _why(result: GuardedResult) -> str:
+def end_of(result: GuardedResult, who: str, command: str) -> str:
+    """How a command ended that did not end well."""
     if result.not_found:
-        return "the fixer's command was not found or cannot be executed"
+        return f"{command} was not found or cannot be executed"
     if result.timed_out:
-        return f"the fixer did not end within {result.duration_seconds:.0f} s"
+        return f"{who} did not end within {result.duration_seconds:.0f} s"
     if result.signal is not None:
-        return f"the fixer died of signal {result.signal}"
-    return f"the fixer ended with exit code {result.exit_code}"
+        return f"{who} died of signal {result.signal}"
+    return f"{who} ended with exit code {result.exit_code}"

@@ -20,6 +20,7 @@ REGISTERED: Final = Registered(
     canvas="workflows.cycle:canvas",
     outside="fixloop.profiles.cycle.handlers:OUTSIDE",
     requests="fixloop.profiles.cycle.requests:request",
+    agent_runs="fixloop.profiles.cycle.agent_output:AGENT_RUNS",
     files="fixloop.profiles.cycle.drawing:FILES",
     order="fixloop.profiles.cycle.graph:ORDER",
     scripts="fixloop.profiles.cycle.scripts:SCRIPTS",

@@ -18,7 +18,10 @@ from fixloop.profiles.cycle.events import Written
 from fixloop.profiles.cycle.phase_result import InvalidResult
 from fixloop.profiles.cycle.plan import PlanTask
 from fixloop.profiles.cycle.state import Cycle
+from fixloop.profiles.cycle.verdict import phase_answer, phase_documents
 from fixloop.profiles.cycle.workers import Worker, worker
+from fixloop.protocol.state import State
+from fixloop.statefiles.agent_run import AgentRuns, Left
 from fixloop.statefiles.sync import edited_in
 from fixloop.store.contract import Store
 
@@ -135,3 +138,23 @@ def _plan(
         raise InvalidResult(f"{_PLAN} is no plan: {where}: {first['msg'].lower()}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidResult(f"{_PLAN} is not valid JSON: {' '.join(str(error).split())[:200]}") from None
+
+
+def left_by(
+    store: Store, state: Cycle, snapshot: bytes, key: str, folder: Path, hide: Callable[[bytes], bytes]
+) -> Left:
+    """As `written_by`, with what it may not write told in a sentence."""
+    try:
+        return Left(written_by(store, state, snapshot, key, folder, hide=hide))
+    except InvalidResult as invalid:
+        return Left(wrong=str(invalid))
+
+
+def verdict_of(loop: State, state: Cycle, key: str, keep: Callable[[bytes], str]) -> tuple[str, Writings]:
+    """What an agent says and writes that an ended validation loop stood for."""
+    documents = phase_documents(loop, key).items()
+    written = tuple(Written(name=name, digest=keep(content)) for name, content in documents)
+    return phase_answer(loop, key, state.cycle_id), Writings(documents=written)
+
+
+AGENT_RUNS: Final = AgentRuns(left=left_by, verdict=verdict_of)

@@ -20,6 +20,7 @@ REGISTERED: Final = Registered(
     canvas="workflows.handoff:canvas",
     outside="fixloop.profiles.handoff.handlers:OUTSIDE",
     requests="fixloop.profiles.handoff.requests:request",
+    agent_runs="fixloop.profiles.handoff.agent_output:AGENT_RUNS",
     files="fixloop.profiles.handoff.drawing:FILES",
     scripts="fixloop.profiles.handoff.scripts:SCRIPTS",
     is_counted=True,

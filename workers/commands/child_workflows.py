@@ -1,5 +1,4 @@
-"""
-Work that a workflow of its own does: a validation loop for an agent of a cycle or of handoffs, handoffs for a fixer.
+"""Child workflows: a validation loop in the place of an agent of a cycle or of handoffs, handoffs in that of a fixer.
 
 The ticket's holder begins the child, or finds it as it is, and puts the ticket off until it has ended: no worker is
 held while it works. A process that dies on the way leaves a ticket that the next one takes up at the same place.
@@ -17,13 +16,10 @@ from fixloop.engine.profile import AnyStart, Profile
 from fixloop.engine.registry import profile_in
 from fixloop.intake.redaction_scope import redaction_of
 from fixloop.outside.transfer import bring_work, keep_bundle, keep_diff, snapshot_in
-from fixloop.profiles.cycle.agent_output import Writings
-from fixloop.profiles.cycle.events import Written
-from fixloop.profiles.cycle.verdict import phase_answer, phase_documents
+from fixloop.profile_table import loaded, registered_in
 from fixloop.profiles.handoff.beginning import handoffs_started
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.routes import Kind
-from fixloop.profiles.handoff.verdict import review_answer
 from fixloop.profiles.validation.beginning import validation_started
 from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol.events import FixCompleted, FixFailed
@@ -32,14 +28,14 @@ from fixloop.protocol.state import Completion, State, WorkflowOutcome
 from fixloop.repository.change import change_between
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.tree import tree_id
-from fixloop.statefiles.agent_run import Brought, Played
+from fixloop.statefiles.agent_run import AgentRuns, Brought, Played
 from workers.process import process
 from workers.steps.crew import PutOff, Work
 
 _STOPPED = (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED)
 
 
-def judged(work: Work, configuration: Configuration, snapshot: bytes, cache: Path) -> Played:
+def validate(work: Work, configuration: Configuration, snapshot: bytes, cache: Path) -> Played:
     """
     The answer of an agent whose run is a validation loop.
 
@@ -50,29 +46,39 @@ def judged(work: Work, configuration: Configuration, snapshot: bytes, cache: Pat
         PutOff: the loop has not ended.
     """
     asking, ticket = profile_in(snapshot).load(snapshot), work.holding.ticket
-    loop: State = _attended(
-        work, VALIDATION, lambda child: _validation(work, asking, configuration, child, cache)
-    )
+
+    def begin(child: str) -> AnyStart:
+        # Without a fixer, or with one that would be handoffs of handoffs, the loop judges every phase once.
+        used, fixer = configuration, configuration.fixer
+        is_circular = fixer is not None and fixer.is_handoffs and asking.profile == HANDOFF.name
+        if (fixer is None or is_circular) and configuration.agent is None:
+            used = configuration.model_copy(update={"fixer": None, "max_iterations": 1})
+        mirror = bring_work(work.store, asking, cache)
+        return validation_started(
+            used,
+            **_handed_on(work, asking, used, child, mirror),
+            name=f"{asking.name}: {ticket.specialist}",
+            tree=tree_id(mirror.git, asking.tip),
+        )
+
+    loop: State = _attended(work, VALIDATION, begin)
     if loop.outcome in _STOPPED:
         return Played(error=f"its validation {loop.workflow} was {loop.outcome.value}", fatal=True)
     [first, *_] = work.store.history(loop.workflow)
     base = str(first.body["event"]["tip"])
     bundle = _brought_home(work, asking.model_copy(update={"tip": base}), loop, cache)[1]
-    answer, documents = review_answer(loop), dict[str, bytes]()
-    if asking.profile == "cycle":
-        answer = phase_answer(loop, ticket.specialist, asking.cycle_id)
-        documents = phase_documents(loop, ticket.specialist)
+    runs: AgentRuns = loaded(registered_in(snapshot).agent_runs)
     keep = partial(work.store.put_artifact, ticket.workflow)
-    written = tuple(Written(name=name, digest=keep(content)) for name, content in documents.items())
+    answer, writings = runs.verdict(loop, asking, ticket.specialist, keep)
     return Played(
         answer=answer,
-        writings=Writings(documents=written),
+        writings=writings,
         artifacts=(keep(answer.encode()),),
         brought=Brought(base, loop.tip, bundle),
     )
 
 
-def fixed(work: Work, configuration: Configuration, cache: Path) -> FixCompleted | FixFailed:
+def fix(work: Work, configuration: Configuration, cache: Path) -> FixCompleted | FixFailed:
     """
     The fix of a fixer that is a workflow of handoffs.
 
@@ -80,7 +86,19 @@ def fixed(work: Work, configuration: Configuration, cache: Path) -> FixCompleted
         PutOff: it has not ended.
     """
     state, ticket = work.holding.state, work.holding.ticket
-    ended = _attended(work, HANDOFF, lambda child: _handoffs(work, configuration, child, cache))
+
+    def begin(child: str) -> AnyStart:
+        report = open_report(work.store, state.workflow, work.holding.version)
+        mirror = bring_work(work.store, state, cache)
+        return handoffs_started(
+            configuration,
+            **_handed_on(work, state, configuration, child, mirror),
+            name=f"{state.name}: fix what {ticket.specialist} found in run {ticket.iteration}",
+            request=render_delivery(report.message),
+            type=Kind.BUGFIX,
+        )
+
+    ended = _attended(work, HANDOFF, begin)
     if ended.outcome not in ("success", "skipped"):
         return FixFailed(
             specialist=ticket.specialist,
@@ -113,39 +131,10 @@ def _attended(work: Work, profile: Profile[Any], begin: Callable[[str], AnyStart
     return ended
 
 
-def _validation(work: Work, asking: Any, configuration: Configuration, child: str, cache: Path) -> AnyStart:
-    """A loop on the work so far; without a fixer of its own it judges every phase once."""
-    fixer = configuration.fixer
-    is_own = fixer is not None and not (fixer.is_handoffs and asking.profile == "handoff")
-    if not is_own and configuration.agent is None:
-        configuration = configuration.model_copy(update={"fixer": None, "max_iterations": 1})
-    mirror = bring_work(work.store, asking, cache)
-    return validation_started(
-        configuration,
-        **_handed_on(work, asking, configuration, child, mirror),
-        name=f"{asking.name}: {work.holding.ticket.specialist}",
-        tree=tree_id(mirror.git, asking.tip),
-    )
-
-
-def _handoffs(work: Work, configuration: Configuration, child: str, cache: Path) -> AnyStart:
-    """Planner, builder, reviewer and fixer on what a phase found."""
-    state, ticket = work.holding.state, work.holding.ticket
-    report = open_report(work.store, state.workflow, work.holding.version)
-    mirror = bring_work(work.store, state, cache)
-    return handoffs_started(
-        configuration,
-        **_handed_on(work, state, configuration, child, mirror),
-        name=f"{state.name}: fix what {ticket.specialist} found in run {ticket.iteration}",
-        request=render_delivery(report.message),
-        type=Kind.BUGFIX,
-    )
-
-
 def _handed_on(
     work: Work, asking: Any, configuration: Configuration, child: str, mirror: Mirror
 ) -> dict[str, Any]:
-    """What every child has of those whom it works for."""
+    """What every child has from its parent."""
     base = asking.model_copy(update={"workflow": child, "tip": snapshot_in(asking).commit})
     return {
         "workflow": child,

@@ -1,0 +1,40 @@
+"""What an agent of handoffs left: its fields of the shared state, and the specification that it names (D19, D22)."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from fixloop.files.atomic import read
+from fixloop.outside.specification import missing_specification
+from fixloop.profiles.handoff.drawing import fields_written
+from fixloop.profiles.handoff.files import STATE_FILE
+from fixloop.profiles.handoff.returns import InvalidReturn, read_return
+from fixloop.profiles.handoff.state import Handoffs
+from fixloop.profiles.handoff.verdict import review_answer
+from fixloop.repository.git import Git
+from fixloop.statefiles.agent_run import AgentRuns, Left
+from fixloop.statefiles.sync import tell_of_edits
+from fixloop.store.contract import Store
+
+
+def left_by(
+    store: Store, state: Handoffs, snapshot: bytes, name: str, folder: Path, hide: Callable[[bytes], bytes]
+) -> Left:
+    """The fields of the shared state that it wrote; the history tells of what else it changed."""
+    fields = fields_written(snapshot, hide(read(folder, STATE_FILE) or b""))
+    tell_of_edits(store, snapshot, folder, name, (STATE_FILE,) if fields else ())
+    return Left(fields=fields)
+
+
+def missing_in(state: Handoffs, git: Git, commit: str, answer: str) -> str:
+    """What is wrong with the specification that its result names; empty: nothing, or there is no result."""
+    try:
+        said = read_return(answer)
+    except InvalidReturn:
+        return ""
+    return missing_specification(state, git, commit, said)
+
+
+AGENT_RUNS: Final = AgentRuns(
+    left=left_by, missing=missing_in, verdict=lambda loop, state, name, keep: (review_answer(loop), None)
+)
