@@ -4,7 +4,7 @@ Needs a Redis to be named (`FIXLOOP_STATE_URL` or `FIXLOOP_BROKER_URL`), or the 
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -79,7 +79,7 @@ def enqueue(
     base: str | None = None,
     all: bool = False,
     push: bool = False,
-    profile: Literal["validation", "cycle", "handoff"] = "validation",
+    profile: str = "validation",
     task: str = "",
 ) -> FeatureStatus:
     """
@@ -92,6 +92,7 @@ def enqueue(
             default branch.
         all: failures that the base has too count as well.
         push: with a URL, push the verified branch `fixloop/{issue}` there when everything has passed.
+        profile: `validation`, `cycle` or `handoff`.
         task: of a cycle or of handoffs, what is to be done.
 
     Raises:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from fixloop.protocol.failures import Failure
-from workers.commands.kept_baselines import MOST, Baseline, Baselines, key_of
+from workers.commands.baseline import MOST, Baseline, Baselines, key_of
 
 FOUND = Baseline(failures=(Failure(name="F401", file="a.py", line=3),))
 

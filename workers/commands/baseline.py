@@ -1,18 +1,26 @@
 """Which failures of a check are older than the feature: the same check, run on the base where it fails here.
 
 The base is that of the workflow's snapshot; no fix moves it. What cannot be found out counts as the feature's.
+What checks found there is kept in `{cache}/baselines/`, so that each is run once on a machine: a file for each tree,
+check and set of tools, whole or not there. One that cannot be read counts as absent, and the oldest go when there are
+many.
 """
 
+import contextlib
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fixloop.configuration.model import Check, Configuration
 from fixloop.configuration.values import Policy
 from fixloop.errors import FixloopError
+from fixloop.files.atomic import write_whole
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.protocol.failures import Failure
 from fixloop.reports.limits import one_line
@@ -22,10 +30,13 @@ from fixloop.repository.moves import Moves
 from fixloop.repository.snapshot import Snapshot
 from fixloop.repository.tree import tree_id
 from workers.commands.check_run import Run, run_check, with_told_failures
-from workers.commands.kept_baselines import Baseline, Baselines, key_of
 from workers.workspaces.ground import Attempt, Ground, ground_at
 
 _SITES: Final = ("lib/python*/site-packages",)
+FORMAT: Final = 2
+"""Raised when checks' failures are read or compared differently."""
+MOST: Final = 200
+"""Files that are kept: some megabytes, and years of one project's branches."""
 
 
 class Circumstances(NamedTuple):
@@ -50,13 +61,60 @@ class _Unusable(Exception):
     """There is nothing to compare with; the one argument says why."""
 
 
+class Baseline(BaseModel):
+    """What one check found on one tree."""
+
+    model_config = ConfigDict(frozen=True)
+
+    failures: tuple[Failure, ...] = ()
+
+
+def key_of(*parts: str) -> str:
+    """The name of what was found under these circumstances; each of them counts."""
+    return hashlib.sha256(json.dumps([FORMAT, *parts]).encode()).hexdigest()[:32]
+
+
+class Baselines:
+    """Those of one cache directory."""
+
+    def __init__(self, cache: Path) -> None:
+        self._folder = cache / "baselines"
+
+    def find(self, key: str) -> Baseline | None:
+        """What is kept under this key; None where nothing is, or nothing that can be read."""
+        file = self._folder / f"{key}.json"
+        try:
+            found = Baseline.model_validate_json(file.read_bytes())
+            os.utime(file)
+        except (OSError, ValidationError):
+            return None
+        return found
+
+    def keep(self, key: str, baseline: Baseline) -> None:
+        """Keep it: without effect where the cache cannot be written, as it can be found out again."""
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            text = baseline.model_dump_json(exclude_defaults=True)
+            write_whole(self._folder / f"{key}.json", text.encode(), mode=0o600)
+            for file in sorted(self._folder.iterdir(), key=_age)[MOST:]:
+                file.unlink(missing_ok=True)
+
+
+def _age(file: Path) -> float:
+    """Older ones come last; what is gone meanwhile comes first."""
+    try:
+        return -file.stat().st_mtime
+    except OSError:
+        return float("-inf")
+
+
 class Comparing:
     """The comparisons of one run of a specialist; a context manager, as its ground on the base is for all of them."""
 
     def __init__(self, around: Circumstances) -> None:
         self._around = around
         self._baselines = Baselines(around.cache)
-        self._grounds = ExitStack()
+        self._grounds = contextlib.ExitStack()
         self._base_ground: Ground | None = None
 
     def __enter__(self) -> Self:

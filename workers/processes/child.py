@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from fixloop.machine.health import Part
 from fixloop.machine.owner import VARIABLE, identity
+from fixloop.machine.processes import WORK_QUEUES
 from workers.processes import heartbeat, lifeline, memory
-from workers.processes.queues import queues_for
 from workers.processes.start import Given, Main, Running, forked, spawned
 
 log = logging.getLogger("fixloop.supervisor")
@@ -185,7 +185,9 @@ def begun(options: Mapping[str, Any], main: Main) -> list[Child]:
     Options: `concurrency` (processes for work), `queue` (a single workflow's own; empty for the shared ones), `queues`
     (of `WORK_QUEUES`, the only ones that are served; empty for all).
     """
-    work, control = queues_for(str(options.get("queue", "")), options.get("queues", ()))
+    own = str(options.get("queue", ""))
+    work = [own] if own else [f"fixloop.{name}" for name in options.get("queues") or WORK_QUEUES]
+    control = [f"{own}.control"] if own else ["fixloop.control", "celery"]
     children = [
         Child("work", {"queues": work, "concurrency": options.get("concurrency", 1)}),
         Child("control", {"queues": control}),

@@ -17,8 +17,7 @@ from fixloop.protocol.letters import DELIVER, number_of
 from fixloop.protocol.notifying import NOTIFY
 from fixloop.statefiles.agent_run import Played
 from workers.steps.crew import crew
-from workers.steps.delivery import deliver_letter
-from workers.steps.push import not_pushed, pushed
+from workers.steps.delivery import deliver_letter, not_pushed, pushed
 from workers.steps.step import Step
 from workers.steps.step_handlers import Failure, StepHandlers
 

@@ -1,4 +1,4 @@
-"""Bringing messages to agents outside: the steps `deliver` and `escalate`.
+"""What steps bring outside: messages to agents (`deliver` and `escalate`), and the verified branch (`push`).
 
 What a message says is in the store; its mailbox gets a letter with ids. A mailbox that cannot be reached is an event
 like any other: how often it is tried again is decided from the state (A70).
@@ -7,12 +7,14 @@ like any other: how often it is tried again is decided from the state (A70).
 from collections.abc import Callable
 
 from fixloop.engine.profile import AnyEvent
-from fixloop.errors import InfrastructureError
+from fixloop.errors import InfrastructureError, UsageError
 from fixloop.outside.mailbox import Letter
 from fixloop.protocol.events import DeliveryFailed, MessageStored
 from fixloop.protocol.letters import letter_id
 from fixloop.protocol.state import State
-from workers.steps.crew import PutOff, Work
+from workers.steps.crew import PutOff, Work, crew
+from workers.steps.step import Step
+from workers.steps.step_handlers import Failure
 
 
 def deliver(work: Work) -> MessageStored | DeliveryFailed:
@@ -62,6 +64,25 @@ def deliver_letter(
     except InfrastructureError as error:
         return failed(number=about.number, error=str(error))
     return stored(number=about.number)
+
+
+def pushed(step: Step, told: Callable[..., AnyEvent]) -> AnyEvent:
+    """
+    Push the branch to the URL its repository was given by: one attempt; what is refused is not tried again.
+
+    Args:
+        told: the profile's event for what comes of it.
+    """
+    attempt = step.holding.ticket.attempt
+    try:
+        return told(branch=crew().push(step), attempt=attempt)
+    except UsageError as refused:
+        return told(attempt=attempt, error=str(refused), fatal=True)
+
+
+def not_pushed(step: Step, why: Failure, told: Callable[..., AnyEvent]) -> AnyEvent:
+    """The server is away, or worse."""
+    return told(attempt=step.holding.ticket.attempt, error=why.error, fatal=why.is_final)
 
 
 def attend(work: Work) -> AnyEvent | None:

@@ -18,8 +18,7 @@ from fixloop.protocol.results import no_result
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import State
 from workers.steps.crew import crew
-from workers.steps.delivery import attend, deliver, undelivered
-from workers.steps.push import not_pushed, pushed
+from workers.steps.delivery import attend, deliver, not_pushed, pushed, undelivered
 from workers.steps.step import Step
 from workers.steps.step_handlers import Failure, StepHandlers, failure_in
 

@@ -1,11 +1,11 @@
 """What an agent of handoffs left: its fields of the shared state, and the specification that it names (D19, D22)."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Final
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
 
 from fixloop.files.atomic import read
-from fixloop.outside.specification import missing_specification
+from fixloop.outside.transfer import Carried, snapshot_in
 from fixloop.profiles.handoff.drawing import fields_written
 from fixloop.profiles.handoff.files import STATE_FILE
 from fixloop.profiles.handoff.returns import InvalidReturn, read_return
@@ -15,6 +15,8 @@ from fixloop.repository.git import Git
 from fixloop.statefiles.agent_run import AgentRuns, Left
 from fixloop.statefiles.sync import tell_of_edits
 from fixloop.store.contract import Store
+
+MOST_CHARACTERS: Final = 500
 
 
 def left_by(
@@ -33,6 +35,27 @@ def missing_in(state: Handoffs, git: Git, commit: str, answer: str) -> str:
     except InvalidReturn:
         return ""
     return missing_specification(state, git, commit, said)
+
+
+def missing_specification(state: Carried, git: Git, commit: str, said: Mapping[str, Any]) -> str:
+    """
+    What is wrong with the `spec` of an agent's result, in one sentence; empty: it names none, or a file.
+
+    Args:
+        commit: the work with what the agent changed; `git` knows it.
+        said: the result; a path in it is relative to the folder that the agent worked in.
+    """
+    spec = said.get("spec")
+    if not isinstance(spec, str) or not spec:
+        return ""
+    path = PurePosixPath(snapshot_in(state).subdirectory, spec)
+    can_be = spec.isprintable() and len(spec) <= MOST_CHARACTERS
+    if can_be and git.found("cat-file", "-t", f"{commit}:{path}") == "blob":
+        return ""
+    return (
+        f"spec {spec[:100]!r} is no file of the work that was handed in; write it there, where git does not ignore it, "
+        "or name the file that is the specification"
+    )
 
 
 AGENT_RUNS: Final = AgentRuns(

@@ -19,9 +19,9 @@ from fixloop.commands.screen import note
 from fixloop.commands.session import Session, look
 from fixloop.engine.profile import AnyEvent
 from fixloop.errors import RefusedError, UsageError
-from fixloop.outside.specification import missing_specification
 from fixloop.outside.transfer import bring_work
 from fixloop.profiles.handoff import events as ev
+from fixloop.profiles.handoff.agent_output import missing_specification
 from fixloop.profiles.handoff.asking import ENGINE_REASONS
 from fixloop.profiles.handoff.making import changed
 from fixloop.profiles.handoff.presenter import options_of
