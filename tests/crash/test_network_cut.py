@@ -1,4 +1,4 @@
-"""Workers whose links to Redis are taken down, in network namespaces of their own. Root only; see `test_cables`."""
+"""Workers whose links to Redis are taken down, in network namespaces of their own. Root only; see `test_networks`."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import pytest
 
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.keys import workflow_id
-from fixloop.testing.cables import Unavailable, cables
 from fixloop.testing.caller import Caller, calling
+from fixloop.testing.networks import Unavailable, namespace_networks
 from fixloop.testing.site import INJURED, LEFT_ALONE, Site, host_kind, site
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ SECONDS = 15.0
 @pytest.fixture(autouse=True)
 def _needs_namespaces() -> None:
     try:
-        with cables([]):
+        with namespace_networks([]):
             pass
     except Unavailable as reason:
         pytest.skip(f"no network namespace can be made here: {reason}")
@@ -45,10 +45,10 @@ def test_workers_whose_connections_were_forgotten_while_the_link_was_down_take_w
 ) -> None:
     with site(tmp_path, host_kind(1, tmp_path), "namespaces") as place, calling(place.server.url) as caller:
         seconds_for_one(place, caller, LEFT_ALONE)
-        for line in place.lines.by_host.values():
-            place.in_loop(line.cut)
+        for network in place.networks.by_host.values():
+            place.in_loop(network.cut)
 
-        for line in place.lines.by_host.values():
-            place.in_loop(line.mend)
+        for network in place.networks.by_host.values():
+            place.in_loop(network.mend)
 
         assert seconds_for_one(place, caller, INJURED) < SECONDS

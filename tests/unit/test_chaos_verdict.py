@@ -7,9 +7,9 @@ import pytest
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.contract import Store
 from fixloop.testing import Rehearsal, rehearse
+from fixloop.testing.injuries import AppliedInjury, Takeover
 from fixloop.testing.plan import Boundary, Injury
 from fixloop.testing.verdict import Execution, executions_in, feel_clocks, judged, resumptions, unexplained
-from fixloop.testing.wounds import Takeover, Wound
 from tests.contract.world import MemoryWorld
 from tests.unit.command_stage import Agents
 
@@ -86,13 +86,13 @@ def execution(pid: int, at: float, fence: int) -> Execution:
     return Execution(TICKET, fence, "fix", "tree-0", pid, at)
 
 
-def wound(injury: Injury = Injury.KILL_WORKER, **more: Any) -> Wound:
+def applied(injury: Injury = Injury.KILL_WORKER, **more: Any) -> AppliedInjury:
     told: dict[str, Any] = {"hosts": (), "pids": frozenset(), "began": 5.0, "ended": 5.0}
-    return Wound(injury, TICKET, Boundary.MID_WORK, **{**told, **more})
+    return AppliedInjury(injury, TICKET, Boundary.MID_WORK, **{**told, **more})
 
 
-def another_command() -> Wound:
-    found = wound(Injury.KILL_COMMAND, pids=frozenset({11}))
+def another_command() -> AppliedInjury:
+    found = applied(Injury.KILL_COMMAND, pids=frozenset({11}))
     found.ticket = TICKET.replace("fix", "validate")
     return found
 
@@ -101,15 +101,15 @@ TWICE = [execution(10, 4.0, 1), execution(20, 7.0, 2)]
 
 
 @pytest.mark.parametrize(
-    ("wounds", "takeovers"),
+    ("injuries", "takeovers"),
     [
-        ([wound(pids=frozenset({10}))], []),
+        ([applied(pids=frozenset({10}))], []),
         (
-            [wound(Injury.BLIP_REDIS, hosts=("host-1", "host-2"), ended=6.0)],
+            [applied(Injury.BLIP_REDIS, hosts=("host-1", "host-2"), ended=6.0)],
             [Takeover(TICKET, 10, alive=False)],
         ),
-        ([wound(Injury.CUT_NETWORK, hosts=("host-1",), ended=16.0)], [Takeover(TICKET, 10, alive=True)]),
-        ([wound(Injury.KILL_COMMAND, pids=frozenset({11}))], []),
+        ([applied(Injury.CUT_NETWORK, hosts=("host-1",), ended=16.0)], [Takeover(TICKET, 10, alive=True)]),
+        ([applied(Injury.KILL_COMMAND, pids=frozenset({11}))], []),
     ],
     ids=[
         "its process was killed",
@@ -119,23 +119,23 @@ TWICE = [execution(10, 4.0, 1), execution(20, 7.0, 2)]
     ],
 )
 def test_a_second_execution_is_explained_by_an_injury_of_the_first(
-    wounds: list[Wound], takeovers: list[Takeover]
+    injuries: list[AppliedInjury], takeovers: list[Takeover]
 ) -> None:
-    assert unexplained(TWICE, wounds, takeovers, HOSTS) == []
+    assert unexplained(TWICE, injuries, takeovers, HOSTS) == []
 
 
 @pytest.mark.parametrize(
-    ("wounds", "takeovers"),
+    ("injuries", "takeovers"),
     [
         ([], []),
-        ([wound(pids=frozenset({20}))], []),
-        ([wound(pids=frozenset({10}), began=8.0, ended=8.0)], []),
-        ([wound(pids=frozenset({10}), began=3.0, ended=3.5)], []),
-        ([wound(Injury.CUT_NETWORK, hosts=("host-2",), ended=16.0)], []),
-        ([wound(Injury.BLIP_REDIS, hosts=("host-1",), ended=6.0)], [Takeover(TICKET, 10, alive=True)]),
-        ([wound(Injury.LOSE_CLAIM_REPLY)], []),
+        ([applied(pids=frozenset({20}))], []),
+        ([applied(pids=frozenset({10}), began=8.0, ended=8.0)], []),
+        ([applied(pids=frozenset({10}), began=3.0, ended=3.5)], []),
+        ([applied(Injury.CUT_NETWORK, hosts=("host-2",), ended=16.0)], []),
+        ([applied(Injury.BLIP_REDIS, hosts=("host-1",), ended=6.0)], [Takeover(TICKET, 10, alive=True)]),
+        ([applied(Injury.LOSE_CLAIM_REPLY)], []),
         ([another_command()], []),
-        ([wound(Injury.WRONG_CLOCK, skew_seconds=30.0), wound(Injury.NO_ROOM)], []),
+        ([applied(Injury.WRONG_CLOCK, skew_seconds=30.0), applied(Injury.NO_ROOM)], []),
     ],
     ids=[
         "nothing happened",
@@ -149,13 +149,13 @@ def test_a_second_execution_is_explained_by_an_injury_of_the_first(
         "its clock was wrong, and there was no room",
     ],
 )
-def test_nothing_else_explains_one(wounds: list[Wound], takeovers: list[Takeover]) -> None:
-    assert unexplained(TWICE, wounds, takeovers, HOSTS) == [TWICE[1]]
+def test_nothing_else_explains_one(injuries: list[AppliedInjury], takeovers: list[Takeover]) -> None:
+    assert unexplained(TWICE, injuries, takeovers, HOSTS) == [TWICE[1]]
 
 
 def test_whoever_was_stopped_with_its_claim_in_hand_may_begin_after_who_took_it_over() -> None:
     late_and_early = [execution(20, 7.0, 2), execution(10, 9.1, 1)]
-    stopped = wound(Injury.STOP_WORKER, pids=frozenset({10}), began=1.0, ended=9.0)
+    stopped = applied(Injury.STOP_WORKER, pids=frozenset({10}), began=1.0, ended=9.0)
 
     assert unexplained(late_and_early, [stopped], [], HOSTS) == []
     assert unexplained(late_and_early, [], [], HOSTS) == [late_and_early[0]]
@@ -163,11 +163,11 @@ def test_whoever_was_stopped_with_its_claim_in_hand_may_begin_after_who_took_it_
 
 def test_a_step_is_resumed_when_it_begins_next_after_the_kill() -> None:
     runs = [execution(10, 4.0, 1), execution(20, 7.0, 2), execution(30, 9.0, 3)]
-    killed = [wound(pids=frozenset({20}), began=7.5), wound(pids=frozenset({10})), wound(began=9.5)]
+    killed = [applied(pids=frozenset({20}), began=7.5), applied(pids=frozenset({10})), applied(began=9.5)]
 
     assert resumptions(runs, killed) == [1.5, 2.0]
-    assert resumptions(runs, [wound(Injury.KILL_HOST)]) == []
-    waiting = wound(pids=frozenset({20}))
+    assert resumptions(runs, [applied(Injury.KILL_HOST)]) == []
+    waiting = applied(pids=frozenset({20}))
     waiting.boundary = Boundary.BEFORE_CLAIM
     assert resumptions(runs, [waiting]) == []
 
@@ -178,7 +178,7 @@ def test_a_step_is_resumed_when_it_begins_next_after_the_kill() -> None:
 def test_a_wrong_clock_is_felt_by_an_agent_that_begins_meanwhile_and_sees_it(
     skew: float, at: float, is_felt: bool
 ) -> None:
-    found = wound(Injury.WRONG_CLOCK, skew_seconds=30.0, ended=8.0)
+    found = applied(Injury.WRONG_CLOCK, skew_seconds=30.0, ended=8.0)
 
     feel_clocks([found], [execution(10, at, 1)._replace(skew_seconds=skew)])
 

@@ -82,7 +82,7 @@ def chaos(
     """
     # Celery takes a third of a second to load, and no other command needs the rest.
     from fixloop.testing import chaos as running
-    from fixloop.testing.lines import NETWORKS
+    from fixloop.testing.networks import NETWORKS
     from fixloop.testing.report import Order
 
     known = next((each for each in NETWORKS if each == network), None)

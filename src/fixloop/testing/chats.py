@@ -22,7 +22,7 @@ from fixloop.chat.opening import open_chat
 from fixloop.chat.roles import Role
 from fixloop.chat.rules import examine
 from fixloop.testing.chat_agent import LAST
-from fixloop.testing.chat_injuring import ChatInjurer
+from fixloop.testing.chat_injurer import ChatInjurer
 from fixloop.testing.chat_runners import Chat, RunnerHost
 from fixloop.testing.inotify import Watch
 from fixloop.testing.places import CHAT
@@ -122,7 +122,7 @@ class _Site:
                 moved = time.monotonic()
             waiting = [chat for chat in waiting if self._is_played(chat) or not _is_closed(chat)]
             ended, seconds = len(chats) - len(waiting), time.monotonic() - began
-            tell(Progress(what, ended, len(chats), len(self.injurer.wounds), seconds))
+            tell(Progress(what, ended, len(chats), len(self.injurer.injuries), seconds))
         return time.monotonic() - began
 
     def _employ(self, waiting: Sequence[Chat]) -> None:
@@ -159,8 +159,8 @@ class _Site:
         """Return when everything that was hurt is whole again."""
         while self.injurer.under_way:
             self._look()
-        feel_clocks(self.injurer.wounds, executions_in(self._executions))
-        lines = "".join(f"{wound.line()}\n" for wound in self.injurer.wounds)
+        feel_clocks(self.injurer.injuries, executions_in(self._executions))
+        lines = "".join(f"{applied.line()}\n" for applied in self.injurer.injuries)
         (self._folder / "injuries").write_text(lines, encoding="utf-8")
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ def _is_closed(chat: Chat) -> bool:
 
 
 def _report(order: Order, planned: Plan, site: _Site, folder: Path) -> Report:
-    wounds = site.injurer.wounds
+    injuries = site.injurer.injuries
     executions = executions_in(folder / EXECUTIONS)
     # The names of the chats are the same both times.
     calm = [one for one in executions if one.at < site.injured_since]
@@ -185,11 +185,11 @@ def _report(order: Order, planned: Plan, site: _Site, folder: Path) -> Report:
         verdicts=tuple(_judged(folder, number, "injured") for number in range(1, order.workflows + 1)),
         left_alone=tuple(_judged(folder, number, "undisturbed") for number in range(1, order.workflows + 1)),
         planned=Counter(injury.value for injury in planned.values()),
-        done=Counter(wound.injury.value for wound in wounds if wound.is_felt),
+        done=Counter(applied.injury.value for applied in injuries if applied.is_felt),
         executions=len(injured),
         repeated=len(injured) - len({execution.ticket for execution in injured}),
-        unexplained=(*unexplained(calm, (), (), {}), *unexplained(injured, wounds, (), {})),
-        resumptions=tuple(resumptions(injured, wounds)),
+        unexplained=(*unexplained(calm, (), (), {}), *unexplained(injured, injuries, (), {})),
+        resumptions=tuple(resumptions(injured, injuries)),
         surplus=0,
         undisturbed_seconds=0.0,
         injured_seconds=0.0,

@@ -17,7 +17,7 @@ from fixloop.errors import InfrastructureError
 from fixloop.machine.processes import environment_for
 from fixloop.servers.settings import RedisUrls
 from fixloop.testing.bare import QUEUE, send
-from fixloop.testing.lines import Network
+from fixloop.testing.networks import Network
 from fixloop.testing.places import VALIDATION
 from fixloop.testing.plan import Plan
 from fixloop.testing.processes import Host, parents
@@ -156,7 +156,7 @@ def contrast(
             repeated=_more_than_one(client, BEGUN),
             seconds=seconds,
             limit_seconds=limit_seconds,
-            injuries=sum(wound.is_felt for wound in place.injurer.wounds),
+            injuries=sum(applied.is_felt for applied in place.injurer.injuries),
         )
 
 

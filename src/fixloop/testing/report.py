@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from fixloop.testing.contrast import Contrast
-from fixloop.testing.lines import Network
+from fixloop.testing.networks import Network
 from fixloop.testing.plan import Plan
 from fixloop.testing.site import INJURED, Site
 from fixloop.testing.verdict import Execution, Verdict, resumptions, unexplained
@@ -107,13 +107,13 @@ def reported(order: Order, planned: Plan, place: Site) -> Report:
         verdicts=(),
         left_alone=(),
         planned=Counter(injury.value for injury in planned.values()),
-        done=Counter(wound.injury.value for wound in injurer.wounds if wound.is_felt),
+        done=Counter(applied.injury.value for applied in injurer.injuries if applied.is_felt),
         copies=injurer.doubled,
         executions=len(executions),
         repeated=len(executions) - len({execution.ticket for execution in executions}),
-        unexplained=tuple(unexplained(executions, injurer.wounds, injurer.takeovers, injurer.host_of)),
-        resumptions=tuple(resumptions(executions, injurer.wounds)),
-        network=place.lines.told,
+        unexplained=tuple(unexplained(executions, injurer.injuries, injurer.takeovers, injurer.host_of)),
+        resumptions=tuple(resumptions(executions, injurer.injuries)),
+        network=place.networks.told,
         surplus=injurer.answers.total() - injurer.answers["ok"],
         undisturbed_seconds=0.0,
         injured_seconds=0.0,

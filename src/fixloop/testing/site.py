@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, Protocol
 import redis
 
 from fixloop.errors import FixloopError, InfrastructureError
-from fixloop.testing.injuring import Injurer
-from fixloop.testing.lines import Lines, Network, laid
+from fixloop.testing.injurer import Injurer
+from fixloop.testing.networks import Network, Networks, networks
 from fixloop.testing.processes import Access, Host, RedisServer
 from fixloop.testing.schedule import Schedule
 from fixloop.testing.verdict import Execution, executions_in, feel_clocks
@@ -77,13 +77,13 @@ class Work(Protocol):
 class Site:
     """Redis, hosts and the one who injures them."""
 
-    def __init__(self, folder: Path, sockets: Path, kind: HostKind, lines: Lines) -> None:
+    def __init__(self, folder: Path, sockets: Path, kind: HostKind, networks: Networks) -> None:
         self._folder = folder
         self._executions = folder / EXECUTIONS
         self.server = RedisServer(folder, sockets)
-        self.lines = lines
-        self.hosts = {name: kind(name, folder, line.access) for name, line in lines.by_host.items()}
-        self.injurer = Injurer(self.hosts, self.server, lines.by_host, self._executions)
+        self.networks = networks
+        self.hosts = {name: kind(name, folder, network.access) for name, network in networks.by_host.items()}
+        self.injurer = Injurer(self.hosts, self.server, networks.by_host, self._executions)
         self._loop = asyncio.new_event_loop()
 
     # Its life.
@@ -102,7 +102,7 @@ class Site:
             ending.callback(self._loop.call_soon_threadsafe, self._loop.stop)
             ending.callback(self._in_loop, self.injurer.relay.close)
             for host in self.hosts.values():
-                self._in_loop(self.lines.by_host[host.name].open, self.injurer.relay)
+                self._in_loop(self.networks.by_host[host.name].open, self.injurer.relay)
                 ending.callback(host.stop)
                 host.start()
             self._wait_for_workers()
@@ -136,11 +136,11 @@ class Site:
     def heal(self) -> None:
         """Hurt nobody any more; return when what was stopped goes on again, and what it did has come in."""
         self.in_loop(self.injurer.disarm)
-        while self.injurer.blows.under_way:
+        while self.injurer.actions.under_way:
             time.sleep(POLL_SECONDS)
         time.sleep(SETTLING_SECONDS)
-        feel_clocks(self.injurer.wounds, self.executions())
-        lines = "".join(f"{wound.line()}\n" for wound in self.injurer.wounds)
+        feel_clocks(self.injurer.injuries, self.executions())
+        lines = "".join(f"{applied.line()}\n" for applied in self.injurer.injuries)
         (self._folder / "injuries").write_text(lines, encoding="utf-8")
 
     # A run.
@@ -167,12 +167,12 @@ class Site:
             with suppress(FixloopError, redis.RedisError):
                 waiting = work.unended(waiting)
             seconds = time.monotonic() - began
-            tell(Progress(what, count - len(waiting), count, len(self.injurer.wounds), seconds))
+            tell(Progress(what, count - len(waiting), count, len(self.injurer.injuries), seconds))
         return time.monotonic() - began
 
     def _moves(self, waiting: int) -> object:
         """Something that changes as long as anything goes on."""
-        healing = time.monotonic() if self.injurer.blows.under_way else 0.0
+        healing = time.monotonic() if self.injurer.actions.under_way else 0.0
         return waiting, self.injurer.answers["ok"], healing
 
     def executions(self) -> list[Execution]:
@@ -206,7 +206,7 @@ def site(folder: Path, kind: HostKind, network: Network) -> Iterator[Site]:
     # A socket's path may have 107 bytes, and `folder` may lie deep.
     with (
         tempfile.TemporaryDirectory(prefix="fixloop-") as sockets,
-        laid(network, HOSTS, Path(sockets)) as lines,
-        Site(folder, Path(sockets), kind, lines).running() as running,
+        networks(network, HOSTS, Path(sockets)) as by_host,
+        Site(folder, Path(sockets), kind, by_host).running() as running,
     ):
         yield running

@@ -12,9 +12,9 @@ from fixloop.engine.snapshots import load_state
 from fixloop.protocol.outcome import Transition
 from fixloop.store.contract import Store
 from fixloop.store.limits import LEASE_SECONDS
+from fixloop.testing.injuries import AppliedInjury, Takeover
 from fixloop.testing.plan import Boundary, Injury
 from fixloop.testing.undisturbed import Rehearsal, told
-from fixloop.testing.wounds import Takeover, Wound
 
 AFTERMATH_SECONDS: Final = 15.0
 """So long after it lost Redis a worker may still die over it: Celery needs up to six seconds, twice."""
@@ -116,30 +116,30 @@ def executions_in(path: Path) -> list[Execution]:
     return found
 
 
-def feel_clocks(wounds: Iterable[Wound], executions: Sequence[Execution]) -> None:
+def feel_clocks(injuries: Iterable[AppliedInjury], executions: Sequence[Execution]) -> None:
     """A wrong clock was felt by an agent that began meanwhile and saw it."""
-    for wound in wounds:
-        if wound.injury is Injury.WRONG_CLOCK:
-            seen = [one.skew_seconds for one in executions if wound.began <= one.at <= wound.ended]
-            wound.is_felt = any(abs(skew - wound.skew_seconds) < 1.0 for skew in seen)
+    for applied in injuries:
+        if applied.injury is Injury.WRONG_CLOCK:
+            seen = [one.skew_seconds for one in executions if applied.began <= one.at <= applied.ended]
+            applied.is_felt = any(abs(skew - applied.skew_seconds) < 1.0 for skew in seen)
 
 
-def resumptions(executions: Iterable[Execution], wounds: Iterable[Wound]) -> list[float]:
+def resumptions(executions: Iterable[Execution], injuries: Iterable[AppliedInjury]) -> list[float]:
     """Seconds from the death of a work process in mid-step to the next beginning of that step, in order of size."""
     began: dict[str, list[float]] = defaultdict(list)
     for execution in executions:
         began[execution.ticket].append(execution.at)
     later = [
-        [at - wound.began for at in began[wound.ticket] if at > wound.began]
-        for wound in wounds
-        if wound.injury in (Injury.KILL_WORKER, Injury.KILL_RUNNER) and wound.boundary in _IN_STEP
+        [at - applied.began for at in began[applied.ticket] if at > applied.began]
+        for applied in injuries
+        if applied.injury in (Injury.KILL_WORKER, Injury.KILL_RUNNER) and applied.boundary in _IN_STEP
     ]
     return sorted(min(seconds) for seconds in later if seconds)
 
 
 def unexplained(
     executions: Iterable[Execution],
-    wounds: Sequence[Wound],
+    injuries: Sequence[AppliedInjury],
     takeovers: Iterable[Takeover],
     host_of: Mapping[int, str],
 ) -> list[Execution]:
@@ -153,25 +153,25 @@ def unexplained(
         for runs in by_ticket.values()
         # By fence: who was stopped between its claim and its beginning begins after whoever took it over.
         for before, again in pairwise(sorted(runs, key=lambda run: run.fence))
-        if not any(_hit(wound, before, again.at, host_of, living) for wound in wounds)
+        if not any(_hit(applied, before, again.at, host_of, living) for applied in injuries)
     ]
 
 
 def _hit(
-    wound: Wound,
+    applied: AppliedInjury,
     before: Execution,
     until: float,
     host_of: Mapping[int, str],
     living: Container[tuple[str, int]],
 ) -> bool:
     """Whether an injury before `until` may have ended an execution."""
-    if wound.began > until:
+    if applied.began > until:
         return False
-    if wound.injury in (Injury.KILL_COMMAND, Injury.KILL_AGENT):
-        return wound.ticket == before.ticket and wound.began >= before.at
-    if before.pid in wound.pids:
-        return wound.ended + BEGINNING_SECONDS >= before.at
+    if applied.injury in (Injury.KILL_COMMAND, Injury.KILL_AGENT):
+        return applied.ticket == before.ticket and applied.began >= before.at
+    if before.pid in applied.pids:
+        return applied.ended + BEGINNING_SECONDS >= before.at
     # Whoever lives through a loss of Redis that is shorter than its lease keeps its ticket.
     lived = (before.ticket, before.pid) in living
-    cut_off = host_of.get(before.pid) in wound.hosts and wound.ended + AFTERMATH_SECONDS >= before.at
-    return cut_off and (not lived or wound.ended - wound.began >= LEASE_SECONDS)
+    cut_off = host_of.get(before.pid) in applied.hosts and applied.ended + AFTERMATH_SECONDS >= before.at
+    return cut_off and (not lived or applied.ended - applied.began >= LEASE_SECONDS)

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from fixloop.testing.blows import Blows
-from fixloop.testing.lines import Line
+from fixloop.testing.injuries import AppliedInjury, InjuryActions, Takeover
+from fixloop.testing.networks import HostNetwork
 from fixloop.testing.plan import COMMAND, Boundary, Injury
 from fixloop.testing.processes import Host, RedisServer, below, is_running, kill
 from fixloop.testing.relay import Cut, Link, Relay
@@ -30,7 +30,6 @@ from fixloop.testing.wire import (
     ticket_in,
     twice,
 )
-from fixloop.testing.wounds import Takeover, Wound
 
 DOUBLED: Final = 20
 BEGUN_SECONDS: Final = 10.0
@@ -49,7 +48,11 @@ class Injurer:
     """Does the injuries of a plan, each when its ticket comes to its boundary."""
 
     def __init__(
-        self, hosts: Mapping[str, Host], server: RedisServer, lines: Mapping[str, Line], executions: Path
+        self,
+        hosts: Mapping[str, Host],
+        server: RedisServer,
+        networks: Mapping[str, HostNetwork],
+        executions: Path,
     ) -> None:
         """
         Nothing is injured until it is armed.
@@ -58,8 +61,10 @@ class Injurer:
             executions: where agents write down what they begin.
         """
         self.relay = Relay(server.socket, self)
-        self.blows = Blows(hosts, server, lines, lambda wound: self._schedule.put_off(wound.injury))
-        self.wounds: list[Wound] = []
+        self.actions = InjuryActions(
+            hosts, server, networks, lambda applied: self._schedule.put_off(applied.injury)
+        )
+        self.injuries: list[AppliedInjury] = []
         self.takeovers: list[Takeover] = []
         self.answers: Counter[str] = Counter()
         """What claims were answered with."""
@@ -72,8 +77,8 @@ class Injurer:
         self._schedule = Schedule({}, {})
         self._commands: Container[str] = ()
         self._holders: dict[str, int] = {}
-        self._doomed: dict[str, Wound] = {}
-        self._doubling: list[Wound] = []
+        self._doomed: dict[str, AppliedInjury] = {}
+        self._doubling: list[AppliedInjury] = []
         self._doubles_all = False
 
     def arm(self, schedule: Schedule, commands: Container[str] = (), *, twice_over: bool = False) -> None:
@@ -122,7 +127,7 @@ class Injurer:
             elif request.kind == "unacked":
                 self._unacked(request.ticket, link)
             elif request.kind == "sweep" and has_swept(data):
-                self.blows.swept.setdefault(request.ticket, {})[link.pid] = time.monotonic()
+                self.actions.swept.setdefault(request.ticket, {})[link.pid] = time.monotonic()
             after = _AFTER.get(request.kind)
             if after is not None and step_of(request.ticket) and (request.kind == "hint" or status == "ok"):
                 self._come(request.ticket, after, link)
@@ -144,9 +149,9 @@ class Injurer:
     def _come(self, ticket: str, boundary: Boundary, link: Link) -> None:
         """A ticket is at a boundary: injure, if that is planned for it or was put off."""
         steps = (step_of(ticket), *([COMMAND] if ticket in self._commands else []))
-        injury = self._schedule.due(ticket, steps, boundary, lambda one: self.blows.may(one, link))
+        injury = self._schedule.due(ticket, steps, boundary, lambda one: self.actions.may(one, link))
         if injury is not None and boundary is Boundary.MID_WORK:
-            self.blows.begin(self._amid(injury, ticket, link))
+            self.actions.begin(self._amid(injury, ticket, link))
         elif injury is not None:
             self._injure(injury, ticket, boundary, link)
 
@@ -182,18 +187,18 @@ class Injurer:
         Raises:
             Cut: this link is gone with it.
         """
-        wound = Wound(injury, ticket, boundary, (), frozenset(), time.monotonic(), time.monotonic())
-        self.wounds.append(wound)
+        applied = AppliedInjury(injury, ticket, boundary, (), frozenset(), time.monotonic(), time.monotonic())
+        self.injuries.append(applied)
         if injury in _OF_MESSAGES:
-            self._doomed[ticket] = wound
+            self._doomed[ticket] = applied
         elif injury is Injury.DOUBLE_MESSAGES:
-            self._doubling += [wound] * DOUBLED
+            self._doubling += [applied] * DOUBLED
         elif injury in (Injury.LOSE_CLAIM_REPLY, Injury.LOSE_COMMIT_REPLY):
             # It is here, and goes no further.
-            wound.is_felt = True
+            applied.is_felt = True
             raise Cut
         else:
-            self.blows.strike(wound, link)
+            self.actions.apply(applied, link)
 
     # Messages and artifacts.
 
@@ -202,7 +207,7 @@ class Injurer:
         if len(requests) != 1 or data != encoded(requests[0].words):
             return b""
         (request,) = requests
-        if request.kind == "artifact" and link.host in self.blows.full:
+        if request.kind == "artifact" and link.host in self.actions.full:
             self._felt(Injury.NO_ROOM)
             return NO_ROOM
         if request.kind == "hint" and self._is_doomed(request.ticket, Injury.LOSE_SENT):
@@ -212,11 +217,11 @@ class Injurer:
 
     def _felt(self, injury: Injury) -> None:
         """The last one of its kind was."""
-        next(wound for wound in reversed(self.wounds) if wound.injury is injury).is_felt = True
+        next(applied for applied in reversed(self.injuries) if applied.injury is injury).is_felt = True
 
     def _is_doomed(self, ticket: str, injury: Injury) -> bool:
-        wound = self._doomed.get(ticket)
-        return wound is not None and wound.injury is injury
+        applied = self._doomed.get(ticket)
+        return applied is not None and applied.injury is injury
 
     def _taken(self, data: bytes) -> bytes:
         """A message on its way to a worker that dies before it could write it down."""
@@ -230,21 +235,21 @@ class Injurer:
         """A message that its worker has written down dies with it; what is in `unacked` comes back in hours."""
         if not self._is_doomed(ticket, Injury.LOSE_UNACKED):
             return
-        wound = self._doomed.pop(ticket)
+        applied = self._doomed.pop(ticket)
         host = self._hosts[link.host]
         roles = host.roles()
         hit = {link.pid}
         if roles.get(link.pid) == "work":
             hit |= {pid for pid, role in roles.items() if role == "worker"}
-        wound.pids, wound.ended = frozenset(hit), time.monotonic()
+        applied.pids, applied.ended = frozenset(hit), time.monotonic()
         for pid in hit:
             kill(pid, signal.SIGKILL)
-        wound.is_felt = True
+        applied.is_felt = True
         raise Cut
 
     def _double(self, request: Request) -> None:
         # Asking a frozen one would hold up everybody else.
-        if self.blows.redis_is_away or self._server.tell(twice(request)) is None:
+        if self.actions.redis_is_away or self._server.tell(twice(request)) is None:
             return
         self.doubled += 1
         if self._doubling:

@@ -13,12 +13,12 @@ from fixloop.chat.meta import META
 from fixloop.testing.chat_agent import LAST
 from fixloop.testing.chat_runners import LEVELS, Runner, RunnerHost
 from fixloop.testing.clock import set_clock
+from fixloop.testing.injuries import AppliedInjury
 from fixloop.testing.inotify import CREATED, MODIFIED, MOVED_TO, Happening
 from fixloop.testing.plan import Boundary, Injury
 from fixloop.testing.processes import below, is_running, is_stopped, kill
 from fixloop.testing.schedule import Schedule
 from fixloop.testing.verdict import Execution
-from fixloop.testing.wounds import Wound
 
 STOPPED_SECONDS: Final = 1.5
 FULL_SECONDS: Final = 2.0
@@ -58,7 +58,7 @@ class _Later(NamedTuple):
 
 
 class _Rivalry(NamedTuple):
-    wound: Wound
+    applied: AppliedInjury
     runners: tuple[Runner, Runner]
 
 
@@ -67,7 +67,7 @@ class ChatInjurer:
 
     def __init__(self, hosts: Mapping[str, RunnerHost]) -> None:
         """Nobody is injured until it is armed."""
-        self.wounds: list[Wound] = []
+        self.injuries: list[AppliedInjury] = []
         self._hosts = hosts
         self._schedule = Schedule({}, {})
         self._turns: dict[Path, Turns] = {}
@@ -101,8 +101,8 @@ class ChatInjurer:
     def began(self, execution: Execution) -> None:
         """An agent has begun its turn."""
         for rivalry in self._rivalries:
-            if rivalry.wound.injury is Injury.RIVAL_RUNNERS and execution.pid == rivalry.runners[1].pid:
-                rivalry.wound.is_felt = True
+            if rivalry.applied.injury is Injury.RIVAL_RUNNERS and execution.pid == rivalry.runners[1].pid:
+                rivalry.applied.is_felt = True
         runner = next((one for one in self._running() if one.pid == execution.pid), None)
         if runner is not None:
             seq = int(execution.ticket.rpartition(".")[2])
@@ -117,7 +117,7 @@ class ChatInjurer:
         for rivalry in list(self._rivalries):
             if any(runner.has_ended() for runner in rivalry.runners):
                 self._rivalries.remove(rivalry)
-                self._over(rivalry.wound)
+                self._over(rivalry.applied)
 
     def _running(self) -> Iterable[Runner]:
         return (runner for host in self._hosts.values() for runner in host.running())
@@ -132,9 +132,9 @@ class ChatInjurer:
         injury = self._schedule.due(ticket, (step,), boundary, lambda one: self._may(one, runner))
         if injury is not None:
             now = time.monotonic()
-            wound = Wound(injury, ticket, boundary, (), frozenset({runner.pid}), now, now)
-            self.wounds.append(wound)
-            _BLOWS[injury](self, wound, runner)
+            applied = AppliedInjury(injury, ticket, boundary, (), frozenset({runner.pid}), now, now)
+            self.injuries.append(applied)
+            _ACTIONS[injury](self, applied, runner)
 
     def _may(self, injury: Injury, runner: Runner) -> bool:
         if injury is Injury.WRONG_CLOCK:
@@ -142,76 +142,78 @@ class ChatInjurer:
         if injury not in (Injury.STOP_RUNNER, Injury.RIVAL_RUNNERS, Injury.FULL_DISK):
             return not runner.has_ended()
         alone = len(self._runners_of(runner.chat.directory)) == 1
-        whole = not any(wound.ended == float("inf") and runner.pid in wound.pids for wound in self.wounds)
+        whole = not any(
+            applied.ended == float("inf") and runner.pid in applied.pids for applied in self.injuries
+        )
         return alone and whole and not runner.has_ended()
 
-    def _kill(self, wound: Wound, runner: Runner) -> None:
+    def _kill(self, applied: AppliedInjury, runner: Runner) -> None:
         kill(runner.pid, signal.SIGKILL)
-        wound.is_felt = runner.process.wait() == -signal.SIGKILL
-        self._over(wound)
+        applied.is_felt = runner.process.wait() == -signal.SIGKILL
+        self._over(applied)
 
-    def _kill_all(self, wound: Wound, runner: Runner) -> None:
+    def _kill_all(self, applied: AppliedInjury, runner: Runner) -> None:
         host = self._hosts[runner.host]
         runners = host.running()
-        wound.pids = frozenset(host.kill())
-        wound.is_felt = [one.process.wait() for one in runners].count(-signal.SIGKILL) > 0
-        self._over(wound)
+        applied.pids = frozenset(host.kill())
+        applied.is_felt = [one.process.wait() for one in runners].count(-signal.SIGKILL) > 0
+        self._over(applied)
 
-    def _kill_agent(self, wound: Wound, runner: Runner) -> None:
+    def _kill_agent(self, applied: AppliedInjury, runner: Runner) -> None:
         """In turn: the agent, and the guard above it."""
-        wound.pids = frozenset(below(runner.pid, next(self._levels)))
-        for pid in wound.pids:
+        applied.pids = frozenset(below(runner.pid, next(self._levels)))
+        for pid in applied.pids:
             kill(pid, signal.SIGKILL)
-        wound.is_felt = bool(wound.pids) and _comes(lambda: not any(map(is_running, wound.pids)))
-        self._over(wound)
+        applied.is_felt = bool(applied.pids) and _comes(lambda: not any(map(is_running, applied.pids)))
+        self._over(applied)
 
-    def _stop(self, wound: Wound, runner: Runner) -> None:
+    def _stop(self, applied: AppliedInjury, runner: Runner) -> None:
         kill(runner.pid, signal.SIGSTOP)
-        wound.is_felt = _comes(lambda: is_stopped(runner.pid))
+        applied.is_felt = _comes(lambda: is_stopped(runner.pid))
         self._in_time(STOPPED_SECONDS, lambda: kill(runner.pid, signal.SIGCONT))
-        self._rival(wound, runner)
+        self._rival(applied, runner)
 
-    def _rival(self, wound: Wound, runner: Runner) -> None:
+    def _rival(self, applied: AppliedInjury, runner: Runner) -> None:
         """Another host takes the chat for its own, too; they are rivals until one of them ends."""
         other = next(host for host in self._hosts.values() if host.name != runner.host)
         rival = other.start(runner.chat)
-        wound.pids, wound.ended = frozenset({runner.pid, rival.pid}), float("inf")
-        self._rivalries.append(_Rivalry(wound, (runner, rival)))
+        applied.pids, applied.ended = frozenset({runner.pid, rival.pid}), float("inf")
+        self._rivalries.append(_Rivalry(applied, (runner, rival)))
 
-    def _fill(self, wound: Wound, runner: Runner) -> None:
+    def _fill(self, applied: AppliedInjury, runner: Runner) -> None:
         """Felt when it ends badly: there is no chat without a file."""
         runner.let_write(may=False)
-        wound.ended = float("inf")
+        applied.ended = float("inf")
 
         def empty() -> None:
             runner.let_write(may=True)
-            wound.is_felt = runner.has_ended() and runner.process.returncode > 0
-            self._over(wound)
+            applied.is_felt = runner.has_ended() and runner.process.returncode > 0
+            self._over(applied)
 
         self._in_time(FULL_SECONDS, empty)
 
-    def _shift_clock(self, wound: Wound, runner: Runner) -> None:
+    def _shift_clock(self, applied: AppliedInjury, runner: Runner) -> None:
         """Whether it is felt shows in what agents write down of their clock, see `verdict`."""
         path = self._hosts[runner.host].clock
-        wound.pids, wound.skew_seconds = frozenset(), next(self._offsets)
-        wound.ended = float("inf")
+        applied.pids, applied.skew_seconds = frozenset(), next(self._offsets)
+        applied.ended = float("inf")
         self._wrong.add(runner.host)
-        set_clock(path, wound.skew_seconds)
+        set_clock(path, applied.skew_seconds)
 
         def mend() -> None:
             set_clock(path, 0.0)
             self._wrong.discard(runner.host)
-            wound.ended = time.monotonic()
+            applied.ended = time.monotonic()
 
         self._in_time(CLOCK_WRONG_SECONDS, mend)
 
     def _in_time(self, seconds: float, act: Callable[[], object]) -> None:
         self._later.append(_Later(time.monotonic() + seconds, act))
 
-    def _over(self, wound: Wound) -> None:
-        wound.ended = time.monotonic()
-        if not wound.is_felt:
-            self._schedule.put_off(wound.injury)
+    def _over(self, applied: AppliedInjury) -> None:
+        applied.ended = time.monotonic()
+        if not applied.is_felt:
+            self._schedule.put_off(applied.injury)
 
 
 def _comes(is_so: Callable[[], bool]) -> bool:
@@ -222,7 +224,7 @@ def _comes(is_so: Callable[[], bool]) -> bool:
     return is_so()
 
 
-_BLOWS: Final[Mapping[Injury, Callable[[ChatInjurer, Wound, Runner], None]]] = {
+_ACTIONS: Final[Mapping[Injury, Callable[[ChatInjurer, AppliedInjury, Runner], None]]] = {
     Injury.KILL_RUNNER: ChatInjurer._kill,
     Injury.KILL_RUNNERS: ChatInjurer._kill_all,
     Injury.KILL_AGENT: ChatInjurer._kill_agent,

@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 
-from fixloop.testing import blows
-from fixloop.testing.blows import Blows
+from fixloop.testing import injuries
+from fixloop.testing.injuries import AppliedInjury, InjuryActions
 from fixloop.testing.plan import Boundary, Injury
 from fixloop.testing.processes import below, is_running, is_stopped
 from fixloop.testing.relay import Cut, Link
-from fixloop.testing.wounds import Wound
 
 # A worker with a guard and a command below it.
 FAMILY = "sh -c 'sleep 60; :'; :"
@@ -52,35 +51,37 @@ class Ring:
     """Somebody who strikes, and what became of it."""
 
     def __init__(self, clock: Path | None = None) -> None:
-        self.missed: list[Wound] = []
+        self.missed: list[AppliedInjury] = []
         host: Any = SimpleNamespace(clock=clock)
         nobody: Any = None
-        self.blows = Blows({"host-1": host}, nobody, nobody, self.missed.append)
+        self.actions = InjuryActions({"host-1": host}, nobody, nobody, self.missed.append)
 
-    def strike(self, injury: Injury, pid: int, meanwhile: Callable[[], object] = lambda: None) -> Wound:
+    def strike(
+        self, injury: Injury, pid: int, meanwhile: Callable[[], object] = lambda: None
+    ) -> AppliedInjury:
         """Strike, let something happen, and wait until it is over."""
-        wound = Wound(
+        applied = AppliedInjury(
             injury, "ticket", Boundary.MID_WORK, (), frozenset(), time.monotonic(), time.monotonic()
         )
 
         async def fight() -> None:
             with suppress(Cut):
-                self.blows.strike(wound, Link("host-1", pid))
+                self.actions.apply(applied, Link("host-1", pid))
             meanwhile()
-            while self.blows.under_way:
+            while self.actions.under_way:
                 await asyncio.sleep(0.005)
 
         asyncio.run(fight())
-        return wound
+        return applied
 
 
 def test_a_killed_process_is_felt_when_it_is_dead(process: "subprocess.Popen[bytes]") -> None:
     ring = Ring()
 
-    wound = ring.strike(Injury.KILL_WORKER, process.pid)
+    applied = ring.strike(Injury.KILL_WORKER, process.pid)
 
-    assert wound.is_felt
-    assert wound.pids == {process.pid}
+    assert applied.is_felt
+    assert applied.pids == {process.pid}
     assert ring.missed == []
     assert not is_running(process.pid)
 
@@ -91,53 +92,55 @@ def test_in_turn_this_is_killed_of_a_workers_command(
 ) -> None:
     ring, victims = Ring(), below(process.pid, level)
     if turn == 2:
-        monkeypatch.setattr(blows, "FELT_SECONDS", 0.05)
+        monkeypatch.setattr(injuries, "FELT_SECONDS", 0.05)
         ring.strike(Injury.KILL_COMMAND, below(process.pid, 2)[0])
         monkeypatch.undo()
 
-    wound = ring.strike(Injury.KILL_COMMAND, process.pid)
+    applied = ring.strike(Injury.KILL_COMMAND, process.pid)
 
-    assert wound.is_felt
-    assert sorted(wound.pids) == victims
+    assert applied.is_felt
+    assert sorted(applied.pids) == victims
 
 
 def test_a_command_that_is_not_there_is_missed(
     process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blows, "FELT_SECONDS", 0.05)
+    monkeypatch.setattr(injuries, "FELT_SECONDS", 0.05)
     ring = Ring()
 
-    wound = ring.strike(Injury.KILL_COMMAND, below(process.pid, 2)[0])
+    applied = ring.strike(Injury.KILL_COMMAND, below(process.pid, 2)[0])
 
-    assert (wound.is_felt, ring.missed) == (False, [wound])
+    assert (applied.is_felt, ring.missed) == (False, [applied])
 
 
 def test_a_stopped_process_goes_on_and_felt_it(
     process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blows, "STOPPED_SECONDS", 0.1)
+    monkeypatch.setattr(injuries, "STOPPED_SECONDS", 0.1)
 
-    wound = Ring().strike(Injury.STOP_WORKER, process.pid, lambda: wait_for(lambda: is_stopped(process.pid)))
+    applied = Ring().strike(
+        Injury.STOP_WORKER, process.pid, lambda: wait_for(lambda: is_stopped(process.pid))
+    )
 
-    assert wound.is_felt
+    assert applied.is_felt
     wait_for(lambda: not is_stopped(process.pid))
 
 
 def test_one_that_was_killed_meanwhile_was_not_stopped_for_long_enough(
     process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blows, "STOPPED_SECONDS", 0.1)
+    monkeypatch.setattr(injuries, "STOPPED_SECONDS", 0.1)
     ring = Ring()
 
-    wound = ring.strike(Injury.STOP_WORKER, process.pid, lambda: process.send_signal(signal.SIGKILL))
+    applied = ring.strike(Injury.STOP_WORKER, process.pid, lambda: process.send_signal(signal.SIGKILL))
 
-    assert (wound.is_felt, ring.missed) == (False, [wound])
+    assert (applied.is_felt, ring.missed) == (False, [applied])
 
 
 def test_a_clock_is_put_ahead_and_right_again_then_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blows, "CLOCK_WRONG_SECONDS", 0.05)
+    monkeypatch.setattr(injuries, "CLOCK_WRONG_SECONDS", 0.05)
     path = tmp_path / "clock"
     ring, seen = Ring(path), []
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.testing.injuring import Injurer
+from fixloop.testing.injurer import Injurer
 from fixloop.testing.places import VALIDATION
 from fixloop.testing.plan import Boundary, Injury, Occasion
 from fixloop.testing.processes import is_running
@@ -48,7 +48,7 @@ def test_a_run_that_is_over_hurts_nobody_any_more(
     tmp_path: Path, process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = injurer(tmp_path, {process.pid: "control"})
-    monkeypatch.setattr(made.blows, "begin", lambda work: work.close())
+    monkeypatch.setattr(made.actions, "begin", lambda work: work.close())
 
     made.arm(Schedule(PLAN, VALIDATION))
     made.disarm()
@@ -68,5 +68,5 @@ def test_sweepers_are_hurt_only_where_there_are_any(tmp_path: Path) -> None:
 
     of_sweepers = (Injury.KILL_SWEEPER, Injury.STOP_SWEEPER, Injury.RIVAL_SWEEPERS)
 
-    assert [bare.blows.may(injury, link) for injury in of_sweepers] == [False] * 3
-    assert [ours.blows.may(injury, link) for injury in of_sweepers] == [True] * 3
+    assert [bare.actions.may(injury, link) for injury in of_sweepers] == [False] * 3
+    assert [ours.actions.may(injury, link) for injury in of_sweepers] == [True] * 3

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.errors import UsageError
-from fixloop.testing.cables import Cable, Unavailable, cables
-from fixloop.testing.lines import laid
+from fixloop.testing.networks import NamespaceNetwork, Unavailable, namespace_networks, networks
 from fixloop.testing.relay import Link, Relay
 from fixloop.testing.wire import Request
 
@@ -49,22 +48,22 @@ class Passing:
 
 
 @pytest.fixture
-def cable() -> Iterator[Cable]:
+def cable() -> Iterator[NamespaceNetwork]:
     try:
-        with cables(["here"]) as made:
+        with namespace_networks(["here"]) as made:
             yield made["here"]
     except Unavailable as reason:
         pytest.skip(f"no network namespace can be made here: {reason}")
 
 
 @pytest.fixture
-def listener(cable: Cable) -> Iterator[socket.socket]:
+def listener(cable: NamespaceNetwork) -> Iterator[socket.socket]:
     with cable.listen() as made:
         made.settimeout(5.0)
         yield made
 
 
-def client(cable: Cable, seconds: float = 5.0) -> "subprocess.Popen[str]":
+def client(cable: NamespaceNetwork, seconds: float = 5.0) -> "subprocess.Popen[str]":
     words = [sys.executable, "-c", CLIENT, address(cable), str(seconds)]
     return subprocess.Popen(
         [*cable.access.entering, *words],
@@ -75,7 +74,7 @@ def client(cable: Cable, seconds: float = 5.0) -> "subprocess.Popen[str]":
     )
 
 
-def address(cable: Cable) -> str:
+def address(cable: NamespaceNetwork) -> str:
     return cable.access.url.removeprefix("redis://").partition(":")[0]
 
 
@@ -95,7 +94,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.proves("S30")
 def test_a_cut_cable_lets_nobody_connect_and_its_connections_are_forgotten(
-    cable: Cable, listener: socket.socket
+    cable: NamespaceNetwork, listener: socket.socket
 ) -> None:
     waiting = client(cable, 0.5)
     taken, _ = listener.accept()
@@ -116,7 +115,7 @@ def test_a_cut_cable_lets_nobody_connect_and_its_connections_are_forgotten(
 
 @pytest.mark.proves("S30")
 def test_what_is_sent_into_a_silent_cable_arrives_when_it_is_mended(
-    cable: Cable, listener: socket.socket
+    cable: NamespaceNetwork, listener: socket.socket
 ) -> None:
     waiting = client(cable)
     taken, _ = listener.accept()
@@ -137,7 +136,7 @@ def test_what_is_sent_into_a_silent_cable_arrives_when_it_is_mended(
 
 
 @pytest.mark.proves("S30")
-def test_the_process_at_the_other_end_of_a_cable_is_known(cable: Cable, redis_url: str) -> None:
+def test_the_process_at_the_other_end_of_a_cable_is_known(cable: NamespaceNetwork, redis_url: str) -> None:
     async def met() -> tuple[int, list[int]]:
         relay = Relay(Path(redis_url.removeprefix("unix://")), Passing())
         await cable.open(relay)
@@ -156,15 +155,15 @@ def test_the_process_at_the_other_end_of_a_cable_is_known(cable: Cable, redis_ur
 
 HOLDER = """
 import os, sys
-from fixloop.testing.cables import cables
-with cables(["here"]) as made:
+from fixloop.testing.networks import namespace_networks
+with namespace_networks(["here"]) as made:
     print(os.readlink(f"/proc/{made['here'].access.entering[1].split('/')[2]}/ns/net"), flush=True)
     sys.stdin.read()
 """
 
 
 @pytest.mark.proves("S30")
-def test_namespaces_are_gone_with_the_process_that_made_them(cable: Cable) -> None:
+def test_namespaces_are_gone_with_the_process_that_made_them(cable: NamespaceNetwork) -> None:
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -196,10 +195,10 @@ def test_where_no_namespace_can_be_made_the_relay_cuts_or_the_run_is_refused(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    with laid("auto", ["here"], tmp_path) as lines:
-        assert lines.told == (
+    with networks("auto", ["here"], tmp_path) as made:
+        assert made.told == (
             "by the relay; no network namespace can be made here: unshare: No such file or directory"
         )
-        assert lines.by_host["here"].access.url == f"unix://{tmp_path}/here.sock"
-    with pytest.raises(UsageError, match="take --network relay"), laid("namespaces", ["here"], tmp_path):
+        assert made.by_host["here"].access.url == f"unix://{tmp_path}/here.sock"
+    with pytest.raises(UsageError, match="take --network relay"), networks("namespaces", ["here"], tmp_path):
         pass

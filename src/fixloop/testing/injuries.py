@@ -1,0 +1,351 @@
+"""The injuries of a chaos run: how processes, clocks, Redis and the network are hurt, and what shows that it was felt.
+
+Runs in the relay's event loop, and never waits in it.
+"""
+
+import asyncio
+import json
+import signal
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any, Final, NamedTuple
+
+from fixloop.store import keys
+from fixloop.testing.clock import set_clock
+from fixloop.testing.networks import HostNetwork
+from fixloop.testing.plan import Boundary, Injury
+from fixloop.testing.processes import Host, RedisServer, below, is_running, is_stopped, kill
+from fixloop.testing.relay import Cut, Link
+
+STOPPED_SECONDS: Final = 11.0
+"""Two more than a lease."""
+SWEEPER_STOPPED_SECONDS: Final = 3.0
+"""One more than a sweeper has a shard to itself."""
+RIVAL_SECONDS: Final = 3.0
+DISOWNED_EVERY_SECONDS: Final = 0.1
+RESTART_SECONDS: Final = 0.2
+BLIP_SECONDS: Final = 1.0
+FROZEN_SECONDS: Final = 4.0
+"""Longer than any client waits for an answer."""
+CUT_SECONDS: Final = (3.0, 11.0)
+"""In turn: shorter and longer than a lease."""
+CLOCK_OFF_SECONDS: Final = (30.0, -30.0)
+"""In turn: ahead and behind."""
+CLOCK_WRONG_SECONDS: Final = 11.0
+FULL_SECONDS: Final = 2.0
+HOST_AWAY_SECONDS: Final = 0.5
+FELT_SECONDS: Final = 10.0
+"""How long it may take until an injury is felt."""
+POLL_SECONDS: Final = 0.01
+
+
+_OF_REDIS: Final = (Injury.RESTART_REDIS, Injury.FREEZE_REDIS, Injury.BLIP_REDIS, Injury.FULL_REDIS)
+_OF_WORK: Final = (
+    Injury.KILL_WORKER,
+    Injury.KILL_CONTROL,
+    Injury.STOP_WORKER,
+    Injury.KILL_COMMAND,
+    Injury.NO_ROOM,
+)
+"""Of those of control, on a host without it."""
+_OF_SWEEPERS: Final = (Injury.KILL_SWEEPER, Injury.STOP_SWEEPER, Injury.RIVAL_SWEEPERS)
+"""Bare Celery has none."""
+
+
+@dataclass(eq=False)
+class AppliedInjury:
+    """One injury that was done."""
+
+    injury: Injury
+    ticket: str
+    boundary: Boundary
+    hosts: tuple[str, ...]
+    """Whose processes were cut off; none where `pids` says who was hit."""
+    pids: frozenset[int]
+    began: float
+    """By `time.monotonic()`, which all processes of a machine share."""
+    ended: float
+    is_felt: bool = False
+    """Whether it took effect: what was killed is dead, what was to be lost was lost, and so on."""
+    skew_seconds: float = 0.0
+    """By how much it put the wall clock of its host off."""
+
+    def line(self) -> str:
+        """For the record, as JSON."""
+        told = {
+            "at": round(self.began, 3),
+            "injury": self.injury.value,
+            "ticket": self.ticket,
+            "boundary": self.boundary.value,
+            "hosts": self.hosts,
+            "pids": sorted(self.pids),
+            "seconds": round(self.ended - self.began, 3),
+            "felt": self.is_felt,
+        }
+        return json.dumps(told)
+
+
+class Takeover(NamedTuple):
+    """A ticket that was claimed while another had it."""
+
+    ticket: str
+    pid: int
+    """Who had it."""
+    alive: bool
+    """Whether that process still ran."""
+
+
+class InjuryActions:
+    """Hurts the process at the other end of a link, or what it needs."""
+
+    def __init__(
+        self,
+        hosts: Mapping[str, Host],
+        server: RedisServer,
+        networks: Mapping[str, HostNetwork],
+        missed: Callable[[AppliedInjury], object],
+    ) -> None:
+        """
+        Nobody is hurt yet.
+
+        Args:
+            missed: called with an injury that nobody felt, because another injury came in between.
+        """
+        self.full: set[str] = set()
+        """Hosts for which there is no room for artifacts."""
+        self.redis_is_away = False
+        self.swept: dict[str, dict[int, float]] = {}
+        """By shard, when which process last swept it."""
+        self._hosts = hosts
+        self._server = server
+        self._networks = networks
+        self._missed = missed
+        self._wrong: set[str] = set()
+        self._cuts = cycle(CUT_SECONDS)
+        self._silences = cycle(CUT_SECONDS)
+        self._offsets = cycle(CLOCK_OFF_SECONDS)
+        self._levels = cycle((2, 1))
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def under_way(self) -> bool:
+        """Whether something that was hurt is not whole again."""
+        return bool(self._tasks)
+
+    def may(self, injury: Injury, link: Link) -> bool:
+        """Whether there is somebody to be hurt now, and nothing of the kind is under way."""
+        if injury in _OF_REDIS:
+            return not self.redis_is_away
+        host = self._hosts[link.host]
+        role = host.roles().get(link.pid)
+        if injury is Injury.KILL_CONTROL and "control" in host.wanted:
+            return role == "control"
+        if injury in _OF_WORK:
+            return role == "worker"
+        if injury in _OF_SWEEPERS:
+            return bool(host.find("sweep"))
+        if injury in (Injury.CUT_NETWORK, Injury.SILENT_NETWORK):
+            return role is not None and not self._networks[link.host].is_away
+        return role is not None and not (injury is Injury.WRONG_CLOCK and link.host in self._wrong)
+
+    def apply(self, applied: AppliedInjury, link: Link) -> None:
+        """
+        Do it.
+
+        Raises:
+            Cut: this link is gone with it.
+        """
+        match applied.injury:
+            case Injury.KILL_WORKER | Injury.KILL_CONTROL:
+                self._killed(applied, [link.pid])
+                raise Cut
+            case Injury.KILL_COMMAND:
+                # In turn: the command that works for the process, and the guard above it.
+                self._killed(applied, below(link.pid, next(self._levels)) or below(link.pid, 1))
+            case Injury.KILL_SWEEPER:
+                self._killed(applied, self._hosts[link.host].find("sweep"))
+            case Injury.KILL_HOST:
+                host = self._hosts[link.host]
+                applied.pids = frozenset(host.kill())
+                self._feel_deaths(applied)
+                self._later(applied, HOST_AWAY_SECONDS, host.start)
+                raise Cut
+            case Injury.STOP_WORKER:
+                self._stopped(applied, [link.pid], STOPPED_SECONDS, lambda: True)
+            case Injury.STOP_SWEEPER:
+                stopped = self._hosts[link.host].find("sweep")
+                self._stopped(applied, stopped, SWEEPER_STOPPED_SECONDS, lambda: self._another_swept(applied))
+            case Injury.RIVAL_SWEEPERS:
+                self.begin(self._disown_shards(applied))
+            case Injury.WRONG_CLOCK:
+                self._shift_clock(applied, link.host)
+            case Injury.RESTART_REDIS:
+                self._away_with_redis(applied, RESTART_SECONDS)
+            case Injury.BLIP_REDIS:
+                self._away_with_redis(applied, BLIP_SECONDS)
+            case Injury.FREEZE_REDIS:
+                self._freeze_redis(applied)
+            case Injury.FULL_REDIS:
+                self._fill_redis(applied)
+            case Injury.CUT_NETWORK:
+                self._interrupt(applied, link.host, next(self._cuts)).cut()
+                raise Cut
+            case Injury.SILENT_NETWORK:
+                # The request that is here still passes; its answer does not.
+                self._interrupt(applied, link.host, next(self._silences)).silence()
+            case Injury.NO_ROOM:
+                # Felt when a write is refused, see `Injurer`.
+                self.full.add(link.host)
+                self._later(applied, FULL_SECONDS, lambda: self.full.discard(link.host))
+            case _:
+                raise ValueError(f"{applied.injury} is not an injury of processes, clocks, Redis or networks")
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that takes time."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # Processes.
+
+    def _killed(self, applied: AppliedInjury, pids: Iterable[int]) -> None:
+        applied.pids = frozenset(pids)
+        for pid in applied.pids:
+            kill(pid, signal.SIGKILL)
+        self._feel_deaths(applied)
+
+    def _stopped(
+        self, applied: AppliedInjury, pids: Iterable[int], seconds: float, is_missed: Callable[[], bool]
+    ) -> None:
+        applied.pids = frozenset(pids)
+        for pid in applied.pids:
+            kill(pid, signal.SIGSTOP)
+
+        def go_on() -> None:
+            applied.is_felt = bool(applied.pids) and all(map(is_stopped, applied.pids)) and is_missed()
+            for pid in applied.pids:
+                kill(pid, signal.SIGCONT)
+
+        self._later(applied, seconds, go_on)
+
+    def _another_swept(self, applied: AppliedInjury) -> bool:
+        """Whether a sweeper that was not stopped has swept a shard since."""
+        return any(
+            at > applied.began and pid not in applied.pids
+            for shard in self.swept.values()
+            for pid, at in shard.items()
+        )
+
+    # Sweepers and clocks.
+
+    async def _disown_shards(self, applied: AppliedInjury) -> None:
+        """No shard is any sweeper's for a while, so that all of them sweep all."""
+        began = applied.began
+        # Longer where one of them was killed just before, and has to start first.
+        while time.monotonic() < began + RIVAL_SECONDS or not (
+            applied.is_felt or time.monotonic() > began + FELT_SECONDS
+        ):
+            for shard in range(keys.SHARDS):
+                if not self.redis_is_away:
+                    self._server.tell([b"HDEL", keys.shard_keys(shard).shard.encode(), b"sweeper"])
+            await asyncio.sleep(DISOWNED_EVERY_SECONDS)
+            both = [[pid for pid, at in shard.items() if at > began] for shard in self.swept.values()]
+            applied.is_felt = any(len(pids) > 1 for pids in both)
+        self._over(applied)
+
+    def _shift_clock(self, applied: AppliedInjury, host: str) -> None:
+        """Whether it is felt shows in what agents write down of their clock, see `verdict`."""
+        path = self._hosts[host].clock
+        applied.skew_seconds = next(self._offsets)
+        self._wrong.add(host)
+        set_clock(path, applied.skew_seconds)
+
+        def mend() -> None:
+            set_clock(path, 0.0)
+            self._wrong.discard(host)
+
+        self._later(applied, CLOCK_WRONG_SECONDS, mend)
+
+    # Redis and the network.
+
+    def _away_with_redis(self, applied: AppliedInjury, seconds: float) -> None:
+        applied.hosts = tuple(self._hosts)
+        self.redis_is_away = True
+        before = self._server.pid
+        self._server.kill()
+
+        def back() -> None:
+            self._server.start()
+            applied.is_felt = not is_running(before)
+            self.redis_is_away = False
+
+        self._later(applied, seconds, back)
+
+    def _freeze_redis(self, applied: AppliedInjury) -> None:
+        applied.hosts = tuple(self._hosts)
+        self.redis_is_away = True
+        self._server.signal(signal.SIGSTOP)
+
+        def thaw() -> None:
+            applied.is_felt = is_stopped(self._server.pid)
+            self._server.signal(signal.SIGCONT)
+            self.redis_is_away = False
+
+        self._later(applied, FROZEN_SECONDS, thaw)
+
+    def _interrupt(self, applied: AppliedInjury, host: str, seconds: float) -> HostNetwork:
+        """The network of a host, which is to be cut or silenced now and is mended after so many seconds."""
+        applied.hosts = (host,)
+        network = self._networks[host]
+        before = network.noticed
+
+        def mend() -> None:
+            applied.is_felt = network.noticed > before
+            network.mend()
+
+        self._later(applied, seconds, mend)
+        return network
+
+    def _fill_redis(self, applied: AppliedInjury) -> None:
+        applied.hosts = tuple(self._hosts)
+        self.redis_is_away = True
+        self._server.fill()
+
+        def empty() -> None:
+            applied.is_felt = self._server.tell([b"SET", b"chaos", b"full"]) is None
+            self._server.room()
+            self.redis_is_away = False
+
+        self._later(applied, FULL_SECONDS, empty)
+
+    # In time.
+
+    def _later(self, applied: AppliedInjury, seconds: float, mend: Callable[[], object]) -> None:
+        async def wait() -> None:
+            await asyncio.sleep(seconds)
+            mend()
+            self._over(applied)
+
+        self.begin(wait())
+
+    def _feel_deaths(self, applied: AppliedInjury) -> None:
+        def are_gone() -> bool:
+            return bool(applied.pids) and not any(map(is_running, applied.pids))
+
+        async def wait() -> None:
+            give_up = time.monotonic() + FELT_SECONDS
+            while not are_gone() and time.monotonic() < give_up:
+                await asyncio.sleep(POLL_SECONDS)
+            applied.is_felt = are_gone()
+            if not applied.is_felt:
+                self._missed(applied)
+
+        self.begin(wait())
+
+    def _over(self, applied: AppliedInjury) -> None:
+        applied.ended = time.monotonic()
+        # What agents saw of their clock is read at the end.
+        if not applied.is_felt and applied.injury not in (Injury.WRONG_CLOCK, Injury.KILL_HOST):
+            self._missed(applied)

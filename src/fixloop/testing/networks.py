@@ -1,0 +1,339 @@
+"""How hosts reach Redis in a chaos run: a network namespace for each host, or Unix sockets.
+
+Both end at the relay, which sees what passes; they differ in how they are cut. A namespace is linked to the relay's by
+a veth pair. No namespace has a name, and nothing of the machine's own network is touched: they are held by a shell
+each, which ends with this process, and the links go with them. Names and addresses are the same in every run and
+cannot meet. Root only, with util-linux and iproute2.
+"""
+
+import asyncio
+import os
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, Protocol, get_args
+
+from fixloop.errors import UsageError
+from fixloop.testing.processes import Access
+from fixloop.testing.relay import Relay
+
+Network = Literal["auto", "namespaces", "relay"]
+NETWORKS: Final[tuple[Network, ...]] = get_args(Network)
+PORT: Final = 6379
+_NOTICING: Final = {"snmp": ("Ip", "OutNoRoutes"), "netstat": ("TcpExt", "TCPTimeouts")}
+"""What the kernel counts, by its file in `/proc/net`, for a sender without a way, and for one who hears nothing."""
+# One command a line, without quotes; each is answered by a line with its exit code and what it said.
+_SHELL: Final = "while read -r line; do said=$($line 2>&1); echo $? $said; done"
+_LISTENING: Final = (
+    "import socket, sys; listener = socket.create_server((sys.argv[1], int(sys.argv[2])));"
+    "socket.send_fds(socket.socket(fileno=int(sys.argv[3])), [b'.'], [listener.fileno()])"
+)
+
+
+class HostNetwork(Protocol):
+    """How one host reaches Redis."""
+
+    @property
+    def access(self) -> Access:
+        """Where its processes find Redis."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether nothing passes."""
+
+    @property
+    def noticed(self) -> int:
+        """How often somebody was held up because it was away; it only grows."""
+
+    async def open(self, relay: Relay) -> None:
+        """Let it end at the relay."""
+
+    def cut(self) -> None:
+        """Nothing passes, no connection can be made, and those that were there are gone."""
+
+    def silence(self) -> None:
+        """Nothing passes, and no connection ends."""
+
+    def mend(self) -> None:
+        """As it was before."""
+
+
+class Networks(NamedTuple):
+    """Those of all hosts."""
+
+    by_host: Mapping[str, HostNetwork]
+    told: str
+    """What they are, and why they are not what they might be."""
+
+
+class SocketNetwork:
+    """A Unix socket; it is the relay that cuts it."""
+
+    def __init__(self, host: str, path: Path) -> None:
+        self.access = Access(f"unix://{path}")
+        self._host = host
+        self._path = path
+        self._relay: Relay | None = None
+
+    async def open(self, relay: Relay) -> None:
+        """See `HostNetwork`."""
+        self._relay = relay
+        await relay.listen(self._host, self._path)
+
+    @property
+    def is_away(self) -> bool:
+        """See `HostNetwork`."""
+        return self._opened.is_away(self._host)
+
+    @property
+    def noticed(self) -> int:
+        """Connections that were refused, and what came too late."""
+        return self._opened.refused[self._host] + self._opened.withheld[self._host]
+
+    def cut(self) -> None:
+        """See `HostNetwork`; new connections are refused."""
+        self._opened.cut(self._host)
+
+    def silence(self) -> None:
+        """See `HostNetwork`."""
+        self._opened.silence(self._host)
+
+    def mend(self) -> None:
+        """See `HostNetwork`."""
+        self._opened.mend(self._host)
+
+    @property
+    def _opened(self) -> Relay:
+        if self._relay is None:
+            raise RuntimeError(f"the network of {self._host} was not opened")
+        return self._relay
+
+
+class Unavailable(Exception):
+    """No namespace or no link can be made; says why."""
+
+
+class Namespace:
+    """A network namespace without a name, until it is closed or this process ends."""
+
+    def __init__(self) -> None:
+        """
+        Make it, with its loopback up.
+
+        Raises:
+            Unavailable: it cannot be made.
+        """
+        try:
+            self._shell = subprocess.Popen(
+                ["unshare", "--net", "/bin/sh", "-f", "-c", _SHELL],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        except OSError as error:
+            raise Unavailable(f"unshare: {error.strerror}") from None
+        try:
+            self.do("ip link set lo up")
+        except Unavailable:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The process that holds it."""
+        return self._shell.pid
+
+    @property
+    def entering(self) -> tuple[str, ...]:
+        """The words before a command that is to run in it."""
+        return ("nsenter", f"--net=/proc/{self.pid}/ns/net", "--")
+
+    def do(self, command: str) -> None:
+        """
+        Run a command of plain words in it.
+
+        Raises:
+            Unavailable: it failed.
+        """
+        said = ""
+        with suppress(OSError):
+            print(command, file=self._shell.stdin, flush=True)
+            said = self._shell.stdout.readline() if self._shell.stdout else ""
+        code, _, told = said.strip().partition(" ")
+        if code != "0":
+            # What unshare itself says has no exit code in front of it.
+            raise Unavailable((told if code.isdigit() else said.strip()) or "unshare ended without a word")
+
+    def listen(self, address: str) -> socket.socket:
+        """A socket that takes connections in it."""
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            words = [sys.executable, "-S", "-c", _LISTENING, address, str(PORT), str(theirs.fileno())]
+            subprocess.run([*self.entering, *words], pass_fds=[theirs.fileno()], check=True)
+            _, [descriptor], _, _ = socket.recv_fds(ours, 1, 1)
+        return socket.socket(fileno=descriptor)
+
+    def close(self) -> None:
+        """It is gone as soon as nobody is in it any more."""
+        with suppress(BrokenPipeError):
+            self._shell.communicate()
+
+
+class NamespaceNetwork:
+    """That of a host with a namespace."""
+
+    def __init__(self, host: str, number: int, namespace: Namespace, middle: Namespace) -> None:
+        """
+        Link it to the relay's.
+
+        Raises:
+            Unavailable: it cannot be made.
+        """
+        self._host = host
+        self._namespace = namespace
+        self._middle = middle
+        self._end = f"cable{number}"
+        self._address = f"10.0.{number}.1"
+        self._relay: Relay | None = None
+        self._is_away = False
+        middle.do(f"ip link add {self._end} type veth peer name cable netns {namespace.pid}")
+        middle.do(f"ip address add {self._address}/30 dev {self._end}")
+        namespace.do(f"ip address add 10.0.{number}.2/30 dev cable")
+        self.mend()
+
+    @property
+    def access(self) -> Access:
+        """See `HostNetwork`."""
+        return Access(f"redis://{self._address}:{PORT}", self._namespace.entering)
+
+    @property
+    def is_away(self) -> bool:
+        """See `HostNetwork`."""
+        return self._is_away
+
+    @property
+    def noticed(self) -> int:
+        """By the kernel's own count for this host."""
+        total = 0
+        for file, (protocol, name) in _NOTICING.items():
+            table = Path(f"/proc/{self._namespace.pid}/net/{file}").read_text()
+            # Two lines for each protocol: the names, and the numbers.
+            named, counted = (line.split() for line in table.splitlines() if line.startswith(f"{protocol}:"))
+            total += int(dict(zip(named, counted, strict=True))[name])
+        return total
+
+    async def open(self, relay: Relay) -> None:
+        """See `HostNetwork`."""
+        self._relay = relay
+
+        def peer(writer: asyncio.StreamWriter) -> int:
+            return _connected_from(writer.get_extra_info("peername")[1], self._namespace.pid)
+
+        await relay.listen(self._host, self.listen(), peer)
+
+    def listen(self) -> socket.socket:
+        """A socket at the other end; whoever closes a connection of it without a link is not heard of."""
+        listener = self._middle.listen(self._address)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        return listener
+
+    def cut(self) -> None:
+        """
+        The host's own end is down: there is no way to anywhere.
+
+        The other end forgets its connections without a word, as a firewall does, or a Redis that moved: who waits on
+        one is not told when the link is up again.
+        """
+        self._is_away = True
+        self._namespace.do("ip link set cable down")
+        if self._relay is not None:
+            self._relay.drop(self._host)
+
+    def silence(self) -> None:
+        """The other end is down: what is sent is lost, and sent again by the kernel."""
+        self._is_away = True
+        self._middle.do(f"ip link set {self._end} down")
+
+    def mend(self) -> None:
+        """Both ends are up."""
+        self._namespace.do("ip link set cable up")
+        self._middle.do(f"ip link set {self._end} up")
+        self._is_away = False
+
+
+@contextmanager
+def namespace_networks(hosts: Sequence[str]) -> Iterator[Mapping[str, NamespaceNetwork]]:
+    """
+    A namespace for each host, linked to a common one, as long as the block lasts.
+
+    Raises:
+        Unavailable: this user, or this machine, cannot make them.
+    """
+    with ExitStack() as ending:
+        middle = _namespace(ending)
+        yield {
+            host: NamespaceNetwork(host, number, _namespace(ending), middle)
+            for number, host in enumerate(hosts, 1)
+        }
+
+
+def _namespace(ending: ExitStack) -> Namespace:
+    namespace = Namespace()
+    ending.callback(namespace.close)
+    return namespace
+
+
+def _connected_from(port: int, within: int) -> int:
+    """
+    The process that has a TCP connection from a port, 0 when it is gone.
+
+    Args:
+        within: a process of the same network namespace.
+    """
+    rows = map(str.split, Path(f"/proc/{within}/net/tcp").read_text().splitlines()[1:])
+    inode = next((row[9] for row in rows if int(row[1].rpartition(":")[2], 16) == port), "")
+    place = os.readlink(f"/proc/{within}/ns/net")
+    # Whoever was forked with it has it, too, and came later.
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+        with suppress(OSError):
+            if os.readlink(f"/proc/{pid}/ns/net") == place and f"socket:[{inode}]" in _open_files(pid):
+                return pid
+    return 0
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    for number in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(OSError):
+            yield os.readlink(f"/proc/{pid}/fd/{number}")
+
+
+@contextmanager
+def networks(network: Network, hosts: Sequence[str], sockets: Path) -> Iterator[Networks]:
+    """
+    The network of each host, in the form that is asked for; `auto` takes namespaces where they can be made.
+
+    Args:
+        sockets: a folder for Unix sockets.
+
+    Raises:
+        UsageError: namespaces are asked for and cannot be made.
+    """
+    by_relay = {host: SocketNetwork(host, sockets / f"{host}.sock") for host in hosts}
+    with ExitStack() as ending:
+        if network == "relay":
+            found = Networks(by_relay, "by the relay")
+        else:
+            try:
+                by_links = ending.enter_context(namespace_networks(hosts))
+                found = Networks(by_links, "by the links of network namespaces")
+            except Unavailable as error:
+                reason = f"no network namespace can be made here: {error}"
+                if network == "namespaces":
+                    raise UsageError(f"{reason}; take --network relay") from None
+                found = Networks(by_relay, f"by the relay; {reason}")
+        yield found
