@@ -55,7 +55,11 @@ def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], objec
     ):
         undisturbed_seconds = place.run("undisturbed", _work(caller, kind, profile, left_alone), tell)
         tickets = [ticket for one in left_alone for ticket in _tickets(caller.store, one.workflow)]
-        commands = {_renamed(ticket) for ticket in tickets if _is_command(ticket, left_alone, order.profile)}
+        commands = {
+            ticket.replace(LEFT_ALONE, INJURED, 1)
+            for ticket in tickets
+            if _is_command(ticket, left_alone, order.profile)
+        }
         planned = plan(order.seed, order.kills, _counts(tickets, commands, order), kind.places)
         place.arm(Schedule(planned, kind.places), commands, twice_over=order.twice)
         injured_seconds = place.run("injured", _work(caller, kind, profile, injured), tell)
@@ -129,10 +133,6 @@ def _is_command(ticket: str, begun: Sequence[_Begun], profile: str) -> bool:
     return part_of(script, profile, run[0], int(run[1])).is_command
 
 
-def _renamed(ticket: str) -> str:
-    return ticket.replace(LEFT_ALONE, INJURED, 1)
-
-
 def _counts(tickets: Sequence[str], commands: set[str], order: Order) -> dict[str, int]:
     """By step; the first of each workflow is hinted by its caller, where nobody looks."""
     finish = sum(".finish." in ticket for ticket in tickets)
@@ -156,7 +156,7 @@ def _judged(store: Store, kind: Scripts, calm: _Begun, begun: _Begun) -> Verdict
         return Verdict(begun.workflow, stuck=stuck, problems=problems)
     tickets = _tickets(store, begun.workflow)
     differing = [
-        *_differing_events(store, calm.workflow, begun.workflow),
+        *["events"][: _events(store, begun.workflow) != _events(store, calm.workflow)],
         *["state"][: _state(found.snapshot) != _state(expected.snapshot)],
         *_differing_files(store, calm, begun),
     ]
@@ -177,19 +177,15 @@ def _state(snapshot: bytes) -> str:
     return plain(json.dumps({key: value for key, value in told.items() if key != "snapshot"}))
 
 
-def _differing_events(store: Store, calm: str, injured: str) -> Iterator[str]:
-    one, two = (list(_events(store, workflow)) for workflow in (calm, injured))
-    if one != two:
-        yield "events"
-
-
-def _events(store: Store, workflow: str) -> Iterator[str]:
+def _events(store: Store, workflow: str) -> list[str]:
     """What happened and what was said, in order; what was refused is the injuries' own."""
+    found = []
     for entry in store.history(workflow):
         event = entry.body["event"]
         if event["kind"] != "event-refused":
             said = [message.get("message_id", "") for message in entry.body.get("messages", ())]
-            yield plain(f"{event['kind']} {event.get('sender', '')} {event.get('agent', '')} {said}")
+            found.append(plain(f"{event['kind']} {event.get('sender', '')} {event.get('agent', '')} {said}"))
+    return found
 
 
 def _differing_files(store: Store, calm: _Begun, begun: _Begun) -> Iterator[str]:

@@ -57,14 +57,13 @@ def step(*, ticket: str) -> None:
 
 @worker_init.connect(weak=False)  # type: ignore[untyped-decorator]
 def _end_with_the_caller(**_: object) -> None:
-    threading.Thread(target=_watch_input, daemon=True).start()
+    def watch() -> None:
+        # The process that started this worker holds its input open.
+        while os.read(0, 1):
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
 
-
-def _watch_input() -> None:
-    """Whoever started this worker holds its input open."""
-    while os.read(0, 1):
-        pass
-    os.kill(os.getpid(), signal.SIGKILL)
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def send(to: Celery, tickets: list[str]) -> None:

@@ -113,11 +113,8 @@ def _play(project: str, issue: int, agent: Agent) -> _Play:
         tree="tree-0",
         limits=Limits(backoff_seconds=0.1, fix_seconds=agent.fix_seconds, reminder_window_seconds=1.0),
     )
-    return _played(started, (EXTENDED, GIVEN_UP) if agent.is_extended else (GIVEN_UP,))
-
-
-def _played(started: WorkflowStarted, decisions: tuple[DecisionMade, ...]) -> _Play:
-    """As many of the decisions are made as it waits for."""
+    # As many of the decisions are made as it waits for.
+    decisions = (EXTENDED, GIVEN_UP) if agent.is_extended else (GIVEN_UP,)
     rehearsal, made = rehearse(started), 0
     while rehearsal.story.paused:
         made += 1

@@ -134,7 +134,7 @@ class ChatInjurer:
             now = time.monotonic()
             applied = AppliedInjury(injury, ticket, boundary, (), frozenset({runner.pid}), now, now)
             self.injuries.append(applied)
-            _ACTIONS[injury](self, applied, runner)
+            self._apply(applied, runner)
 
     def _may(self, injury: Injury, runner: Runner) -> bool:
         if injury is Injury.WRONG_CLOCK:
@@ -147,17 +147,33 @@ class ChatInjurer:
         )
         return alone and whole and not runner.has_ended()
 
-    def _kill(self, applied: AppliedInjury, runner: Runner) -> None:
-        kill(runner.pid, signal.SIGKILL)
-        applied.is_felt = runner.process.wait() == -signal.SIGKILL
-        self._over(applied)
-
-    def _kill_all(self, applied: AppliedInjury, runner: Runner) -> None:
-        host = self._hosts[runner.host]
-        runners = host.running()
-        applied.pids = frozenset(host.kill())
-        applied.is_felt = [one.process.wait() for one in runners].count(-signal.SIGKILL) > 0
-        self._over(applied)
+    def _apply(self, applied: AppliedInjury, runner: Runner) -> None:
+        match applied.injury:
+            case Injury.KILL_RUNNER:
+                kill(runner.pid, signal.SIGKILL)
+                applied.is_felt = runner.process.wait() == -signal.SIGKILL
+                self._over(applied)
+            case Injury.KILL_RUNNERS:
+                host = self._hosts[runner.host]
+                runners = host.running()
+                applied.pids = frozenset(host.kill())
+                applied.is_felt = [one.process.wait() for one in runners].count(-signal.SIGKILL) > 0
+                self._over(applied)
+            case Injury.KILL_AGENT:
+                self._kill_agent(applied, runner)
+            case Injury.STOP_RUNNER:
+                kill(runner.pid, signal.SIGSTOP)
+                applied.is_felt = _comes(lambda: is_stopped(runner.pid))
+                self._in_time(STOPPED_SECONDS, lambda: kill(runner.pid, signal.SIGCONT))
+                self._rival(applied, runner)
+            case Injury.RIVAL_RUNNERS:
+                self._rival(applied, runner)
+            case Injury.FULL_DISK:
+                self._fill(applied, runner)
+            case Injury.WRONG_CLOCK:
+                self._shift_clock(applied, runner)
+            case _:
+                raise ValueError(f"{applied.injury} is not an injury of those who play chats")
 
     def _kill_agent(self, applied: AppliedInjury, runner: Runner) -> None:
         """In turn: the agent, and the guard above it."""
@@ -166,12 +182,6 @@ class ChatInjurer:
             kill(pid, signal.SIGKILL)
         applied.is_felt = bool(applied.pids) and _comes(lambda: not any(map(is_running, applied.pids)))
         self._over(applied)
-
-    def _stop(self, applied: AppliedInjury, runner: Runner) -> None:
-        kill(runner.pid, signal.SIGSTOP)
-        applied.is_felt = _comes(lambda: is_stopped(runner.pid))
-        self._in_time(STOPPED_SECONDS, lambda: kill(runner.pid, signal.SIGCONT))
-        self._rival(applied, runner)
 
     def _rival(self, applied: AppliedInjury, runner: Runner) -> None:
         """Another host takes the chat for its own, too; they are rivals until one of them ends."""
@@ -222,14 +232,3 @@ def _comes(is_so: Callable[[], bool]) -> bool:
     while not is_so() and time.monotonic() < give_up:
         time.sleep(0.001)
     return is_so()
-
-
-_ACTIONS: Final[Mapping[Injury, Callable[[ChatInjurer, AppliedInjury, Runner], None]]] = {
-    Injury.KILL_RUNNER: ChatInjurer._kill,
-    Injury.KILL_RUNNERS: ChatInjurer._kill_all,
-    Injury.KILL_AGENT: ChatInjurer._kill_agent,
-    Injury.STOP_RUNNER: ChatInjurer._stop,
-    Injury.RIVAL_RUNNERS: ChatInjurer._rival,
-    Injury.FULL_DISK: ChatInjurer._fill,
-    Injury.WRONG_CLOCK: ChatInjurer._shift_clock,
-}

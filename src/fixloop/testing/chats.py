@@ -46,7 +46,8 @@ def chaos_of_chats(order: Order, folder: Path, tell: Callable[[Progress], object
         UsageError: there are too few chats for so many injuries.
         InfrastructureError: directories cannot be watched here.
     """
-    planned = plan(order.seed, order.kills, _turns(order.workflows), CHAT)
+    turns = {"answer": (LAST - 1) * order.workflows, "close": order.workflows}
+    planned = plan(order.seed, order.kills, turns, CHAT)
     site = _Site(folder, order.concurrency)
     with closing(site):
         seconds = {}
@@ -64,10 +65,6 @@ def chaos_of_chats(order: Order, folder: Path, tell: Callable[[Progress], object
 def timeless(content: bytes) -> bytes:
     """A file without the times that are written in it."""
     return _TIME.sub(b"TIME", content)
-
-
-def _turns(chats: int) -> dict[str, int]:
-    return {"answer": (LAST - 1) * chats, "close": chats}
 
 
 def _opened(folder: Path, count: int) -> list[Chat]:
@@ -140,17 +137,14 @@ class _Site:
         taken = False
         for happening in self._watch.happenings(POLL_SECONDS):
             if happening.directory == self._folder:
-                self._read_executions()
+                found = executions_in(self._executions)
+                for execution in found[self._seen :]:
+                    self.injurer.began(execution)
+                self._seen = len(found)
             else:
                 taken = self.injurer.changed(happening) or taken
         self.injurer.tend()
         return taken
-
-    def _read_executions(self) -> None:
-        found = executions_in(self._executions)
-        for execution in found[self._seen :]:
-            self.injurer.began(execution)
-        self._seen = len(found)
 
     def _is_played(self, chat: Chat) -> bool:
         return any(runner.chat == chat for host in self.hosts.values() for runner in host.running())

@@ -208,16 +208,13 @@ class Injurer:
             return b""
         (request,) = requests
         if request.kind == "artifact" and link.host in self.actions.full:
-            self._felt(Injury.NO_ROOM)
+            last = next(one for one in reversed(self.injuries) if one.injury is Injury.NO_ROOM)
+            last.is_felt = True
             return NO_ROOM
         if request.kind == "hint" and self._is_doomed(request.ticket, Injury.LOSE_SENT):
             self._doomed.pop(request.ticket).is_felt = True
             return PUSHED
         return b""
-
-    def _felt(self, injury: Injury) -> None:
-        """The last one of its kind was."""
-        next(applied for applied in reversed(self.injuries) if applied.injury is injury).is_felt = True
 
     def _is_doomed(self, ticket: str, injury: Injury) -> bool:
         applied = self._doomed.get(ticket)

@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from fixloop.testing.plan import Places
 
 
-def _nothing_left(store: Any, ticket: Ticket, run: int) -> Any:
-    return None
-
-
 class Scripts(NamedTuple):
     """What is particular to a profile."""
 
@@ -50,7 +46,7 @@ class Scripts(NamedTuple):
     """What a command would print, given a word and the agent."""
     begun: Callable[[dict[str, Any]], AnyStart]
     """The event that begins a workflow, given what those of all profiles have in common."""
-    left: Callable[[Any, Ticket, int], Any] = _nothing_left
+    left: Callable[[Any, Ticket, int], Any] = lambda store, ticket, run: None
     """What an agent leaves in the named files, given the store, its ticket and the number of its run."""
 
 
@@ -71,17 +67,14 @@ def part_of(name: str, profile: str, agent: str, run: int) -> Word:
         target, _, words = clause.rpartition(":")
         if target.strip().lower() == agent and words.split():
             said = words.split()
-            return _word(said[min(run, len(said)) - 1], profile)
+            text = said[min(run, len(said)) - 1]
+            match = scripts_of(profile).words.fullmatch(text)
+            if match is None:
+                raise UsageError(
+                    f"{text!r} is no word of a script for an agent of a {profile}; see fixloop.testing.parts"
+                )
+            return worded(match, "ok")
     return Word("ok")
-
-
-def _word(text: str, profile: str) -> Word:
-    match = scripts_of(profile).words.fullmatch(text)
-    if match is None:
-        raise UsageError(
-            f"{text!r} is no word of a script for an agent of a {profile}; see fixloop.testing.parts"
-        )
-    return worded(match, "ok")
 
 
 def answer_of(word: Word, profile: str, agent: str) -> str:

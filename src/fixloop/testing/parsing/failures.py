@@ -58,7 +58,12 @@ def fix_request(document: Document) -> FixRequest:
         goal=summary.optional("Goal"),
         commands=summary.listed("Commands"),
         older=_counted(summary, "Older Findings"),
-        tried=_tried(document),
+        tried=tuple(
+            _attempt(block)
+            for part in document.parts
+            if part.title == "Tried Before"
+            for block in part.parts(4)
+        ),
         items=tuple(map(_item, failures.points())),
         further=_further(failures),
         # The last one is the protocol's own, in every request.
@@ -128,11 +133,6 @@ def _counted(part: Part, label: str) -> int:
     """The number that a field begins with; 0 where there is no such field."""
     words = part.optional(label)
     return number(re.split(r"[ ,]", words)[0], part, label) if words else 0
-
-
-def _tried(document: Document) -> tuple[Attempt, ...]:
-    found = [part for part in document.parts if part.title == "Tried Before"]
-    return tuple(_attempt(block) for part in found for block in part.parts(4))
 
 
 def _attempt(block: Part) -> Attempt:

@@ -15,7 +15,7 @@ def fix_completion(document: Document) -> FixCompletion:
     duration, files = summary.field("Fix Duration"), document.part("Files Modified")
     return FixCompletion(
         specialist=unescape(answer[2]),
-        summary=unescape(_own_words(summary)),
+        summary=unescape(summary.written("Iteration").partition("\n")[2].strip("\n")),
         fixes=document.part("Fixes Applied").items(),
         files=files.items(),
         ready=answer[1].startswith("Yes"),
@@ -81,11 +81,6 @@ def success(document: Document) -> Success:
         phases_total=int(phases[2]) if phases is not None else 0,
         marks=status.nested("Marks:"),
     )
-
-
-def _own_words(summary: Part) -> str:
-    """What stands between the introduction and the fields."""
-    return summary.written("Iteration").partition("\n")[2].strip("\n")
 
 
 def _remaining(details: Part) -> int:
