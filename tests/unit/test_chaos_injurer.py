@@ -12,10 +12,9 @@ import pytest
 
 from fixloop.testing.injurer import Injurer
 from fixloop.testing.places import VALIDATION
-from fixloop.testing.plan import Boundary, Injury, Occasion
+from fixloop.testing.plan import Boundary, Injury, Occasion, Schedule
 from fixloop.testing.processes import is_running
 from fixloop.testing.relay import Cut, Link
-from fixloop.testing.schedule import Schedule
 from fixloop.testing.wire import Request
 
 TICKETS = [f"0a1b2c3d-{issue}-1.test-runner.report.1.1" for issue in (1, 2)]

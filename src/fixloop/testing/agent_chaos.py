@@ -22,9 +22,8 @@ from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_id
 from fixloop.testing.caller import Caller, Workflows, calling
 from fixloop.testing.parts import Scripts, part_of, scripts_of
-from fixloop.testing.plan import COMMAND, plan
+from fixloop.testing.plan import COMMAND, Schedule, plan
 from fixloop.testing.report import Order, Report, reported
-from fixloop.testing.schedule import Schedule
 from fixloop.testing.site import INJURED, LEFT_ALONE, Progress, host_kind, site
 from fixloop.testing.verdict import Verdict
 

@@ -21,9 +21,8 @@ from fixloop.testing.caller import EXTENDED, GIVEN_UP, Caller, Workflows, callin
 from fixloop.testing.chats import chaos_of_chats
 from fixloop.testing.contrast import contrast
 from fixloop.testing.places import VALIDATION
-from fixloop.testing.plan import COMMAND, plan
+from fixloop.testing.plan import COMMAND, Schedule, plan
 from fixloop.testing.report import Order, Report, reported
-from fixloop.testing.schedule import Schedule
 from fixloop.testing.script import script_of
 from fixloop.testing.site import INJURED, LEFT_ALONE, Progress, host_kind, site
 from fixloop.testing.undisturbed import Answer, Rehearsal, rehearse

@@ -15,9 +15,8 @@ from fixloop.testing.chat_runners import LEVELS, Runner, RunnerHost
 from fixloop.testing.clock import set_clock
 from fixloop.testing.injuries import AppliedInjury
 from fixloop.testing.inotify import CREATED, MODIFIED, MOVED_TO, Happening
-from fixloop.testing.plan import Boundary, Injury
+from fixloop.testing.plan import Boundary, Injury, Schedule
 from fixloop.testing.processes import below, is_running, is_stopped, kill
-from fixloop.testing.schedule import Schedule
 from fixloop.testing.verdict import Execution
 
 STOPPED_SECONDS: Final = 1.5

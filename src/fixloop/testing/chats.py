@@ -26,9 +26,8 @@ from fixloop.testing.chat_injurer import ChatInjurer
 from fixloop.testing.chat_runners import Chat, RunnerHost
 from fixloop.testing.inotify import Watch
 from fixloop.testing.places import CHAT
-from fixloop.testing.plan import Plan, plan
+from fixloop.testing.plan import Plan, Schedule, plan
 from fixloop.testing.report import Order, Report
-from fixloop.testing.schedule import Schedule
 from fixloop.testing.site import EXECUTIONS, HOSTS, Progress
 from fixloop.testing.verdict import Verdict, executions_in, feel_clocks, resumptions, unexplained
 

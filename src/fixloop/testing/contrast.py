@@ -19,9 +19,8 @@ from fixloop.servers.settings import RedisUrls
 from fixloop.testing.bare import QUEUE, send
 from fixloop.testing.networks import Network
 from fixloop.testing.places import VALIDATION
-from fixloop.testing.plan import Plan
+from fixloop.testing.plan import Plan, Schedule
 from fixloop.testing.processes import Host, parents
-from fixloop.testing.schedule import Schedule
 from fixloop.testing.site import EXECUTIONS, Progress, site
 from fixloop.testing.wire import BEGUN, EFFECTS
 

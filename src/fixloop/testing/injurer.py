@@ -14,10 +14,9 @@ from typing import Final
 
 from fixloop.testing.injuries import AppliedInjury, InjuryActions, Takeover
 from fixloop.testing.networks import HostNetwork
-from fixloop.testing.plan import COMMAND, Boundary, Injury
+from fixloop.testing.plan import COMMAND, Boundary, Injury, Schedule
 from fixloop.testing.processes import Host, RedisServer, below, is_running, kill
 from fixloop.testing.relay import Cut, Link, Relay
-from fixloop.testing.schedule import Schedule
 from fixloop.testing.wire import (
     NO_ROOM,
     NOTHING_TAKEN,

@@ -42,8 +42,10 @@ from fixloop.store.records import (
     check_lease,
 )
 from fixloop.testing.memory_locks import MemoryLocks
-from fixloop.testing.memory_records import KeptShard, KeptTicket, KeptWorkflow
-from fixloop.testing.memory_scripts import (
+from fixloop.testing.memory_records import (
+    KeptShard,
+    KeptTicket,
+    KeptWorkflow,
     clear_deadlines,
     due_deadlines,
     ended_delays,

@@ -1,11 +1,12 @@
-"""The plan of a chaos run: which injury at the k-th ticket of a kind, at which boundary of its step.
+"""The plan of a chaos run, which injury at the k-th ticket of a kind and at which boundary, and going by it.
 
-Pure and seeded: the same seed, workflows and number of injuries make the same plan. It names events, not times, so
-that a faster machine is injured at the same places as a slow one.
+The plan is pure and seeded: the same seed, workflows and number of injuries make the same plan. It names events, not
+times, so that a faster machine is injured at the same places as a slow one.
 """
 
 import random
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import cycle, islice
 from typing import Final, NamedTuple
@@ -18,6 +19,9 @@ COMMAND: Final = "command"
 TRIES: Final = 500
 EARLIEST, LATEST = 0.02, 0.9
 """Of all tickets of a kind: nothing is in progress before the one, and little after the other."""
+
+MOST_FOR_A_TICKET: Final = 4
+"""A fifth death of its process is taken for the step's own fault (K40)."""
 
 
 class Boundary(StrEnum):
@@ -132,3 +136,53 @@ def _occasions(dice: random.Random, places: list[Place], tickets: Mapping[str, i
         count = tickets[step]
         first, last = 1 + int(EARLIEST * count), max(1, int(LATEST * count))
         yield Occasion(step, boundary, dice.randint(min(first, last), last))
+
+
+class Schedule:
+    """Goes by a plan; what cannot be done at its occasion is done at the next that fits."""
+
+    def __init__(self, plan: Plan, places: Places) -> None:
+        self._plan = plan
+        self._places = places
+        self._came: Counter[tuple[str, Boundary]] = Counter()
+        self._seen: set[tuple[str, Boundary]] = set()
+        self._put_off: list[Injury] = []
+        self._hurt: Counter[str] = Counter()
+
+    def due(
+        self, ticket: str, steps: Sequence[str], boundary: Boundary, may: Callable[[Injury], bool]
+    ) -> Injury | None:
+        """
+        What to do to a ticket that is at a boundary, once for each boundary.
+
+        Args:
+            steps: all names of its step.
+            may: whether there is somebody to be hurt that way.
+        """
+        if self.has_come(ticket, boundary):
+            return None
+        self._seen.add((ticket, boundary))
+        for step in steps:
+            self._came[step, boundary] += 1
+            planned = self._plan.get(Occasion(step, boundary, self._came[step, boundary]))
+            if planned is not None:
+                self._put_off.append(planned)
+        if self._hurt[ticket] >= MOST_FOR_A_TICKET:
+            return None
+        for injury in self._put_off:
+            places = self._places.get(injury, ())
+            if any((step, boundary) in places for step in steps) and may(injury):
+                self._put_off.remove(injury)
+                self._hurt[ticket] += 1
+                return injury
+        return None
+
+    def has_come(self, ticket: str, boundary: Boundary) -> bool:
+        """Whether a ticket has been at a boundary."""
+        return (ticket, boundary) in self._seen
+
+    def put_off(self, injury: Injury, ticket: str = "") -> None:
+        """It was not felt: another's turn; by `ticket` it was not even begun, and it does not count there."""
+        self._put_off.append(injury)
+        if ticket:
+            self._hurt[ticket] -= 1

@@ -16,8 +16,8 @@ import redis
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.testing.injurer import Injurer
 from fixloop.testing.networks import Network, Networks, networks
+from fixloop.testing.plan import Schedule
 from fixloop.testing.processes import Access, Host, RedisServer
-from fixloop.testing.schedule import Schedule
 from fixloop.testing.verdict import Execution, executions_in, feel_clocks
 
 HostKind = Callable[[str, Path, Access], Host]
