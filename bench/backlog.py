@@ -6,13 +6,12 @@ The last line reads `resent 0.NN`; at most 0.2 for each ticket, or the exit code
 """
 
 import argparse
-import os
 import sys
 import time
 
 from redis import Redis
 
-from bench.stage import ROOT, background, redis_server, wait_until
+from bench.stage import background, fixloop_worker, redis_server, scripted_environment, wait_until
 from fixloop.engine.engine import Engine
 from fixloop.engine.hints import producer, send_hint
 from fixloop.protocol.events import WorkflowStarted
@@ -32,18 +31,15 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.05, help="how long a step takes")
     options = parser.parse_args()
     with redis_server() as url:
-        os.environ.update({"FIXLOOP_BROKER_URL": url, "FIXLOOP_STATE_URL": url})
-        environment = {"FIXLOOP_TASK_EVENTS": "0", "FIXLOOP_CREW": "fixloop.testing:scripted_crew"}
-        return measure(url, environment, options)
+        return measure(url, scripted_environment(url), options)
 
 
 def measure(url: str, environment: dict[str, str], options: argparse.Namespace) -> int:
     """Queue, work off, count."""
     store = RedisStore(url)
     workflows = queued(url, store, options)
-    command = [sys.executable, str(ROOT / "workers" / "launch.py"), "supervise"]
     began = time.monotonic()
-    with background([*command, f'{{"concurrency": {options.concurrency}}}'], environment):
+    with background(fixloop_worker(options.concurrency), environment):
         # The last of the queue are looked at first, so that looking costs next to nothing.
         remaining = list(workflows)
 

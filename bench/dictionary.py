@@ -183,7 +183,7 @@ def _event(holding: Holding) -> Event:
 
 
 def _run(run: RunFinished) -> RunFinished:
-    """With what real checks say beside a scripted one."""
+    """With what real checks report and a scripted one does not."""
     changes = {"file": "tests/test_", "message": "SPOKEN", "check": "test-runner"}
     failures = tuple(
         failure.model_copy(update=changes | {"name": f"tests/test_.py::test_{failure.name}"})

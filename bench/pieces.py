@@ -1,7 +1,7 @@
 """Where a step's time goes: CPU of each process, and inside those that work, of each piece.
 
 `FIXLOOP_CREW=bench.pieces:timed_crew` is the scripted crew; the process that makes it times its own pieces, each
-without those inside it, and tells Redis. That costs time, so it is done beside the comparison, not in it.
+without those inside it, and tells Redis. That costs time, so it is done after the comparison, not in it.
 """
 
 import os

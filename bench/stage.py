@@ -1,4 +1,4 @@
-"""What the benchmarks stand on: a Redis of their own, worker processes, a clock that polls."""
+"""What the benchmarks share: a separate Redis, worker processes, and waiting."""
 
 import os
 import subprocess
@@ -14,6 +14,30 @@ from redis import Redis
 from fixloop.servers.redis_binary import server_binary
 
 ROOT = Path(__file__).resolve().parent.parent
+BARE_WORKER = (
+    *(sys.executable, "-m", "celery", "-A", "bench.bare", "worker", "-c", "2", "-Q", "bare"),
+    *("--without-gossip", "--without-mingle", "-l", "WARNING"),
+)
+"""The command of the worker for the bare chains."""
+
+
+def fixloop_worker(concurrency: int = 2) -> list[str]:
+    """The command of fixloop's own worker."""
+    launch = str(ROOT / "workers" / "launch.py")
+    return [sys.executable, launch, "supervise", f'{{"concurrency": {concurrency}}}']
+
+
+def scripted_environment(url: str, **more: str) -> dict[str, str]:
+    """For workers with scripted agents at the Redis of `url`; this process gets it, too."""
+    environment = {
+        "FIXLOOP_BROKER_URL": url,
+        "FIXLOOP_STATE_URL": url,
+        "FIXLOOP_TASK_EVENTS": "0",
+        "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
+        **more,
+    }
+    os.environ.update(environment)
+    return environment
 
 
 @contextmanager

@@ -18,7 +18,14 @@ from typing import Any
 from redis import Redis
 
 from bench.pieces import cpu_by_role, told_pieces
-from bench.stage import ROOT, background, redis_server, wait_until
+from bench.stage import (
+    BARE_WORKER,
+    background,
+    fixloop_worker,
+    redis_server,
+    scripted_environment,
+    wait_until,
+)
 from fixloop.engine.engine import Engine
 from fixloop.engine.hints import producer, send_hint
 from fixloop.protocol.events import WorkflowStarted
@@ -39,22 +46,13 @@ def main() -> None:
     parser.add_argument("--alone", type=int, default=30, help="workflows run one at a time, for p50 and p99")
     options = parser.parse_args()
     with redis_server() as url:
-        environment = {
-            "FIXLOOP_BROKER_URL": url,
-            "FIXLOOP_STATE_URL": url,
-            "FIXLOOP_TASK_EVENTS": "0",
-            "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
-        }
-        os.environ.update(environment)
-        bare = [sys.executable, "-m", "celery", "-A", "bench.bare", "worker", "-c", "2", "-Q", "bare"]
-        bare += ["--without-gossip", "--without-mingle", "-l", "WARNING"]
-        ours = [sys.executable, str(ROOT / "workers" / "launch.py"), "supervise", '{"concurrency": 2}']
+        environment = scripted_environment(url)
         timed = environment | {"FIXLOOP_CREW": "bench.pieces:timed_crew"}
-        with background(bare, environment) as bare_worker:
-            with background(ours, environment) as worker:
+        with background(BARE_WORKER, environment) as bare_worker:
+            with background(fixloop_worker(), environment) as worker:
                 ratio = _measure(Fixloop(url), Bare(url), options)
                 _print_cpu(url, (bare_worker.pid, worker.pid), options.workflows)
-            with background(ours, timed):
+            with background(fixloop_worker(), timed):
                 _print_pieces(url, options.workflows)
     print(f"ratio {ratio:.2f}")
     sys.exit(0 if ratio >= LEAST else 1)

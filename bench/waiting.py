@@ -19,7 +19,15 @@ from typing import Any, Final, NamedTuple
 from redis import Redis
 
 from bench.filling import Filling, workflow_of
-from bench.stage import ROOT, background, redis_server, wait_until
+from bench.stage import (
+    BARE_WORKER,
+    ROOT,
+    background,
+    fixloop_worker,
+    redis_server,
+    scripted_environment,
+    wait_until,
+)
 from fixloop.engine.engine import Engine
 from fixloop.engine.hints import producer, send_hint
 from fixloop.machine.process_name import role_of
@@ -57,18 +65,8 @@ def main() -> None:
     options = _options()
     with tempfile.TemporaryDirectory(prefix="fixloop-bench-") as folder, redis_server(options.server) as url:
         executions = Path(folder) / "executions"
-        environment = {
-            "FIXLOOP_BROKER_URL": url,
-            "FIXLOOP_STATE_URL": url,
-            "FIXLOOP_TASK_EVENTS": "0",
-            "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
-            "FIXLOOP_EXECUTIONS": str(executions),
-        }
-        os.environ.update(environment)
-        bare = [sys.executable, "-m", "celery", "-A", "bench.bare", "worker", "-c", "2", "-Q", "bare"]
-        bare += ["--without-gossip", "--without-mingle", "-l", "WARNING"]
-        ours = [sys.executable, str(ROOT / "workers" / "launch.py"), "supervise", '{"concurrency": 2}']
-        with background(ours, environment) as worker, background(bare, environment):
+        environment = scripted_environment(url, FIXLOOP_EXECUTIONS=str(executions))
+        with background(fixloop_worker(), environment) as worker, background(BARE_WORKER, environment):
             limits = _measured(url, worker.pid, executions, options)
     for limit in limits:
         print(limit)
