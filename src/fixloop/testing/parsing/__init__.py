@@ -2,10 +2,9 @@
 
     parse(text) -> Message
 
-markdown-it reads the structure (`blocks`), `document` gives it titles, parts and fields, one function for each
-type picks the facts (`failures`, `fixes`, `alarms`), and the envelope's line adds what the layout does not
-show. What was read is rendered again and must give the same text: so every word that is derived from a fact,
-a count beside a list for instance, is checked against it.
+markdown-it reads the structure (`blocks`), `document` gives it titles, parts and fields, one function for each type
+picks the facts (`bodies`), and the envelope's line adds what the layout does not show. What was read is rendered again
+and must give the same text: so every word that is derived from a fact, such as the count of a list, is checked.
 """
 
 import json
@@ -21,7 +20,7 @@ from fixloop.errors import UsageError
 from fixloop.protocol.messages import Body, Message, Priority
 from fixloop.protocol.rendering import ENVELOPE, render_whole
 from fixloop.protocol.specialists import NAMES
-from fixloop.testing.parsing import alarms, failures, fixes
+from fixloop.testing.parsing import bodies
 from fixloop.testing.parsing.document import Document, UnreadableMessage, documents
 from fixloop.testing.parsing.values import enumerated, read_id
 
@@ -32,37 +31,23 @@ LIMIT_CHARACTERS: Final = 4_000_000
 LIMIT_LINES: Final = 50_000
 
 _MOST_MESSAGES: Final = 2
-_READERS: Final[Mapping[str, Callable[[Document], Body]]] = MappingProxyType(
+_TYPES: Final[Mapping[str, tuple[str, Callable[[Document], Body]]]] = MappingProxyType(
     {
-        "Validation Failure Detected": failures.failure_detected,
-        "Validation Failure Report": failures.failure_report,
-        "Fix Request": failures.fix_request,
-        "Fix Completion": fixes.fix_completion,
-        "Re-validation Trigger": fixes.revalidation_trigger,
-        "Validation Result": fixes.revalidation_result,
-        "Re-validation Result": fixes.revalidation_result,
-        "Validation Success": fixes.success,
-        "Escalation: Unresolvable Issue": alarms.escalation,
-        "Timeout Reminder": alarms.timeout_reminder,
-        "Error Notification": alarms.error_notification,
-        "Protocol Violation Notice": alarms.protocol_violation,
+        "Validation Failure Detected": ("DETECT", bodies.failure_detected),
+        "Validation Failure Report": ("VFR", bodies.failure_report),
+        "Fix Request": ("FIXREQ", bodies.fix_request),
+        "Fix Completion": ("FIXDONE", bodies.fix_completion),
+        "Re-validation Trigger": ("REVAL", bodies.revalidation_trigger),
+        "Validation Result": ("REVALRES", bodies.revalidation_result),
+        "Re-validation Result": ("REVALRES", bodies.revalidation_result),
+        "Validation Success": ("SUCCESS", bodies.success),
+        "Escalation: Unresolvable Issue": ("ESC", bodies.escalation),
+        "Timeout Reminder": ("TIMEOUT", bodies.timeout_reminder),
+        "Error Notification": ("ERR", bodies.error_notification),
+        "Protocol Violation Notice": ("PVN", bodies.protocol_violation),
     }
 )
-_PREFIXES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "failure-detected": "DETECT",
-        "failure-report": "VFR",
-        "fix-request": "FIXREQ",
-        "fix-completion": "FIXDONE",
-        "revalidation-trigger": "REVAL",
-        "revalidation-result": "REVALRES",
-        "success": "SUCCESS",
-        "escalation": "ESC",
-        "timeout-reminder": "TIMEOUT",
-        "error-notification": "ERR",
-        "protocol-violation": "PVN",
-    }
-)
+"""By title: how its ids begin, and what reads its body."""
 
 
 def parse(text: str) -> Message:
@@ -79,18 +64,21 @@ def parse(text: str) -> Message:
     text = _normal(text)
     found = documents(text)
     if not found:
-        raise UnreadableMessage(
-            f"no message here: no line begins with `## `; known are {', '.join(_READERS)}"
-        )
+        raise UnreadableMessage(f"no message here: no line begins with `## `; known are {', '.join(_TYPES)}")
     if len(found) > _MOST_MESSAGES:
         raise UnreadableMessage(
             f"line {found[_MOST_MESSAGES].line}: a third message; one has at most one other attached"
         )
-    message: Message | None = None
-    for document in reversed(found):
+    message = _message(found[-1], None)
+    for document in found[-2::-1]:
         message = _message(document, message)
-    assert message is not None, "there is at least one document"
-    _compare(text, _normal(render_whole(message)))
+    expected = _normal(render_whole(message))
+    if text != expected:
+        rows = zip_longest(text.split("\n"), expected.split("\n"), fillvalue="(the end)")
+        row, said, wanted = next((n, one, two) for n, (one, two) in enumerate(rows, 1) if one != two)
+        raise UnreadableMessage(
+            f"line {row} reads {said[:120]!r}; with the message's own facts it reads {wanted[:120]!r}"
+        )
     return message
 
 
@@ -104,14 +92,23 @@ def _normal(text: str) -> str:
 
 
 def _message(document: Document, attached: Message | None) -> Message:
-    reader = _READERS.get(document.title)
-    if reader is None:
+    if document.title not in _TYPES:
         raise UnreadableMessage(
             f'line {document.line}: no message is called "{document.title[:80]}"; '
-            f"known are {', '.join(_READERS)}"
+            f"known are {', '.join(_TYPES)}"
         )
+    prefix, reader = _TYPES[document.title]
+    header = document.header
+    label = "Error ID" if document.title == "Error Notification" else "Message ID"
     try:
-        facts = _header(document) | _envelope(document)
+        facts: dict[str, Any] = {"message_id": header.field(label)}
+        # The header fields that the type's layout shows (A15, K24).
+        for name, label in (("sender", "From"), ("recipient", "To")):
+            if header.has(label):
+                facts[name] = header.field(label)
+        if header.has("Priority"):
+            facts["priority"] = enumerated(header.field("Priority"), Priority, header, "Priority")
+        facts |= _envelope(document)
         message = Message.model_validate(facts | {"body": reader(document), "attached": attached})
     except ValidationError as error:
         wrong = error.errors()[0]
@@ -119,18 +116,18 @@ def _message(document: Document, attached: Message | None) -> Message:
         raise UnreadableMessage(
             f'message "{document.title}" (line {document.line}): {where}: {wrong["msg"]}'
         ) from None
-    _check_id(message)
+    _check_id(message, prefix)
     return message
 
 
-def _check_id(message: Message) -> None:
-    """Refuse an id that belongs to another message than its envelope says."""
+def _check_id(message: Message, prefix: str) -> None:
+    """Refuse an id that belongs to another message than its title and envelope say."""
     try:
         said = read_id(message.message_id)
     except UsageError as error:
         raise UnreadableMessage(str(error)) from None
     for what, found, wanted in (
-        ("type", said.prefix, _PREFIXES[message.body.kind]),
+        ("type", said.prefix, prefix),
         ("issue", said.issue, message.issue),
         ("specialist", said.subject, message.specialist if said.subject in NAMES else said.subject),
         ("iteration", said.iteration, message.iteration if said.iteration is not None else None),
@@ -139,19 +136,6 @@ def _check_id(message: Message) -> None:
             raise UnreadableMessage(
                 f"the id {message.message_id} is of another {what}: {found}, with the envelope {wanted}"
             )
-
-
-def _header(document: Document) -> dict[str, Any]:
-    """The header fields that the type's layout shows (A15, K24)."""
-    header = document.header
-    label = "Error ID" if document.title == "Error Notification" else "Message ID"
-    facts: dict[str, Any] = {"message_id": header.field(label)}
-    for name, label in (("sender", "From"), ("recipient", "To")):
-        if header.has(label):
-            facts[name] = header.field(label)
-    if header.has("Priority"):
-        facts["priority"] = enumerated(header.field("Priority"), Priority, header, "Priority")
-    return facts
 
 
 def _envelope(document: Document) -> dict[str, Any]:
@@ -165,15 +149,3 @@ def _envelope(document: Document) -> dict[str, Any]:
     raise UnreadableMessage(
         f'message "{document.title}" (line {document.line}) lacks its envelope, the line `<!-- fixloop {{…}} -->`'
     )
-
-
-def _compare(text: str, expected: str) -> None:
-    """Refuse a text that says something else than its own facts."""
-    if text == expected:
-        return
-    rows = zip_longest(text.split("\n"), expected.split("\n"), fillvalue="(the end)")
-    for number, (found, wanted) in enumerate(rows, 1):
-        if found != wanted:
-            raise UnreadableMessage(
-                f"line {number} reads {found[:120]!r}; with the message's own facts it reads {wanted[:120]!r}"
-            )

@@ -62,6 +62,16 @@ class Items(NamedTuple):
 Block = Heading | Rule | Paragraph | Fence | Comment | Table | Items
 
 
+def read_blocks(text: str) -> tuple[Block, ...]:
+    """
+    The blocks of `text`, lines counted from 1.
+
+    Args:
+        text: Markdown with `\\n` as its only line break.
+    """
+    return tuple(_blocks(_markdown().parse(text), text.split("\n")))
+
+
 @cache
 def _markdown() -> "MarkdownIt":
     from markdown_it import MarkdownIt  # slow to load, and only what reads messages needs it
@@ -76,71 +86,38 @@ def _markdown() -> "MarkdownIt":
     return made
 
 
-def read_blocks(text: str) -> tuple[Block, ...]:
-    """
-    The blocks of `text`, lines counted from 1.
-
-    Args:
-        text: Markdown with `\\n` as its only line break.
-    """
-    return tuple(_Reader(text).blocks(_markdown().parse(text)))
-
-
-class _Reader:
-    def __init__(self, text: str) -> None:
-        self._rows = text.split("\n")
-
-    def blocks(self, tokens: "list[Token]") -> Iterator[Block]:
-        index = 0
-        while index < len(tokens):
-            end = _end(tokens, index)
-            block = self._block(tokens[index], tokens[index + 1 : end])
-            if block is not None:
-                yield block
-            index = end + 1
-
-    def _block(self, token: "Token", inner: "list[Token]") -> Block | None:
+def _blocks(tokens: "list[Token]", rows: list[str]) -> Iterator[Block]:
+    for token, inner in _elements(tokens):
         line = token.map[0] + 1 if token.map else 0
         match token.type:
             case "heading_open":
-                return Heading(line, int(token.tag[1:]), inner[0].content)
+                yield Heading(line, int(token.tag[1:]), inner[0].content)
             case "paragraph_open":
-                return Paragraph(line, tuple(inner[0].content.split("\n")))
+                yield Paragraph(line, tuple(inner[0].content.split("\n")))
             case "bullet_list_open" | "ordered_list_open":
-                return Items(line, tuple(self._items(inner)))
+                items = []
+                for item, below in _elements(inner):
+                    first, last = item.map or [0, 0]
+                    text = unitem(item_text(rows[first:last]))
+                    items.append(Item(first + 1, text, tuple(_blocks(below, rows))))
+                yield Items(line, tuple(items))
             case "table_open":
-                return Table(line, tuple(_table_rows(inner)))
+                cells = [row for _, part in _elements(inner) for _, row in _elements(part)]
+                told = (tuple(cell.content for cell in row if cell.type == "inline") for row in cells[1:])
+                yield Table(line, tuple(told))
             case "fence":
-                return Fence(line, token.info.strip(), token.content)
+                yield Fence(line, token.info.strip(), token.content)
             case "html_block":
-                return Comment(line, token.content)
+                yield Comment(line, token.content)
             case "hr":
-                return Rule(line)
-            case _:
-                return None
-
-    def _items(self, tokens: "list[Token]") -> Iterator[Item]:
-        index = 0
-        while index < len(tokens):
-            end = _end(tokens, index)
-            first, last = tokens[index].map or [0, 0]
-            inner = tuple(self.blocks(tokens[index + 1 : end]))
-            yield Item(first + 1, unitem(item_text(self._rows[first:last])), inner)
-            index = end + 1
+                yield Rule(line)
 
 
-def _end(tokens: "list[Token]", index: int) -> int:
-    """The index of the token that closes the one at `index`."""
-    depth = 0
-    for number in range(index, len(tokens)):
-        depth += tokens[number].nesting
+def _elements(tokens: "list[Token]") -> "Iterator[tuple[Token, list[Token]]]":
+    """Each token of the outermost level, with those up to the one that closes it."""
+    start = depth = 0
+    for number, token in enumerate(tokens):
+        depth += token.nesting
         if depth <= 0:
-            return number
-    return len(tokens)
-
-
-def _table_rows(tokens: "list[Token]") -> Iterator[tuple[str, ...]]:
-    starts = [number for number, token in enumerate(tokens) if token.type == "tr_open"]
-    for start in starts[1:]:
-        row = tokens[start : _end(tokens, start)]
-        yield tuple(token.content for token in row if token.type == "inline")
+            yield tokens[start], tokens[start + 1 : number]
+            start, depth = number + 1, 0

@@ -50,9 +50,7 @@ class Part:
         self._rows = rows
 
     def written(self, before: str = "") -> str:
-        """
-        The part's own lines as they stand, still escaped: what lies between its title and the field `before`.
-        """
+        """Its own lines as they stand, still escaped: what lies between its title and the field `before`."""
         end = self._fields[before].line - self.line if self.has(before) else len(self._rows)
         return "\n".join(self._rows[1 if self.title else 0 : end]).strip("\n")
 
@@ -63,7 +61,9 @@ class Part:
         Raises:
             UnreadableMessage: there is no such field.
         """
-        return self._words(self._field(label))
+        if not self.has(label):
+            raise UnreadableMessage(f'{self} lacks the field "{label}"')
+        return self.optional(label)
 
     def has(self, label: str) -> bool:
         """True when there is such a field."""
@@ -71,7 +71,12 @@ class Part:
 
     def optional(self, label: str) -> str:
         """As `field`, and empty where there is no such field."""
-        return self._words(self._fields[label]) if self.has(label) else ""
+        found = self._fields.get(label)
+        if found is None:
+            return ""
+        if not found.value and isinstance(found.below, Fence):
+            return unfence(found.below.info, found.below.content)
+        return "" if found.value.startswith("*") else unescape(found.value)
 
     def listed(self, label: str) -> tuple[str, ...]:
         """The items of the list below `**{label}**:`; none where there is no such field or list."""
@@ -119,7 +124,14 @@ class Part:
         Raises:
             UnreadableMessage: no line fits; `missing` says what was looked for.
         """
-        for row in self._lines():
+        rows: list[str] = []
+        for block in self.blocks:
+            if isinstance(block, Paragraph):
+                rows += block.rows
+            elif isinstance(block, Items):
+                first = [item.blocks[0] for item in block.items if item.blocks]
+                rows += [line.rows[0] for line in first if isinstance(line, Paragraph)]
+        for row in rows:
             found = re.fullmatch(pattern, row, re.DOTALL)
             if found is not None:
                 return found
@@ -127,25 +139,6 @@ class Part:
 
     def __str__(self) -> str:
         return f'section "{self.title}" (line {self.line})' if self.title else f"the part at line {self.line}"
-
-    def _field(self, label: str) -> _Field:
-        if not self.has(label):
-            raise UnreadableMessage(f'{self} lacks the field "{label}"')
-        return self._fields[label]
-
-    def _words(self, found: _Field) -> str:
-        if not found.value and isinstance(found.below, Fence):
-            return unfence(found.below.info, found.below.content)
-        return "" if found.value.startswith("*") else unescape(found.value)
-
-    def _lines(self) -> Iterator[str]:
-        for block in self.blocks:
-            if isinstance(block, Paragraph):
-                yield from block.rows
-            elif isinstance(block, Items):
-                for item in block.items:
-                    if item.blocks and isinstance(item.blocks[0], Paragraph):
-                        yield item.blocks[0].rows[0]
 
     @cached_property
     def _fields(self) -> dict[str, _Field]:
@@ -233,12 +226,8 @@ def _fields(blocks: Sequence[Block]) -> Iterator[tuple[str, _Field]]:
                 yield from _fields(item.blocks)
         elif isinstance(block, Paragraph):
             below = blocks[number + 1] if number + 1 < len(blocks) else None
-            yield from _fields_of(block, below)
-
-
-def _fields_of(paragraph: Paragraph, below: Block | None) -> Iterator[tuple[str, _Field]]:
-    for number, row in enumerate(paragraph.rows):
-        match = _FIELD.fullmatch(row)
-        if match is not None:
-            last = number == len(paragraph.rows) - 1
-            yield match[1], _Field(paragraph.line + number, match[2] or "", below if last else None)
+            last = len(block.rows) - 1
+            for at, row in enumerate(block.rows):
+                match = _FIELD.fullmatch(row)
+                if match is not None:
+                    yield match[1], _Field(block.line + at, match[2] or "", below if at == last else None)

@@ -29,6 +29,11 @@ def number(words: str, part: Part, what: str) -> int:
     return int(words)
 
 
+def number_or_none(words: str, part: Part, what: str) -> int | None:
+    """A whole number, or nothing."""
+    return number(words, part, what) if words else None
+
+
 def seconds(words: str, part: Part, what: str) -> float:
     """`MM:SS`, `HH:MM:SS` (both are accepted, K24) or `5 minutes`, in seconds."""
     clock, period = _CLOCK.fullmatch(words), _PERIOD.fullmatch(words)
@@ -50,11 +55,6 @@ def yes(words: str, part: Part, what: str) -> bool:
 def enumerated(words: str, kind: type[E], part: Part, what: str) -> E:
     """A member of `kind` by its value, capitalised."""
     return member(words, {entry.value.capitalize(): entry for entry in kind}, part, what)
-
-
-def labelled(words: str, kind: type[E], part: Part, what: str) -> E:
-    """A member of `kind` by its value as it stands."""
-    return member(words, {entry.value: entry for entry in kind}, part, what)
 
 
 def member(words: str, names: Mapping[str, M], part: Part, what: str) -> M:
