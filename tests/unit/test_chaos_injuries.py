@@ -80,7 +80,7 @@ def test_a_killed_process_is_felt_when_it_is_dead(process: "subprocess.Popen[byt
 
     applied = ring.strike(Injury.KILL_WORKER, process.pid)
 
-    assert applied.is_felt
+    assert applied.took_effect
     assert applied.pids == {process.pid}
     assert ring.missed == []
     assert not is_running(process.pid)
@@ -92,25 +92,25 @@ def test_in_turn_this_is_killed_of_a_workers_command(
 ) -> None:
     ring, victims = Ring(), below(process.pid, level)
     if turn == 2:
-        monkeypatch.setattr(injuries, "FELT_SECONDS", 0.05)
+        monkeypatch.setattr(injuries, "EFFECT_SECONDS", 0.05)
         ring.strike(Injury.KILL_COMMAND, below(process.pid, 2)[0])
         monkeypatch.undo()
 
     applied = ring.strike(Injury.KILL_COMMAND, process.pid)
 
-    assert applied.is_felt
+    assert applied.took_effect
     assert sorted(applied.pids) == victims
 
 
 def test_a_command_that_is_not_there_is_missed(
     process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(injuries, "FELT_SECONDS", 0.05)
+    monkeypatch.setattr(injuries, "EFFECT_SECONDS", 0.05)
     ring = Ring()
 
     applied = ring.strike(Injury.KILL_COMMAND, below(process.pid, 2)[0])
 
-    assert (applied.is_felt, ring.missed) == (False, [applied])
+    assert (applied.took_effect, ring.missed) == (False, [applied])
 
 
 def test_a_stopped_process_goes_on_and_felt_it(
@@ -122,7 +122,7 @@ def test_a_stopped_process_goes_on_and_felt_it(
         Injury.STOP_WORKER, process.pid, lambda: wait_for(lambda: is_stopped(process.pid))
     )
 
-    assert applied.is_felt
+    assert applied.took_effect
     wait_for(lambda: not is_stopped(process.pid))
 
 
@@ -134,7 +134,7 @@ def test_one_that_was_killed_meanwhile_was_not_stopped_for_long_enough(
 
     applied = ring.strike(Injury.STOP_WORKER, process.pid, lambda: process.send_signal(signal.SIGKILL))
 
-    assert (applied.is_felt, ring.missed) == (False, [applied])
+    assert (applied.took_effect, ring.missed) == (False, [applied])
 
 
 def test_a_clock_is_put_ahead_and_right_again_then_behind(

@@ -7,9 +7,10 @@ import pytest
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.contract import Store
 from fixloop.testing import Rehearsal, rehearse
+from fixloop.testing.executions import Execution, executions_in
 from fixloop.testing.injuries import AppliedInjury, Takeover
 from fixloop.testing.plan import Boundary, Injury
-from fixloop.testing.verdict import Execution, executions_in, feel_clocks, judged, resumptions, unexplained
+from fixloop.testing.verdict import check_clock_shifts, judged, resumptions, unexplained
 from tests.contract.world import MemoryWorld
 from tests.unit.command_stage import Agents
 
@@ -173,16 +174,16 @@ def test_a_step_is_resumed_when_it_begins_next_after_the_kill() -> None:
 
 
 @pytest.mark.parametrize(
-    ("skew", "at", "is_felt"), [(30.0, 6.0, True), (0.0, 6.0, False), (30.0, 9.0, False)]
+    ("skew", "at", "took_effect"), [(30.0, 6.0, True), (0.0, 6.0, False), (30.0, 9.0, False)]
 )
 def test_a_wrong_clock_is_felt_by_an_agent_that_begins_meanwhile_and_sees_it(
-    skew: float, at: float, is_felt: bool
+    skew: float, at: float, took_effect: bool
 ) -> None:
     found = applied(Injury.WRONG_CLOCK, skew_seconds=30.0, ended=8.0)
 
-    feel_clocks([found], [execution(10, at, 1)._replace(skew_seconds=skew)])
+    check_clock_shifts([found], [execution(10, at, 1)._replace(skew_seconds=skew)])
 
-    assert found.is_felt == is_felt
+    assert found.took_effect == took_effect
 
 
 def test_executions_are_read_as_the_crew_wrote_them(tmp_path: Any) -> None:

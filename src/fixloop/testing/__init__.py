@@ -6,9 +6,8 @@ virtual clock, and `fixloop chaos` compares real, injured ones with that.
 `fixloop.testing.parsing.parse` reads a rendered message back.
 """
 
-from fixloop.testing.agents import AGENTS, Agent
 from fixloop.testing.crew import ScriptedCrew, ScriptedError, scripted_crew
-from fixloop.testing.script import Script, Word, script_of
+from fixloop.testing.script import AGENTS, Agent, Script, Word, script_of
 from fixloop.testing.undisturbed import Answer, Rehearsal, Story, rehearse, told, undisturbed
 
 __all__ = [

@@ -8,22 +8,22 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.engine.profile import AnyStart, Profile
+from fixloop.engine.profile import AnyStart
 from fixloop.engine.registry import PROFILES
 from fixloop.engine.replay import audit
 from fixloop.repository.snapshot import Snapshot
 from fixloop.statefiles.sync import project
 from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_id
-from fixloop.testing.caller import Caller, Workflows, calling
+from fixloop.testing.caller import calling
 from fixloop.testing.parts import Scripts, part_of, scripts_of
 from fixloop.testing.plan import COMMAND, Schedule, plan
-from fixloop.testing.report import Order, Report, reported
+from fixloop.testing.report import Order, Report, reported_by
 from fixloop.testing.site import INJURED, LEFT_ALONE, Progress, host_kind, site
 from fixloop.testing.verdict import Verdict
 
@@ -46,27 +46,34 @@ def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], objec
         UsageError: there are too few workflows for so many injuries.
         InfrastructureError: there is no Redis server, or the workers do not start.
     """
-    kind, profile = scripts_of(order.profile), PROFILES[order.profile]
-    left_alone, injured = (_begun(kind, order, one, folder) for one in (LEFT_ALONE, INJURED))
+    scripts, profile = scripts_of(order.profile), PROFILES[order.profile]
+    left_alone, injured = (_begun(scripts, order, hash8, folder) for hash8 in (LEFT_ALONE, INJURED))
     with (
         site(folder, host_kind(order.concurrency, folder), order.network) as place,
         calling(place.server.url) as caller,
     ):
-        undisturbed_seconds = place.run("undisturbed", _work(caller, kind, profile, left_alone), tell)
-        tickets = [ticket for one in left_alone for ticket in _tickets(caller.store, one.workflow)]
-        commands = {
-            ticket.replace(LEFT_ALONE, INJURED, 1)
-            for ticket in tickets
-            if _is_command(ticket, left_alone, order.profile)
-        }
-        planned = plan(order.seed, order.kills, _counts(tickets, commands, order), kind.places)
-        place.arm(Schedule(planned, kind.places), commands, twice_over=order.twice)
-        injured_seconds = place.run("injured", _work(caller, kind, profile, injured), tell)
+        works = [
+            caller.workflows(
+                [one.event for one in begun],
+                {
+                    one.workflow: [answer for word, answer in scripts.answers.items() if word in one.script]
+                    for one in begun
+                },
+                scripts.given_up,
+                profile,
+            )
+            for begun in (left_alone, injured)
+        ]
+        undisturbed_seconds = place.run("undisturbed", works[0], tell)
+        steps, commands = _steps(caller.store, left_alone, order)
+        planned = plan(order.seed, order.kills, steps, scripts.places)
+        place.arm(Schedule(planned, scripts.places), commands, twice_over=order.twice)
+        injured_seconds = place.run("injured", works[1], tell)
         place.heal()
         pairs = list(zip(left_alone, injured, strict=True))
-        return reported(order, planned, place)._replace(
-            verdicts=tuple(_judged(caller.store, kind, one, other) for one, other in pairs),
-            left_alone=tuple(_judged(caller.store, kind, one, one) for one, _ in pairs),
+        return reported_by(place, order, planned)._replace(
+            verdicts=tuple(_judged(caller.store, scripts.results, one, other) for one, other in pairs),
+            left_alone=tuple(_judged(caller.store, scripts.results, one, one) for one in left_alone),
             undisturbed_seconds=undisturbed_seconds,
             injured_seconds=injured_seconds,
         )
@@ -88,33 +95,38 @@ class _Begun(NamedTuple):
         return self.event.workflow
 
 
-def _begun(kind: Scripts, order: Order, hash8: str, folder: Path) -> list[_Begun]:
-    scripts = islice(cycle(kind.scripts), order.workflows)
-    return [
-        _begin(kind, order.profile, hash8, issue, script, folder) for issue, script in enumerate(scripts, 1)
-    ]
+def _begun(scripts: Scripts, order: Order, hash8: str, folder: Path) -> list[_Begun]:
+    made = []
+    for issue, script in enumerate(islice(cycle(scripts.scripts), order.workflows), 1):
+        root = folder / "files" / hash8 / str(issue)
+        root.mkdir(parents=True)
+        snapshot = Snapshot(source=str(root), commit="commit-0", tree="tree-0", is_git=False)
+        facts: dict[str, Any] = {
+            "workflow": workflow_id(hash8, issue, 1),
+            "issue": issue,
+            "name": script,
+            "commands": dict.fromkeys(scripts.agents, "scripted"),
+            "snapshot": snapshot.model_dump_json(exclude_defaults=True),
+            "tip": "commit-0",
+        }
+        made.append(_Begun(scripts.begun(facts), script, root))
+    return made
 
 
-def _begin(kind: Scripts, profile: str, hash8: str, issue: int, script: str, folder: Path) -> _Begun:
-    root = folder / "files" / hash8 / str(issue)
-    root.mkdir(parents=True)
-    snapshot = Snapshot(source=str(root), commit="commit-0", tree="tree-0", is_git=False)
-    facts: dict[str, Any] = {
-        "workflow": workflow_id(hash8, issue, 1),
-        "issue": issue,
-        "name": script,
-        "commands": dict.fromkeys(kind.agents, "scripted"),
-        "snapshot": snapshot.model_dump_json(exclude_defaults=True),
-        "tip": "commit-0",
-    }
-    return _Begun(kind.begun(facts), script, root)
-
-
-def _work(caller: Caller, kind: Scripts, profile: Profile[Any], begun: Sequence[_Begun]) -> Workflows:
-    answers = {
-        one.workflow: [answer for word, answer in kind.answers.items() if word in one.script] for one in begun
-    }
-    return caller.of(profile, [one.event for one in begun], answers, kind.given_up)
+def _steps(store: Store, left_alone: Sequence[_Begun], order: Order) -> tuple[dict[str, int], set[str]]:
+    """The number of tickets of each step, and the injured tickets whose work is done by a separate command."""
+    # The first of each workflow is hinted by its caller, where nobody looks.
+    runs, finish, commands = -order.workflows, 0, set()
+    for one in left_alone:
+        for ticket in _tickets(store, one.workflow):
+            finish += ".finish." in ticket
+            # Workflow, agent, run and attempt; notices and letters are delivered outside the runs.
+            if ticket.count(".") == 3:
+                runs += 1
+                _, agent, run, _ = ticket.split(".")
+                if part_of(one.script, order.profile, agent, int(run)).is_command:
+                    commands.add(ticket.replace(LEFT_ALONE, INJURED, 1))
+    return {"work": runs, "finish": finish, COMMAND: len(commands)}, commands
 
 
 def _tickets(store: Store, workflow: str) -> list[str]:
@@ -123,28 +135,7 @@ def _tickets(store: Store, workflow: str) -> list[str]:
     return list(filter(None, by))
 
 
-def _is_command(ticket: str, begun: Sequence[_Begun], profile: str) -> bool:
-    """Whether the script has a command of its own do the work of a ticket."""
-    workflow, *run = ticket.split(".")
-    if not _is_run(ticket):
-        return False
-    [script] = [one.script for one in begun if one.workflow == workflow]
-    return part_of(script, profile, run[0], int(run[1])).is_command
-
-
-def _counts(tickets: Sequence[str], commands: set[str], order: Order) -> dict[str, int]:
-    """By step; the first of each workflow is hinted by its caller, where nobody looks."""
-    finish = sum(".finish." in ticket for ticket in tickets)
-    runs = sum(map(_is_run, tickets))
-    return {"work": runs - order.workflows, "finish": finish, COMMAND: len(commands)}
-
-
-def _is_run(ticket: str) -> bool:
-    """Whether it is workflow, agent, run and attempt; notices and letters are brought beside the runs."""
-    return ticket.count(".") == 3
-
-
-def _judged(store: Store, kind: Scripts, calm: _Begun, begun: _Begun) -> Verdict:
+def _judged(store: Store, results: str, calm: _Begun, begun: _Begun) -> Verdict:
     """One workflow compared with the same one undisturbed."""
     found, expected = store.read(begun.workflow), store.read(calm.workflow)
     if found is None or expected is None:
@@ -153,20 +144,19 @@ def _judged(store: Store, kind: Scripts, calm: _Begun, begun: _Begun) -> Verdict
     stuck = not found.fields.get("outcome")
     if stuck or problems:
         return Verdict(begun.workflow, stuck=stuck, problems=problems)
-    tickets = _tickets(store, begun.workflow)
+    history, tickets = store.history(begun.workflow), Counter(_tickets(store, begun.workflow))
     differing = [
         *["events"][: _events(store, begun.workflow) != _events(store, calm.workflow)],
         *["state"][: _state(found.snapshot) != _state(expected.snapshot)],
-        *_differing_files(store, calm, begun),
     ]
+    one, two = _files(store, calm), _files(store, begun)
+    differing += sorted(name for name in {*one, *two} if one.get(name) != two.get(name))
     return Verdict(
         begun.workflow,
         lost=f"other {', '.join(differing)} than undisturbed" if differing else "",
-        doubled=tuple(
-            f"{ticket} committed {count} times" for ticket, count in Counter(tickets).items() if count > 1
-        ),
-        steps=len(store.history(begun.workflow)) - 1,
-        fixes=sum(entry.body["event"]["kind"] == kind.results for entry in store.history(begun.workflow)),
+        doubled=tuple(f"{ticket} committed {count} times" for ticket, count in tickets.items() if count > 1),
+        steps=len(history) - 1,
+        fixes=sum(entry.body["event"]["kind"] == results for entry in history),
     )
 
 
@@ -177,7 +167,7 @@ def _state(snapshot: bytes) -> str:
 
 
 def _events(store: Store, workflow: str) -> list[str]:
-    """What happened and what was said, in order; what was refused is the injuries' own."""
+    """What happened and what was said, in order; what was refused is an effect of the injuries."""
     found = []
     for entry in store.history(workflow):
         event = entry.body["event"]
@@ -187,22 +177,11 @@ def _events(store: Store, workflow: str) -> list[str]:
     return found
 
 
-def _differing_files(store: Store, calm: _Begun, begun: _Begun) -> Iterator[str]:
-    """
-    Names of files that are not the same.
-
-    A process that dies between its commit and the files leaves those to the next who draws them, here to us (K23).
-    """
-    project(store, calm.workflow)
-    project(store, begun.workflow)
-    one, two = _files(calm.root), _files(begun.root)
-    for name in sorted({*one, *two}):
-        if one.get(name) != two.get(name):
-            yield name
-
-
-def _files(root: Path) -> dict[str, list[str]]:
+def _files(store: Store, begun: _Begun) -> dict[str, list[str]]:
     """Contents by path, both without times and ids; several handoffs then have one name."""
+    # A process that dies between its commit and the files leaves those to the next who draws them, here to us (K23).
+    project(store, begun.workflow)
+    root = begun.root
     found: dict[str, list[str]] = {}
     for folder, folders, names in os.walk(root, followlinks=True):
         folders[:] = [name for name in folders if name not in _OWN and not name.startswith(_GENERATION)]

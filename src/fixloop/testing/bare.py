@@ -16,7 +16,7 @@ from celery import Celery, chain
 from celery.signals import worker_init
 
 from fixloop.servers.broker_url import celery_url
-from fixloop.testing.clock import skew_seconds
+from fixloop.testing.executions import record_execution
 from fixloop.testing.wire import BEGUN, EFFECTS
 
 QUEUE: Final = "bare"
@@ -49,7 +49,7 @@ def step(*, ticket: str) -> None:
     """Begin, work, have an effect."""
     client: Any = redis.Redis.from_url(os.environ["FIXLOOP_STATE_URL"])
     client.hincrby(BEGUN, ticket, 1)
-    _write_down(ticket)
+    record_execution(os.environ["FIXLOOP_EXECUTIONS"], ticket, 0, "bare", "-")
     time.sleep(WORK_SECONDS)
     client.hincrby(EFFECTS, ticket, 1)
     client.close()
@@ -73,14 +73,3 @@ def send(to: Celery, tickets: list[str]) -> None:
         for ticket in tickets
     ]
     chain(*steps, app=to).apply_async()
-
-
-def _write_down(ticket: str) -> None:
-    descriptor = os.open(os.environ["FIXLOOP_EXECUTIONS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        os.write(
-            descriptor,
-            f"{ticket} 0 bare - {os.getpid()} {time.monotonic():.6f} {skew_seconds():.1f}\n".encode(),
-        )
-    finally:
-        os.close(descriptor)

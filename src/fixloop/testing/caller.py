@@ -10,13 +10,13 @@ import redis
 from fixloop.engine.engine import Engine, ProfileEngine
 from fixloop.engine.hints import producer, send_hint
 from fixloop.engine.profile import AnyEvent, AnyStart, Profile
-from fixloop.protocol.events import DecisionMade, WorkflowStarted
+from fixloop.protocol.events import DecisionMade
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.refusals import Unexpected
 from fixloop.store.keys import workflow_key
 from fixloop.store.redis_store import RedisStore
 
-# Whoever hands work in is not injured, and waits for a Redis that is.
+# The caller is not injured, and waits for a Redis that is.
 PATIENCE_SECONDS: Final = 30.0
 GIVEN_UP: Final = DecisionMade(decision=Decision.ABORT, by="chaos")
 EXTENDED: Final = DecisionMade(decision=Decision.EXTEND, by="chaos")
@@ -31,7 +31,7 @@ class Workflows:
         client: Any,
         started: Sequence[AnyStart],
         decisions: Mapping[str, Sequence[AnyEvent]],
-        given_up: AnyEvent = GIVEN_UP,
+        given_up: AnyEvent,
     ) -> None:
         """
         Nothing is handed in yet.
@@ -48,30 +48,25 @@ class Workflows:
         self._decided: Counter[str] = Counter()
 
     def begin(self) -> list[str]:
-        """See `Work`."""
         for one in self._started:
             # `exists`: the first answer was lost with Redis. Whether it really is there shows at the end.
             self._engine.start(one)
         return [one.workflow for one in self._started]
 
     def unended(self, names: Sequence[str]) -> list[str]:
-        """See `Work`; one that waits for a person is decided on."""
         pipe = self._client.pipeline(transaction=False)
         for workflow in names:
             pipe.hmget(workflow_key(workflow), "outcome", "paused")
         found = dict(zip(names, pipe.execute(), strict=True))
         for workflow, (outcome, paused) in found.items():
             if paused and not outcome:
-                self._decide(workflow)
+                # One that escalates more often than it should is given up.
+                number, decisions = self._decided[workflow], self._decisions.get(workflow, ())
+                decision = decisions[number] if number < len(decisions) else self._given_up
+                with suppress(Unexpected):
+                    self._engine.apply(workflow, decision, operation=f"decision-{number}")
+                    self._decided[workflow] += 1
         return [workflow for workflow, (outcome, _) in found.items() if not outcome]
-
-    def _decide(self, workflow: str) -> None:
-        """The next of its decisions; one that escalates more often than it should is given up."""
-        number = self._decided[workflow]
-        decisions = [*self._decisions.get(workflow, ()), *[self._given_up] * (number + 1)]
-        with suppress(Unexpected):
-            self._engine.apply(workflow, decisions[number], operation=f"decision-{number}")
-            self._decided[workflow] += 1
 
 
 class Caller(NamedTuple):
@@ -82,25 +77,20 @@ class Caller(NamedTuple):
     engine: Engine
 
     def workflows(
-        self, started: Sequence[WorkflowStarted], decisions: Mapping[str, Sequence[DecisionMade]]
-    ) -> Workflows:
-        """Work to be handed in, and what a person decides on each when it escalates."""
-        return Workflows(self.engine, self.client, started, decisions)
-
-    def of(
         self,
-        profile: Profile[Any],
         started: Sequence[AnyStart],
         decisions: Mapping[str, Sequence[AnyEvent]],
-        given_up: AnyEvent,
+        given_up: AnyEvent = GIVEN_UP,
+        profile: Profile[Any] | None = None,
     ) -> Workflows:
-        """The same of any profile."""
-        return Workflows(self.engine.of(profile), self.client, started, decisions, given_up)
+        """Work of a profile, or of the loop, to be handed in; see `Workflows`."""
+        engine = self.engine if profile is None else self.engine.of(profile)
+        return Workflows(engine, self.client, started, decisions, given_up)
 
 
 @contextmanager
 def calling(url: str) -> Iterator[Caller]:
-    """A caller with connections of its own to the Redis at `url`."""
+    """A caller with separate connections to the Redis at `url`."""
     app = producer(url)
     client: Any = redis.Redis.from_url(url, socket_timeout=2.0)
     with closing(RedisStore(url, patience_seconds=PATIENCE_SECONDS)) as store, closing(client), closing(app):

@@ -1,4 +1,4 @@
-"""Injuring those who play chats: what happens in a chat's directory says at which boundary its turn is."""
+"""Injures the runners of chats: the changes of a chat's directory say at which boundary its turn is."""
 
 import re
 import signal
@@ -13,18 +13,18 @@ from fixloop.chat.meta import META
 from fixloop.testing.chat_agent import LAST
 from fixloop.testing.chat_runners import LEVELS, Runner, RunnerHost
 from fixloop.testing.clock import set_clock
+from fixloop.testing.executions import Execution
 from fixloop.testing.injuries import AppliedInjury
-from fixloop.testing.inotify import CREATED, MODIFIED, MOVED_TO, Happening
+from fixloop.testing.inotify import CREATED, MODIFIED, MOVED_TO, FileChange
 from fixloop.testing.plan import Boundary, Injury, Schedule
 from fixloop.testing.processes import below, is_running, is_stopped, kill
-from fixloop.testing.verdict import Execution
 
 STOPPED_SECONDS: Final = 1.5
 FULL_SECONDS: Final = 2.0
 CLOCK_WRONG_SECONDS: Final = 2.0
 CLOCK_OFF_SECONDS: Final = (30.0, -30.0)
 """In turn: ahead and behind."""
-FELT_SECONDS: Final = 5.0
+EFFECT_SECONDS: Final = 5.0
 _NUMBERED: Final = re.compile(r"(\d+)-to-\w+\.md")
 
 
@@ -87,7 +87,7 @@ class ChatInjurer:
 
     # What is seen.
 
-    def changed(self, change: Happening) -> bool:
+    def changed(self, change: FileChange) -> bool:
         """A chat's directory was changed; whether a turn was taken by that."""
         at = self._turns.setdefault(change.directory, Turns()).boundary(change.what, change.name)
         runners = self._runners_of(change.directory)
@@ -101,7 +101,7 @@ class ChatInjurer:
         """An agent has begun its turn."""
         for rivalry in self._rivalries:
             if rivalry.applied.injury is Injury.RIVAL_RUNNERS and execution.pid == rivalry.runners[1].pid:
-                rivalry.applied.is_felt = True
+                rivalry.applied.took_effect = True
         runner = next((one for one in self._running() if one.pid == execution.pid), None)
         if runner is not None:
             seq = int(execution.ticket.rpartition(".")[2])
@@ -127,13 +127,47 @@ class ChatInjurer:
     # What is done.
 
     def _come(self, ticket: str, seq: int, boundary: Boundary, runner: Runner) -> None:
+        """A turn is at a boundary: injure, if that is planned for it or was put off."""
         step = "close" if seq == LAST else "answer"
         injury = self._schedule.due(ticket, (step,), boundary, lambda one: self._may(one, runner))
-        if injury is not None:
-            now = time.monotonic()
-            applied = AppliedInjury(injury, ticket, boundary, (), frozenset({runner.pid}), now, now)
-            self.injuries.append(applied)
-            self._apply(applied, runner)
+        if injury is None:
+            return
+        now = time.monotonic()
+        applied = AppliedInjury(injury, ticket, boundary, (), frozenset({runner.pid}), now, now)
+        self.injuries.append(applied)
+        match injury:
+            case Injury.KILL_RUNNER:
+                kill(runner.pid, signal.SIGKILL)
+                applied.took_effect = runner.process.wait() == -signal.SIGKILL
+                self._over(applied)
+            case Injury.KILL_RUNNERS:
+                host = self._hosts[runner.host]
+                runners = host.running()
+                applied.pids = frozenset(host.kill())
+                applied.took_effect = [one.process.wait() for one in runners].count(-signal.SIGKILL) > 0
+                self._over(applied)
+            case Injury.KILL_AGENT:
+                # In turn: the agent, and the guard above it.
+                applied.pids = frozenset(below(runner.pid, next(self._levels)))
+                for pid in applied.pids:
+                    kill(pid, signal.SIGKILL)
+                applied.took_effect = bool(applied.pids) and _comes(
+                    lambda: not any(map(is_running, applied.pids))
+                )
+                self._over(applied)
+            case Injury.STOP_RUNNER:
+                kill(runner.pid, signal.SIGSTOP)
+                applied.took_effect = _comes(lambda: is_stopped(runner.pid))
+                self._in_time(STOPPED_SECONDS, lambda: kill(runner.pid, signal.SIGCONT))
+                self._rival(applied, runner)
+            case Injury.RIVAL_RUNNERS:
+                self._rival(applied, runner)
+            case Injury.FULL_DISK:
+                self._fill(applied, runner)
+            case Injury.WRONG_CLOCK:
+                self._shift_clock(applied, runner)
+            case _:
+                raise ValueError(f"{injury} is not an injury of runners of chats")
 
     def _may(self, injury: Injury, runner: Runner) -> bool:
         if injury is Injury.WRONG_CLOCK:
@@ -145,42 +179,6 @@ class ChatInjurer:
             applied.ended == float("inf") and runner.pid in applied.pids for applied in self.injuries
         )
         return alone and whole and not runner.has_ended()
-
-    def _apply(self, applied: AppliedInjury, runner: Runner) -> None:
-        match applied.injury:
-            case Injury.KILL_RUNNER:
-                kill(runner.pid, signal.SIGKILL)
-                applied.is_felt = runner.process.wait() == -signal.SIGKILL
-                self._over(applied)
-            case Injury.KILL_RUNNERS:
-                host = self._hosts[runner.host]
-                runners = host.running()
-                applied.pids = frozenset(host.kill())
-                applied.is_felt = [one.process.wait() for one in runners].count(-signal.SIGKILL) > 0
-                self._over(applied)
-            case Injury.KILL_AGENT:
-                self._kill_agent(applied, runner)
-            case Injury.STOP_RUNNER:
-                kill(runner.pid, signal.SIGSTOP)
-                applied.is_felt = _comes(lambda: is_stopped(runner.pid))
-                self._in_time(STOPPED_SECONDS, lambda: kill(runner.pid, signal.SIGCONT))
-                self._rival(applied, runner)
-            case Injury.RIVAL_RUNNERS:
-                self._rival(applied, runner)
-            case Injury.FULL_DISK:
-                self._fill(applied, runner)
-            case Injury.WRONG_CLOCK:
-                self._shift_clock(applied, runner)
-            case _:
-                raise ValueError(f"{applied.injury} is not an injury of those who play chats")
-
-    def _kill_agent(self, applied: AppliedInjury, runner: Runner) -> None:
-        """In turn: the agent, and the guard above it."""
-        applied.pids = frozenset(below(runner.pid, next(self._levels)))
-        for pid in applied.pids:
-            kill(pid, signal.SIGKILL)
-        applied.is_felt = bool(applied.pids) and _comes(lambda: not any(map(is_running, applied.pids)))
-        self._over(applied)
 
     def _rival(self, applied: AppliedInjury, runner: Runner) -> None:
         """Another host takes the chat for its own, too; they are rivals until one of them ends."""
@@ -196,7 +194,7 @@ class ChatInjurer:
 
         def empty() -> None:
             runner.let_write(may=True)
-            applied.is_felt = runner.has_ended() and runner.process.returncode > 0
+            applied.took_effect = runner.has_ended() and runner.process.returncode > 0
             self._over(applied)
 
         self._in_time(FULL_SECONDS, empty)
@@ -221,13 +219,13 @@ class ChatInjurer:
 
     def _over(self, applied: AppliedInjury) -> None:
         applied.ended = time.monotonic()
-        if not applied.is_felt:
+        if not applied.took_effect:
             self._schedule.put_off(applied.injury)
 
 
 def _comes(is_so: Callable[[], bool]) -> bool:
     """Wait until the kernel has done what it was told."""
-    give_up = time.monotonic() + FELT_SECONDS
+    give_up = time.monotonic() + EFFECT_SECONDS
     while not is_so() and time.monotonic() < give_up:
         time.sleep(0.001)
     return is_so()

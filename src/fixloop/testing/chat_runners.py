@@ -1,6 +1,6 @@
-"""Those who let commands play the chats of a chaos run: `fixloop chat run`, started again when it ends too early.
+"""The runners of a chaos run's chats: `fixloop chat run`, started again when it ends too early.
 
-A host is a machine: its runners die together, and have a wall clock of their own.
+A host is a machine: its runners die together, and share a wall clock.
 """
 
 import os

@@ -24,12 +24,13 @@ from fixloop.chat.rules import examine
 from fixloop.testing.chat_agent import LAST
 from fixloop.testing.chat_injurer import ChatInjurer
 from fixloop.testing.chat_runners import Chat, RunnerHost
+from fixloop.testing.executions import executions_in
 from fixloop.testing.inotify import Watch
 from fixloop.testing.places import CHAT
-from fixloop.testing.plan import Plan, Schedule, plan
-from fixloop.testing.report import Order, Report
+from fixloop.testing.plan import Schedule, plan
+from fixloop.testing.report import Order, Report, reported
 from fixloop.testing.site import EXECUTIONS, HOSTS, Progress
-from fixloop.testing.verdict import Verdict, executions_in, feel_clocks, resumptions, unexplained
+from fixloop.testing.verdict import Verdict, check_clock_shifts, unexplained
 
 POLL_SECONDS: Final = 0.02
 PATIENCE_SECONDS: Final = 60.0
@@ -56,8 +57,16 @@ def chaos_of_chats(order: Order, folder: Path, tell: Callable[[Progress], object
                 site.arm(Schedule(planned, CHAT))
             seconds[name] = site.play(name, chats, tell)
         site.heal()
-    return _report(order, planned, site, folder)._replace(
-        undisturbed_seconds=seconds["undisturbed"], injured_seconds=seconds["injured"]
+    executions, numbers = executions_in(folder / EXECUTIONS), range(1, order.workflows + 1)
+    # The names of the chats are the same both times.
+    calm = [one for one in executions if one.at < site.injured_since]
+    report = reported(order, planned, site.injurer.injuries, executions[len(calm) :])
+    return report._replace(
+        verdicts=tuple(_judged(folder, number, "injured") for number in numbers),
+        left_alone=tuple(_judged(folder, number, "undisturbed") for number in numbers),
+        unexplained=(*unexplained(calm, (), (), {}), *report.unexplained),
+        undisturbed_seconds=seconds["undisturbed"],
+        injured_seconds=seconds["injured"],
     )
 
 
@@ -113,46 +122,47 @@ class _Site:
             self._watch.add(chat.directory)
         waiting = list(chats)
         while waiting and time.monotonic() - moved < PATIENCE_SECONDS:
-            self._employ(waiting)
+            # A runner for each chat that has none, as far as there is room on its host.
+            running = [runner for host in self.hosts.values() for runner in host.running()]
+            load, played = Counter(one.host for one in running), {one.chat for one in running}
+            for chat in waiting:
+                host = min(self.hosts, key=lambda name: load[name])
+                if chat not in played and load[host] < self._concurrency:
+                    self.hosts[host].start(chat)
+                    load[host] += 1
             if self._look():
                 moved = time.monotonic()
-            waiting = [chat for chat in waiting if self._is_played(chat) or not _is_closed(chat)]
+            played = {runner.chat for each in self.hosts.values() for runner in each.running()}
+            waiting = [
+                chat
+                for chat in waiting
+                if chat in played
+                or not (chat.directory / "DECISION.md").exists()
+                or not read_chat(chat.directory).is_closed
+            ]
             ended, seconds = len(chats) - len(waiting), time.monotonic() - began
             tell(Progress(what, ended, len(chats), len(self.injurer.injuries), seconds))
         return time.monotonic() - began
 
-    def _employ(self, waiting: Sequence[Chat]) -> None:
-        """A runner for each chat that has none, as far as there is room on its host."""
-        running = [runner for host in self.hosts.values() for runner in host.running()]
-        load, played = Counter(one.host for one in running), {one.chat for one in running}
-        for chat in waiting:
-            host = min(self.hosts, key=lambda name: load[name])
-            if chat not in played and load[host] < self._concurrency:
-                self.hosts[host].start(chat)
-                load[host] += 1
-
     def _look(self) -> bool:
         """See what happens, and injure who is due; whether a turn was taken."""
         taken = False
-        for happening in self._watch.happenings(POLL_SECONDS):
-            if happening.directory == self._folder:
+        for change in self._watch.changes(POLL_SECONDS):
+            if change.directory == self._folder:
                 found = executions_in(self._executions)
                 for execution in found[self._seen :]:
                     self.injurer.began(execution)
                 self._seen = len(found)
             else:
-                taken = self.injurer.changed(happening) or taken
+                taken = self.injurer.changed(change) or taken
         self.injurer.tend()
         return taken
-
-    def _is_played(self, chat: Chat) -> bool:
-        return any(runner.chat == chat for host in self.hosts.values() for runner in host.running())
 
     def heal(self) -> None:
         """Return when everything that was hurt is whole again."""
         while self.injurer.under_way:
             self._look()
-        feel_clocks(self.injurer.injuries, executions_in(self._executions))
+        check_clock_shifts(self.injurer.injuries, executions_in(self._executions))
         lines = "".join(f"{applied.line()}\n" for applied in self.injurer.injuries)
         (self._folder / "injuries").write_text(lines, encoding="utf-8")
 
@@ -163,32 +173,6 @@ class _Site:
         self._watch.close()
 
 
-def _is_closed(chat: Chat) -> bool:
-    return (chat.directory / "DECISION.md").exists() and read_chat(chat.directory).is_closed
-
-
-def _report(order: Order, planned: Plan, site: _Site, folder: Path) -> Report:
-    injuries = site.injurer.injuries
-    executions = executions_in(folder / EXECUTIONS)
-    # The names of the chats are the same both times.
-    calm = [one for one in executions if one.at < site.injured_since]
-    injured = executions[len(calm) :]
-    return Report(
-        order=order,
-        verdicts=tuple(_judged(folder, number, "injured") for number in range(1, order.workflows + 1)),
-        left_alone=tuple(_judged(folder, number, "undisturbed") for number in range(1, order.workflows + 1)),
-        planned=Counter(injury.value for injury in planned.values()),
-        done=Counter(applied.injury.value for applied in injuries if applied.is_felt),
-        executions=len(injured),
-        repeated=len(injured) - len({execution.ticket for execution in injured}),
-        unexplained=(*unexplained(calm, (), (), {}), *unexplained(injured, injuries, (), {})),
-        resumptions=tuple(resumptions(injured, injuries)),
-        surplus=0,
-        undisturbed_seconds=0.0,
-        injured_seconds=0.0,
-    )
-
-
 def _judged(folder: Path, number: int, which: str) -> Verdict:
     """One chat compared with the same chat undisturbed, and with what it says of itself."""
     name = f"{number:04}-dx-chaos"
@@ -196,11 +180,14 @@ def _judged(folder: Path, number: int, which: str) -> Verdict:
     found, expected = _files(folder / which, name), _files(folder / "undisturbed", name)
     differing = sorted(file for file in {*found, *expected} if found.get(file) != expected.get(file))
     entries = _entries(chat)
+    did = Counter((entry["did"], entry.get("file", "")) for entry in entries if entry["did"] != "read")
     return Verdict(
         name,
         stuck=not read_chat(chat).is_closed,
         lost=f"other {', '.join(differing)} than undisturbed" if differing else "",
-        doubled=tuple(_doubled(entries)),
+        doubled=tuple(
+            f"{what} {file}".strip() + f" {count} times" for (what, file), count in did.items() if count > 1
+        ),
         problems=tuple(_problems(chat, entries)),
         steps=sum(entry["did"] in ("posted", "closed") for entry in entries),
         fixes=sum(entry["did"] == "posted" for entry in entries),
@@ -223,14 +210,6 @@ def _entries(chat: Path) -> list[dict[str, str]]:
         except ValueError:
             continue
     return found
-
-
-def _doubled(entries: Sequence[dict[str, str]]) -> Iterator[str]:
-    """Messages that were posted twice, and ends that came twice."""
-    did = Counter((entry["did"], entry.get("file", "")) for entry in entries if entry["did"] != "read")
-    yield from (
-        f"{what} {file}".strip() + f" {count} times" for (what, file), count in did.items() if count > 1
-    )
 
 
 def _problems(chat: Path, entries: Sequence[dict[str, str]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A bare Celery chain under the same plan: what of its workflows is left, for the contrast."""
+"""Bare Celery chains injured by the same plan, for comparison: how many end, and what they do twice."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ class Contrast(NamedTuple):
 
 
 class BareHost(Host):
-    """A `celery worker`, started again when it dies; it has neither control nor sweeper of its own."""
+    """A `celery worker`, started again when it dies; it has neither control nor sweeper."""
 
     wanted = frozenset({"work", "worker"})
 
@@ -90,23 +90,21 @@ class _Chains:
         self._tickets = tickets
 
     def begin(self) -> list[str]:
-        """See `Work`."""
         for tickets in self._tickets.values():
-            self._send(list(tickets))
+            # What could not be sent is sent again, as anybody would while Redis is injured.
+            until, is_sent = time.monotonic() + SENDING_SECONDS, False
+            while not is_sent:
+                try:
+                    send(self._app, list(tickets))
+                    is_sent = True
+                except OperationalError as error:
+                    if time.monotonic() > until:
+                        raise InfrastructureError(
+                            f"no chain can be sent to the injured Redis: {error}"
+                        ) from None
         return list(self._tickets)
 
-    def _send(self, tickets: list[str]) -> None:
-        """Whoever is told that it was not sent sends it again, as anybody would while Redis is injured."""
-        until = time.monotonic() + SENDING_SECONDS
-        while True:
-            try:
-                return send(self._app, tickets)
-            except OperationalError as error:
-                if time.monotonic() > until:
-                    raise InfrastructureError(f"no chain can be sent to the injured Redis: {error}") from None
-
     def unended(self, names: Sequence[str]) -> list[str]:
-        """See `Work`."""
         try:
             done = self._client.hmget(EFFECTS, [self._tickets[name][-1] for name in names])
         except (redis.ConnectionError, redis.TimeoutError):
@@ -155,7 +153,7 @@ def contrast(
             repeated=_more_than_one(client, BEGUN),
             seconds=seconds,
             limit_seconds=limit_seconds,
-            injuries=sum(applied.is_felt for applied in place.injurer.injuries),
+            injuries=sum(applied.took_effect for applied in place.injurer.injuries),
         )
 
 

@@ -12,7 +12,7 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.statefiles.agent_run import Brought, Played
-from fixloop.testing.clock import skew_seconds
+from fixloop.testing.executions import record_execution
 from fixloop.testing.parts import answer_of, part_of, scripts_of
 from fixloop.testing.script import Word, script_of
 
@@ -47,13 +47,20 @@ class ScriptedCrew:
 
     def check(self, work: Any) -> RunFinished | None:
         """Fail or pass as scripted; None when it was cancelled meanwhile."""
-        state, ticket = _of(work)
+        state, ticket = work.holding.state, work.holding.ticket
         number = ticket.iteration + (ticket.step == "confirm")
         word = script_of(state.name).run(ticket.specialist, number)
         kept = self._begin(work, word)
         if kept is None:
             return None
-        failures = _failures(word.what)
+        names = list(word.what) if word.what.isalpha() else []
+        if word.what.isdigit():
+            names = [f"test_{n}" for n in range(1, int(word.what) + 1)]
+        text = "x" * (_TEXT_BYTES // max(1, len(names)))
+        failures = tuple(
+            Failure(name=name, file="test_scripted.py", line=n, error_type="AssertionError", message=text)
+            for n, name in enumerate(names, 1)
+        )
         return RunFinished(
             step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
             specialist=ticket.specialist,
@@ -67,7 +74,7 @@ class ScriptedCrew:
 
     def fix(self, work: Any) -> Answered | None:
         """Answer the open request as scripted; None when it was cancelled meanwhile."""
-        state, ticket = _of(work)
+        state, ticket = work.holding.state, work.holding.ticket
         word = script_of(state.name).answer(ticket.attempt)
         kept = self._begin(work, word)
         if kept is None:
@@ -110,57 +117,32 @@ class ScriptedCrew:
     def _begin(self, work: Any, word: Word) -> tuple[str, ...] | None:
         """All that comes before the result, and the artifacts it left; None when it was cancelled."""
         holding = work.holding
-        self._record(holding)
+        ticket, state = holding.ticket, holding.state
+        if self._executions:
+            # What it works on: the loop names a tree, the others a commit.
+            ground = getattr(state, "tree", state.tip) or "-"
+            record_execution(self._executions, ticket.id, holding.fence, ticket.step, ground)
         if holding.deaths < word.dies:
             os.kill(os.getpid(), signal.SIGKILL)
-        if holding.ticket.attempt <= word.raises:
-            raise ScriptedError(f"scripted to raise in attempt {holding.ticket.attempt}")
+        if ticket.attempt <= word.raises:
+            raise ScriptedError(f"scripted to raise in attempt {ticket.attempt}")
         if word.is_command:
-            return self._command(work, word.seconds)
+            words, environment = ["sleep", f"{word.seconds:g}"], {"PATH": os.defpath}
+            ended = work.run(words, cwd=Path("/"), env=environment, unheard_seconds=COMMAND_SECONDS)
+            if ended is None:
+                return None
+            output = f"{ticket.id} ended with {ended.exit_code}\n{ended.output}"
+            return (work.store.put_artifact(ticket.workflow, output.encode()),)
         left = float("inf") if word.what == "silent" else word.seconds
         while left > 0 and not work.cancelled():
             self._pause(min(left, POLL_SECONDS))
             left -= POLL_SECONDS
         return () if left <= 0 else None
 
-    def _command(self, work: Any, seconds: float) -> tuple[str, ...] | None:
-        """Have a command take the time, and keep what came of it."""
-        words, environment = ["sleep", f"{seconds:g}"], {"PATH": os.defpath}
-        ended = work.run(words, cwd=Path("/"), env=environment, unheard_seconds=COMMAND_SECONDS)
-        if ended is None:
-            return None
-        output = f"{work.holding.ticket.id} ended with {ended.exit_code}\n{ended.output}"
-        return (work.store.put_artifact(work.holding.ticket.workflow, output.encode()),)
-
-    def _record(self, holding: Any) -> None:
-        if self._executions:
-            ticket, state = holding.ticket, holding.state
-            # What it works on: the loop names a tree, the others a commit.
-            ground = getattr(state, "tree", state.tip) or "-"
-            told = ticket.id, holding.fence, ticket.step, ground, os.getpid()
-            line = f"{' '.join(map(str, told))} {time.monotonic():.6f} {skew_seconds():.1f}\n"
-            # One write to an appending descriptor: lines of many processes do not mix.
-            descriptor = os.open(self._executions, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                os.write(descriptor, line.encode())
-            finally:
-                os.close(descriptor)
-
 
 def scripted_crew() -> ScriptedCrew:
     """The factory that `FIXLOOP_CREW` names; `FIXLOOP_EXECUTIONS` names the file of its executions."""
     return ScriptedCrew(os.environ.get("FIXLOOP_EXECUTIONS", ""))
-
-
-def _failures(what: str) -> tuple[Failure, ...]:
-    if what == "-":
-        return ()
-    names = [f"test_{n}" for n in range(1, int(what) + 1)] if what.isdigit() else list(what)
-    text = "x" * (_TEXT_BYTES // max(1, len(names)))
-    return tuple(
-        Failure(name=name, file="test_scripted.py", line=n, error_type="AssertionError", message=text)
-        for n, name in enumerate(names, 1)
-    )
 
 
 def _answered(what: str, state: State, ticket: Ticket) -> Answered:
@@ -188,7 +170,3 @@ def _answered(what: str, state: State, ticket: Ticket) -> Answered:
         tree=f"tree-{name}-{iteration}" if changes else state.tree,
     )
     return FixCompleted(specialist=name, completion=completion)
-
-
-def _of(work: Any) -> tuple[State, Ticket]:
-    return work.holding.state, work.holding.ticket

@@ -1,4 +1,4 @@
-"""Doing what the plan says: the witness of all links knows which ticket is at which boundary, and injures its worker.
+"""The witness of all links in a chaos run: sees which ticket is at which boundary, and injures its worker as planned.
 
 Runs in the relay's event loop. What it did, and what it saw, is there to be read when the run is over.
 """
@@ -85,7 +85,7 @@ class Injurer:
         From now on, go by `schedule`; what came by before is not counted.
 
         Args:
-            commands: the tickets whose work is done by a command of its own.
+            commands: the tickets whose work is done by a separate command.
             twice_over: deliver every message twice.
         """
         self._schedule = schedule
@@ -100,7 +100,6 @@ class Injurer:
     # What passes by.
 
     def sent(self, link: Link, requests: list[Request], data: bytes) -> tuple[bytes, bytes]:
-        """See `Witness`."""
         self.host_of[link.pid] = link.host
         for request in requests:
             boundary = _BEFORE.get(request.kind)
@@ -111,18 +110,30 @@ class Injurer:
         if answer:
             return b"", answer
         for request in requests:
-            if request.kind == "hint" and (self._doubling or self._doubles_all):
-                self._double(request)
+            if (
+                request.kind == "hint"
+                and (self._doubling or self._doubles_all)
+                # Asking a frozen one would hold up everybody else.
+                and not self.actions.redis_is_away
+                and self._server.tell(twice(request)) is not None
+            ):
+                self.doubled += 1
+                if self._doubling:
+                    self._doubling.pop().took_effect = True
         link.unanswered += [request for request in requests if request.kind != "pop"]
         return data, b""
 
     def answered(self, link: Link, data: bytes) -> bytes:
-        """See `Witness`."""
         requests, link.unanswered = link.unanswered, []
         for request in requests:
             status = answer_to(data)
             if request.kind == "claim":
-                self._claimed(request.ticket, status, link)
+                self.answers[status] += 1
+                if status == "ok":
+                    before = self._holders.get(request.ticket)
+                    if before is not None and before != link.pid:
+                        self.takeovers.append(Takeover(request.ticket, before, is_running(before)))
+                    self._holders[request.ticket] = link.pid
             elif request.kind == "unacked":
                 self._unacked(request.ticket, link)
             elif request.kind == "sweep" and has_swept(data):
@@ -132,16 +143,10 @@ class Injurer:
                 self._come(request.ticket, after, link)
             if request.kind == "claim" and status == "ok":
                 self._come(request.ticket, Boundary.MID_WORK, link)
-        return self._taken(data) if link.pops and self._doomed else data
-
-    def _claimed(self, ticket: str, status: str, link: Link) -> None:
-        self.answers[status] += 1
-        if status != "ok":
-            return
-        before = self._holders.get(ticket)
-        if before is not None and before != link.pid:
-            self.takeovers.append(Takeover(ticket, before, is_running(before)))
-        self._holders[ticket] = link.pid
+        if link.pops and self._doomed and self._lost(ticket_in(data, self._doomed), Injury.LOSE_TAKEN):
+            # It was on its way to a worker that dies before it could write it down.
+            return NOTHING_TAKEN
+        return data
 
     # When it is time.
 
@@ -194,7 +199,7 @@ class Injurer:
             self._doubling += [applied] * DOUBLED
         elif injury in (Injury.LOSE_CLAIM_REPLY, Injury.LOSE_COMMIT_REPLY):
             # It is here, and goes no further.
-            applied.is_felt = True
+            applied.took_effect = True
             raise Cut
         else:
             self.actions.apply(applied, link)
@@ -208,45 +213,30 @@ class Injurer:
         (request,) = requests
         if request.kind == "artifact" and link.host in self.actions.full:
             last = next(one for one in reversed(self.injuries) if one.injury is Injury.NO_ROOM)
-            last.is_felt = True
+            last.took_effect = True
             return NO_ROOM
-        if request.kind == "hint" and self._is_doomed(request.ticket, Injury.LOSE_SENT):
-            self._doomed.pop(request.ticket).is_felt = True
+        if request.kind == "hint" and self._lost(request.ticket, Injury.LOSE_SENT):
             return PUSHED
         return b""
 
-    def _is_doomed(self, ticket: str, injury: Injury) -> bool:
+    def _lost(self, ticket: str, injury: Injury) -> AppliedInjury | None:
+        """The loss of a ticket's message, which takes effect now; None where none is due."""
         applied = self._doomed.get(ticket)
-        return applied is not None and applied.injury is injury
-
-    def _taken(self, data: bytes) -> bytes:
-        """A message on its way to a worker that dies before it could write it down."""
-        ticket = ticket_in(data, self._doomed)
-        if not self._is_doomed(ticket, Injury.LOSE_TAKEN):
-            return data
-        self._doomed.pop(ticket).is_felt = True
-        return NOTHING_TAKEN
+        if applied is None or applied.injury is not injury:
+            return None
+        applied.took_effect = True
+        return self._doomed.pop(ticket)
 
     def _unacked(self, ticket: str, link: Link) -> None:
         """A message that its worker has written down dies with it; what is in `unacked` comes back in hours."""
-        if not self._is_doomed(ticket, Injury.LOSE_UNACKED):
+        applied = self._lost(ticket, Injury.LOSE_UNACKED)
+        if applied is None:
             return
-        applied = self._doomed.pop(ticket)
-        host = self._hosts[link.host]
-        roles = host.roles()
+        roles = self._hosts[link.host].roles()
         hit = {link.pid}
         if roles.get(link.pid) == "work":
             hit |= {pid for pid, role in roles.items() if role == "worker"}
         applied.pids, applied.ended = frozenset(hit), time.monotonic()
         for pid in hit:
             kill(pid, signal.SIGKILL)
-        applied.is_felt = True
         raise Cut
-
-    def _double(self, request: Request) -> None:
-        # Asking a frozen one would hold up everybody else.
-        if self.actions.redis_is_away or self._server.tell(twice(request)) is None:
-            return
-        self.doubled += 1
-        if self._doubling:
-            self._doubling.pop().is_felt = True

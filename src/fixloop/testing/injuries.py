@@ -36,7 +36,7 @@ CLOCK_OFF_SECONDS: Final = (30.0, -30.0)
 CLOCK_WRONG_SECONDS: Final = 11.0
 FULL_SECONDS: Final = 2.0
 HOST_AWAY_SECONDS: Final = 0.5
-FELT_SECONDS: Final = 10.0
+EFFECT_SECONDS: Final = 10.0
 """How long it may take until an injury is felt."""
 POLL_SECONDS: Final = 0.01
 
@@ -67,7 +67,7 @@ class AppliedInjury:
     began: float
     """By `time.monotonic()`, which all processes of a machine share."""
     ended: float
-    is_felt: bool = False
+    took_effect: bool = False
     """Whether it took effect: what was killed is dead, what was to be lost was lost, and so on."""
     skew_seconds: float = 0.0
     """By how much it put the wall clock of its host off."""
@@ -82,7 +82,7 @@ class AppliedInjury:
             "hosts": self.hosts,
             "pids": sorted(self.pids),
             "seconds": round(self.ended - self.began, 3),
-            "felt": self.is_felt,
+            "felt": self.took_effect,
         }
         return json.dumps(told)
 
@@ -169,26 +169,30 @@ class InjuryActions:
             case Injury.KILL_HOST:
                 host = self._hosts[link.host]
                 applied.pids = frozenset(host.kill())
-                self._feel_deaths(applied)
+                self._confirm_deaths(applied)
                 self._later(applied, HOST_AWAY_SECONDS, host.start)
                 raise Cut
             case Injury.STOP_WORKER:
                 self._stopped(applied, [link.pid], STOPPED_SECONDS, lambda: True)
             case Injury.STOP_SWEEPER:
                 stopped = self._hosts[link.host].find("sweep")
-                self._stopped(applied, stopped, SWEEPER_STOPPED_SECONDS, lambda: self._another_swept(applied))
+                self._stopped(
+                    applied,
+                    stopped,
+                    SWEEPER_STOPPED_SECONDS,
+                    # Missed: a sweeper that was not stopped has swept a shard since.
+                    lambda: any(
+                        at > applied.began and pid not in applied.pids
+                        for shard in self.swept.values()
+                        for pid, at in shard.items()
+                    ),
+                )
             case Injury.RIVAL_SWEEPERS:
                 self.begin(self._disown_shards(applied))
             case Injury.WRONG_CLOCK:
                 self._shift_clock(applied, link.host)
-            case Injury.RESTART_REDIS:
-                self._away_with_redis(applied, RESTART_SECONDS)
-            case Injury.BLIP_REDIS:
-                self._away_with_redis(applied, BLIP_SECONDS)
-            case Injury.FREEZE_REDIS:
-                self._freeze_redis(applied)
-            case Injury.FULL_REDIS:
-                self._fill_redis(applied)
+            case Injury.RESTART_REDIS | Injury.BLIP_REDIS | Injury.FREEZE_REDIS | Injury.FULL_REDIS:
+                self._take_redis_away(applied)
             case Injury.CUT_NETWORK:
                 self._interrupt(applied, link.host, next(self._cuts)).cut()
                 raise Cut
@@ -214,7 +218,7 @@ class InjuryActions:
         applied.pids = frozenset(pids)
         for pid in applied.pids:
             kill(pid, signal.SIGKILL)
-        self._feel_deaths(applied)
+        self._confirm_deaths(applied)
 
     def _stopped(
         self, applied: AppliedInjury, pids: Iterable[int], seconds: float, is_missed: Callable[[], bool]
@@ -224,19 +228,11 @@ class InjuryActions:
             kill(pid, signal.SIGSTOP)
 
         def go_on() -> None:
-            applied.is_felt = bool(applied.pids) and all(map(is_stopped, applied.pids)) and is_missed()
+            applied.took_effect = bool(applied.pids) and all(map(is_stopped, applied.pids)) and is_missed()
             for pid in applied.pids:
                 kill(pid, signal.SIGCONT)
 
         self._later(applied, seconds, go_on)
-
-    def _another_swept(self, applied: AppliedInjury) -> bool:
-        """Whether a sweeper that was not stopped has swept a shard since."""
-        return any(
-            at > applied.began and pid not in applied.pids
-            for shard in self.swept.values()
-            for pid, at in shard.items()
-        )
 
     # Sweepers and clocks.
 
@@ -245,14 +241,14 @@ class InjuryActions:
         began = applied.began
         # Longer where one of them was killed just before, and has to start first.
         while time.monotonic() < began + RIVAL_SECONDS or not (
-            applied.is_felt or time.monotonic() > began + FELT_SECONDS
+            applied.took_effect or time.monotonic() > began + EFFECT_SECONDS
         ):
             for shard in range(keys.SHARDS):
                 if not self.redis_is_away:
                     self._server.tell([b"HDEL", keys.shard_keys(shard).shard.encode(), b"sweeper"])
             await asyncio.sleep(DISOWNED_EVERY_SECONDS)
             both = [[pid for pid, at in shard.items() if at > began] for shard in self.swept.values()]
-            applied.is_felt = any(len(pids) > 1 for pids in both)
+            applied.took_effect = any(len(pids) > 1 for pids in both)
         self._over(applied)
 
     def _shift_clock(self, applied: AppliedInjury, host: str) -> None:
@@ -270,30 +266,35 @@ class InjuryActions:
 
     # Redis and the network.
 
-    def _away_with_redis(self, applied: AppliedInjury, seconds: float) -> None:
+    def _take_redis_away(self, applied: AppliedInjury) -> None:
+        server, before = self._server, self._server.pid
         applied.hosts = tuple(self._hosts)
         self.redis_is_away = True
-        before = self._server.pid
-        self._server.kill()
+        match applied.injury:
+            case Injury.FREEZE_REDIS:
+                seconds = FROZEN_SECONDS
+                server.signal(signal.SIGSTOP)
+            case Injury.FULL_REDIS:
+                seconds = FULL_SECONDS
+                server.fill()
+            case _:
+                seconds = BLIP_SECONDS if applied.injury is Injury.BLIP_REDIS else RESTART_SECONDS
+                server.kill()
 
         def back() -> None:
-            self._server.start()
-            applied.is_felt = not is_running(before)
+            match applied.injury:
+                case Injury.FREEZE_REDIS:
+                    applied.took_effect = is_stopped(server.pid)
+                    server.signal(signal.SIGCONT)
+                case Injury.FULL_REDIS:
+                    applied.took_effect = server.tell([b"SET", b"chaos", b"full"]) is None
+                    server.room()
+                case _:
+                    server.start()
+                    applied.took_effect = not is_running(before)
             self.redis_is_away = False
 
         self._later(applied, seconds, back)
-
-    def _freeze_redis(self, applied: AppliedInjury) -> None:
-        applied.hosts = tuple(self._hosts)
-        self.redis_is_away = True
-        self._server.signal(signal.SIGSTOP)
-
-        def thaw() -> None:
-            applied.is_felt = is_stopped(self._server.pid)
-            self._server.signal(signal.SIGCONT)
-            self.redis_is_away = False
-
-        self._later(applied, FROZEN_SECONDS, thaw)
 
     def _interrupt(self, applied: AppliedInjury, host: str, seconds: float) -> HostNetwork:
         """The network of a host, which is to be cut or silenced now and is mended after so many seconds."""
@@ -302,23 +303,11 @@ class InjuryActions:
         before = network.noticed
 
         def mend() -> None:
-            applied.is_felt = network.noticed > before
+            applied.took_effect = network.noticed > before
             network.mend()
 
         self._later(applied, seconds, mend)
         return network
-
-    def _fill_redis(self, applied: AppliedInjury) -> None:
-        applied.hosts = tuple(self._hosts)
-        self.redis_is_away = True
-        self._server.fill()
-
-        def empty() -> None:
-            applied.is_felt = self._server.tell([b"SET", b"chaos", b"full"]) is None
-            self._server.room()
-            self.redis_is_away = False
-
-        self._later(applied, FULL_SECONDS, empty)
 
     # In time.
 
@@ -330,16 +319,16 @@ class InjuryActions:
 
         self.begin(wait())
 
-    def _feel_deaths(self, applied: AppliedInjury) -> None:
+    def _confirm_deaths(self, applied: AppliedInjury) -> None:
         def are_gone() -> bool:
             return bool(applied.pids) and not any(map(is_running, applied.pids))
 
         async def wait() -> None:
-            give_up = time.monotonic() + FELT_SECONDS
+            give_up = time.monotonic() + EFFECT_SECONDS
             while not are_gone() and time.monotonic() < give_up:
                 await asyncio.sleep(POLL_SECONDS)
-            applied.is_felt = are_gone()
-            if not applied.is_felt:
+            applied.took_effect = are_gone()
+            if not applied.took_effect:
                 self._missed(applied)
 
         self.begin(wait())
@@ -347,5 +336,5 @@ class InjuryActions:
     def _over(self, applied: AppliedInjury) -> None:
         applied.ended = time.monotonic()
         # What agents saw of their clock is read at the end.
-        if not applied.is_felt and applied.injury not in (Injury.WRONG_CLOCK, Injury.KILL_HOST):
+        if not applied.took_effect and applied.injury not in (Injury.WRONG_CLOCK, Injury.KILL_HOST):
             self._missed(applied)

@@ -1,4 +1,4 @@
-"""What happens in a directory, as the kernel tells it: for whoever watches others write."""
+"""Changes of directories, as the Linux kernel reports them."""
 
 import ctypes
 import os
@@ -17,7 +17,7 @@ _HEAD: Final = struct.Struct("iIII")
 _BYTES: Final = 65536
 
 
-class Happening(NamedTuple):
+class FileChange(NamedTuple):
     """One change of a directory."""
 
     directory: Path
@@ -40,8 +40,8 @@ class Watch:
         number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(directory), mask)
         self._directories[self._checked(number, str(directory))] = directory
 
-    def happenings(self, seconds: float) -> list[Happening]:
-        """What has happened, in order; waits at most so long for something."""
+    def changes(self, seconds: float) -> list[FileChange]:
+        """What has changed, in order; waits at most so long for the first."""
         if not select.select([self._descriptor], [], [], seconds)[0]:
             return []
         data, found, at = os.read(self._descriptor, _BYTES), [], 0
@@ -50,7 +50,7 @@ class Watch:
             at += _HEAD.size
             name = os.fsdecode(data[at : at + length].rstrip(b"\0"))
             at += length
-            found.append(Happening(self._directories[number], what, name))
+            found.append(FileChange(self._directories[number], what, name))
         return found
 
     def close(self) -> None:

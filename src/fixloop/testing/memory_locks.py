@@ -18,7 +18,7 @@ class _Record(NamedTuple):
 
 
 class MemoryLocks:
-    """`Locks` by a clock that is given; `next_fence` counts for a workflow's shard."""
+    """`Locks`, as said there, by a clock that is given; `next_fence` counts for a workflow's shard."""
 
     def __init__(self, now: Callable[[], datetime], next_fence: Callable[[str], int], guard: RLock) -> None:
         self._now = now
@@ -29,7 +29,6 @@ class MemoryLocks:
     def acquire(
         self, workflow: str, resource: str, agent: str, *, lease_seconds: float = LOCK_SECONDS
     ) -> Grant:
-        """See `Locks`."""
         check_lease(lease_seconds)
         with self._guard:
             now = self._now()
@@ -47,7 +46,6 @@ class MemoryLocks:
     def extend(
         self, workflow: str, resource: str, token: int, *, lease_seconds: float = LOCK_SECONDS
     ) -> Kept:
-        """See `Locks`."""
         check_lease(lease_seconds)
         with self._guard:
             now = self._now()
@@ -59,7 +57,6 @@ class MemoryLocks:
             return "ok"
 
     def release(self, workflow: str, resource: str, token: int) -> Kept:
-        """See `Locks`."""
         with self._guard:
             held = self._held(workflow, resource, self._now())
             if held is None or held.token != token:

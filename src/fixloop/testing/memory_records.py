@@ -1,6 +1,6 @@
 """What MemoryStore keeps, the twin of the hashes and sorted sets in Redis, and what commits and sweeps do to it."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
@@ -314,7 +314,13 @@ def unheard(
     lost: list[KeptTicket] = []
     for lane, made in sorted(shard.made.items(), key=lambda item: str(item[0])):
         waiting = [kept for kept in pending if kept.lane == lane]
-        lost.extend(_overtaken(waiting, made))
+        # Of the tickets made after one, those that are no longer pending were claimed.
+        behind = range(len(waiting) - 1, -1, -1)
+        lost.extend(
+            kept
+            for kept, younger in zip(waiting, behind, strict=True)
+            if made - kept.number - younger >= OVERTAKEN_BY
+        )
         if not waiting:
             del shard.made[lane]
     alone = (kept for kept in pending if kept.lane in empty_lanes and kept not in lost)
@@ -322,16 +328,6 @@ def unheard(
     for kept in lost[:MOST_PER_SWEEP]:
         shard.offer(kept, clock, again=True)
         yield kept.ticket
-
-
-def _overtaken(waiting: Sequence[KeptTicket], made: int) -> list[KeptTicket]:
-    """Of the tickets made after one, those that are no longer pending were claimed."""
-    behind = range(len(waiting) - 1, -1, -1)
-    return [
-        kept
-        for kept, younger in zip(waiting, behind, strict=True)
-        if made - kept.number - younger >= OVERTAKEN_BY
-    ]
 
 
 def _of_kind(workflows: Workflows, kind: str) -> Iterator[KeptTicket]:

@@ -57,7 +57,7 @@ from fixloop.testing.memory_records import (
 
 
 class MemoryStore:
-    """`Store` without Redis. `now` is the wall clock; tests set it forward."""
+    """`Store` without Redis; see there for its methods. `now` is the wall clock; tests set it forward."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -79,7 +79,6 @@ class MemoryStore:
             shard.swept = self._now().timestamp()
 
     def create(self, commit: Commit) -> Committed:
-        """See `Store`."""
         if commit.expected_version != 0:
             raise ProtocolError(
                 f"creating {commit.workflow} expects version 0, not {commit.expected_version}"
@@ -87,7 +86,6 @@ class MemoryStore:
         return self.commit(commit)
 
     def commit(self, commit: Commit) -> Committed:
-        """See `Store`."""
         commit.check()
         with self._guard:
             keys.shard_of(commit.workflow)
@@ -101,7 +99,6 @@ class MemoryStore:
             return Committed("ok", kept.version, kept.head)
 
     def read(self, workflow: str) -> Snapshot | None:
-        """See `Store`."""
         with self._guard:
             shard, kept = self._shard(workflow), self._workflows.get(workflow)
             if kept is None:
@@ -109,7 +106,6 @@ class MemoryStore:
             return kept.as_snapshot(workflow, shard.moment(self._now()), shard.away)
 
     def claim(self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS) -> Claim:
-        """See `Store`."""
         workflow = keys.workflow_of(ticket_id)
         check_claimant(owner, token, lease_seconds)
         with self._guard:
@@ -125,14 +121,18 @@ class MemoryStore:
                 return Claim("early", now, shard.away)
             if not repeated:
                 held.fence, held.owner, held.token = shard.next_fence(), owner, token
-                self._start(held, now.clock)
+                held.kind = "claimed"
+                # Its limit runs from now.
+                if held.ticket.limit_name and held.ticket.limit_seconds is not None:
+                    held.limit = held.ticket.limit_name
+                    due = now.clock + held.ticket.limit_seconds
+                    self._workflows[workflow].set_deadline(held.limit, due)
             held.lease_until = now.clock + lease_seconds
             return self._workflows[workflow].as_claim(held, now, shard.away)
 
     def renew(
         self, ticket_id: str, owner: str, fence: int, *, lease_seconds: float = LEASE_SECONDS
     ) -> Renewal:
-        """See `Store`."""
         workflow = keys.workflow_of(ticket_id)
         check_holder(ticket_id, owner, fence)
         check_lease(lease_seconds)
@@ -154,7 +154,6 @@ class MemoryStore:
     def release(
         self, ticket_id: str, owner: str, fence: int, *, poison: bool = False, delay_seconds: float = 0.0
     ) -> Ticket | None:
-        """See `Store`."""
         workflow = keys.workflow_of(ticket_id)
         check_holder(ticket_id, owner, fence)
         with self._guard:
@@ -176,7 +175,6 @@ class MemoryStore:
             return held.ticket
 
     def wake(self, ticket_id: str) -> Ticket | None:
-        """See `Store`."""
         shard = self._shard(keys.workflow_of(ticket_id))
         with self._guard:
             held = self._ticket(ticket_id)
@@ -186,7 +184,6 @@ class MemoryStore:
             return held.ticket
 
     def release_dead(self, is_dead: Callable[[str], bool], *, poison: bool = False) -> list[Ticket]:
-        """See `Store`."""
         released = [
             self.release(ticket_id, owner, fence, poison=poison)
             for ticket_id, (owner, fence) in self.owners().items()
@@ -195,7 +192,6 @@ class MemoryStore:
         return [ticket for ticket in released if ticket is not None]
 
     def owners(self) -> dict[str, tuple[str, int]]:
-        """See `Store`."""
         with self._guard:
             return {
                 ticket_id: (held.owner, held.fence)
@@ -213,7 +209,6 @@ class MemoryStore:
         most_deadlines: int = MOST_PER_SWEEP,
         empty_lanes: Sequence[Lane] = (),
     ) -> Swept:
-        """See `Store`."""
         keys.shard_keys(shard)
         with self._guard:
             kept, wall = self._shards[shard], self._now()
@@ -230,7 +225,6 @@ class MemoryStore:
             return Swept(True, now, kept.away, gap, due, lapsed, ready, lost, lanes)
 
     def history(self, workflow: str, start: int = 0) -> list[Entry]:
-        """See `Store`."""
         keys.shard_of(workflow)
         kept = self._workflows.get(workflow, KeptWorkflow())
         texts = Texts(kept.entries)
@@ -238,7 +232,6 @@ class MemoryStore:
             return [opened(entry, texts, self._fetch(workflow)) for entry in kept.entries[start:]]
 
     def verify(self, workflow: str) -> list[str]:
-        """See `Store`."""
         keys.shard_of(workflow)
         kept = self._workflows.get(workflow)
         if kept is None:
@@ -247,7 +240,6 @@ class MemoryStore:
         return problems(raw, self._fetch(workflow))
 
     def put_artifact(self, workflow: str, data: bytes, *, shared: bool = False) -> str:
-        """See `Store`."""
         whole = excerpt(data)
         digest = digest_of(whole)
         kept = self._artifacts if shared else self._own_artifacts.setdefault(workflow, {})
@@ -255,44 +247,36 @@ class MemoryStore:
         return digest
 
     def get_artifact(self, workflow: str, digest: str) -> bytes | None:
-        """See `Store`."""
         shared = self._artifacts.get(keys.artifact_key(workflow, digest))
         stored = self._own_artifacts.get(workflow, {}).get(digest, shared)
         return None if stored is None else inflate(stored)
 
     def live(self, project: str, issue: int) -> str | None:
-        """See `Store`."""
         return self._live.get(keys.feature_of(keys.workflow_id(project, issue, 1)))
 
     def latest(self, project: str, issue: int) -> str | None:
-        """See `Store`."""
         feature = keys.feature_of(keys.workflow_id(project, issue, 1))
         return keys.latest_of(self._workflows).get(feature)
 
     def search(self, issue: int) -> list[str]:
-        """See `Store`."""
         found = (workflow for workflow in self._workflows if keys.issue_of(workflow) == issue)
         return sorted(keys.latest_of(found).values())
 
     def next_number(self, project: str, issue: int) -> int:
-        """See `Store`."""
         retired = self.retired(project, issue)
         used = (self.latest(project, issue), None if retired is None else retired.workflow)
         return 1 + max((keys.number_of(workflow) for workflow in used if workflow), default=0)
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """See `Store`."""
         live = set(self._live.values())
         for workflow, kept in list(self._workflows.items()):
             if not live_only or workflow in live:
                 yield workflow, dict(kept.fields)
 
     def unlisted(self) -> list[str]:
-        """See `Store`."""
         return []
 
     def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
-        """See `Store`."""
         found = sorted((at, workflow) for workflow, at in self._ended.items() if at < before)
         shards = {
             shard: [each for each in found if keys.shard_of(each[1]) == shard] for shard in range(keys.SHARDS)
@@ -300,7 +284,6 @@ class MemoryStore:
         return [(workflow, at) for some in shards.values() for at, workflow in some[:most]]
 
     def stored(self, workflow: str) -> Stored | None:
-        """See `Store`."""
         keys.shard_of(workflow)
         with self._guard:
             kept = self._workflows.get(workflow)
@@ -320,7 +303,6 @@ class MemoryStore:
             )
 
     def remove(self, workflow: str, head: str, how: Retirement) -> Removal:
-        """See `Store`."""
         feature, number = keys.feature_of(workflow), keys.number_of(workflow)
         with self._guard:
             kept = self._workflows.get(workflow)
@@ -336,7 +318,6 @@ class MemoryStore:
             return "gone" if kept is None else "ok"
 
     def set_aside(self, workflow: str, keep: Callable[[Mapping[str, bytes]], None]) -> None:
-        """See `Store`."""
         with self._guard:
             kept = self._workflows[workflow]
             keep(
@@ -350,11 +331,9 @@ class MemoryStore:
             self.remove(workflow, kept.head, "set-aside")
 
     def retired(self, project: str, issue: int) -> Retired | None:
-        """See `Store`."""
         return self._retired.get(keys.feature_of(keys.workflow_id(project, issue, 1)))
 
     def allocate_issue(self, project: str) -> int:
-        """See `Store`."""
         with self._guard:
             used = self._used.setdefault(project, set())
             number = next(number for number in range(1, len(used) + 2) if number not in used)
@@ -362,37 +341,34 @@ class MemoryStore:
             return number
 
     def use_issue(self, project: str, issue: int) -> None:
-        """See `Store`."""
         with self._guard:
             self._used.setdefault(project, set()).add(issue)
 
     def reject(self, messages: Sequence[RejectedMessage], count: int) -> None:
-        """See `Store`."""
         with self._guard:
             total, kept = self._rejections
             self._rejections = Rejections(total + count, (*reversed(messages), *kept)[:MOST_REJECTED])
 
     def rejections(self) -> Rejections:
-        """See `Store`."""
         return self._rejections
 
     def now(self, where: str | int) -> Moment:
-        """See `Store`."""
         keys.shard_keys(where if isinstance(where, int) else keys.shard_of(where))
         shard = self._shards[where] if isinstance(where, int) else self._shard(where)
         return shard.moment(self._now())
 
     def data_id(self) -> str:
-        """See `Store`."""
         return str(id(self))
 
     def ping(self) -> None:
-        """See `Store`."""
+        pass
 
     def close(self) -> None:
-        """See `Store`."""
+        pass
 
     def _write(self, commit: Commit, kept: KeptWorkflow, new: Written) -> None:
+        shard = self._shard(commit.workflow)
+        clock = shard.moment(self._now()).clock
         kept.version += 1
         kept.head, kept.snapshot = new.head, new.snapshot
         kept.entries.append(new.entry)
@@ -401,11 +377,21 @@ class MemoryStore:
             kept.operations[commit.operation] = kept.version
         take_tickets_away(commit, kept)
         clear_deadlines(commit, kept)
-        self._hold(commit, kept)
+        if commit.hold:
+            kept.hold()
+        elif commit.hold is False:
+            for waiting in kept.let_go(commit.stood_seconds):
+                shard.offer(waiting, clock)
         for name, due in commit.set_deadlines.items():
             kept.set_deadline(name, due)
         for ticket in commit.new_tickets:
-            self._offer(ticket, kept)
+            if ticket.id not in kept.tickets:
+                held = KeptTicket(ticket, "delayed", ready=clock + ticket.delay_seconds)
+                kept.tickets[ticket.id] = held
+                if kept.parked:
+                    held.hold_back()
+                elif ticket.delay_seconds <= 0:
+                    shard.offer(held, clock)
         feature = keys.feature_of(commit.workflow)
         if commit.live:
             self._live[feature] = commit.workflow
@@ -413,33 +399,6 @@ class MemoryStore:
             if self._live.get(feature) == commit.workflow:
                 del self._live[feature]
             self._ended.setdefault(commit.workflow, self._now())
-
-    def _offer(self, ticket: Ticket, kept: KeptWorkflow) -> None:
-        if ticket.id in kept.tickets:
-            return
-        shard = self._shard(ticket.workflow)
-        clock = shard.moment(self._now()).clock
-        held = kept.tickets[ticket.id] = KeptTicket(ticket, "delayed", ready=clock + ticket.delay_seconds)
-        if kept.parked:
-            held.hold_back()
-        elif ticket.delay_seconds <= 0:
-            shard.offer(held, clock)
-
-    def _hold(self, commit: Commit, kept: KeptWorkflow) -> None:
-        if commit.hold:
-            kept.hold()
-        elif commit.hold is False:
-            shard = self._shard(commit.workflow)
-            clock = shard.moment(self._now()).clock
-            for waiting in kept.let_go(commit.stood_seconds):
-                shard.offer(waiting, clock)
-
-    def _start(self, held: KeptTicket, clock: float) -> None:
-        """Claimed anew: its limit runs from now."""
-        held.kind = "claimed"
-        if held.ticket.limit_name and held.ticket.limit_seconds is not None:
-            held.limit = held.ticket.limit_name
-            self._workflows[held.ticket.workflow].set_deadline(held.limit, clock + held.ticket.limit_seconds)
 
     def _shard(self, workflow: str) -> KeptShard:
         return self._shards[keys.shard_of(workflow)]

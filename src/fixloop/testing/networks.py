@@ -80,13 +80,11 @@ class SocketNetwork:
         self._relay: Relay | None = None
 
     async def open(self, relay: Relay) -> None:
-        """See `HostNetwork`."""
         self._relay = relay
         await relay.listen(self._host, self._path)
 
     @property
     def is_away(self) -> bool:
-        """See `HostNetwork`."""
         return self._opened.is_away(self._host)
 
     @property
@@ -95,15 +93,12 @@ class SocketNetwork:
         return self._opened.refused[self._host] + self._opened.withheld[self._host]
 
     def cut(self) -> None:
-        """See `HostNetwork`; new connections are refused."""
         self._opened.cut(self._host)
 
     def silence(self) -> None:
-        """See `HostNetwork`."""
         self._opened.silence(self._host)
 
     def mend(self) -> None:
-        """See `HostNetwork`."""
         self._opened.mend(self._host)
 
     @property
@@ -208,12 +203,10 @@ class NamespaceNetwork:
 
     @property
     def access(self) -> Access:
-        """See `HostNetwork`."""
         return Access(f"redis://{self._address}:{PORT}", self._namespace.entering)
 
     @property
     def is_away(self) -> bool:
-        """See `HostNetwork`."""
         return self._is_away
 
     @property
@@ -228,7 +221,6 @@ class NamespaceNetwork:
         return total
 
     async def open(self, relay: Relay) -> None:
-        """See `HostNetwork`."""
         self._relay = relay
 
         def peer(writer: asyncio.StreamWriter) -> int:
@@ -237,7 +229,7 @@ class NamespaceNetwork:
         await relay.listen(self._host, self.listen(), peer)
 
     def listen(self) -> socket.socket:
-        """A socket at the other end; whoever closes a connection of it without a link is not heard of."""
+        """A socket at the other end; closing a connection of it while the link is down is not noticed by the peer."""
         listener = self._middle.listen(self._address)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         return listener
@@ -298,18 +290,16 @@ def _connected_from(port: int, within: int) -> int:
     rows = map(str.split, Path(f"/proc/{within}/net/tcp").read_text().splitlines()[1:])
     inode = next((row[9] for row in rows if int(row[1].rpartition(":")[2], 16) == port), "")
     place = os.readlink(f"/proc/{within}/ns/net")
-    # Whoever was forked with it has it, too, and came later.
+    # Processes that were forked with it have it, too, and came later.
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         with suppress(OSError):
-            if os.readlink(f"/proc/{pid}/ns/net") == place and f"socket:[{inode}]" in _open_files(pid):
-                return pid
+            if os.readlink(f"/proc/{pid}/ns/net") != place:
+                continue
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    if os.readlink(f"/proc/{pid}/fd/{number}") == f"socket:[{inode}]":
+                        return pid
     return 0
-
-
-def _open_files(pid: int) -> Iterator[str]:
-    for number in os.listdir(f"/proc/{pid}/fd"):
-        with suppress(OSError):
-            yield os.readlink(f"/proc/{pid}/fd/{number}")
 
 
 @contextmanager

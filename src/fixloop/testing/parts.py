@@ -19,10 +19,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fixloop.engine.profile import AnyEvent, AnyStart
-from fixloop.errors import UsageError
 from fixloop.profile_table import loaded, registered
 from fixloop.protocol.ticket import Ticket
-from fixloop.testing.script import Word, worded
+from fixloop.testing.script import Word, read_word
 
 if TYPE_CHECKING:
     from fixloop.testing.plan import Places
@@ -67,13 +66,8 @@ def part_of(name: str, profile: str, agent: str, run: int) -> Word:
         target, _, words = clause.rpartition(":")
         if target.strip().lower() == agent and words.split():
             said = words.split()
-            text = said[min(run, len(said)) - 1]
-            match = scripts_of(profile).words.fullmatch(text)
-            if match is None:
-                raise UsageError(
-                    f"{text!r} is no word of a script for an agent of a {profile}; see fixloop.testing.parts"
-                )
-            return worded(match, "ok")
+            where = f"an agent of a {profile}; see fixloop.testing.parts"
+            return read_word(said[min(run, len(said)) - 1], scripts_of(profile).words, "ok", where)
     return Word("ok")
 
 

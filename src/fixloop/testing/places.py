@@ -14,8 +14,8 @@ class _Steps(NamedTuple):
     """
     Which process does what for a profile.
 
-    Whoever finishes a ticket sends the hint of the next. The first ticket of a workflow is hinted by whoever starts it,
-    who is not injured.
+    The process that finishes a ticket sends the hint of the next. The first ticket of a workflow is hinted by its
+    caller, who is not injured.
     """
 
     crew: tuple[str, ...]

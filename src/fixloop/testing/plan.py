@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from fixloop.errors import UsageError
 
 COMMAND: Final = "command"
-"""What a step is called, too, when a command of its own does its work."""
+"""Also the name of each step whose work is done by a separate command."""
 
 TRIES: Final = 500
 EARLIEST, LATEST = 0.02, 0.9

@@ -1,4 +1,4 @@
-"""What a chaos run runs: a Redis of its own and two supervisors, each of which can be killed, stopped and started.
+"""The processes of a chaos run: a separate Redis and two supervisors, each of which can be killed, stopped and started.
 
 Everything ends with the process that made it, however that dies: supervisors by their lifeline, Redis by the shell
 above it, which kills it when its standard input closes.
@@ -47,9 +47,15 @@ class RedisServer:
 
     def start(self) -> None:
         """Start it; see `wait`."""
+        place = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self._folder)]
+        # While a background sync is slow, `everysec` writes late, and a kill would lose what was acknowledged.
+        durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
+        bounded = ["--maxmemory", MEMORY, "--maxmemory-policy", "noeviction"]
+        log_file = ["--logfile", str(self._folder / "redis.log"), "--daemonize", "no"]
+        command = [str(server_binary()[0]), *place, *durable, *bounded, *log_file]
         with (self._folder / "redis.log").open("ab") as log:
             self._guard = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARDED, "redis", *self._command()],
+                ["/bin/sh", "-c", _GUARDED, "redis", *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -57,14 +63,6 @@ class RedisServer:
         if self._guard.stdout is None:
             raise InfrastructureError("redis-server has no output to read its process id from")
         self.pid = int(self._guard.stdout.readline())
-
-    def _command(self) -> list[str]:
-        place = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self._folder)]
-        # While a background sync is slow, `everysec` writes late, and a kill would lose what was acknowledged.
-        durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
-        bounded = ["--maxmemory", MEMORY, "--maxmemory-policy", "noeviction"]
-        log = ["--logfile", str(self._folder / "redis.log"), "--daemonize", "no"]
-        return [str(server_binary()[0]), *place, *durable, *bounded, *log]
 
     def tell(self, words: Sequence[bytes]) -> object:
         """What it answers to one command; None when it is away or frozen, which is known within a second."""

@@ -1,8 +1,8 @@
 """A relay between workers and Redis: a socket for each host, whose traffic a witness sees and may change.
 
 A connection's peer is known by its process id, so that a claim, a commit or a hint on the wire says which process is at
-which boundary, without a word of that in the worker itself. The relay forwards bytes; what they mean is the
-witness' business.
+which boundary, without any code for that in the worker. The relay forwards bytes; the witness knows what they
+mean.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import contextlib
 import socket
 import struct
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -40,7 +40,7 @@ class Link:
 
 
 class Witness(Protocol):
-    """Whoever watches the links; what it says stands before anything moves on."""
+    """Watches the links, and decides what passes before anything does."""
 
     def sent(self, link: Link, requests: list[Request], data: bytes) -> tuple[bytes, bytes]:
         """
@@ -88,7 +88,21 @@ class Relay:
             door: where; a path is a Unix socket's.
             peer: which process is at the other end of a connection, if it is not a Unix socket's.
         """
-        take = self._taker(host, peer or _peer)
+
+        async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            link = Link(host, (peer or _peer)(writer))
+            self._open[writer] = link
+            try:
+                if host in self._cut:
+                    self.refused[host] += 1
+                elif link.pid:
+                    await self._join(link, reader, writer)
+            except (OSError, Cut):
+                pass
+            finally:
+                writer.transport.abort()
+                self._open.pop(writer, None)
+
         self._servers.append(
             await asyncio.start_unix_server(take, door, limit=CHUNK)
             if isinstance(door, Path)
@@ -137,25 +151,6 @@ class Relay:
             writer.transport.abort()
         while self._open:
             await asyncio.sleep(0.01)
-
-    def _taker(
-        self, host: str, peer: Peer
-    ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
-        async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            link = Link(host, peer(writer))
-            self._open[writer] = link
-            try:
-                if host in self._cut:
-                    self.refused[host] += 1
-                elif link.pid:
-                    await self._join(link, reader, writer)
-            except (OSError, Cut):
-                pass
-            finally:
-                writer.transport.abort()
-                self._open.pop(writer, None)
-
-        return take
 
     async def _join(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_redis, to_redis = await asyncio.open_unix_connection(self._redis, limit=CHUNK)

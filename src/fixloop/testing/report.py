@@ -1,13 +1,17 @@
 """What a chaos run is asked for, and what came of it."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from fixloop.testing.contrast import Contrast
+from fixloop.testing.executions import Execution
+from fixloop.testing.injuries import AppliedInjury, Takeover
 from fixloop.testing.networks import Network
 from fixloop.testing.plan import Plan
 from fixloop.testing.site import INJURED, Site
-from fixloop.testing.verdict import Execution, Verdict, resumptions, unexplained
+from fixloop.testing.verdict import Verdict, resumptions, unexplained
 
 ENOUGH: Final = 0.9
 """So much of the plan has to be done, or the run says nothing."""
@@ -34,10 +38,6 @@ class Report(NamedTuple):
     """What came of it."""
 
     order: Order
-    verdicts: tuple[Verdict, ...]
-    """Of the injured workflows."""
-    left_alone: tuple[Verdict, ...]
-    """Of the undisturbed ones: what is wrong there is no injury's fault."""
     planned: Counter[str]
     """Injuries by kind."""
     done: Counter[str]
@@ -48,10 +48,14 @@ class Report(NamedTuple):
     unexplained: tuple[Execution, ...]
     resumptions: tuple[float, ...]
     """Seconds from each death of a work process until its step began again elsewhere, the shortest first."""
-    surplus: int
+    verdicts: tuple[Verdict, ...] = ()
+    """Of the injured workflows."""
+    left_alone: tuple[Verdict, ...] = ()
+    """Of the undisturbed ones: what is wrong there is no injury's fault."""
+    undisturbed_seconds: float = 0.0
+    injured_seconds: float = 0.0
+    surplus: int = 0
     """Deliveries of tickets that were not to be had."""
-    undisturbed_seconds: float
-    injured_seconds: float
     contrast: Contrast | None = None
     """What came of the bare chains, if they were wanted."""
     copies: int = 0
@@ -98,23 +102,33 @@ class Report(NamedTuple):
         return every and doubled and self.done.total() >= ENOUGH * self.planned.total()
 
 
-def reported(order: Order, planned: Plan, place: Site) -> Report:
-    """What the injurer and the agents wrote down; verdicts and times are to be added."""
-    injurer = place.injurer
-    executions = [one for one in place.executions() if one.ticket.startswith(INJURED)]
+def reported(
+    order: Order,
+    planned: Plan,
+    injuries: Sequence[AppliedInjury],
+    executions: Sequence[Execution],
+    takeovers: Iterable[Takeover] = (),
+    host_of: Mapping[int, str] = MappingProxyType({}),
+) -> Report:
+    """What was done and what the agents wrote down while it was; verdicts and times are to be added."""
     return Report(
         order=order,
-        verdicts=(),
-        left_alone=(),
         planned=Counter(injury.value for injury in planned.values()),
-        done=Counter(applied.injury.value for applied in injurer.injuries if applied.is_felt),
-        copies=injurer.doubled,
+        done=Counter(applied.injury.value for applied in injuries if applied.took_effect),
         executions=len(executions),
         repeated=len(executions) - len({execution.ticket for execution in executions}),
-        unexplained=tuple(unexplained(executions, injurer.injuries, injurer.takeovers, injurer.host_of)),
-        resumptions=tuple(resumptions(executions, injurer.injuries)),
+        unexplained=tuple(unexplained(executions, injuries, takeovers, host_of)),
+        resumptions=tuple(resumptions(executions, injuries)),
+    )
+
+
+def reported_by(place: Site, order: Order, planned: Plan) -> Report:
+    """The same, with what the injurer of a site saw pass by."""
+    injurer = place.injurer
+    executions = [one for one in place.executions() if one.ticket.startswith(INJURED)]
+    found = reported(order, planned, injurer.injuries, executions, injurer.takeovers, injurer.host_of)
+    return found._replace(
+        copies=injurer.doubled,
         network=place.networks.told,
         surplus=injurer.answers.total() - injurer.answers["ok"],
-        undisturbed_seconds=0.0,
-        injured_seconds=0.0,
     )

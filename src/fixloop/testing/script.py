@@ -19,6 +19,7 @@ fix, `gone` cannot be started, `bad` answers what does not fit, `blocked` cannot
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
@@ -51,11 +52,13 @@ class Script(NamedTuple):
 
     def run(self, name: str, number: int) -> Word:
         """The word for run `number` of specialist `name`."""
-        return self._word(self.clauses.get(name) or self.clauses.get(""), number, "-")
+        words = self.clauses.get(name) or self.clauses.get("") or (Word("-"),)
+        return words[min(number, len(words)) - 1]
 
     def answer(self, attempt: int) -> Word:
         """The word for the fixer's attempt `attempt` to answer a request."""
-        return self._word(self.clauses.get(FIX), attempt, "ok")
+        words = self.clauses.get(FIX) or (Word("ok"),)
+        return words[min(attempt, len(words)) - 1]
 
     def runs_command(self, step: str) -> bool:
         """Whether a command of its own does the work of every `step`."""
@@ -65,9 +68,6 @@ class Script(NamedTuple):
             word for key, words in self.clauses.items() if (key == FIX) == (step == FIX) for word in words
         ]
         return bool(words) and all(word.is_command for word in words)
-
-    def _word(self, words: tuple[Word, ...] | None, number: int, otherwise: str) -> Word:
-        return words[min(number, len(words)) - 1] if words else Word(otherwise)
 
 
 def script_of(name: str) -> Script:
@@ -83,21 +83,29 @@ def script_of(name: str) -> Script:
         key = target.strip()
         if key and key != FIX:
             key = specialist(key).name
-        clauses[key] = tuple(_word(word, key) for word in words.split() if word != "scripted")
+        pattern, otherwise = (_ANSWER, "ok") if key == FIX else (_RUN, "-")
+        where = f"{key or 'a specialist'}; see fixloop.testing"
+        clauses[key] = tuple(
+            read_word(word, pattern, otherwise, where) for word in words.split() if word != "scripted"
+        )
     return Script(clauses)
 
 
-def _word(text: str, target: str) -> Word:
-    match = (_ANSWER if target == FIX else _RUN).fullmatch(text)
+def read_word(text: str, pattern: re.Pattern[str], otherwise: str, where: str) -> Word:
+    """
+    A word from its parts; without a word of its own, what its affixes say goes on for ever.
+
+    Args:
+        pattern: made of `AFFIXED`.
+        otherwise: what it means without a word of its own.
+        where: whose word it is, and where those are explained.
+
+    Raises:
+        UsageError: it means nothing.
+    """
+    match = pattern.fullmatch(text)
     if match is None:
-        raise UsageError(
-            f"{text!r} is no word of a script for {target or 'a specialist'}; see fixloop.testing"
-        )
-    return worded(match, "ok" if target == FIX else "-")
-
-
-def worded(match: re.Match[str], otherwise: str) -> Word:
-    """A word from its parts; without a word of its own, what its affixes say goes on for ever."""
+        raise UsageError(f"{text!r} is no word of a script for {where}")
     what = match["what"]
     endless = float("inf") if not what else 0.0
     return Word(
@@ -107,3 +115,55 @@ def worded(match: re.Match[str], otherwise: str) -> Word:
         seconds=float(match["seconds"] or 0),
         is_command=bool(match["command"]),
     )
+
+
+class Agent(NamedTuple):
+    """One kind of agent."""
+
+    script: str
+    what: str
+    specialists: tuple[str, ...] = ("test-runner",)
+    """Those that its workflow needs."""
+    fix_seconds: float = 1800.0
+    """How long its answer is waited for."""
+    is_extended: bool = False
+    """Whether a person gives it more runs when it has none left; what escalates otherwise is given up."""
+
+
+AGENTS: Final[Mapping[str, Agent]] = MappingProxyType(
+    {
+        "apart": Agent(
+            "$a~0.2 $-~0.2; fix: $ok~0.2", "a check and a fixer that are commands of their own, under guard"
+        ),
+        "good": Agent("abc~0.05 a~0.05 -; fix: ok~0.1", "mends two of three failures, then the last"),
+        "lazy": Agent("a~0.05; fix: same", "says each time that nothing had to be changed"),
+        "silent": Agent("a~0.05; fix: silent", "takes the request and never answers", fix_seconds=1.0),
+        "slow": Agent("a -~0.5; fix: ok~0.5", "takes its time, within every limit"),
+        "lying": Agent(
+            "unit-test: - b~0.05 -; security: a~0.05 -",
+            "says that it mended security, and broke a unit test",
+            ("unit-test", "security"),
+        ),
+        "thorough": Agent(
+            "test-runner: abc~0.05 b -; security: a~0.05 -",
+            "mends what two of five specialists find",
+            ("unit-test", "integration-test", "test-runner", "code-quality", "security"),
+        ),
+        "late": Agent(
+            "abcde~0.05 abcd abc ab a f -", "needs two runs more than it has, and gets them", is_extended=True
+        ),
+        "garbled": Agent("a -~0.05; fix: bad ok~0.05", "answers what does not fit, then what does"),
+        "oscillating": Agent("ab~0.05 cd ab cd ab", "mends one thing and breaks another, to and fro"),
+        "blocked": Agent("a~0.05; fix: blocked", "says that it cannot go on"),
+        "failing": Agent(
+            "a -~0.05; fix: fail gone ok", "ends with an error, is not found, and then mends it"
+        ),
+        "raising": Agent("!a~0.05 b -", "a specialist whose first attempt is an error"),
+    }
+)
+"""
+By name: what a main agent or a specialist may do to the loop, good and bad.
+
+Give one to a workflow as its feature's name, with `FIXLOOP_CREW=fixloop.testing:scripted_crew` in the worker's
+environment, and see what comes of it.
+"""

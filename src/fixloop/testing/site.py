@@ -14,11 +14,12 @@ from typing import Any, Final, NamedTuple, Protocol
 import redis
 
 from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.testing.executions import Execution, executions_in
 from fixloop.testing.injurer import Injurer
 from fixloop.testing.networks import Network, Networks, networks
 from fixloop.testing.plan import Schedule
 from fixloop.testing.processes import Access, Host, RedisServer
-from fixloop.testing.verdict import Execution, executions_in, feel_clocks
+from fixloop.testing.verdict import check_clock_shifts
 
 HostKind = Callable[[str, Path, Access], Host]
 """Makes a host of a name, the folder for its log, and where it finds Redis."""
@@ -105,7 +106,13 @@ class Site:
                 self._in_loop(self.networks.by_host[host.name].open, self.injurer.relay)
                 ending.callback(host.stop)
                 host.start()
-            self._wait_for_workers()
+            give_up = time.monotonic() + START_SECONDS
+            while not all(host.wanted <= set(host.roles().values()) for host in self.hosts.values()):
+                if time.monotonic() > give_up:
+                    raise InfrastructureError(
+                        f"the workers did not start within {START_SECONDS:.0f} s; see the logs in {self._folder}"
+                    )
+                time.sleep(POLL_SECONDS)
             yield self
 
     def in_loop(self, act: Callable[[], object]) -> None:
@@ -119,15 +126,6 @@ class Site:
     def _in_loop(self, act: Callable[..., Any], *words: Any) -> None:
         asyncio.run_coroutine_threadsafe(act(*words), self._loop).result(10.0)
 
-    def _wait_for_workers(self) -> None:
-        give_up = time.monotonic() + START_SECONDS
-        while not all(host.wanted <= set(host.roles().values()) for host in self.hosts.values()):
-            if time.monotonic() > give_up:
-                raise InfrastructureError(
-                    f"the workers did not start within {START_SECONDS:.0f} s; see the logs in {self._folder}"
-                )
-            time.sleep(POLL_SECONDS)
-
     def arm(self, schedule: Schedule, commands: Container[str] = (), *, twice_over: bool = False) -> None:
         """From now on, injure; see `Injurer`."""
         arm = partial(self.injurer.arm, schedule, commands, twice_over=twice_over)
@@ -139,7 +137,7 @@ class Site:
         while self.injurer.actions.under_way:
             time.sleep(POLL_SECONDS)
         time.sleep(SETTLING_SECONDS)
-        feel_clocks(self.injurer.injuries, self.executions())
+        check_clock_shifts(self.injurer.injuries, self.executions())
         lines = "".join(f"{applied.line()}\n" for applied in self.injurer.injuries)
         (self._folder / "injuries").write_text(lines, encoding="utf-8")
 
@@ -155,11 +153,17 @@ class Site:
         limit_seconds: float = float("inf"),
     ) -> float:
         """Hand `work` in; the seconds until all has ended, nothing goes on, or it takes too long."""
-        began = time.monotonic()
+        began = moved = time.monotonic()
         waiting = work.begin()
-        count, patience = len(waiting), _Patience(patience_seconds)
-        seconds = 0.0
-        while waiting and seconds < limit_seconds and not patience.is_over(self._moves(len(waiting))):
+        count, seconds = len(waiting), 0.0
+        before: object = None
+        while waiting and seconds < limit_seconds:
+            # It changes as long as anything goes on.
+            now = len(waiting), self.injurer.answers["ok"], self.injurer.actions.under_way
+            if now != before or self.injurer.actions.under_way:
+                before, moved = now, time.monotonic()
+            if time.monotonic() - moved > patience_seconds:
+                break
             # Looking costs Redis time, too.
             time.sleep(max(POLL_SECONDS, len(waiting) * LOOK_SECONDS))
             for host in self.hosts.values():
@@ -170,28 +174,9 @@ class Site:
             tell(Progress(what, count - len(waiting), count, len(self.injurer.injuries), seconds))
         return time.monotonic() - began
 
-    def _moves(self, waiting: int) -> object:
-        """Something that changes as long as anything goes on."""
-        healing = time.monotonic() if self.injurer.actions.under_way else 0.0
-        return waiting, self.injurer.answers["ok"], healing
-
     def executions(self) -> list[Execution]:
         """What the agents began, in order."""
         return executions_in(self._executions)
-
-
-class _Patience:
-    """Over when nothing has changed for long."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._since = time.monotonic()
-        self._before: object = None
-
-    def is_over(self, now: object) -> bool:
-        if now != self._before:
-            self._since, self._before = time.monotonic(), now
-        return time.monotonic() - self._since > self._seconds
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """What a scripted workflow comes to when nothing can go wrong: `decide` alone, in one thread, by a virtual clock.
 
-And the comparison: a story is what a workflow's history tells whoever reads it; every disturbed run has to tell the
-same one as the undisturbed run.
+And the comparison: a story is what a workflow's history tells its reader; every disturbed run has to tell the same
+story as the undisturbed run.
 """
 
 import re
@@ -23,7 +23,7 @@ from fixloop.protocol.events import (
 from fixloop.protocol.log import Statistics, statistics
 from fixloop.protocol.messages import Message
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.outcome import Outcome, Transition
+from fixloop.protocol.outcome import Transition
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import decide
@@ -82,7 +82,18 @@ def told(messages: Sequence[Message], changes: Iterable[Transition], state: Stat
     """The story of a workflow."""
     outcome = state.outcome.value if state.outcome else None
     return Story(
-        lines=tuple(_line(message) for message in messages),
+        lines=tuple(
+            Line(
+                message_id=_STAMP.sub("{ts}", message.message_id),
+                sender=message.sender,
+                recipient=message.recipient,
+                before=message.status_before,
+                after=message.status_after,
+                run=f"{message.iteration}/{message.max_iterations}",
+                attached=message.attached.message_id if message.attached is not None else "",
+            )
+            for message in messages
+        ),
         changes=tuple((change.specialist, change.before, change.after) for change in changes),
         statuses=tuple((entry.name, entry.status, entry.iteration) for entry in state.specialists),
         outcome=outcome or "",
@@ -172,7 +183,14 @@ class _Run:
             self.fixes.append((event.specialist, event.completion.iteration))
         self.messages += outcome.messages
         self.changes += outcome.transitions
-        self._keep(outcome)
+        if outcome.withdraws_tickets:
+            self.pending.clear()
+            self.held.clear()
+            self.deadlines.clear()
+        for name in outcome.cleared_deadlines:
+            self.deadlines.pop(name, None)
+        self.deadlines |= outcome.deadlines
+        self.pending += outcome.steps
 
     def carry_out(self, ticket: Ticket) -> None:
         self.advance(ticket.delay_seconds)
@@ -190,16 +208,6 @@ class _Run:
         due = self.deadlines.pop(name)
         self.clock = max(self.clock, due + 0.01)
         self.apply(DeadlineReached(name=name, due=due))
-
-    def _keep(self, outcome: Outcome) -> None:
-        if outcome.withdraws_tickets:
-            self.pending.clear()
-            self.held.clear()
-            self.deadlines.clear()
-        for name in outcome.cleared_deadlines:
-            self.deadlines.pop(name, None)
-        self.deadlines |= outcome.deadlines
-        self.pending += outcome.steps
 
     def advance(self, seconds: float) -> None:
         target = self.clock + seconds
@@ -228,15 +236,3 @@ class _Run:
                     }
                 ),
             )
-
-
-def _line(message: Message) -> Line:
-    return Line(
-        message_id=_STAMP.sub("{ts}", message.message_id),
-        sender=message.sender,
-        recipient=message.recipient,
-        before=message.status_before,
-        after=message.status_after,
-        run=f"{message.iteration}/{message.max_iterations}",
-        attached=message.attached.message_id if message.attached is not None else "",
-    )

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.engine.history import said
@@ -12,6 +11,7 @@ from fixloop.engine.snapshots import load_state
 from fixloop.protocol.outcome import Transition
 from fixloop.store.contract import Store
 from fixloop.store.limits import LEASE_SECONDS
+from fixloop.testing.executions import Execution
 from fixloop.testing.injuries import AppliedInjury, Takeover
 from fixloop.testing.plan import Boundary, Injury
 from fixloop.testing.undisturbed import Rehearsal, told
@@ -23,20 +23,6 @@ BEGINNING_SECONDS: Final = 0.25
 
 _IN_STEP: Final = (Boundary.AFTER_CLAIM, Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
 """Where a process has a ticket; before that, what dies is a hint, and its step waits its turn among all others."""
-
-
-class Execution(NamedTuple):
-    """One time that an agent began; a line of the file that `FIXLOOP_EXECUTIONS` names."""
-
-    ticket: str
-    fence: int
-    step: str
-    tree: str
-    pid: int
-    at: float
-    """By `time.monotonic()`."""
-    skew_seconds: float = 0.0
-    """By how much the wall clock was off, as the agent saw it."""
 
 
 class Verdict(NamedTuple):
@@ -106,22 +92,12 @@ def _text(found: object, *path: str) -> str:
     return str(found)
 
 
-def executions_in(path: Path) -> list[Execution]:
-    """What the agents wrote down as they began, in order."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    found = []
-    for line in lines:
-        ticket, fence, step, tree, pid, at, skew = line.split()
-        found.append(Execution(ticket, int(fence), step, tree, int(pid), float(at), float(skew)))
-    return found
-
-
-def feel_clocks(injuries: Iterable[AppliedInjury], executions: Sequence[Execution]) -> None:
+def check_clock_shifts(injuries: Iterable[AppliedInjury], executions: Sequence[Execution]) -> None:
     """A wrong clock was felt by an agent that began meanwhile and saw it."""
     for applied in injuries:
         if applied.injury is Injury.WRONG_CLOCK:
             seen = [one.skew_seconds for one in executions if applied.began <= one.at <= applied.ended]
-            applied.is_felt = any(abs(skew - applied.skew_seconds) < 1.0 for skew in seen)
+            applied.took_effect = any(abs(skew - applied.skew_seconds) < 1.0 for skew in seen)
 
 
 def resumptions(executions: Iterable[Execution], injuries: Iterable[AppliedInjury]) -> list[float]:
@@ -151,7 +127,7 @@ def unexplained(
     return [
         again
         for runs in by_ticket.values()
-        # By fence: who was stopped between its claim and its beginning begins after whoever took it over.
+        # By fence: a process that was stopped between claim and beginning begins after the one that took over.
         for before, again in pairwise(sorted(runs, key=lambda run: run.fence))
         if not any(_hit(applied, before, again.at, host_of, living) for applied in injuries)
     ]
@@ -171,7 +147,7 @@ def _hit(
         return applied.ticket == before.ticket and applied.began >= before.at
     if before.pid in applied.pids:
         return applied.ended + BEGINNING_SECONDS >= before.at
-    # Whoever lives through a loss of Redis that is shorter than its lease keeps its ticket.
+    # A process that lives through a loss of Redis shorter than its lease keeps its ticket.
     lived = (before.ticket, before.pid) in living
     cut_off = host_of.get(before.pid) in applied.hosts and applied.ended + AFTERMATH_SECONDS >= before.at
     return cut_off and (not lived or applied.ended - applied.began >= LEASE_SECONDS)

@@ -7,7 +7,7 @@ the messages by kombu's JSON, and nothing of what a step means.
 import json
 import re
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from hashlib import sha1
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -18,9 +18,9 @@ from fixloop.store.scripts import source
 PUSHED: Final = b":1\r\n"
 """What Redis says when it has taken one message."""
 NOTHING_TAKEN: Final = b"*-1\r\n"
-"""What Redis says to a client that waited for a message in vain."""
+"""What Redis says to a client that waited and got no message."""
 NO_ROOM: Final = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
-"""What a full Redis says to whoever writes."""
+"""What a full Redis says to a write."""
 
 BEGUN: Final = "bare:begun"
 EFFECTS: Final = "bare:effects"
@@ -62,19 +62,22 @@ class Requests:
     def read(self, data: bytes) -> list[Request]:
         """Those that matter and are complete with `data`, in order."""
         self._reader.feed(data)
-        return [request for words in self._complete() if (request := _request(words)) is not None]
-
-    def _complete(self) -> Iterator[Any]:
+        found = []
         while (words := self._reader.gets()) is not False:
-            yield words
+            request = _request(words)
+            if request is not None:
+                found.append(request)
+        return found
 
 
 def _request(words: Any) -> Request | None:
     if not isinstance(words, list) or not words:
         return None
     name = words[0]
-    if name == b"EVALSHA":
-        return _of_script(words)
+    if name == b"EVALSHA" and words[1] in _SCRIPTS:
+        kind = _SCRIPTS[words[1]]
+        first = words[3] if kind == "sweep" else words[3 + int(words[2])]
+        return Request(kind, str(json.loads(first)["ticket"]) if kind == "commit" else first.decode())
     if name == b"LPUSH":
         return Request("hint", _of_message(words[2]), tuple(words))
     if name == b"HINCRBY" and words[1] in _COUNTS:
@@ -86,16 +89,6 @@ def _request(words: Any) -> Request | None:
     if name in (b"SET", b"HSET") and _ARTIFACTS.match(words[1]):
         return Request("artifact", "", tuple(words))
     return None
-
-
-def _of_script(words: list[Any]) -> Request | None:
-    kind = _SCRIPTS.get(words[1])
-    if kind is None:
-        return None
-    if kind == "sweep":
-        return Request(kind, words[3].decode())
-    first = words[3 + int(words[2])]
-    return Request(kind, str(json.loads(first)["ticket"]) if kind == "commit" else first.decode())
 
 
 def _of_message(data: bytes) -> str:
@@ -123,7 +116,7 @@ def is_whole(replies: bytes) -> bool:
 
 
 def has_swept(reply: bytes) -> bool:
-    """Whether a sweep was answered with what it found: the shard is the sweeper's."""
+    """Whether a sweep was answered with findings: then the shard is the sweeper's."""
     return reply.startswith(b"*") and reply.partition(b"\r\n")[2].startswith(b":1\r\n")
 
 
@@ -149,7 +142,7 @@ def ticket_in(data: bytes, tickets: Iterable[str]) -> str:
 
 
 def twice(request: Request) -> tuple[bytes, ...]:
-    """The command that sends a copy of a hint, as a message of its own."""
+    """The command that sends a copy of a hint as another message."""
     name, queue, data = request.words
     message = json.loads(data)
     message["properties"]["delivery_tag"] = str(uuid.uuid4())

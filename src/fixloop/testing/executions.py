@@ -1,0 +1,43 @@
+"""The file in which agents of a chaos run write down what they begin: a line for each execution of a step."""
+
+import os
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from fixloop.testing.clock import skew_seconds
+
+
+class Execution(NamedTuple):
+    """One time that an agent began; a line of the file that `FIXLOOP_EXECUTIONS` names."""
+
+    ticket: str
+    fence: int
+    step: str
+    tree: str
+    pid: int
+    at: float
+    """By `time.monotonic()`."""
+    skew_seconds: float = 0.0
+    """By how much the wall clock was off, as the agent saw it."""
+
+
+def record_execution(path: str, ticket: str, fence: int, step: str, tree: str) -> None:
+    """Write down that this process begins a step now."""
+    line = f"{ticket} {fence} {step} {tree} {os.getpid()} {time.monotonic():.6f} {skew_seconds():.1f}\n"
+    # One write to an appending descriptor: lines of many processes do not mix.
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, line.encode())
+    finally:
+        os.close(descriptor)
+
+
+def executions_in(path: Path) -> list[Execution]:
+    """What the agents wrote down as they began, in order."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    found = []
+    for line in lines:
+        ticket, fence, step, tree, pid, at, skew = line.split()
+        found.append(Execution(ticket, int(fence), step, tree, int(pid), float(at), float(skew)))
+    return found
