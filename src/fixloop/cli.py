@@ -130,7 +130,13 @@ def _run(words: Sequence[str] | None) -> int:
         say(_one_sentence(str(error)))
         return error.exit_code
     except typer.TyperException as error:
-        say(_usage_sentence(error))
+        # Such as `no such command 'stauts'; did you mean 'status'?`
+        text = _one_sentence(error.format_message()).rstrip(".").replace("Value error, ", "")
+        text = f"{text[:1].lower()}{text[1:]}".replace(". Did you mean", "; did you mean")
+        context = getattr(error, "ctx", None)
+        if context is not None and "did you mean" not in text:
+            text = f"{text}; see `{context.command_path} --help`"
+        say(text)
         return ExitCode.USAGE
     except SystemExit as end:
         # typer ends the process itself when the pipe was closed.
@@ -141,16 +147,6 @@ def _run(words: Sequence[str] | None) -> int:
 
 def _one_sentence(text: str) -> str:
     return " ".join(text.split())
-
-
-def _usage_sentence(error: typer.TyperException) -> str:
-    """`no such command 'stauts'; did you mean 'status'?`"""
-    text = _one_sentence(error.format_message()).rstrip(".").replace("Value error, ", "")
-    text = f"{text[:1].lower()}{text[1:]}".replace(". Did you mean", "; did you mean")
-    context = getattr(error, "ctx", None)
-    if "did you mean" in text or context is None:
-        return text
-    return f"{text}; see `{context.command_path} --help`"
 
 
 def _without_reader() -> int:

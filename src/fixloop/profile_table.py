@@ -37,6 +37,14 @@ class Registered(NamedTuple):
     """`StepHandlers`: how the application's workers do its steps."""
     canvas: str
     """The application's canvas: the steps from a ticket to the end of its round."""
+    options: tuple[str, ...] = ()
+    """Those of `run` and `enqueue` that not every profile has."""
+    agents: tuple[str, ...] = ()
+    """Who takes part in every workflow, whether the configuration speaks of them or not."""
+    plural: str = "workflows"
+    """What a chaos run calls its workflows."""
+    results: str = "fixes"
+    """What a chaos run calls what its agents bring."""
     outside: str = ""
     """`Outside`: the agents that somebody else runs; empty: there are none."""
     requests: str = ""

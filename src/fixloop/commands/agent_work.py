@@ -45,24 +45,19 @@ class AtWork(NamedTuple):
     def line(self, found: Snapshot) -> str:
         """How its run stands."""
         who = f"{self.name}, run {self.run}"
+        now, heard = found.moment.at, ""
         if not self.command:
-            return f"{who}: asked of somebody outside{self._since(found)}"
+            if self.began is None:
+                return f"{who}: asked of somebody outside"
+            if self.heard is not None and self.heard > self.began:
+                heard = f", heard of {minutes_seconds((now - self.heard).total_seconds())} ago"
+            return f"{who}: asked of somebody outside, who began{heard}"
         if self.began is None:
             claimed = any(
                 held.status == "claimed" and held.ticket.specialist == self.name for held in found.tickets
             )
             return f"{who}: {'running' if claimed else 'waiting for a worker'}"
-        return f"{who}: for {minutes_seconds((found.moment.at - self.began).total_seconds())}"
-
-    def _since(self, found: Snapshot) -> str:
-        if self.began is None:
-            return ""
-        last = (
-            f", heard of {minutes_seconds((found.moment.at - self.heard).total_seconds())} ago"
-            if self.heard is not None and self.heard > self.began
-            else ""
-        )
-        return f", who began{last}"
+        return f"{who}: for {minutes_seconds((now - self.began).total_seconds())}"
 
 
 def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str, *, is_paused: bool) -> str:

@@ -2,12 +2,12 @@
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from math import ceil
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,27 +15,13 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import console, print_json, print_lines, say
 from fixloop.commands.session import AsJson
 from fixloop.errors import UsageError
+from fixloop.profile_table import names, registered
 
 if TYPE_CHECKING:
     from fixloop.testing.report import Report
     from fixloop.testing.site import Progress
 
 SHOWN: Final = 20
-
-
-class _Words(NamedTuple):
-    """What the report calls things."""
-
-    works: str = "workflows"
-    results: str = "fixes"
-    held: str = "histories verify"
-
-
-_WORDS: Final = {
-    "cycle": _Words("cycles", "reports"),
-    "handoff": _Words("workflows of handoffs", "results"),
-    "chat": _Words("chats", "messages", "chats hold"),
-}
 
 
 def register(app: typer.Typer) -> None:
@@ -45,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 def chaos(
     profile: Annotated[
-        str, typer.Option("--profile", help="Which protocol: validation, cycle, handoff or chat.")
+        str, typer.Option("--profile", help=f"Which protocol: {', '.join(names())} or chat.")
     ] = "validation",
     workflows: Annotated[int, typer.Option("--workflows", min=1, max=100_000, help="How many.")] = 50,
     kills: Annotated[int, typer.Option("--kills", min=0, help="How many injuries, of all kinds.")] = 20,
@@ -89,7 +75,28 @@ def chaos(
     if known is None:
         raise UsageError(f"there is no network {network!r}; there are {', '.join(NETWORKS)}")
     order = Order(workflows, kills, seed, concurrency, contrast, twice, profile, known)
-    with _folder(keep) as folder, _progress() as tell:
+    with ExitStack() as opened:
+        if keep is None:
+            folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="fixloop-chaos-")))
+        else:
+            folder = keep.absolute()
+            try:
+                keep.mkdir(parents=True)
+            except OSError as error:
+                raise UsageError(
+                    f"cannot make {keep}: {error.strerror}; name a folder that is not there"
+                ) from None
+        screen = console(sys.stderr)
+        starting = "starting Redis and two workers"
+        line = opened.enter_context(screen.status(starting)) if screen.is_terminal else None
+
+        def tell(progress: "Progress") -> None:
+            if line is not None:
+                line.update(
+                    f"{progress.what}: {progress.ended} of {progress.workflows} ended,"
+                    f" {progress.injuries} injuries, {progress.seconds:.0f} s"
+                )
+
         report = running.chaos(order, folder, tell)
     if json:
         print_json(_document(report))
@@ -101,39 +108,15 @@ def chaos(
         raise typer.Exit(ExitCode.WRONG)
 
 
-@contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
-    if keep is None:
-        with tempfile.TemporaryDirectory(prefix="fixloop-chaos-") as folder:
-            yield Path(folder)
-        return
-    try:
-        keep.mkdir(parents=True)
-    except OSError as error:
-        raise UsageError(f"cannot make {keep}: {error.strerror}; name a folder that is not there") from None
-    yield keep.absolute()
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[["Progress"], object]]:
-    """One live line on a terminal; nothing otherwise."""
-    screen = console(sys.stderr)
-    if not screen.is_terminal:
-        yield lambda progress: None
-        return
-    with screen.status("starting Redis and two workers") as status:
-        yield lambda progress: status.update(
-            f"{progress.what}: {progress.ended} of {progress.workflows} ended,"
-            f" {progress.injuries} injuries, {progress.seconds:.0f} s"
-        )
-
-
 def report_lines(report: "Report") -> Iterator[str]:
     """The figures, what is wrong in particular, and the sum in the last line."""
     order, tickets = report.order, sum(one.steps for one in report.verdicts)
-    words = _WORDS.get(order.profile, _Words())
-    yield f"{order.workflows} {words.works}, undisturbed in {report.undisturbed_seconds:.1f} s"
-    yield f"{order.workflows} {words.works}, injured in {report.injured_seconds:.1f} s"
+    works, results, held = "chats", "messages", "chats hold"
+    if order.profile != "chat":
+        known = registered(order.profile)
+        works, results, held = known.plural, known.results, "histories verify"
+    yield f"{order.workflows} {works}, undisturbed in {report.undisturbed_seconds:.1f} s"
+    yield f"{order.workflows} {works}, injured in {report.injured_seconds:.1f} s"
     for injury, planned in sorted(report.planned.items()):
         yield f"  {report.done[injury]} of {planned} × {injury}"
     if report.network:
@@ -141,7 +124,7 @@ def report_lines(report: "Report") -> Iterator[str]:
     if report.order.twice:
         yield f"{report.copies} messages delivered twice"
     fixes = sum(one.fixes for one in report.verdicts)
-    yield f"{tickets} effects in the histories, {fixes} of them {words.results}; {report.doubled} are there twice"
+    yield f"{tickets} effects in the histories, {fixes} of them {results}; {report.doubled} are there twice"
     yield f"{report.executions} executions by agents, {report.repeated} of a ticket that had begun before"
     if report.resumptions:
         seconds = report.resumptions
@@ -160,18 +143,17 @@ def report_lines(report: "Report") -> Iterator[str]:
             f"bare Celery chains, same plan: {bare.ended} of {bare.chains} ended in {bare.seconds:.1f} s{limit},"
             f" {bare.doubled} effects doubled, {bare.repeated} steps begun again ({bare.injuries} injuries)"
         )
-    yield from _findings(report)
+    yield from _findings(report, works)
     yield (
         f"chaos: {report.lost} lost, {report.doubled} doubled, {len(report.unexplained)} unexplained,"
-        f" {report.stuck} stuck, {report.verified} of {len(report.verdicts)} {words.held}"
+        f" {report.stuck} stuck, {report.verified} of {len(report.verdicts)} {held}"
         f" (seed {order.seed})"
     )
 
 
-def _findings(report: "Report") -> Iterator[str]:
-    words = _WORDS.get(report.order.profile, _Words())
+def _findings(report: "Report", works: str) -> Iterator[str]:
     if report.astray:
-        yield f"  {report.astray} of the undisturbed {words.works} went astray; no injury is to blame for these"
+        yield f"  {report.astray} of the undisturbed {works} went astray; no injury is to blame for these"
     found = [
         f"  {one.workflow}: {text}"
         for one in (*report.verdicts, *report.left_alone)

@@ -82,7 +82,15 @@ def doctor(
     git, the cache and Redis, as the FIXLOOP_ variables name them, and at what the checks of this folder need.
     """
     if rejected:
-        _show_rejected(as_json=json)
+        with open_session(create=False) as session:
+            found = session.store.rejections()
+        if json:
+            kept = [each._asdict() | {"at": each.at.isoformat()} for each in found.kept]
+            print_json({"total": found.total, "kept": kept})
+            return
+        for each in found.kept:
+            print_lines(f"{each.at:%Y-%m-%d %H:%M:%SZ} {each.queue}: {each.why}", f"    {each.text}")
+        say(f"{found.total} were rejected in all, the last {len(found.kept)} of them are kept")
         return
     plan, checks = _checks_of(here())
     findings = [*examine(load_settings(), top_of(here())[0]), *checks]
@@ -97,18 +105,6 @@ def doctor(
         print_lines(*[*map(str, findings), *(lines(plan) if plan is not None else ())])
     if any(finding.ok is False for finding in findings):
         raise typer.Exit(ExitCode.WRONG)
-
-
-def _show_rejected(*, as_json: bool) -> None:
-    with open_session(create=False) as session:
-        found = session.store.rejections()
-    if as_json:
-        kept = [each._asdict() | {"at": each.at.isoformat()} for each in found.kept]
-        print_json({"total": found.total, "kept": kept})
-        return
-    for each in found.kept:
-        print_lines(f"{each.at:%Y-%m-%d %H:%M:%SZ} {each.queue}: {each.why}", f"    {each.text}")
-    say(f"{found.total} were rejected in all, the last {len(found.kept)} of them are kept")
 
 
 def _checks_of(directory: Path) -> tuple[Preflight | None, list[Finding]]:
@@ -137,7 +133,7 @@ def examine(settings: Settings, directory: Path) -> list[Finding]:
         settings: as the environment gives them.
         directory: the project somebody wants to validate.
     """
-    found = [*_programs(), _project(directory), _cache(settings.cache_dir), _guard()]
+    found = list(_machine(directory, settings.cache_dir.resolve()))
     if settings.archive_dir is not None:
         # Ended workflows stay in Redis as long as it cannot be written.
         found.append(_writable("archive", settings.archive_dir, "FIXLOOP_ARCHIVE_DIR"))
@@ -150,11 +146,23 @@ def examine(settings: Settings, directory: Path) -> list[Finding]:
         found.append(Finding("server", True, f"{version} for the embedded mode ({path})"))
         if not _project(project).ok:
             return found
-    return [*found, *_servers(settings, directory)]
+    try:
+        with redis_urls(settings, directory) as urls:
+            parted = urls.broker != urls.state
+            state = redis_findings("state" if parted else "redis", urls.state, settings)
+            found += state
+            if state[0].ok:
+                found += _stored(urls.state)
+            if is_rabbitmq(urls.broker):
+                found += _rabbitmq(urls.broker)
+            elif parted:
+                found += redis_findings("broker", urls.broker, settings)
+    except FixloopError as error:
+        found.append(Finding("redis", False, str(error)))
+    return found
 
 
-def _programs() -> Iterator[Finding]:
-    """Python, git, and whether environments can be made."""
+def _machine(directory: Path, cache: Path) -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     is_new = sys.version_info >= OLDEST_PYTHON
     yield Finding("python", is_new, f"{version} ({sys.executable})", "use Python 3.11 or newer")
@@ -171,6 +179,22 @@ def _programs() -> Iterator[Finding]:
     missing = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
     detail = f"no {' and '.join(missing)}" if missing else "environments can be made"
     yield Finding("venv", not missing, detail, "install it (on Debian `apt install python3-venv`)")
+    yield _project(directory)
+    checkout = next((folder for folder in (cache, *cache.parents) if (folder / ".git").exists()), None)
+    if checkout is not None:
+        where = f"{cache} lies in the checkout {checkout}"
+        yield Finding("cache", False, where, "set FIXLOOP_CACHE_DIR to a place outside")
+    else:
+        yield _writable("cache", cache, "FIXLOOP_CACHE_DIR")
+    # Both modes are well; a namespace cannot be left, a watched command can kill its worker.
+    try:
+        mode = mode_in_use()
+    except InfrastructureError as error:
+        yield Finding("guard", False, str(error))
+        return
+    is_namespace = mode.name == "namespace"
+    detail = "each command in a PID namespace" if is_namespace else "commands are watched by their worker"
+    yield Finding("guard", True, f"{detail}{f' ({mode.reason})' if mode.reason else ''}")
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -186,33 +210,6 @@ def _project(directory: Path) -> Finding:
     return Finding("project", writable, f"{directory} is {'writable' if writable else 'read-only'}", remedy)
 
 
-def _cache(cache: Path) -> Finding:
-    cache = cache.resolve()
-    checkout = next((folder for folder in (cache, *cache.parents) if (folder / ".git").exists()), None)
-    if checkout is not None:
-        return Finding(
-            "cache",
-            False,
-            f"{cache} lies in the checkout {checkout}",
-            "set FIXLOOP_CACHE_DIR to a place outside",
-        )
-    return _writable("cache", cache, "FIXLOOP_CACHE_DIR")
-
-
-def _guard() -> Finding:
-    """Both modes are well; a namespace cannot be left, a watched command can kill its worker."""
-    try:
-        mode = mode_in_use()
-    except InfrastructureError as error:
-        return Finding("guard", False, str(error))
-    detail = (
-        "each command in a PID namespace"
-        if mode.name == "namespace"
-        else "commands are watched by their worker"
-    )
-    return Finding("guard", True, f"{detail}{f' ({mode.reason})' if mode.reason else ''}")
-
-
 def _writable(name: str, folder: Path, variable: str) -> Finding:
     existing = next(place for place in (folder, *folder.parents) if place.exists())
     writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
@@ -222,22 +219,6 @@ def _writable(name: str, folder: Path, variable: str) -> Finding:
         f"{folder} is writable" if writable else f"{existing} cannot be written",
         f"set {variable} to a directory you may write",
     )
-
-
-def _servers(settings: Settings, directory: Path) -> Iterator[Finding]:
-    try:
-        with redis_urls(settings, directory) as urls:
-            parted = urls.broker != urls.state
-            found = redis_findings("state" if parted else "redis", urls.state, settings)
-            yield from found
-            if found[0].ok:
-                yield from _stored(urls.state)
-            if is_rabbitmq(urls.broker):
-                yield from _rabbitmq(urls.broker)
-            elif parted:
-                yield from redis_findings("broker", urls.broker, settings)
-    except FixloopError as error:
-        yield Finding("redis", False, str(error))
 
 
 def _stored(url: str) -> Iterator[Finding]:

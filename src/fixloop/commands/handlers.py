@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from fixloop.commands.session import Session
 from fixloop.engine.profile import AnyEvent
@@ -54,18 +54,11 @@ class Said(NamedTuple):
     """The blocker it is about."""
 
 
-def _nothing_to_send(session: Session, workflow: str, said: Said) -> None:
-    raise UsageError("a validation loop takes no messages; its main agent reads the request and nothing else")
+def _refusing(sentence: str) -> Callable[..., NoReturn]:
+    def refuse(*_: object) -> NoReturn:
+        raise UsageError(sentence)
 
-
-def _nothing_to_reject(session: Session, workflow: str, agent: str, handoff: str, reason: str) -> None:
-    raise UsageError(
-        "only handoffs can be rejected; other agents say with `fixed --blocked` what stands in the way"
-    )
-
-
-def _nothing_to_show(session: Session, workflow: str, number: str) -> str:
-    raise UsageError("--show goes with validation workflows; only these have failures")
+    return refuse
 
 
 class CommandHandlers(NamedTuple):
@@ -84,10 +77,16 @@ class CommandHandlers(NamedTuple):
     fixed: Callable[[Session, str, Work], None]
     show: Callable[[Session, str], None]
     """Tells a person on a terminal where somebody outside is to work."""
-    send: Callable[[Session, str, Said], None] = _nothing_to_send
-    failure: Callable[[Session, str, str], str] = _nothing_to_show
+    send: Callable[[Session, str, Said], None] = _refusing(
+        "a validation loop takes no messages; its main agent reads the request and nothing else"
+    )
+    failure: Callable[[Session, str, str], str] = _refusing(
+        "--show goes with validation workflows; only these have failures"
+    )
     """The text of one failure, given its number."""
-    reject: Callable[[Session, str, str, str, str], None] = _nothing_to_reject
+    reject: Callable[[Session, str, str, str, str], None] = _refusing(
+        "only handoffs can be rejected; other agents say with `fixed --blocked` what stands in the way"
+    )
     """Takes a workflow's id, an agent, a handoff, both of which may be left open, and the reason."""
 
 
@@ -99,8 +98,5 @@ def handlers_of(session: Session, workflow: str) -> CommandHandlers:
         UsageError: there is no such workflow.
         NewerVersion: this version has no such profile.
     """
-    found = session.store.read(workflow)
-    if found is None:
-        raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
-    handlers: CommandHandlers = loaded(registered_in(found.snapshot).handlers)
+    handlers: CommandHandlers = loaded(registered_in(session.stored(workflow).snapshot).handlers)
     return handlers

@@ -1,6 +1,6 @@
 """`inbox`: what waits for somebody outside the engine, of all profiles in one list, the longest first."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,7 +56,23 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
         print_json({"items": items})
         return
     for item in items:
-        print_lines(*_item_text(item))
+        who = f"#{item['issue']}" if item["issue"] is not None else "chat"
+        print_lines(f"{who} {item['name']} waits for {_WHAT[item['waits_for']]} since {item['since']}")
+        detail = f": {item['detail']}" if item["detail"] else ""
+        print_lines(f"  {item['reason']}{detail}")
+        if item["waits_for"] != "work":
+            most = f"/{item['max_iterations']}" if item["max_iterations"] is not None else ""
+            print_lines(f"  {item['specialist']}, run {item['iteration']}{most}; to {item['target']}")
+        if item["escalation_id"]:
+            print_lines(f"  {item['escalation_id']}")
+        if item["waits_for"] == "fix":
+            print_lines(f"  directory: {item['directory'] or 'made by the first of these commands'}")
+        elif item["directory"]:
+            print_lines(f"  directory: {item['directory']}")
+        if item.get("hint"):
+            print_lines(f"  {item['hint']}")
+        told = [Choice(**each) for each in item.get("choices", ())]
+        print_lines(*(f"  {line}" for line in (choice_lines(told) if told else item["commands"])))
     if not items:
         say("nothing waits for you")
 
@@ -123,23 +139,3 @@ def _asked_in_chats(here: Path) -> Iterator[dict[str, Any]]:
             "options": [],
             "commands": [f"fixloop chat read {chat.name}"],
         }
-
-
-def _item_text(item: Mapping[str, Any]) -> Iterator[str]:
-    who = f"#{item['issue']}" if item["issue"] is not None else "chat"
-    yield f"{who} {item['name']} waits for {_WHAT[item['waits_for']]} since {item['since']}"
-    detail = f": {item['detail']}" if item["detail"] else ""
-    yield f"  {item['reason']}{detail}"
-    if item["waits_for"] != "work":
-        most = f"/{item['max_iterations']}" if item["max_iterations"] is not None else ""
-        yield f"  {item['specialist']}, run {item['iteration']}{most}; to {item['target']}"
-    if item["escalation_id"]:
-        yield f"  {item['escalation_id']}"
-    if item["waits_for"] == "fix":
-        yield f"  directory: {item['directory'] or 'made by the first of these commands'}"
-    elif item["directory"]:
-        yield f"  directory: {item['directory']}"
-    if item.get("hint"):
-        yield f"  {item['hint']}"
-    told = [Choice(**each) for each in item.get("choices", ())]
-    yield from (f"  {line}" for line in (choice_lines(told) if told else item["commands"]))

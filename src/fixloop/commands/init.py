@@ -80,13 +80,19 @@ def _first_text(directory: Path, *, coverage: float | None, is_tried: bool) -> s
     if not is_tried or not first.specialists:
         return init(first, measured_coverage=coverage)
     found = {(each.specialist, each.result.check): each for each in _tried(directory, first, installed)}
-    plain = _plain_tests(first)
-    if plain is not None and not all(_passed(each) for each in found.values() if each.specialist == TESTS):
-        # Measuring may be what breaks them.
-        again = {(each.specialist, each.result.check): each for each in _tried(directory, plain, installed)}
+    failed = not all(_passed(each) for each in found.values() if each.specialist == TESTS)
+    tests = next((entry for entry in first.specialists if entry.name == TESTS), None)
+    if tests is not None and failed and any("coverage" in check.report_kinds() for check in tests.checks):
+        # Measuring may be what breaks them: they are tried alone and without it.
+        checks = tuple(
+            check.model_copy(update={"command": unmeasured(check.command), "coverage_percent": None})
+            for check in tests.checks
+        )
+        plain = tests.model_copy(update={"checks": checks})
+        alone = first.model_copy(update={"specialists": (plain,)})
+        again = {(each.specialist, each.result.check): each for each in _tried(directory, alone, installed)}
         if all(map(_passed, again.values())):
-            tests = plain.specialist(TESTS)
-            entries = tuple(tests if entry.name == TESTS else entry for entry in first.specialists)
+            entries = tuple(plain if entry is tests else entry for entry in first.specialists)
             first, found = first.model_copy(update={"specialists": entries}), found | again
     outcomes = {
         key: Outcome(_passed(each), each.result.outcome is RunOutcome.FAILED, _reason(each))
@@ -112,21 +118,6 @@ def _tried(directory: Path, first: Configuration, installed: Installed) -> Itera
             f"{each.specialist}: {each.result.check}: {passed} ({each.result.evidence.duration_seconds:.1f} s)"
         )
         yield each
-
-
-def _plain_tests(first: Configuration) -> Configuration | None:
-    """The tests alone and without measuring; None where nothing is measured."""
-    entries = [entry for entry in first.specialists if entry.name == TESTS]
-    checks = [check for entry in entries for check in entry.checks]
-    if not any("coverage" in check.report_kinds() for check in checks):
-        return None
-    plain = tuple(
-        check.model_copy(update={"command": unmeasured(check.command), "coverage_percent": None})
-        for check in checks
-    )
-    return first.model_copy(
-        update={"specialists": tuple(entry.model_copy(update={"checks": plain}) for entry in entries)}
-    )
 
 
 def _passed(tried: Tried) -> bool:

@@ -22,9 +22,9 @@ from fixloop.commands.screen import note, print_json, print_text, say
 from fixloop.commands.session import AsJson, OnlyProject, Session, here, open_session
 from fixloop.configuration.document import read_document
 from fixloop.configuration.place import nearest, shown
-from fixloop.configuration.settings import CYCLE_AGENTS, HANDOFF_AGENTS
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.outside.mail import Mail, arrived, changed, known_agents, waiting
+from fixloop.profile_table import names, registered
 
 if TYPE_CHECKING:
     from fixloop.outside.mailbox import Letter, Mailboxes, Received
@@ -89,11 +89,11 @@ def _declared() -> set[str]:
     """The agents of the current directory's configuration."""
     written = read_document(here()).table
     found = set(written["agent"]) if isinstance(written.get("agent"), dict) else set()
-    for profile, four in (("cycle", CYCLE_AGENTS), ("handoff", HANDOFF_AGENTS)):
-        section = written.get(profile)
+    for profile in map(registered, names()):
+        section = written.get(profile.name) if profile.agents else None
         if isinstance(section, dict):
             further = section.get("agent")
-            found |= {*four, *(map(str.lower, further) if isinstance(further, dict) else ())}
+            found |= {*profile.agents, *(map(str.lower, further) if isinstance(further, dict) else ())}
     return found
 
 

@@ -174,25 +174,22 @@ def chosen(outside: Outside, seen: Seen, agent: str) -> str:
     if caller in agents and agent.lower() != caller:
         raise RefusedError(f"{caller} answers for itself only; whoever else is asked answers otherwise")
     if agent:
-        _refuse_unasked(agent.lower(), agents, issue)
-        return agent.lower()
+        agent = agent.lower()
+        if agent not in agents:
+            raise UsageError(f"{agent!r} is no agent of issue {issue}; there are {', '.join(agents)}")
+        facts = agents[agent]
+        if facts.command:
+            raise RefusedError(
+                f"{agent} of issue {issue} is run by a command ({facts.command}); it answers itself"
+            )
+        if not facts.asked:
+            raise RefusedError(f"nothing is asked of {agent} in issue {issue}; it is {facts.status}")
+        return agent
     if not asked:
         raise RefusedError(f"nobody outside is asked for anything in issue {issue}: {seen.standing.at_work}")
     if len(asked) > 1:
         raise UsageError(f"{', '.join(asked)} are all asked in issue {issue}; name one with --agent")
     return asked[0]
-
-
-def _refuse_unasked(agent: str, agents: Mapping[str, Facts], issue: int) -> None:
-    if agent not in agents:
-        raise UsageError(f"{agent!r} is no agent of issue {issue}; there are {', '.join(agents)}")
-    facts = agents[agent]
-    if facts.command:
-        raise RefusedError(
-            f"{agent} of issue {issue} is run by a command ({facts.command}); it answers itself"
-        )
-    if not facts.asked:
-        raise RefusedError(f"nothing is asked of {agent} in issue {issue}; it is {facts.status}")
 
 
 def _hand_in(outside: Outside, session: Session, workflow: str, work: Work) -> None:
@@ -215,7 +212,14 @@ def _hand_in(outside: Outside, session: Session, workflow: str, work: Work) -> N
         carried = {"base": base, "tip": change.commit, "bundle": bundle}
     files = change.files if change is not None else ()
     outside.brought(Handed(session, seen, agent, text, kept, work.blocked, folder, laid, carried, files))
-    _tell(session, workflow, change)
+    seen = look(session, workflow)
+    if files:
+        mirror = bring_work(session.store, seen.state, session.settings.cache_dir)
+        written = publish(snapshot_in(seen.state), issue=seen.state.issue, tip=seen.state.tip, mirror=mirror)
+        if written.note:
+            note(written.note)
+        print_lines(*files)
+    tell(seen.standing, waits_for="a decision", taken="it is taken; ")
 
 
 def text_of(raw: bytes) -> str:
@@ -269,19 +273,6 @@ def _taken(
     own = commit_of_directory(made.top, base, mirror, message, without=beside)
     change = brought_onto(state.tip, own, base=base, mirror=mirror, message=message)
     return made.directory, laid, state.tip, change
-
-
-def _tell(session: Session, workflow: str, change: Change | None) -> None:
-    seen = look(session, workflow)
-    now = seen.standing
-    if change is not None and change.files:
-        mirror = bring_work(session.store, seen.state, session.settings.cache_dir)
-        written = publish(snapshot_in(seen.state), issue=now.issue, tip=seen.state.tip, mirror=mirror)
-        if written.note:
-            note(written.note)
-        for name in change.files:
-            print_lines(name)
-    tell(now, waits_for="a decision", taken="it is taken; ")
 
 
 def tell(now: Standing, *, waits_for: str, taken: str = "") -> None:

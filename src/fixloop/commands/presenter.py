@@ -94,10 +94,6 @@ class Logged(NamedTuple, Generic[S]):
     across: Across | None = None
 
 
-def _nothing_across(store: Store, prefix: str) -> Across | None:
-    return None
-
-
 class Presenter(NamedTuple, Generic[S]):
     """One profile's side of the commands that look."""
 
@@ -122,7 +118,7 @@ class Presenter(NamedTuple, Generic[S]):
     log_document: Callable[[Logged[S]], dict[str, Any]]
     report: Callable[[Snapshot, Logged[S], str], str]
     """What came of it, as `markdown`, `html` or `json`."""
-    across: Callable[[Store, str], Across | None] = _nothing_across
+    across: Callable[[Store, str], Across | None] = lambda store, prefix: None
     """What is counted over all workflows of the profile whose ids begin with the second argument."""
 
 

@@ -5,7 +5,7 @@ Made of what `status` and `log` show; as Markdown, as one page that needs neithe
 
 import html
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from fixloop.commands.presenter import Logged, Presenter, documented
@@ -32,16 +32,11 @@ class Parts:
 
 def as_markdown(parts: Parts) -> str:
     """As text to read."""
-    return "\n".join(_markdown(parts)) + "\n"
-
-
-def _markdown(parts: Parts) -> Iterator[str]:
-    yield f"# {markdown.line(parts.heading)}"
+    text = [f"# {markdown.line(parts.heading)}"]
     for title, names, rows in parts.tables:
-        yield f"\n## {title}\n"
-        yield f"| {' | '.join(names)} |"
-        yield f"|{'---|' * len(names)}"
-        yield from (f"| {' | '.join(map(markdown.cell, row))} |" for row in rows)
+        text += [f"\n## {title}\n", f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+        text += (f"| {' | '.join(map(markdown.cell, row))} |" for row in rows)
+    return "\n".join(text) + "\n"
 
 
 _STYLE = (
@@ -61,15 +56,13 @@ def as_html(parts: Parts) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>\n'
     )
-    body = "\n".join(_sections(parts))
-    return f"{head}<body><h1>{title}</h1>\n{body}\n</body></html>\n"
-
-
-def _sections(parts: Parts) -> Iterator[str]:
-    for title, names, rows in parts.tables:
-        yield f"<h2>{html.escape(title)}</h2>\n<table><thead>{_row('th', names)}</thead><tbody>"
-        yield from (_row("td", row) for row in rows)
-        yield "</tbody></table>"
+    body = []
+    for heading, names, rows in parts.tables:
+        body.append(f"<h2>{html.escape(heading)}</h2>\n<table><thead>{_row('th', names)}</thead><tbody>")
+        body += (_row("td", row) for row in rows)
+        body.append("</tbody></table>")
+    listed = "\n".join(body)
+    return f"{head}<body><h1>{title}</h1>\n{listed}\n</body></html>\n"
 
 
 def _row(cell: str, values: Row) -> str:

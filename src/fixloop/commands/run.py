@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -222,7 +222,17 @@ def _carry_on(session: Session, workflow: str, *, since: int | None) -> None:
     with ExitStack() as running:
         tick = None
         if brings_worker and (not seen.standing.is_settled or _is_telling(session, workflow)):
-            tick = _worker(session, workflow, seen.state.queue, running)
+            log = session.settings.cache_dir / "logs" / f"{workflow}.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            options = {"concurrency": 1, "queue": seen.state.queue}
+            process = running.enter_context(supervisor(session.urls, options, log=log))
+
+            def tick() -> None:
+                if process.poll() is not None:
+                    raise InfrastructureError(
+                        f"the worker ended with exit code {process.returncode}; see {log}, then `fixloop resume`"
+                    )
+
         while True:
             now = follow(session, workflow, until=until, since=since, tick=tick).standing
             since = None
@@ -245,22 +255,6 @@ def _is_telling(session: Session, workflow: str) -> bool:
 
 def _stops(now: Standing) -> bool:
     return now.is_settled or now.waits_for_agent
-
-
-def _worker(session: Session, workflow: str, queue: str, running: ExitStack) -> Callable[[], None]:
-    """A worker for this workflow's queue; the returned check says when it has gone."""
-    log = session.settings.cache_dir / "logs" / f"{workflow}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    options = {"concurrency": 1, "queue": queue}
-    process = running.enter_context(supervisor(session.urls, options, log=log))
-
-    def check() -> None:
-        if process.poll() is not None:
-            raise InfrastructureError(
-                f"the worker ended with exit code {process.returncode}; see {log}, then `fixloop resume`"
-            )
-
-    return check
 
 
 def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:

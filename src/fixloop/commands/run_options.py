@@ -96,21 +96,20 @@ def facts_of(options: Options) -> dict[str, Any]:
     Raises:
         UsageError: an option of another profile, or a file that cannot be read.
     """
-    agents = ("cycle", "handoff")
-    for name, is_given, profiles in (
-        ("--task", options.task, agents),
-        ("--task-file", options.task_file, agents),
-        ("--plan", options.plan, agents[:1]),
-        ("--type", options.type, agents[1:]),
-        ("--priority", options.priority, agents[1:]),
-    ):
-        if is_given and options.profile not in profiles:
-            raise UsageError(
-                f"{name} goes with --profile {' or '.join(profiles)}, not with {options.profile}"
-            )
-    loops = [name for name, value in options.validating.items() if value not in (None, False)]
-    if loops and options.profile != "validation":
-        raise UsageError(f"{loops[0]} goes with validation, not with --profile {options.profile}")
+    given = {
+        "--task": options.task or None,
+        "--task-file": options.task_file,
+        "--plan": options.plan,
+        "--type": options.type,
+        "--priority": options.priority,
+        **options.validating,
+    }
+    for name in (name for name, value in given.items() if value not in (None, False)):
+        having = [profile for profile in names() if name in registered(profile).options]
+        if options.profile not in having:
+            if having == ["validation"]:
+                raise UsageError(f"{name} goes with validation, not with --profile {options.profile}")
+            raise UsageError(f"{name} goes with --profile {' or '.join(having)}, not with {options.profile}")
     if options.task and options.task_file is not None:
         raise UsageError("--task and --task-file exclude each other; use one of them")
     facts: dict[str, Any] = {"profile": str(options.profile), "task": options.task}
@@ -118,8 +117,11 @@ def facts_of(options: Options) -> dict[str, Any]:
         facts["task"] = _text(options.task_file, "the task")
     if options.plan is not None:
         facts["graph"] = _graph(options.plan)
-    given = {"kind": options.type, "priority": options.priority}
-    return facts | {name: value for name, value in given.items() if value is not None}
+    if options.type is not None:
+        facts["kind"] = options.type
+    if options.priority is not None:
+        facts["priority"] = options.priority
+    return facts
 
 
 def _text(file: Path, what: str) -> str:

@@ -124,7 +124,13 @@ def log_markdown(speech: Speech) -> Callable[[Logged[Any]], str]:
         if logged.beside:
             listed = (f"- {markdown.line(line)}" for line in _history(speech, logged))
             parts.append("\n".join(["## History", "", *listed, ""]))
-        return _RULE.join([*parts, *map(_in_full, said)])
+        for each in said:
+            ends = f"{markdown.line(each.sender)} → {markdown.line(each.recipient)}"
+            iteration = f"iteration {each.iteration} of {each.max_iterations}"
+            facts = f"{stamp(each.at)} UTC · {each.message_id} · {iteration}"
+            message = markdown.fence(each.text.rstrip())
+            parts.append(f"### {each.number}. {ends}: {each.kind}\n\n{facts}\n\n{message}\n")
+        return _RULE.join(parts)
 
     return text
 
@@ -209,12 +215,12 @@ def _happenings(
     at = datetime.fromisoformat(entry.body["at"])
     event = entry.body.get("event", {})
     kind = str(event.get("kind", "unknown"))
-    yield _Happening(
-        at,
-        "timer" if kind == "deadline-reached" else "event",
-        _event(event, entry.body.get("by", {})),
-        entry.seq,
-    )
+    words = [kind, *(str(event[name]) for name in _FACTS if event.get(name) not in (None, ""))]
+    if event.get("sender"):
+        words.append(f"from {event['sender']}")
+    if by := entry.body.get("by", {}):
+        words.append(f"[{by['ticket']}, fence {by['fence']}, {by['owner']}]")
+    yield _Happening(at, "timer" if kind == "deadline-reached" else "event", " ".join(words), entry.seq)
     for change in entry.body.get("transitions", ()):
         yield _Happening(
             at, "status", f"{change['agent']}: {change['before']} → {change['after']}", entry.seq
@@ -227,21 +233,6 @@ def _happenings(
     for kept in entry.body.get("messages", ()):
         said = line(kept, state)
         yield _Happening(said.at, "message", str(said), entry.seq, said.message_id)
-
-
-def _event(event: dict[str, Any], by: dict[str, Any]) -> str:
-    words = [str(event.get("kind", "unknown"))]
-    words += [str(event[name]) for name in _FACTS if event.get(name) not in (None, "")]
-    if event.get("sender"):
-        words.append(f"from {event['sender']}")
-    ticket = f" [{by['ticket']}, fence {by['fence']}, {by['owner']}]" if by else ""
-    return f"{' '.join(words)}{ticket}"
-
-
-def _in_full(line: Line) -> str:
-    head = f"### {line.number}. {markdown.line(line.sender)} → {markdown.line(line.recipient)}: {line.kind}"
-    facts = f"{stamp(line.at)} UTC · {line.message_id} · iteration {line.iteration} of {line.max_iterations}"
-    return f"{head}\n\n{facts}\n\n{markdown.fence(line.text.rstrip())}\n"
 
 
 def _label(name: str) -> str:

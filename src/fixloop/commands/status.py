@@ -3,7 +3,7 @@
 What only some calls need is loaded by them, because `status` is asked for in prompts and loops.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from fixloop.commands.clocks import is_away
 from fixloop.commands.lookup import NothingYet, prefix_of, project_of
 from fixloop.commands.presenter import Across, across_all, documented
 from fixloop.commands.screen import print_json, print_lines, row, say, short, show, table
-from fixloop.commands.session import AsJson, OptionalIssue, ProjectOption, Seen, look, open_session
+from fixloop.commands.session import AsJson, OptionalIssue, ProjectOption, look, open_session
 from fixloop.commands.validation_status import WAITS
 from fixloop.errors import Damaged, ProtocolError
 from fixloop.protocol.durations import iso_stamp
@@ -55,14 +55,28 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
             # A timekeeper that was started just now has not swept yet.
             away = away and not (session.settings.keeps_time and seen.standing.waits_for_agent)
             across = seen.presenter.across(session.store, project_of(seen.found.workflow))
-            _show_one(seen, across, json=json, away=away)
+        found, presenter, state = seen
+        if json:
+            stands = {"deadline": None} if away else {}
+            document = documented(presenter.document(found, state), across)
+            print_json(document | stands | {"clocks_stand_still": away})
+            return
+        from rich.console import Group
+
+        print_lines(f"#{state.issue} {state.name}")
+        facts = table("", "")
+        facts.show_header = False
+        for label, text in presenter.details(found, state, away):
+            row(facts, label, text, style=_LOUD if label == WAITS else "", most=700)
+        if across is not None:
+            row(facts, across.label, across.text)
+        show(Group(facts, "", presenter.table(state)))
         return
     counted: Mapping[str, Across] = {}
     try:
         with open_session() as session:
             prefix = prefix_of(project)
-            rows = _listed(each for each in session.store.workflows() if each[0].startswith(prefix))
-            _name_damaged(session.store, rows)
+            rows = _summaries(session.store, prefix)
             counted = across_all({each["profile"] for each in rows}, session.store, prefix)
             if not rows:
                 say(session.lookup.nothing_here())
@@ -72,35 +86,29 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
     _show_all(rows, counted, json=json)
 
 
-def _show_one(seen: Seen, across: Across | None, *, json: bool, away: bool) -> None:
-    found, presenter, state = seen
-    if json:
-        stands = {"deadline": None} if away else {}
-        document = documented(presenter.document(found, state), across)
-        print_json(document | stands | {"clocks_stand_still": away})
-        return
-    from rich.console import Group
-
-    print_lines(f"#{state.issue} {state.name}")
-    facts = table("", "")
-    facts.show_header = False
-    for label, text in presenter.details(found, state, away):
-        row(facts, label, text, style=_LOUD if label == WAITS else "", most=700)
-    if across is not None:
-        row(facts, across.label, across.text)
-    show(Group(facts, "", presenter.table(state)))
-
-
-def _listed(found: Iterable[tuple[str, Mapping[str, str]]]) -> list[dict[str, Any]]:
-    """The summaries of all workflows: what waits for a person, then what else is live; each the latest first."""
+def _summaries(store: Store, prefix: str) -> list[dict[str, Any]]:
+    """Of all workflows: what waits for a person, then what else is live; each the latest first. Names damaged ones."""
     rows = []
-    for workflow, fields in found:
+    for workflow, fields in store.workflows():
+        if not workflow.startswith(prefix):
+            continue
         try:
             rows.append(_summary(workflow, fields))
         except (ValueError, ProtocolError) as error:
             rows.append(_summary(workflow, {DAMAGED: f"a plain field of it cannot be read ({error})"}))
     rows.sort(key=lambda each: each["updated_at"], reverse=True)
-    return sorted(rows, key=lambda each: (each["outcome"] is not None, each["owner"] != "person"))
+    rows.sort(key=lambda each: (each["outcome"] is not None, each["owner"] != "person"))
+    # What plain fields do not tell is looked up for what is live and shown: ended ones wait for nobody.
+    for each in rows[:SHOWN_WORKFLOWS]:
+        if not each["damaged"] and not each["outcome"]:
+            try:
+                store.read(each["workflow_id"])
+            except ProtocolError as error:
+                each["damaged"] = error.detail if isinstance(error, Damaged) else str(error)
+    for each in rows:
+        if each["damaged"]:
+            say(str(Damaged(each["workflow_id"], each["damaged"])))
+    return rows
 
 
 def _summary(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
@@ -119,19 +127,6 @@ def _summary(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
         "updated_at": iso_stamp(datetime.fromisoformat(updated)) if updated else "",
         "damaged": fields.get(DAMAGED),
     }
-
-
-def _name_damaged(store: Store, rows: Sequence[dict[str, Any]]) -> None:
-    """What plain fields do not tell is looked up for what is live and shown: ended ones wait for nobody."""
-    for each in rows[:SHOWN_WORKFLOWS]:
-        if not each["damaged"] and not each["outcome"]:
-            try:
-                store.read(each["workflow_id"])
-            except ProtocolError as error:
-                each["damaged"] = error.detail if isinstance(error, Damaged) else str(error)
-    for each in rows:
-        if each["damaged"]:
-            say(str(Damaged(each["workflow_id"], each["damaged"])))
 
 
 def _show_all(rows: Sequence[dict[str, Any]], counted: Mapping[str, Across], *, json: bool) -> None:

@@ -63,7 +63,19 @@ def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
             words.append(f"[{by['ticket']}, fence {by['fence']}, {by['owner']}]")
         yield Happening(at, kind, " ".join(words), entry.seq)
         for evidence in event.get("evidence", ()):
-            yield Happening(at, "evidence", _evidence_text(evidence), entry.seq)
+            parts = [f"{evidence['check']}: `{evidence['command']}` exit {evidence.get('exit_code')}"]
+            counts = evidence.get("counts") or {}
+            if counts.get("total"):
+                parts.append(f"{counts.get('passed', 0)} of {counts['total']} passed")
+            if evidence.get("coverage_percent") is not None:
+                parts.append(f"coverage {evidence['coverage_percent']:g}%")
+            if evidence.get("base"):
+                parts.append(f"{evidence.get('old', 0)} of its failures old (base {evidence['base'][:7]})")
+            if evidence.get("no_baseline"):
+                parts.append(f"not compared with the base: {evidence['no_baseline']}")
+            kept = [name for name in ("interpreter", "tree", "report_digest") if evidence.get(name)]
+            parts += (f"{name.replace('_', ' ')} {evidence[name]}" for name in kept)
+            yield Happening(at, "evidence", ", ".join(parts), entry.seq)
         kind = _NOTES.get(event.get("kind", ""), "note")
         for note in entry.body.get("notes", ()):
             yield Happening(at, kind, note, entry.seq)
@@ -98,23 +110,6 @@ def with_ticks(entries: Iterable[Entry], present: Moment) -> Iterator[Happening]
         for tick in found.get(entry.seq, ()):
             text = f"{tick.agent} is {tick.status} for {minutes_seconds(tick.elapsed_seconds)}"
             yield Happening(tick.at, "tick", text, tick.entry)
-
-
-def _evidence_text(evidence: dict[str, Any]) -> str:
-    parts = [f"{evidence['check']}: `{evidence['command']}` exit {evidence.get('exit_code')}"]
-    counts = evidence.get("counts") or {}
-    if counts.get("total"):
-        parts.append(f"{counts.get('passed', 0)} of {counts['total']} passed")
-    if evidence.get("coverage_percent") is not None:
-        parts.append(f"coverage {evidence['coverage_percent']:g}%")
-    if evidence.get("base"):
-        parts.append(f"{evidence.get('old', 0)} of its failures old (base {evidence['base'][:7]})")
-    if evidence.get("no_baseline"):
-        parts.append(f"not compared with the base: {evidence['no_baseline']}")
-    for name in ("interpreter", "tree", "report_digest"):
-        if evidence.get(name):
-            parts.append(f"{name.replace('_', ' ')} {evidence[name]}")
-    return ", ".join(parts)
 
 
 def _said_and_changed(at: datetime, entry: Entry) -> Iterator[Happening]:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 import typer
@@ -117,7 +118,12 @@ def follow(
     if not target.is_terminal:
         shown = now.seen.found.version if since is None else since
         while True:
-            shown = _print_new(session, now.seen, shown, target, patience)
+            if now.seen.found.version > shown:
+                entries = patience.ask(partial(session.store.history, workflow, shown))
+                for line in now.seen.presenter.happened(entries):
+                    target.print(styled(line), soft_wrap=True)
+                target.file.flush()
+                shown = max([now.seen.found.version, *(entry.seq for entry in entries)])
             if is_there():
                 return now.seen
             now = next(looks)
@@ -177,17 +183,6 @@ class _Patience:
         elif self._said and not obstacle:
             say("the embedded Redis can write again; the workflow goes on")
         self._said = obstacle
-
-
-def _print_new(session: Session, seen: Seen, shown: int, out: Console, patience: _Patience) -> int:
-    """Print the history after the entry `shown`; returns the last one that is shown now."""
-    if seen.found.version <= shown:
-        return shown
-    entries = patience.ask(lambda: session.store.history(seen.found.workflow, shown))
-    for line in seen.presenter.happened(entries):
-        out.print(styled(line), soft_wrap=True)
-    out.file.flush()
-    return max([seen.found.version, *(entry.seq for entry in entries)])
 
 
 def _looks(

@@ -21,7 +21,7 @@ from fixloop.commands.session import Session, open_session
 from fixloop.errors import UsageError
 from fixloop.machine.app_folder import app_folder
 from fixloop.machine.health import healths, problems, well
-from fixloop.machine.processes import STOP_SECONDS, WORK_QUEUES, environment_for, supervisor
+from fixloop.machine.processes import WORK_QUEUES, attached, environment_for, supervisor
 from fixloop.servers.redis_url import shown_url
 
 POLL_SECONDS: Final = 0.2
@@ -94,7 +94,12 @@ def flower(
         address = os.environ.get("FIXLOOP_FLOWER_ADDRESS") or "127.0.0.1"
         user = os.environ.get("FIXLOOP_FLOWER_AUTH", "").partition(":")[0]
         login = f"as {user}, with the password in FIXLOOP_FLOWER_AUTH" if user else "as shown below"
-        with _stoppable() as stopping, _flower(session, port) as process:
+        folder = app_folder()
+        command = [sys.executable, "-c", _FLOWER, "-A", "workers.app", "flower"]
+        command += [f"--conf={folder / 'config' / 'flowerconfig.py'}", f"--port={port}"]
+        # Celery puts the working directory first on its path: it has to be ours, not the user's project.
+        environment = environment_for(session.urls) | {"PYTHONPATH": str(folder)}
+        with _stoppable() as stopping, attached(command, environment, cwd=folder) as process:
             say(f"Flower at http://{address}:{port}, log in {login}; Ctrl-C ends it")
             _wait(process, stopping)
 
@@ -111,36 +116,6 @@ def runner(
     from fixloop.machine.runner import serve
 
     serve(socket_path)
-
-
-@contextmanager
-def _flower(session: Session, port: int) -> Iterator["subprocess.Popen[bytes]"]:
-    folder = app_folder()
-    reading, writing = os.pipe()
-    try:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-c", _FLOWER, "-A", "workers.app", "flower"),
-                *(f"--conf={folder / 'config' / 'flowerconfig.py'}", f"--port={port}"),
-            ],
-            # Celery puts the working directory first on its path: it has to be ours, not the user's project.
-            cwd=folder,
-            env=environment_for(session.urls) | {"PYTHONPATH": str(folder), "FIXLOOP_LIFELINE": str(reading)},
-            pass_fds=(reading,),
-            stdin=subprocess.DEVNULL,
-        )
-        os.close(reading)
-        try:
-            yield process
-        finally:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-    finally:
-        os.close(writing)
 
 
 class _Stopping:

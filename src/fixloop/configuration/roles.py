@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from fixloop.configuration.place import Place, nearest, shown
 from fixloop.configuration.settings import (
-    CYCLE_AGENTS,
-    HANDOFF_AGENTS,
     VALIDATION_LOOP,
     CycleSettings,
     HandoffSettings,
@@ -37,10 +35,10 @@ def cycle_settings(written: CycleSettings | None, place: Place) -> CycleSettings
     places: dict[str, Place] = {}
     for name, role in written.agent.items():
         key, at = name.lower(), inside.inside(name)
-        if key not in CYCLE_AGENTS:
+        if key not in registered("cycle").agents:
             # A further one says whom it waits for (K17).
             if role.depends_on is None:
-                raise _unknown(name, CYCLE_AGENTS, inside)
+                raise _unknown(name, registered("cycle").agents, inside)
             if key in _TAKEN:
                 raise at.error(f"cannot be, because {key} is no agent's name; choose another")
         _refuse_twice(key, agents, inside)
@@ -71,8 +69,8 @@ def handoff_settings(written: HandoffSettings | None, place: Place) -> HandoffSe
     agents: dict[str, Role] = {}
     for name, role in written.agent.items():
         key, at = name.lower(), inside.inside(name)
-        if key not in HANDOFF_AGENTS:
-            raise _unknown(name, HANDOFF_AGENTS, inside)
+        if key not in registered("handoff").agents:
+            raise _unknown(name, registered("handoff").agents, inside)
         if role.depends_on is not None:
             raise at.at("depends_on").error("has no effect, because handoffs have their routes")
         _refuse_twice(key, agents, inside)

@@ -42,8 +42,6 @@ VALIDATION_LOOP: Final = "fixloop:validation"
 """As a command: the agent's work is a validation workflow of its own."""
 HANDOFFS: Final = "fixloop:handoff"
 """As a validation loop's fixer: each fix is a workflow of handoffs of its own."""
-CYCLE_AGENTS: Final = ("ra", "ep", "cd", "vas")
-HANDOFF_AGENTS: Final = ("planner", "builder", "reviewer", "fixer")
 
 
 class Unset(NamedTuple):

@@ -103,16 +103,22 @@ def run_guarded(
         InfrastructureError: the guard itself cannot be started.
     """
     command = _Command(argv, cwd, env, apart)
-    started = time.monotonic()
-    with contextlib.ExitStack() as held:
-        mode = _mode()
-        ward = held.enter_context(adopting()) if mode == "watched" else None
-        watched = _Watched(_started(command, mode), ward, stdin, output_limit_bytes)
-        try:
-            reason = watched.watch(lambda: max(started, since()) + timeout_seconds, cancelled)
-        finally:
-            watched.end()
-    if watched.word.startswith("unavailable"):
+    while True:
+        started = time.monotonic()
+
+        def until(begun: float = started) -> float:
+            return max(begun, since()) + timeout_seconds
+
+        with contextlib.ExitStack() as held:
+            mode = _mode()
+            ward = held.enter_context(adopting()) if mode == "watched" else None
+            watched = _Watched(_started(command, mode), ward, stdin, output_limit_bytes)
+            try:
+                reason = watched.watch(until, cancelled)
+            finally:
+                watched.end()
+        if not watched.word.startswith("unavailable"):
+            return _result(reason, watched, time.monotonic() - started)
         refusal = watched.word.partition(" ")[2]
         if load_settings().guard == "namespace":
             raise InfrastructureError(
@@ -121,18 +127,6 @@ def run_guarded(
             )
         log.info("commands are watched by this process, without a PID namespace: %s", refusal)
         _refusals.append(refusal)
-        return run_guarded(
-            argv,
-            cwd=cwd,
-            env=env,
-            stdin=stdin,
-            timeout_seconds=timeout_seconds,
-            output_limit_bytes=output_limit_bytes,
-            cancelled=cancelled,
-            since=since,
-            apart=apart,
-        )
-    return _result(reason, watched, time.monotonic() - started)
 
 
 def mode_in_use() -> Mode:
@@ -305,8 +299,17 @@ class _Watched:
                 asked = now
                 if cancelled():
                     return "cancelled"
-                if not self._answers():
-                    break
+                if not self.word:
+                    continue
+                # Polls are counted, so that a standstill of this process is none of the guard's.
+                if self.is_asked:
+                    self.unanswered_polls += 1
+                    if self.unanswered_polls >= MOST_UNANSWERED:
+                        break
+                    continue
+                self.is_asked, self.unanswered_polls = True, 0
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(self.started.life, b"?")
         return ""
 
     def end(self) -> None:
@@ -326,19 +329,16 @@ class _Watched:
         self._serve_until(
             END_SECONDS, lambda: self.ended and not any(pipe in unread for pipe in self.outputs)
         )
-        self._release()
-
-    def _answers(self) -> bool:
-        """Ask the guard whether it is there; polls are counted, so that a standstill of this process is none of its."""
-        if not self.word:
-            return True
-        if self.is_asked:
-            self.unanswered_polls += 1
-            return self.unanswered_polls < MOST_UNANSWERED
-        self.is_asked, self.unanswered_polls = True, 0
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self.started.life, b"?")
-        return True
+        self.selector.close()
+        os.close(self.started.status)
+        for pipe in (self.started.stdin, *self.outputs):
+            pipe.close()
+        try:
+            self.started.process.wait(timeout=ANSWER_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.started.process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.started.process.wait(timeout=ANSWER_SECONDS)
 
     def _serve_until(self, seconds: float, is_over: Callable[[], bool]) -> None:
         until = time.monotonic() + seconds
@@ -378,15 +378,3 @@ class _Watched:
         if not self.unsent:
             self.selector.unregister(self.started.stdin)
             self.started.stdin.close()
-
-    def _release(self) -> None:
-        self.selector.close()
-        os.close(self.started.status)
-        for pipe in (self.started.stdin, *self.outputs):
-            pipe.close()
-        try:
-            self.started.process.wait(timeout=ANSWER_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.started.process.kill()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.started.process.wait(timeout=ANSWER_SECONDS)

@@ -35,20 +35,17 @@ def main() -> None:
     mode, life, status = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     os.set_inheritable(life, False)
     os.set_inheritable(status, False)
-    if mode == "namespace":
+    is_first = mode == "namespace"
+    if is_first:
         _become_first_process(life, status)
     else:
         set_subreaper(on=True)
     # From here on, no process of the same user opens the guard's pipes by way of /proc.
     prctl(PR_SET_DUMPABLE, 0)
-    _guard(sys.argv[4:], life, status, is_first=mode == "namespace")
-
-
-def _guard(argv: list[str], life: int, status: int, *, is_first: bool) -> None:
     # Without a handler, the first process of a namespace gets no signal from inside.
     wake = _wake_on(signal.SIGCHLD) if is_first else _wake_on(signal.SIGCHLD, *ENDING)
     _tell(status, "starting")
-    child, error = _start(argv)
+    child, error = _start(sys.argv[4:])
     _let_go_of_standard_streams()
     if child == 0:
         _tell(status, f"unstartable {error}")
@@ -73,7 +70,17 @@ def _tell(status: int, word: str) -> None:
 def _become_first_process(life: int, status: int) -> None:
     """Return as the first process of a PID namespace; the process that was started waits for it and ends with it."""
     try:
-        _leave_namespaces()
+        try:
+            _called("unshare", CLONE_NEWPID | CLONE_NEWNS)
+        except PermissionError:
+            # Without the rights of root only together with a user namespace, in which everybody stays who they are.
+            user, group = os.geteuid(), os.getegid()
+            _called("unshare", CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUSER)
+            maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
+            for file, text in maps.items():
+                with open(f"/proc/self/{file}", "w") as place:
+                    place.write(text)
+        _called("mount", b"none", b"/", None, MS_REC | MS_SLAVE, None)
     except OSError as error:
         _give_up(status, f"unshare: {error.strerror}")
     tie, held = os.pipe()
@@ -92,20 +99,6 @@ def _become_first_process(life: int, status: int) -> None:
         _called("mount", b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
     except OSError as error:
         _give_up(status, f"mount /proc: {error.strerror}")
-
-
-def _leave_namespaces() -> None:
-    """Without the rights of root the others come only with a user namespace, in which everybody stays who he is."""
-    try:
-        _called("unshare", CLONE_NEWPID | CLONE_NEWNS)
-    except PermissionError:
-        user, group = os.geteuid(), os.getegid()
-        _called("unshare", CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUSER)
-        maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
-        for file, text in maps.items():
-            with open(f"/proc/self/{file}", "w") as place:
-                place.write(text)
-    _called("mount", b"none", b"/", None, MS_REC | MS_SLAVE, None)
 
 
 def _called(name: str, *arguments: object) -> None:
@@ -167,7 +160,23 @@ def _start(argv: list[str]) -> tuple[int, int]:
     guard = os.getpid()
     child = os.fork()
     if child == 0:
-        _become(argv, tell, guard)
+        try:
+            os.setsid()
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != guard:
+                os._exit(1)
+            # As in a fresh shell: Python ignores SIGPIPE, a pool worker SIGINT, and exec would hand that on.
+            signal.set_wakeup_fd(-1)
+            for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+                try:
+                    signal.signal(number, signal.SIG_DFL)
+                except (OSError, ValueError):
+                    continue
+            os.execvp(argv[0], argv)
+        except OSError as error:
+            os.write(tell, str(error.errno or errno.ENOENT).encode())
+        finally:
+            os._exit(127)
     os.close(tell)
     said = os.read(told, 64)
     os.close(told)
@@ -175,30 +184,6 @@ def _start(argv: list[str]) -> tuple[int, int]:
         return child, 0
     os.waitpid(child, 0)
     return 0, int(said)
-
-
-def _become(argv: list[str], tell: int, guard: int) -> None:
-    try:
-        os.setsid()
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != guard:
-            os._exit(1)
-        _reset_signals()
-        os.execvp(argv[0], argv)
-    except OSError as error:
-        os.write(tell, str(error.errno or errno.ENOENT).encode())
-    finally:
-        os._exit(127)
-
-
-def _reset_signals() -> None:
-    """As in a fresh shell: Python ignores SIGPIPE, a pool worker SIGINT, and exec would hand that on."""
-    signal.set_wakeup_fd(-1)
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        try:
-            signal.signal(number, signal.SIG_DFL)
-        except (OSError, ValueError):
-            continue
 
 
 def _let_go_of_standard_streams() -> None:
@@ -221,23 +206,19 @@ def _wait(child: int, life: int, status: int, wake: int) -> int | None:
         if wake in ready:
             if any(number != signal.SIGCHLD for number in os.read(wake, 4096)):
                 return None
-            code = _reap(child)
+            # All that ended is collected, adopted orphans included.
+            code = None
+            while True:
+                try:
+                    pid, ended = os.waitpid(-1, os.WNOHANG)
+                except ChildProcessError:
+                    break
+                if pid == 0:
+                    break
+                if pid == child:
+                    code = os.waitstatus_to_exitcode(ended)
             if code is not None:
                 return code
-
-
-def _reap(child: int) -> int | None:
-    """Collect all that ended, adopted orphans included; the child's code when it was among them."""
-    found = None
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return found
-        if pid == 0:
-            return found
-        if pid == child:
-            found = os.waitstatus_to_exitcode(status)
 
 
 def end_all(
@@ -258,7 +239,10 @@ def end_all(
         found = alive()
         for pid in found:
             _signal(os.kill, pid)
-            _collect(pid)
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                continue
         if not found and not are_left():
             return
         time.sleep(0.002)
@@ -270,13 +254,6 @@ def _has_children() -> bool:
     except ChildProcessError:
         return False
     return True
-
-
-def _collect(pid: int) -> None:
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        return
 
 
 def _signal(send: Callable[[int, int], None], target: int) -> None:

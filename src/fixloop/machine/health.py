@@ -89,8 +89,16 @@ def forget(cache: Path, owner: str) -> None:
 def healths(cache: Path) -> Iterator[Health]:
     """Those of the supervisors that run on this machine; the files of dead ones are removed."""
     for file in sorted((cache / "workers").glob("*.json")):
-        known = _read(file)
-        if known is None or not known.owner.startswith(f"{machine()}/"):
+        try:
+            with file.open("rb") as opened:
+                told = json.loads(opened.read(_LONGEST_BYTES))
+            parts: Sequence[dict[str, object]] = told.pop("parts")
+            known = Health(**told, parts=tuple(Part(**part) for part in parts))  # type: ignore[arg-type]
+            is_its_own = known.pid and os.fspath(file) == os.fspath(health_file(cache, known.owner))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
+            # No supervisor of this version wrote it.
+            continue
+        if not is_its_own or not known.owner.startswith(f"{machine()}/"):
             continue
         if is_dead_here(known.owner):
             forget(cache, known.owner)
@@ -128,19 +136,3 @@ def _problem(part: Part, now: float) -> str:
     if part.serving < part.wanted:
         return f"only {part.serving} of {part.wanted} {part.role} processes run{died}"
     return ""
-
-
-def _read(file: Path) -> Health | None:
-    """None for what no supervisor of this version wrote."""
-    try:
-        with file.open("rb") as opened:
-            told = json.loads(opened.read(_LONGEST_BYTES))
-        parts: Sequence[dict[str, object]] = told.pop("parts")
-        known = Health(**told, parts=tuple(Part(**part) for part in parts))  # type: ignore[arg-type]
-        return (
-            known
-            if known.pid and os.fspath(file) == os.fspath(health_file(file.parents[1], known.owner))
-            else None
-        )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
-        return None

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,51 +34,54 @@ def supervisor(
     entering: Sequence[str] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
     """
-    A worker's supervisor as a child, drained at the end of the block.
-
-    It holds the reading end of a pipe: when this process dies, however it dies, the supervisor and all it started end.
+    A worker's supervisor as a child, drained at the end of the block; when this process dies, all it started ends.
 
     Args:
         log: where its processes write; a person who watches the workflow need not see that.
         environment: variables of its own, besides those of this process.
         entering: words before its command, such as those that run it in another network namespace.
     """
+    launch = str(app_folder() / "workers" / "launch.py")
+    command = [*entering, sys.executable, launch, "supervise", json.dumps(options)]
+    with attached(command, environment_for(urls) | dict(environment or {}), log=log) as process:
+        yield process
+
+
+@contextmanager
+def attached(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    cwd: Path | None = None,
+    log: Path | None = None,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """
+    A program of the application as a child, asked to end at the end of the block and killed if it does not.
+
+    It holds the reading end of a pipe, whose end tells it that this process died, however that happened.
+    """
     reading, writing = os.pipe()
     try:
-        command = [*entering, sys.executable, str(app_folder() / "workers" / "launch.py"), "supervise"]
-        process = _started(
-            [*command, json.dumps(options)], environment_for(urls) | dict(environment or {}), reading, log
-        )
+        with ExitStack() as files:
+            output = files.enter_context(log.open("ab")) if log is not None else None
+            process = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env={**environment, "FIXLOOP_LIFELINE": str(reading)},
+                pass_fds=(reading,),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
         os.close(reading)
         try:
             yield process
         finally:
-            _stop(process)
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
     finally:
         os.close(writing)
-
-
-def _started(
-    command: Sequence[str], environment: Mapping[str, str], lifeline: int, log: Path | None
-) -> subprocess.Popen[bytes]:
-    with ExitStack() as files:
-        output = files.enter_context(log.open("ab")) if log is not None else None
-        return subprocess.Popen(
-            command,
-            env={**environment, "FIXLOOP_LIFELINE": str(lifeline)},
-            pass_fds=(lifeline,),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is not None:
-        return
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

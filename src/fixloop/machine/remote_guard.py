@@ -24,7 +24,18 @@ def main() -> None:
     mode, life, status = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     command = {"mode": mode, "argv": sys.argv[5:], "cwd": os.getcwd(), "env": dict(os.environ)}
     asked = json.dumps(command).encode()
-    with _connected(sys.argv[1]) as runner:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        runner = socket.socket(socket.AF_UNIX)
+        try:
+            runner.connect(sys.argv[1])
+            break
+        except OSError:
+            runner.close()
+            if time.monotonic() > until:
+                sys.exit(1)
+            time.sleep(0.1)
+    with runner:
         socket.send_fds(runner, [len(asked).to_bytes(8, "big")], [0, 1, 2, life])
         runner.sendall(asked)
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -35,21 +46,6 @@ def main() -> None:
                 # The command is none of this side's processes: this one stands for it.
                 is_named = line.startswith(b"started ") and line != b"started 0\n"
                 os.write(status, b"started %d\n" % os.getpid() if is_named else line)
-
-
-def _connected(place: str) -> socket.socket:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        runner = socket.socket(socket.AF_UNIX)
-        try:
-            runner.connect(place)
-        except OSError:
-            runner.close()
-            if time.monotonic() > until:
-                sys.exit(1)
-            time.sleep(0.1)
-        else:
-            return runner
 
 
 if __name__ == "__main__":

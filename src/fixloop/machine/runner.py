@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from fixloop.machine import guard_program
 from fixloop.machine.orphans import adopting
@@ -23,6 +23,7 @@ PIPES: Final = 4
 """Of a command: its three streams, and the pipe whose end says that the worker is gone."""
 HEAD_BYTES: Final = 8
 MOST_BYTES: Final = 16 * 1024 * 1024
+_GUARD: Final = (sys.executable, "-I", "-S", guard_program.__file__)
 
 
 def serve(place: Path) -> NoReturn:
@@ -43,8 +44,23 @@ def _serve(connection: socket.socket) -> None:
         head, pipes, _, _ = socket.recv_fds(connection, HEAD_BYTES, PIPES)
         reading, writing = os.pipe()
         try:
-            asked = json.loads(_received(connection, int.from_bytes(head, "big")))
-            guard = _started(asked, pipes, writing)
+            size, data = int.from_bytes(head, "big"), b""
+            if size > MOST_BYTES:
+                raise ValueError(f"{size} bytes are no command")
+            while len(data) < size and (more := connection.recv(size - len(data))):
+                data += more
+            asked = json.loads(data)
+            stdin, stdout, stderr, life = pipes
+            guard = subprocess.Popen(
+                [*_GUARD, asked["mode"], str(life), str(writing), *asked["argv"]],
+                cwd=asked["cwd"],
+                env=asked["env"],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=(life, writing),
+                start_new_session=True,
+            )
         except (OSError, ValueError, KeyError) as error:
             os.close(reading)
             with contextlib.suppress(OSError):
@@ -57,30 +73,6 @@ def _serve(connection: socket.socket) -> None:
         with guard:
             group = _follow(guard, connection, reading)
             ward.end(group)
-
-
-def _received(connection: socket.socket, size: int) -> bytes:
-    if size > MOST_BYTES:
-        raise ValueError(f"{size} bytes are no command")
-    data = b""
-    while len(data) < size and (more := connection.recv(size - len(data))):
-        data += more
-    return data
-
-
-def _started(asked: dict[str, Any], pipes: list[int], status: int) -> "subprocess.Popen[bytes]":
-    stdin, stdout, stderr, life = pipes
-    program = [sys.executable, "-I", "-S", guard_program.__file__]
-    return subprocess.Popen(
-        [*program, asked["mode"], str(life), str(status), *asked["argv"]],
-        cwd=asked["cwd"],
-        env=asked["env"],
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        pass_fds=(life, status),
-        start_new_session=True,
-    )
 
 
 def _follow(guard: "subprocess.Popen[bytes]", connection: socket.socket, reading: int) -> int:

@@ -1,5 +1,6 @@
 """Text for a terminal: what it would obey, and what nobody would see, is shown as an escape."""
 
+import json
 import re
 from typing import Final
 
@@ -35,9 +36,4 @@ def on_one_line(text: str) -> str:
 
 def json_visible(document: str) -> str:
     """A JSON document of the same meaning."""
-    return HIDDEN.sub(_json_escape, document)
-
-
-def _json_escape(match: re.Match[str]) -> str:
-    units = match[0].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+    return HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], document)

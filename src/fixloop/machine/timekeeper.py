@@ -131,25 +131,21 @@ def keep_time(place: Place) -> int:
                 return 0
         with closing(Lock(place.data / "users.lock")) as user:
             user.take(shared=True)
-            return _started(place, charge, user)
-
-
-def _started(place: Place, charge: Lock, user: Lock) -> int:
-    """Both locks go along, so that there is no moment without a timekeeper or a user of the Redis."""
-    given = {"project": str(place.project), "charge": charge.descriptor, "user": user.descriptor}
-    command = [sys.executable, str(app_folder() / "workers" / "launch.py"), "keep", json.dumps(given)]
-    with (place.data / "timekeeper.log").open("ab") as log:
-        # It leaves this process' tree and session, says its id and goes on.
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            pass_fds=(charge.descriptor, user.descriptor),
-            start_new_session=True,
-            timeout=START_SECONDS,
-            check=False,
-        )
+            # Both locks go along, so that there is no moment without a timekeeper or a user of the Redis.
+            given = {"project": str(place.project), "charge": charge.descriptor, "user": user.descriptor}
+            command = [sys.executable, str(app_folder() / "workers" / "launch.py"), "keep", json.dumps(given)]
+            with (place.data / "timekeeper.log").open("ab") as log:
+                # It leaves this process' tree and session, says its id and goes on.
+                done = subprocess.run(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    pass_fds=(charge.descriptor, user.descriptor),
+                    start_new_session=True,
+                    timeout=START_SECONDS,
+                    check=False,
+                )
     if not done.stdout.strip().isdigit():
         raise InfrastructureError(f"no timekeeper could be started; see {place.data / 'timekeeper.log'}")
     return int(done.stdout)

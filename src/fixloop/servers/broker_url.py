@@ -95,6 +95,9 @@ def celery_settings(url: str, *, connect_seconds: float, answer_seconds: float) 
     Raises:
         UsageError: as `checked_broker_url`.
     """
+    parts = urlsplit(url)
+    is_secure = parts.scheme in ("amqps", "rediss", "sentinels")
+    tls = tls_options(dict(parse_qsl(parts.query))) if is_secure else {}
     settings: dict[str, Any] = {"broker_url": celery_url(url), "broker_connection_timeout": connect_seconds}
     if is_rabbitmq(url):
         # Without confirmation what is sent on a connection that has just died is lost in silence. A hint that is sent
@@ -103,13 +106,16 @@ def celery_settings(url: str, *, connect_seconds: float, answer_seconds: float) 
             "read_timeout": answer_seconds,
             "write_timeout": answer_seconds,
             "confirm_publish": True,
-            "hosts": hosts_of(url, _RABBITMQ[urlsplit(url).scheme]).hosts,
+            "hosts": hosts_of(url, _RABBITMQ[parts.scheme]).hosts,
         }
-        tls = _amqp_tls(url)
+        # In the words of ssl, not of redis-py; kombu puts the name of the host it connects to into `server_hostname`.
+        tls = {name.removeprefix("ssl_"): value for name, value in tls.items()}
+        if tls:
+            tls["cert_reqs"] = {"none": ssl.CERT_NONE}.get(tls["cert_reqs"], ssl.CERT_REQUIRED)
+            if tls.pop("check_hostname", True) and tls["cert_reqs"] is ssl.CERT_REQUIRED:
+                tls["server_hostname"] = None
     else:
         options = _redis_options(url, connect_seconds, answer_seconds)
-        parts = urlsplit(url)
-        tls = tls_options(dict(parse_qsl(parts.query))) if parts.scheme in ("rediss", "sentinels") else {}
     return settings | {"broker_transport_options": options} | ({"broker_use_ssl": tls} if tls else {})
 
 
@@ -129,17 +135,3 @@ def _redis_options(url: str, connect_seconds: float, answer_seconds: float) -> d
         options["master_name"] = place.service
         options["sentinel_kwargs"] = {**bounds, **place.sentinel_login, **tls}
     return options
-
-
-def _amqp_tls(url: str) -> dict[str, Any]:
-    parts = urlsplit(url)
-    if parts.scheme != "amqps":
-        return {}
-    told = {
-        key.removeprefix("ssl_"): value for key, value in tls_options(dict(parse_qsl(parts.query))).items()
-    }
-    check_hostname = told.pop("check_hostname", True)
-    told["cert_reqs"] = {"none": ssl.CERT_NONE}.get(told["cert_reqs"], ssl.CERT_REQUIRED)
-    if check_hostname and told["cert_reqs"] is ssl.CERT_REQUIRED:
-        told["server_hostname"] = None  # kombu puts the name of the host it connects to here
-    return told

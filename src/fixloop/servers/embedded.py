@@ -54,7 +54,13 @@ def embedded_redis(project_directory: Path) -> Iterator[str]:
         InfrastructureError: there is no server to start, or it does not start.
     """
     place = Place.prepare(project_directory)
-    with closing(_enter(place)):
+    with closing(_opened(place, "users.lock")) as user:
+        # From here on no keeper shuts the server down.
+        if not user.take(shared=True, patience_seconds=LEAVING_SECONDS):
+            raise InfrastructureError(
+                f"the embedded Redis of {place.project} has been shutting down for {LEAVING_SECONDS:g} s"
+                f"{_keeper_hint(place)}"
+            )
         socket = _reach(place)
         done = threading.Event()
         watch = threading.Thread(target=_watch, args=(place, done), name="embedded-redis", daemon=True)
@@ -64,18 +70,6 @@ def embedded_redis(project_directory: Path) -> Iterator[str]:
         finally:
             done.set()
             watch.join(timeout=1)
-
-
-def _enter(place: Place) -> Lock:
-    """Become a user: from here on no keeper shuts the server down."""
-    lock = _opened(place, "users.lock")
-    if not lock.take(shared=True, patience_seconds=LEAVING_SECONDS):
-        lock.close()
-        raise InfrastructureError(
-            f"the embedded Redis of {place.project} has been shutting down for {LEAVING_SECONDS:g} s"
-            f"{_keeper_hint(place)}"
-        )
-    return lock
 
 
 def _opened(place: Place, name: str) -> Lock:
@@ -134,8 +128,13 @@ def _start(place: Place) -> None:
 
 def _launch(place: Place, assignment: Assignment) -> str:
     """Start a keeper in a session of its own; its word on how that went."""
-    environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    with _log(place) as log:
+    environment = {kept: os.environ[kept] for kept in _KEPT_VARIABLES if kept in os.environ}
+    for name in ("keeper.log", "server.log"):
+        path = place.data / name
+        with suppress(OSError):
+            if path.stat().st_size > LOG_BYTES:
+                path.replace(path.with_suffix(".old.log"))
+    with (place.data / "keeper.log").open("ab") as log:
         # Isolated, without site, the library last: nothing in the user's project or environment can shadow a module.
         program = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _KEEPER, str(_LIBRARY), json.dumps(asdict(assignment))],
@@ -163,15 +162,6 @@ def _answer(pipe: IO[bytes]) -> str:
         if not piece or (last and said.endswith(b"\n")):
             return last
     return f"failed its keeper did not answer for {SILENCE_SECONDS + 1:g} s"
-
-
-def _log(place: Place) -> IO[bytes]:
-    for name in ("keeper.log", "server.log"):
-        path = place.data / name
-        with suppress(OSError):
-            if path.stat().st_size > LOG_BYTES:
-                path.replace(path.with_suffix(".old.log"))
-    return (place.data / "keeper.log").open("ab")
 
 
 def _watch(place: Place, done: threading.Event) -> None:

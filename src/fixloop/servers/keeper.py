@@ -124,8 +124,12 @@ class Server:
         """Start it and wait until it answers; the reason if it does not, else an empty text."""
         lock = Lock(self.assignment.path("server.lock"))
         try:
-            if not lock.take(patience_seconds=0.5) and not self._outlive_orphan(lock):
-                return "another server still uses this data"
+            if not lock.take(patience_seconds=0.5):
+                # Where the kernel cannot tie the server to its keeper, a killed keeper leaves one behind.
+                _log("asking the server of a lost keeper to end")
+                _say(self.assignment.socket, b"SHUTDOWN NOSAVE\r\n", 1.0)
+                if not lock.take(patience_seconds=SILENCE_SECONDS / 2):
+                    return "another server still uses this data"
             socket_path = Path(self.assignment.socket)
             socket_path.parent.mkdir(mode=0o700, exist_ok=True)
             # There may answer yet a server whose data were removed.
@@ -145,12 +149,6 @@ class Server:
             lock.close()
         self.started = time.monotonic()
         return self._until_ready()
-
-    def _outlive_orphan(self, lock: Lock) -> bool:
-        # Where the kernel cannot tie the server to its keeper, a killed keeper leaves one behind.
-        _log("asking the server of a lost keeper to end")
-        _say(self.assignment.socket, b"SHUTDOWN NOSAVE\r\n", 1.0)
-        return lock.take(patience_seconds=SILENCE_SECONDS / 2)
 
     def _until_ready(self) -> str:
         deadline = time.monotonic() + SILENCE_SECONDS

@@ -10,6 +10,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from hiredis import pack_command
@@ -82,7 +83,9 @@ class Exchange:
         """Send `commands` and read the first replies, so many; the others are owed."""
         connection, owed = self._taken()
         try:
-            _settled(connection, owed)
+            for reply in [_reply(connection) for _ in range(owed)]:
+                if isinstance(reply, Exception):
+                    raise reply
             if commands:
                 packed = b"".join(map(pack_command, commands))
                 connection.send_packed_command((packed,), check_health=False)
@@ -104,8 +107,12 @@ class Exchange:
             connection, owed, used_at = self._idle.pop()
         except IndexError:
             return self.pool.get_connection(), 0
-        if owed or time.monotonic() - used_at < _TRUSTED_SECONDS or _is_quiet(connection):
+        if owed or time.monotonic() - used_at < _TRUSTED_SECONDS:
             return connection, owed
+        with suppress(RedisError, OSError):
+            # It is open, with nothing to be read.
+            if not connection.can_read():
+                return connection, owed
         self._give_up(connection)
         return self.pool.get_connection(), 0
 
@@ -119,23 +126,8 @@ class Exchange:
             self.pool.release(each)
 
 
-def _settled(connection: Any, owed: int) -> None:
-    replies = [_reply(connection) for _ in range(owed)]
-    for reply in replies:
-        if isinstance(reply, Exception):
-            raise reply
-
-
 def _reply(connection: Any) -> Any:
     try:
         return connection.read_response()
     except ResponseError as refusal:
         return refusal
-
-
-def _is_quiet(connection: Any) -> bool:
-    """Whether it is open, with nothing to be read."""
-    try:
-        return not connection.can_read()
-    except (RedisError, OSError):
-        return False

@@ -47,8 +47,19 @@ def reason_of(error: BaseException, url: str = "") -> Reason:
     if is_anonymous and any(map(_is_cut, _causes(error))):
         return Reason("it closed the connection", f"if it asks for a certificate, {_ANONYMOUS}")
     for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            is_misnamed = "mismatch" in cause.verify_message
+            said = cause.verify_message.rstrip(".")
+            remedy = _MISNAMED if is_misnamed else _UNTRUSTED
+            return Reason(f"its certificate is refused ({said})", remedy)
         if isinstance(cause, ssl.SSLError):
-            return _of_tls(cause)
+            said = getattr(cause, "reason", None) or one_line(cause)
+            if any(alert in said for alert in _ALERTS):
+                return Reason("it refuses us without a certificate that it knows", _ANONYMOUS)
+            if any(word in said for word in _NO_TLS):
+                return Reason("it does not speak TLS", _PLAIN)
+            failed = f"TLS failed ({said.lower().replace('_', ' ')})"
+            return Reason(failed, "see FIXLOOP_TLS_CA, _CERT and _KEY")
     for cause in _causes(error):
         if isinstance(cause, OSError) and cause.strerror:
             return Reason(cause.strerror.lower())
@@ -58,19 +69,6 @@ def reason_of(error: BaseException, url: str = "") -> Reason:
 def one_line(error: BaseException) -> str:
     """What `error` says, on one line and without its full stop."""
     return " ".join(str(error).split()).rstrip(".")
-
-
-def _of_tls(error: ssl.SSLError) -> Reason:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        misnamed = "mismatch" in error.verify_message
-        said = error.verify_message.rstrip(".")
-        return Reason(f"its certificate is refused ({said})", _MISNAMED if misnamed else _UNTRUSTED)
-    reason = getattr(error, "reason", None) or one_line(error)
-    if any(alert in reason for alert in _ALERTS):
-        return Reason("it refuses us without a certificate that it knows", _ANONYMOUS)
-    if any(word in reason for word in _NO_TLS):
-        return Reason("it does not speak TLS", _PLAIN)
-    return Reason(f"TLS failed ({reason.lower().replace('_', ' ')})", "see FIXLOOP_TLS_CA, _CERT and _KEY")
 
 
 def _is_cut(error: BaseException) -> bool:

@@ -50,7 +50,13 @@ def _bar(
     elif interval.activity is Activity.CHECKS:
         kind, result, number = "run", "running" if following is None else "unfinished", number + 1
     elif interval.activity is Activity.AGENT:
-        kind, result = "fix", _fix_result(following)
+        kind, result = "fix", "unfinished"
+        if following is None:
+            result = "running"
+        elif following.kind == "fix-completed":
+            result = "fixed" if following.effect.says("fix-completion") is not None else "rejected"
+        else:
+            result = _FIX_ENDS.get(following.kind, result)
     elif interval.activity is Activity.PERSON:
         kind, result = "person", "waiting" if following is None else following.kind.replace("-", " ")
         if following is not None and following.kind == "decision-made":
@@ -66,16 +72,6 @@ def _bar(
         seconds=interval.seconds,
         away_seconds=interval.away_seconds,
     )
-
-
-def _fix_result(following: Recorded | None) -> str:
-    if following is None:
-        return "running"
-    if following.kind in _FIX_ENDS:
-        return _FIX_ENDS[following.kind]
-    if following.kind != "fix-completed":
-        return "unfinished"
-    return "fixed" if following.effect.says("fix-completion") is not None else "rejected"
 
 
 def marks_of(entries: Sequence[Recorded], bars: Sequence[Bar], found: Sequence[Interval]) -> tuple[Mark, ...]:

@@ -85,30 +85,22 @@ def _decided(gate: _Gate, state: State, run: _Judged | None) -> Gate:
     if gate.name == _COVERAGE:
         demanded = [e.coverage_gate for e in run.evidence if e.coverage_gate is not None] if run else []
         name = f"Coverage ≥ {max(demanded, default=_USUAL_COVERAGE):g}%"
-    standing = _without_run(entry, run)
-    if standing is None:
-        assert run is not None
-        standing = _coverage(run) if gate.name == _COVERAGE else _by_checks(gate, entry, run)
-    found, why = standing
+    phase = slot(entry.name).phase
+    if not entry.applicable:
+        skipped = f"every check was skipped: {', '.join(entry.skipped_checks)}"
+        found, why = GateState.NOT_APPLICABLE, skipped if entry.skipped_checks else f"{phase} does not apply"
+    elif run is not None:
+        found, why = _coverage(run) if gate.name == _COVERAGE else _by_checks(gate, entry, run)
+    elif entry.skipped:
+        found, why = GateState.NOT_APPLICABLE, "skipped by a person before any check decided it"
+    else:
+        begun = entry.status is not Status.PENDING
+        found, why = GateState.PENDING, f"{phase} has {'no result yet' if begun else 'not begun'}"
     if found is GateState.PASS and run is not None and run.tree != state.tree and not entry.skipped:
         found, why = GateState.PENDING, f"{why}, but on an earlier tree: to be confirmed"
     elif found is GateState.FAIL and entry.skipped:
         why = f"{why}; skipped by a person"
     return Gate(name=name, specialist=gate.specialist, state=found, why=one_line(why, 500))
-
-
-def _without_run(entry: SpecialistState, run: _Judged | None) -> tuple[GateState, str] | None:
-    """The state of a gate whose specialist has not judged anything; None when it has."""
-    phase = slot(entry.name).phase
-    if not entry.applicable:
-        skipped = f"every check was skipped: {', '.join(entry.skipped_checks)}"
-        return GateState.NOT_APPLICABLE, skipped if entry.skipped_checks else f"{phase} does not apply"
-    if run is not None:
-        return None
-    if entry.skipped:
-        return GateState.NOT_APPLICABLE, "skipped by a person before any check decided it"
-    begun = entry.status is not Status.PENDING
-    return GateState.PENDING, f"{phase} has {'no result yet' if begun else 'not begun'}"
 
 
 def _coverage(run: _Judged) -> tuple[GateState, str]:

@@ -4,7 +4,6 @@ Every expression in them is escaped, in Markdown and in HTML alike, so that what
 The page stands alone: no script, no font, no picture, no address to load from.
 """
 
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +14,7 @@ from fixloop.protocol import durations, markdown
 from fixloop.protocol.checks import Counts
 from fixloop.protocol.markdown import Verbatim
 from fixloop.summary.drawing import chart, columns, span
-from fixloop.summary.model import Phase, RunRow, Summary
+from fixloop.summary.model import Phase, Summary
 
 MOST_BYTES: Final = 2_000_000
 """No page is longer; a workflow that says more is cut, with counts of what is left out."""
@@ -59,11 +58,6 @@ def _fitting(summary: Summary, template: Template, part: float) -> str:
         part /= 2
 
 
-def _part(seconds: float, total: float) -> str:
-    """A percentage for a bar's width; what took any time stays visible."""
-    return f"{max(0.5, 100 * seconds / total):.2f}" if total and seconds else "0"
-
-
 def _counts(counts: Counts) -> str:
     if not counts.total:
         return "–"
@@ -74,12 +68,6 @@ def _counts(counts: Counts) -> str:
     return ", ".join(parts)
 
 
-def _progress(run: RunRow) -> str:
-    """What changed since the run before (A93)."""
-    parts = [(run.resolved, "resolved"), (run.persisting, "persisting"), (run.new, "new")]
-    return ", ".join(f"{count} {word}" for count, word in parts if count)
-
-
 def _noun(count: int, noun: str) -> str:
     return noun if count == 1 else f"{noun}s"
 
@@ -88,12 +76,6 @@ def _escaped(value: object) -> object:
     if type(value) is Verbatim or not isinstance(value, str):
         return value
     return markdown.line(value)
-
-
-def _listed(values: Sequence[str], total: int) -> str:
-    """`a, b and 3 more`."""
-    more = f" and {total - len(values)} more" if total > len(values) else ""
-    return ", ".join(values) + more
 
 
 class Cut:
@@ -191,11 +173,20 @@ def _template(name: str, **options: Any) -> Template:
         "day": durations.stamp,
         "fenced": markdown.fence,
         "hours": durations.hours_minutes_seconds,
-        "listed": _listed,
+        # `a, b and 3 more`
+        "listed": lambda values, total: (
+            ", ".join(values) + (f" and {total - len(values)} more" if total > len(values) else "")
+        ),
         "noun": _noun,
-        "part": _part,
+        # A percentage for a bar's width; what took any time stays visible.
+        "part": lambda seconds, total: f"{max(0.5, 100 * seconds / total):.2f}" if total and seconds else "0",
         "plural": lambda count, noun: f"{count} {_noun(count, noun)}",
-        "progress": _progress,
+        # What changed since the run before (A93).
+        "progress": lambda run: ", ".join(
+            f"{count} {word}"
+            for count, word in ((run.resolved, "resolved"), (run.persisting, "persisting"), (run.new, "new"))
+            if count
+        ),
         "short": lambda digest, most=12: digest[:most],
         "span": span,
     }

@@ -208,7 +208,19 @@ def _fixes(name: str, entries: Sequence[Recorded], artifact: Artifact) -> Iterat
         if entry.says("escalation") is not None:
             escalated = entry
         if entry.kind == "manual-fix-done" and entry.changes and entry.changes[-1].specialist == name:
-            yield _by_hand(name, entry, escalated).model_copy(update=_kept(entry.event, artifact))
+            trigger = entry.says("revalidation-trigger")
+            summary = one_line(str(entry.event.get("summary", "")), 500)
+            yield FixRow(
+                specialist=name,
+                iteration=trigger.message.iteration - 1 if trigger is not None else 0,
+                by=one_line(str(entry.event.get("by", "User"))),
+                at=entry.at,
+                seconds=(entry.at - escalated.at).total_seconds() if escalated is not None else 0.0,
+                summary=summary,
+                fixes=(summary,) if summary else (),
+                files=tuple(one_line(str(file)) for file in entry.event.get("files", ())),
+                marks=tuple(one_line(str(mark)) for mark in entry.event.get("marks", ())),
+            ).model_copy(update=_kept(entry.event, artifact))
 
 
 def _kept(event: Mapping[str, Any], artifact: Artifact) -> dict[str, str]:
@@ -217,22 +229,6 @@ def _kept(event: Mapping[str, Any], artifact: Artifact) -> dict[str, str]:
     whole = artifact(digest) if digest else None
     text = whole.decode("utf-8", "replace") if whole is not None else str(event.get("diff", ""))
     return {"diff": clean(text), "said": clean(str(event.get("said", ""))).strip()}
-
-
-def _by_hand(name: str, entry: Recorded, escalated: Recorded | None) -> FixRow:
-    trigger = entry.says("revalidation-trigger")
-    summary = one_line(str(entry.event.get("summary", "")), 500)
-    return FixRow(
-        specialist=name,
-        iteration=trigger.message.iteration - 1 if trigger is not None else 0,
-        by=one_line(str(entry.event.get("by", "User"))),
-        at=entry.at,
-        seconds=(entry.at - escalated.at).total_seconds() if escalated is not None else 0.0,
-        summary=summary,
-        fixes=(summary,) if summary else (),
-        files=tuple(one_line(str(file)) for file in entry.event.get("files", ())),
-        marks=tuple(one_line(str(mark)) for mark in entry.event.get("marks", ())),
-    )
 
 
 def _confirmations(

@@ -15,4 +15,5 @@ REGISTERED: Final = Registered(
     handlers="fixloop.profiles.validation.handlers:HANDLERS",
     steps="workers.steps.validation_steps:STEPS",
     canvas="workflows.validation:canvas",
+    options=("--fixer", "--only", "--dry", "--base", "--all"),
 )
