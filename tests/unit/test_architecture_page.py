@@ -1,5 +1,7 @@
 """docs/architecture.md says what the code is."""
 
+import re
+
 from tests.unit.architecture_page import PAGE, REGENERATE, page
 
 
@@ -8,3 +10,14 @@ def test_the_page_on_architecture_is_made_from_the_present_code() -> None:
 
     assert page(text) == text, f"it is stale; write it with: {REGENERATE}"
     assert len(text.splitlines()) <= 200
+
+
+def test_the_way_from_run_to_a_pass_is_told_in_files_that_exist() -> None:
+    section = PAGE.read_text(encoding="utf-8").partition("reaches a PASS\n")[2].partition("\n## ")[0]
+    listed = re.findall(r"^(\d+)\. \[`[^`]+`\]\(([^)]+)\): ", section, re.MULTILINE)
+
+    assert [int(number) for number, _ in listed] == list(range(1, len(listed) + 1))
+    assert 15 <= len(set(listed)) <= 25
+    assert section.count("](") == len(listed)
+    assert [path for _, path in listed if not (PAGE.parent / path).is_file()] == []
+    assert [listed[0][1], listed[1][1]] == ["../src/fixloop/cli.py", "../src/fixloop/commands/run.py"]

@@ -99,7 +99,7 @@ def chaos(
 
         report = running.chaos(order, folder, tell)
     if json:
-        print_json(_document(report))
+        print_json(report.document())
     else:
         print_lines(*report_lines(report))
     if keep is not None:
@@ -166,32 +166,3 @@ def _findings(report: "Report", works: str) -> Iterator[str]:
     if report.done.total() < report.planned.total():
         missing = report.planned.total() - report.done.total()
         yield f"  {missing} injuries had no effect, or were planned for tickets that came too late"
-
-
-def _document(report: "Report") -> dict[str, object]:
-    return {
-        "profile": report.order.profile,
-        "workflows": report.order.workflows,
-        "seed": report.order.seed,
-        "injuries": dict(report.done),
-        "planned": dict(report.planned),
-        "network": report.network,
-        "messages_twice": report.copies,
-        "lost": report.lost,
-        "doubled": report.doubled,
-        "effects": sum(one.steps for one in report.verdicts),
-        "fixes": sum(one.fixes for one in report.verdicts),
-        "executions": report.executions,
-        "repeated": report.repeated,
-        "unexplained": [one.ticket for one in report.unexplained],
-        "stuck": report.stuck,
-        "verified": report.verified,
-        "histories": len(report.verdicts),
-        "astray": report.astray,
-        "resumed_seconds": [round(seconds, 3) for seconds in report.resumptions],
-        "surplus_deliveries": report.surplus,
-        "undisturbed_seconds": round(report.undisturbed_seconds, 3),
-        "injured_seconds": round(report.injured_seconds, 3),
-        "contrast": report.contrast._asdict() if report.contrast is not None else None,
-        "well": report.is_well,
-    }

@@ -69,7 +69,15 @@ def mailbox(
     """
     if minutes is not None and not wait:
         raise UsageError("--minutes goes with --wait; add it")
-    declared = _declared() if project is None else set()
+    declared: set[str] = set()
+    if project is None:
+        written = read_document(here()).table
+        declared |= set(written["agent"]) if isinstance(written.get("agent"), dict) else set()
+        for profile in map(registered, names()):
+            section = written.get(profile.name) if profile.agents else None
+            if isinstance(section, dict):
+                further = section.get("agent")
+                declared |= {*profile.agents, *map(str.lower, further if isinstance(further, dict) else ())}
     try:
         with open_session(create=wait and not declared.isdisjoint((agent, agent.lower()))) as session:
             place = prefix_of(project).removesuffix("-") or session.project.hash8
@@ -83,18 +91,6 @@ def mailbox(
         read = False
     if not read:
         raise typer.Exit(ExitCode.WRONG)
-
-
-def _declared() -> set[str]:
-    """The agents of the current directory's configuration."""
-    written = read_document(here()).table
-    found = set(written["agent"]) if isinstance(written.get("agent"), dict) else set()
-    for profile in map(registered, names()):
-        section = written.get(profile.name) if profile.agents else None
-        if isinstance(section, dict):
-            further = section.get("agent")
-            found |= {*profile.agents, *(map(str.lower, further) if isinstance(further, dict) else ())}
-    return found
 
 
 def _known(agent: str, known: set[str]) -> str:

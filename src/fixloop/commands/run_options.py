@@ -116,7 +116,22 @@ def facts_of(options: Options) -> dict[str, Any]:
     if options.task_file is not None:
         facts["task"] = _text(options.task_file, "the task")
     if options.plan is not None:
-        facts["graph"] = _graph(options.plan)
+        facts["graph"] = graph = {}
+        try:
+            found = json.loads(_text(options.plan, "the plan"))
+        except (ValueError, RecursionError) as error:
+            said = " ".join(str(error).split())
+            raise UsageError(f"the plan {options.plan} is not valid JSON: {said}") from None
+        if not isinstance(found, dict) or not found:
+            raise UsageError(
+                f'the plan {options.plan} has to be an object such as {{"ra": [], "ep": ["ra"]}}'
+            )
+        for agent, needed in found.items():
+            if not isinstance(needed, list) or not all(isinstance(other, str) for other in needed):
+                raise UsageError(
+                    f"the plan {options.plan} has {needed!r} for {agent}; it has to be a list of agents"
+                )
+            graph[agent.lower()] = tuple(map(str.lower, needed))
     if options.type is not None:
         facts["kind"] = options.type
     if options.priority is not None:
@@ -140,17 +155,3 @@ def _text(file: Path, what: str) -> str:
     if len(raw) > MOST_BYTES:
         raise UsageError(f"{what} {file} has more than {MOST_BYTES} bytes; shorten it")
     return text
-
-
-def _graph(file: Path) -> dict[str, tuple[str, ...]]:
-    """The agents of a cycle, each with those it waits for (K17)."""
-    try:
-        found = json.loads(_text(file, "the plan"))
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"the plan {file} is not valid JSON: {' '.join(str(error).split())}") from None
-    if not isinstance(found, dict) or not found:
-        raise UsageError(f'the plan {file} has to be an object such as {{"ra": [], "ep": ["ra"]}}')
-    for agent, needed in found.items():
-        if not isinstance(needed, list) or not all(isinstance(other, str) for other in needed):
-            raise UsageError(f"the plan {file} has {needed!r} for {agent}; it has to be a list of agents")
-    return {agent.lower(): tuple(map(str.lower, needed)) for agent, needed in found.items()}

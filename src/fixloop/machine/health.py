@@ -113,7 +113,18 @@ def problems(health: Health, now: float) -> list[str]:
         return [f"its supervisor has said nothing for {silent:.0f} s"]
     if health.stopping:
         return ["it is ending"]
-    return [clause for part in health.parts if (clause := _problem(part, now))]
+    found = []
+    for part in health.parts:
+        times = "once" if part.deaths == 1 else f"{part.deaths} times"
+        died = f" (it ended {times}, at last {part.last_death})" if part.deaths else ""
+        who = f"{_NAMES.get(part.role, part.role)} {'have' if part.role == 'work' else 'has'}"
+        if part.heard_at is None:
+            found.append(f"{who} not begun to serve{died}")
+        elif now - part.heard_at > SILENT_SECONDS:
+            found.append(f"{who} said nothing for {now - part.heard_at:.0f} s{died}")
+        elif part.serving < part.wanted:
+            found.append(f"only {part.serving} of {part.wanted} {part.role} processes run{died}")
+    return found
 
 
 def well(health: Health) -> str:
@@ -121,18 +132,3 @@ def well(health: Health) -> str:
     work = next((part for part in health.parts if part.role == "work"), Part("work", 0))
     parts = f"supervisor, {work.serving} of {work.wanted} work processes, control and sweeper serve"
     return f"worker {health.pid} is well: {parts}"
-
-
-def _problem(part: Part, now: float) -> str:
-    times = "once" if part.deaths == 1 else f"{part.deaths} times"
-    died = f" (it ended {times}, at last {part.last_death})" if part.deaths else ""
-    name = _NAMES.get(part.role, part.role)
-    verb = "have" if part.role == "work" else "has"
-    if part.heard_at is None:
-        return f"{name} {verb} not begun to serve{died}"
-    silent = now - part.heard_at
-    if silent > SILENT_SECONDS:
-        return f"{name} {verb} said nothing for {silent:.0f} s{died}"
-    if part.serving < part.wanted:
-        return f"only {part.serving} of {part.wanted} {part.role} processes run{died}"
-    return ""

@@ -62,7 +62,9 @@ def choose_interpreter(
     active = variables.get("VIRTUAL_ENV", "")
     if active and _is_venv(Path(active)):
         return Interpreter(str(_python_of(Path(active))), active, "VIRTUAL_ENV")
-    path = _without_own(variables.get("PATH", os.defpath))
+    own = os.path.realpath(os.path.join(sys.prefix, "bin")) if sys.prefix != sys.base_prefix else ""
+    folders = variables.get("PATH", os.defpath).split(os.pathsep)
+    path = os.pathsep.join(folder for folder in folders if os.path.realpath(folder) != own)
     program = shutil.which("python", path=path) or shutil.which("python3", path=path)
     return Interpreter(program, "", "PATH") if program else Interpreter("", "", "none")
 
@@ -101,16 +103,6 @@ def importable_modules(interpreter: Interpreter, directory: Path, names: Iterabl
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return frozenset()
     return frozenset(str(name) for name in found)
-
-
-def _without_own(path: str) -> str:
-    """A PATH without the programs of the environment that fixloop is installed in."""
-    own = os.path.join(sys.prefix, "bin")
-    is_own = sys.prefix != sys.base_prefix
-    folders = path.split(os.pathsep)
-    return os.pathsep.join(
-        folder for folder in folders if not (is_own and os.path.realpath(folder) == os.path.realpath(own))
-    )
 
 
 def _is_venv(folder: Path) -> bool:

@@ -44,7 +44,13 @@ def reason_of(error: BaseException, url: str = "") -> Reason:
         url: where to; with it a server that hangs up on who has no certificate is told from one that is away.
     """
     is_anonymous = urlsplit(url).scheme in _WITH_TLS and "ssl_certfile=" not in url
-    if is_anonymous and any(map(_is_cut, _causes(error))):
+    # With TLS 1.3 a server refuses a client after the client's part is over: what comes first, its words or the end of
+    # the connection, is chance.
+    ends = (ssl.SSLEOFError, ConnectionResetError, BrokenPipeError)
+    is_cut = any(
+        isinstance(cause, ends) or "Connection closed by server" in str(cause) for cause in _causes(error)
+    )
+    if is_anonymous and is_cut:
         return Reason("it closed the connection", f"if it asks for a certificate, {_ANONYMOUS}")
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -69,14 +75,6 @@ def reason_of(error: BaseException, url: str = "") -> Reason:
 def one_line(error: BaseException) -> str:
     """What `error` says, on one line and without its full stop."""
     return " ".join(str(error).split()).rstrip(".")
-
-
-def _is_cut(error: BaseException) -> bool:
-    # With TLS 1.3 a server refuses a client after the client's part is over: what comes first, its words or the end of
-    # the connection, is chance.
-    return isinstance(error, ssl.SSLEOFError | ConnectionResetError | BrokenPipeError) or (
-        "Connection closed by server" in str(error)
-    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -89,8 +89,15 @@ def _decided(gate: _Gate, state: State, run: _Judged | None) -> Gate:
     if not entry.applicable:
         skipped = f"every check was skipped: {', '.join(entry.skipped_checks)}"
         found, why = GateState.NOT_APPLICABLE, skipped if entry.skipped_checks else f"{phase} does not apply"
+    elif run is not None and gate.name == _COVERAGE:
+        measured = [e for e in run.evidence if e.coverage_percent is not None and e.coverage_gate is not None]
+        found, why = GateState.NOT_APPLICABLE, "no check measures it against a gate"
+        if measured:
+            reached = all((e.coverage_percent or 0.0) >= (e.coverage_gate or 0.0) for e in measured)
+            found = GateState.PASS if reached else GateState.FAIL
+            why = ", ".join(f"{e.coverage_percent:.1f}% by {e.check}" for e in measured)
     elif run is not None:
-        found, why = _coverage(run) if gate.name == _COVERAGE else _by_checks(gate, entry, run)
+        found, why = _by_checks(gate, entry, run)
     elif entry.skipped:
         found, why = GateState.NOT_APPLICABLE, "skipped by a person before any check decided it"
     else:
@@ -101,15 +108,6 @@ def _decided(gate: _Gate, state: State, run: _Judged | None) -> Gate:
     elif found is GateState.FAIL and entry.skipped:
         why = f"{why}; skipped by a person"
     return Gate(name=name, specialist=gate.specialist, state=found, why=one_line(why, 500))
-
-
-def _coverage(run: _Judged) -> tuple[GateState, str]:
-    measured = [e for e in run.evidence if e.coverage_percent is not None and e.coverage_gate is not None]
-    if not measured:
-        return GateState.NOT_APPLICABLE, "no check measures it against a gate"
-    shown = ", ".join(f"{e.coverage_percent:.1f}% by {e.check}" for e in measured)
-    reached = all((e.coverage_percent or 0.0) >= (e.coverage_gate or 0.0) for e in measured)
-    return (GateState.PASS if reached else GateState.FAIL), shown
 
 
 def _by_checks(gate: _Gate, entry: SpecialistState, run: _Judged) -> tuple[GateState, str]:

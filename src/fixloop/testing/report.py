@@ -101,6 +101,35 @@ class Report(NamedTuple):
         doubled = self.copies > 0 or not self.order.twice
         return every and doubled and self.done.total() >= ENOUGH * self.planned.total()
 
+    def document(self) -> dict[str, object]:
+        """It, as `--json` has it."""
+        return {
+            "profile": self.order.profile,
+            "workflows": self.order.workflows,
+            "seed": self.order.seed,
+            "injuries": dict(self.done),
+            "planned": dict(self.planned),
+            "network": self.network,
+            "messages_twice": self.copies,
+            "lost": self.lost,
+            "doubled": self.doubled,
+            "effects": sum(one.steps for one in self.verdicts),
+            "fixes": sum(one.fixes for one in self.verdicts),
+            "executions": self.executions,
+            "repeated": self.repeated,
+            "unexplained": [one.ticket for one in self.unexplained],
+            "stuck": self.stuck,
+            "verified": self.verified,
+            "histories": len(self.verdicts),
+            "astray": self.astray,
+            "resumed_seconds": [round(seconds, 3) for seconds in self.resumptions],
+            "surplus_deliveries": self.surplus,
+            "undisturbed_seconds": round(self.undisturbed_seconds, 3),
+            "injured_seconds": round(self.injured_seconds, 3),
+            "contrast": self.contrast._asdict() if self.contrast is not None else None,
+            "well": self.is_well,
+        }
+
 
 def reported(
     order: Order,
