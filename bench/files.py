@@ -20,7 +20,7 @@ from fixloop.engine.engine import ProfileEngine
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.events import CycleStarted, PhaseReported, Written
 from fixloop.profiles.cycle.phase_result import PhaseResult
-from fixloop.profiles.cycle.statuses import ResultStatus
+from fixloop.profiles.cycle.records import ResultStatus
 from fixloop.profiles.cycle.workers import WORKERS
 from fixloop.statefiles.sync import project
 from fixloop.testing.memory_store import MemoryStore

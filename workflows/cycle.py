@@ -11,8 +11,8 @@ from celery.canvas import Signature
 
 from fixloop.engine.hints import signature
 from fixloop.profiles.cycle.outcome import finish_ticket
-from fixloop.profiles.cycle.state import Agent, Cycle
-from fixloop.profiles.cycle.statuses import AgentStatus
+from fixloop.profiles.cycle.records import AgentStatus
+from fixloop.profiles.cycle.state import Cycle
 from fixloop.protocol.ticket import Ticket, work_ticket
 
 
@@ -26,19 +26,20 @@ def following(state: Cycle, ticket: Ticket) -> Iterator[Ticket]:
     if ticket.step != "work":
         return
     completed = {agent.key for agent in state.agents if state.completed(agent.key)} | {ticket.specialist}
-    while (agent := _next(state, completed)) is not None:
+    # Not the agents that work already, wait for a person, or are outside.
+    held = {key for escalation in state.escalations for key in escalation.agents}
+    left = [
+        agent
+        for agent in state.agents
+        if agent.status in (AgentStatus.IDLE, AgentStatus.WAITING)
+        and agent.command
+        and not agent.asked
+        and agent.key not in held | completed
+    ]
+    while ready := [agent for agent in left if completed.issuperset((*agent.depends_on, *agent.waits_for))]:
+        agent = ready[0]
         yield work_ticket(state, agent.with_(runs=agent.runs + 1, attempt=1))
         completed.add(agent.key)
+        left.remove(agent)
     if len(completed) == len(state.agents):
         yield finish_ticket(state)
-
-
-def _next(state: Cycle, completed: set[str]) -> Agent | None:
-    """Who would start: not who works already or waits for a person, nor somebody outside."""
-    held = {key for escalation in state.escalations for key in escalation.agents}
-    for agent in state.agents:
-        waits = completed.issuperset((*agent.depends_on, *agent.waits_for)) and agent.key not in completed
-        may = agent.status in (AgentStatus.IDLE, AgentStatus.WAITING) and not agent.asked
-        if waits and may and agent.command and agent.key not in held:
-            return agent
-    return None

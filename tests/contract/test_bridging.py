@@ -13,9 +13,9 @@ from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.profile import AnyEvent, Profile
 from fixloop.engine.registry import profile_in
 from fixloop.profiles.cycle import events as cyc
+from fixloop.profiles.cycle.agent_output import phase_answer
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.phase_result import read_result
-from fixloop.profiles.cycle.verdict import phase_answer
 from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol.events import DecisionMade, ReportDelivered, WorkflowStarted
 from fixloop.protocol.messages import Decision

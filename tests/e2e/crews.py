@@ -12,8 +12,8 @@ from fixloop.engine.hints import send_hint
 from fixloop.engine.profile import AnyEvent
 from fixloop.engine.registry import PROFILES
 from fixloop.errors import UsageError
-from fixloop.profiles.cycle.beginning import cycle_started
 from fixloop.profiles.cycle.events import CycleStarted
+from fixloop.profiles.cycle.intake import cycle_started
 from fixloop.profiles.cycle.state import Limits as CycleLimits
 from fixloop.profiles.handoff.beginning import handoffs_started
 from fixloop.profiles.handoff.events import HandoffsStarted

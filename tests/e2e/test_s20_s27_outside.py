@@ -15,8 +15,8 @@ from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.profile import AnyEvent
 from fixloop.errors import UsageError
 from fixloop.profiles.cycle import events as cyc
-from fixloop.profiles.cycle.graph import DEFAULT_GRAPH
 from fixloop.profiles.cycle.records import InputKind
+from fixloop.profiles.cycle.workers import DEFAULT_GRAPH
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import InvalidReturn, Returned
 from fixloop.profiles.handoff.state import Limits

@@ -10,9 +10,9 @@ import pytest
 from fixloop.engine.hints import send_hint
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle.files import state_document
-from fixloop.profiles.cycle.graph import DEFAULT_GRAPH
 from fixloop.profiles.cycle.messages import Input, Message
 from fixloop.profiles.cycle.records import InputKind
+from fixloop.profiles.cycle.workers import DEFAULT_GRAPH
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.state import Limits
 from tests.contract.test_profiles import CYCLE_TICKETS, HANDOFF_TICKETS

@@ -17,12 +17,12 @@ from fixloop.profiles.cycle.events import (
     StateWritten,
     Written,
 )
-from fixloop.profiles.cycle.feedback_log import input_text, read_feedback
 from fixloop.profiles.cycle.files import named_files, state_document
-from fixloop.profiles.cycle.graph import DEFAULT_GRAPH
 from fixloop.profiles.cycle.messages import Escalation
 from fixloop.profiles.cycle.plan import PlanTask, ready_tasks
 from fixloop.profiles.cycle.records import InputKind
+from fixloop.profiles.cycle.texts import input_text, read_feedback
+from fixloop.profiles.cycle.workers import DEFAULT_GRAPH
 from tests.scenarios.cycle_stage import CycleStage, reported
 
 PLAN = tuple(

@@ -4,8 +4,7 @@ import pytest
 
 from fixloop.errors import RefusedError
 from fixloop.profiles.cycle.events import InputRequested
-from fixloop.profiles.cycle.records import InputKind
-from fixloop.profiles.cycle.statuses import AgentStatus
+from fixloop.profiles.cycle.records import AgentStatus, InputKind
 from fixloop.profiles.handoff.events import DecisionMade, HandoffRejected
 from fixloop.profiles.handoff.returns import InvalidReturn
 from fixloop.profiles.handoff.routes import HandoffStatus

@@ -10,7 +10,7 @@ import pytest
 from fixloop.commands.run_options import MOST_BYTES, Options, facts_of
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature, Kind, Priority
-from fixloop.profiles.cycle.graph import check_graph
+from fixloop.profiles.cycle.workers import check_graph
 
 CYCLE, HANDOFF, VALIDATION = "cycle", "handoff", "validation"
 

@@ -10,7 +10,7 @@ import pytest
 
 from fixloop.commands.agent_work import told
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.profiles.cycle.statuses import AgentStatus
+from fixloop.profiles.cycle.records import AgentStatus
 from fixloop.profiles.handoff import events as hnd
 from fixloop.protocol.answers import LIMIT_BYTES
 from tests.scenarios.cycle_stage import reported

@@ -10,8 +10,8 @@ from fixloop.configuration.model import Configuration
 from fixloop.configuration.settings import Role
 from fixloop.engine.registry import PROFILES, profile_in
 from fixloop.errors import NewerVersion, UsageError
-from fixloop.profiles.cycle.beginning import cycle_started
 from fixloop.profiles.cycle.decide import decide as decide_cycle
+from fixloop.profiles.cycle.intake import cycle_started
 from fixloop.profiles.handoff.beginning import handoffs_started
 from fixloop.profiles.handoff.decide import decide as decide_handoff
 from fixloop.protocol.moment import Moment

@@ -13,7 +13,7 @@ from fixloop.engine.profile import AnyEvent
 from fixloop.engine.registry import PROFILES
 from fixloop.outside.mailbox import Mailboxes
 from fixloop.profiles.cycle import events as cyc
-from fixloop.profiles.cycle.beginning import cycle_started
+from fixloop.profiles.cycle.intake import cycle_started
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.beginning import handoffs_started
 from fixloop.protocol.ticket import Ticket

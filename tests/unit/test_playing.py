@@ -11,8 +11,8 @@ from fixloop.configuration.loading import load_configuration
 from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import UsageError
 from fixloop.outside.mailbox import Mailboxes
-from fixloop.profiles.cycle.beginning import cycle_started
 from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.cycle.intake import cycle_started
 from fixloop.repository.snapshot import take_snapshot
 from fixloop.statefiles.agent_run import Played
 from fixloop.testing.memory_store import MemoryStore

@@ -10,7 +10,7 @@ from fixloop.outside.prompts import request_for
 from fixloop.profiles.cycle.phase_result import InvalidResult, read_result
 from fixloop.profiles.cycle.plan import PlanTask
 from fixloop.profiles.cycle.prompt import prompt as cycle_prompt
-from fixloop.profiles.cycle.statuses import TaskStatus
+from fixloop.profiles.cycle.records import TaskStatus
 from fixloop.profiles.cycle.workers import KEYS, WORKERS
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.prompt import prompt as handoff_prompt

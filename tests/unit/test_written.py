@@ -10,7 +10,7 @@ from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle.agent_output import Writings, written_by
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.phase_result import InvalidResult, PhaseResult
-from fixloop.profiles.cycle.statuses import ResultStatus
+from fixloop.profiles.cycle.records import ResultStatus
 from fixloop.statefiles.sync import lay
 from fixloop.testing.memory_store import MemoryStore
 

@@ -17,7 +17,6 @@ from fixloop.profiles.cycle.events import (
     PhaseReported,
 )
 from fixloop.profiles.cycle.phase_result import InvalidResult, read_result
-from fixloop.statefiles.agent_run import Played
 from workers.steps import agent_runs
 from workers.steps.step import Step
 
@@ -30,25 +29,15 @@ def _work(step: Step) -> AnyEvent | None:
     if played.error:
         return AgentFailed(agent=key, reason=played.error, fatal=played.fatal, artifacts=played.artifacts)
     try:
-        return _reported(key, played)
+        if played.wrong:
+            raise InvalidResult(played.wrong)
+        event = PhaseReported(
+            sender=key,
+            result=read_result(played.answer),
+            output=played.artifacts[0] if played.artifacts else "",
+        )
     except InvalidResult as invalid:
         return AnswerInvalid(agent=key, problem=str(invalid), artifacts=played.artifacts)
-
-
-def _reported(key: str, played: Played) -> PhaseReported:
-    """
-    The report, with what the agent wrote.
-
-    Raises:
-        InvalidResult: there is no report, or it wrote what it may not.
-    """
-    if played.wrong:
-        raise InvalidResult(played.wrong)
-    event = PhaseReported(
-        sender=key,
-        result=read_result(played.answer),
-        output=played.artifacts[0] if played.artifacts else "",
-    )
     return event.model_copy(update=(played.writings or Writings())._asdict() | played.brought._asdict())
 
 

@@ -1,7 +1,7 @@
 """The `cycle` profile: requirements, planning, development and validation in gated rounds (C1-C67).
 
-Reading order: `workers.py` (who there is), `state.py`, `events.py`, `decide.py` (what follows from an event), then
-`files.py` and `feedback_log.py` (the named files that are made from a state). Nothing here reads a clock or a file.
+Reading order: `workers.py` (the agents), `records.py`, `state.py`, `events.py`, `decide.py` (what follows from an
+event), then `files.py` (the named files that are made from a state). None of these reads a clock or a file.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ REGISTERED: Final = Registered(
     summary="requirements, planning, development, validation",
     queues=("cycle",),
     engine="fixloop.profiles.cycle.engine:CYCLE",
-    intake="fixloop.profiles.cycle.beginning:INTAKE",
+    intake="fixloop.profiles.cycle.intake:INTAKE",
     presenter="fixloop.profiles.cycle.presenter:PRESENTER",
     handlers="fixloop.profiles.cycle.handlers:HANDLERS",
     steps="workers.steps.cycle_steps:STEPS",
@@ -23,9 +23,9 @@ REGISTERED: Final = Registered(
     plural="cycles",
     results="reports",
     outside="fixloop.profiles.cycle.handlers:OUTSIDE",
-    requests="fixloop.profiles.cycle.requests:request",
+    requests="fixloop.profiles.cycle.prompt:request",
     agent_runs="fixloop.profiles.cycle.agent_output:AGENT_RUNS",
-    files="fixloop.profiles.cycle.drawing:FILES",
-    order="fixloop.profiles.cycle.graph:ORDER",
+    files="fixloop.profiles.cycle.files:FILES",
+    order="fixloop.profiles.cycle.workers:ORDER",
     scripts="fixloop.profiles.cycle.scripts:SCRIPTS",
 )

@@ -1,25 +1,35 @@
 """What an agent of a cycle left in its progress directory: documents, what its logs grew by, its plan (C11-C15, C18).
 
 Each content is an artifact before an event names it. Files that were laid there and are as they were are not looked at.
+A validation loop that works in an agent's place leaves the same, made of its verdict.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from fixloop.engine.verdicts import (
+    as_json,
+    as_markdown,
+    is_passed,
+    issues_of,
+    known_issues,
+    results_of,
+    summary_of,
+)
 from fixloop.files.atomic import listed, read
 from fixloop.profiles.cycle.documents import progress_path
 from fixloop.profiles.cycle.events import Written
 from fixloop.profiles.cycle.phase_result import InvalidResult
 from fixloop.profiles.cycle.plan import PlanTask
 from fixloop.profiles.cycle.state import Cycle
-from fixloop.profiles.cycle.verdict import phase_answer, phase_documents
-from fixloop.profiles.cycle.workers import Worker, worker
+from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.state import State
 from fixloop.statefiles.agent_run import AgentRuns, Left
 from fixloop.statefiles.sync import edited_in
@@ -66,7 +76,7 @@ def written_by(
             raise InvalidResult(f"{key} may read this file and not change it: {sentence}")
     laid = {document.name for document in state.documents_of(key)}
     documents, logs = [], []
-    for name in _names(folder, place):
+    for name in sorted(path.removeprefix(place) for path in listed(folder, place.rstrip("/"))):
         content = read(folder, f"{place}{name}")
         if content is None or (name in laid and f"{place}{name}" not in changed):
             continue
@@ -75,17 +85,17 @@ def written_by(
             logs += _grown(store, state, key, name, content)
         elif not name.startswith("history/"):
             documents.append(Written(name=name, digest=store.put_artifact(state.workflow, content)))
-    return Writings(tuple(documents), tuple(logs), _plan(store, state, own, documents))
-
-
-def _names(folder: Path, place: str) -> Iterable[str]:
-    return sorted(path.removeprefix(place) for path in listed(folder, place.rstrip("/")))
+    written = {document.name: document.digest for document in documents}
+    plan = None
+    if _PLAN in own.documents and _PLAN in written:
+        plan = _read_plan(store.get_artifact(state.workflow, written[_PLAN]) or b"")
+    return Writings(tuple(documents), tuple(logs), plan)
 
 
 def _grown(store: Store, state: Cycle, key: str, name: str, content: bytes) -> list[Written]:
     """What a log has more than the state knows of; not intact where its earlier bytes are other ones (C15)."""
     before = b"".join(
-        _part(store, state, part.digest, part.text)
+        part.text.encode() or store.get_artifact(state.workflow, part.digest) or b""
         for part in state.logs
         if (part.agent, part.name) == (key, name)
     )
@@ -93,51 +103,62 @@ def _grown(store: Store, state: Cycle, key: str, name: str, content: bytes) -> l
     grown = content[len(before) :] if intact else content
     if not grown and intact:
         return []
-    if intact:
-        _check_times(name, before, grown)
+    first = before.count(b"\n") + 1
+    for number, line in enumerate(grown.splitlines() if intact else (), first):
+        if line.strip() and not _has_time(line):
+            raise InvalidResult(
+                f"line {number} of {name} has no time; write one into each line, as 2026-01-22T10:30:00+08:00"
+            )
     # What follows, an agent's line or the orchestrator's, begins one.
     grown = grown if grown.endswith(b"\n") else grown + b"\n"
     return [Written(name=name, digest=store.put_artifact(state.workflow, grown), intact=intact)]
 
 
-def _check_times(name: str, before: bytes, grown: bytes) -> None:
-    for number, line in enumerate(grown.splitlines(), before.count(b"\n") + 1):
-        if line.strip() and not any(map(_is_time, _TIME.findall(line.decode(errors="replace")))):
-            raise InvalidResult(
-                f"line {number} of {name} has no time; write one into each line, as 2026-01-22T10:30:00+08:00"
-            )
+def _has_time(line: bytes) -> bool:
+    for text in _TIME.findall(line.decode(errors="replace")):
+        with suppress(ValueError):
+            datetime.fromisoformat(text)
+            return True
+    return False
 
 
-def _is_time(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _part(store: Store, state: Cycle, digest: str, text: str) -> bytes:
-    return text.encode() or store.get_artifact(state.workflow, digest) or b""
-
-
-def _plan(
-    store: Store, state: Cycle, own: Worker, documents: Iterable[Written]
-) -> tuple[PlanTask, ...] | None:
-    """The tasks of `plan.json`, a list or an object with `tasks`, where it was written by whose it is (C54, U11)."""
-    digest = next((document.digest for document in documents if document.name == _PLAN), "")
-    if _PLAN not in own.documents or not digest:
-        return None
-    content = store.get_artifact(state.workflow, digest) or b""
+def _read_plan(content: bytes) -> tuple[PlanTask, ...]:
+    """The tasks of `plan.json`, a list or an object with `tasks` (C54, U11)."""
     try:
         found = json.loads(content)
-        tasks = found.get("tasks") if isinstance(found, dict) else found
-        return _TASKS.validate_python(tasks)
+        return _TASKS.validate_python(found.get("tasks") if isinstance(found, dict) else found)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "tasks"
         raise InvalidResult(f"{_PLAN} is no plan: {where}: {first['msg'].lower()}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidResult(f"{_PLAN} is not valid JSON: {' '.join(str(error).split())[:200]}") from None
+
+
+def phase_answer(state: State, agent: str, cycle_id: str) -> str:
+    """The PHASE_RESULT of an ended loop (C33)."""
+    issues = [f"blocker: {text}" for text in issues_of(state)]
+    if is_passed(state):
+        issues = [f"major: {text}" for text in known_issues(state)]
+    files = json.dumps([progress_path(cycle_id, agent, name) for name in worker(agent).documents])
+    return "\n".join(
+        [
+            "PHASE_RESULT:",
+            f"- phase: {agent}",
+            f"- status: {'success' if is_passed(state) else 'failed'}",
+            f"- files_written: {files}",
+            f"- summary: {summary_of(state)}",
+            *([f"- test_results: {results_of(state)}"] if agent == "vas" else []),
+            f"- issues: {json.dumps(issues, ensure_ascii=False)}",
+            "",
+        ]
+    )
+
+
+def phase_documents(state: State, agent: str) -> dict[str, bytes]:
+    """The documents of the agent it stands for, by name (C12)."""
+    texts = {"test-results.json": as_json(state), "summary.md": f"# Summary\n\n{summary_of(state)}\n"}
+    return {name: texts.get(name, as_markdown(state)).encode() for name in worker(agent).documents}
 
 
 def left_by(

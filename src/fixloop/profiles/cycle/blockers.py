@@ -1,9 +1,27 @@
-"""What an issue of a PHASE_RESULT is about, and who can resolve it (C52-C57, G23). Pure text and tables."""
+"""What an issue is about and who can resolve it; blockers sent and cleared, agents that complete (C46-C57, G23)."""
 
 import re
 from typing import Final
 
-from fixloop.profiles.cycle.records import ConflictKind, Severity
+from fixloop.profiles.cycle import conflicts
+from fixloop.profiles.cycle.escalations import escalate
+from fixloop.profiles.cycle.inputs import ask_run, send, send_ready, start_ready
+from fixloop.profiles.cycle.messages import Input
+from fixloop.profiles.cycle.outcome import Draft
+from fixloop.profiles.cycle.phase_result import PhaseResult
+from fixloop.profiles.cycle.records import (
+    AgentStatus,
+    Blocker,
+    BlockerStatus,
+    Conflict,
+    ConflictKind,
+    FeedbackEntry,
+    InputKind,
+    Severity,
+)
+from fixloop.profiles.cycle.state import Cycle
+from fixloop.profiles.cycle.workers import worker
+from fixloop.protocol.agents import ORCHESTRATOR
 
 RESOLVERS: Final = {ConflictKind.UNCLEAR_REQUIREMENT: "ra", ConflictKind.PLAN_MISMATCH: "ep"}
 """Who can fix it without a person (C57)."""
@@ -44,7 +62,7 @@ def categorised(issue: str) -> tuple[Severity, str]:
 
 
 def milder(level: Severity) -> Severity:
-    """What stands beside a success re-opens no work unless it says so itself."""
+    """What comes with a success re-opens no work unless it says so."""
     return Severity.MAJOR if level is Severity.BLOCKER else level
 
 
@@ -57,3 +75,163 @@ def kind_of(issue: str) -> ConflictKind:
     if _REQUIREMENT.search(issue):
         return ConflictKind.UNCLEAR_REQUIREMENT
     return ConflictKind.PLAN_MISMATCH if _PLAN.search(issue) else ConflictKind.OTHER
+
+
+def complete(draft: Draft, key: str, result: PhaseResult) -> None:
+    """An agent is done: what it resolves is cleared, agents that waited for it are told (C40, C46, C49)."""
+    agent = draft.state.agent(key)
+    iterations = tuple(sorted({*agent.completed_in, draft.state.iteration}))
+    draft.agent(key, status=AgentStatus.COMPLETED, completed_at=draft.at, completed_in=iterations)
+    version = draft.state.primary(key)[1]
+    draft.tell(worker(key).name, f"{result.summary or 'Completed'}, v{version}")
+    conflicts.fixed(draft, key)
+    if key != "vas" and result.issues:
+        _record_issues(draft, key, result.issues)
+    for blocker in draft.state.open_blockers():
+        was_given = RESOLVERS.get(blocker.kind) == key
+        if was_given and key in draft.state.agent(blocker.reported_by).waits_for:
+            _answer(draft, blocker, key, result)
+    for other in draft.state.agents:
+        if key in other.waits_for:
+            draft.agent(other.key, waits_for=tuple(name for name in other.waits_for if name != key))
+    for other in draft.state.agents:
+        waits = key in other.depends_on and other.status is not AgentStatus.COMPLETED
+        if waits and not other.asked and draft.state.can_start(other.key):
+            send_ready(draft, other.key, key)
+    start_ready(draft)
+    state = draft.state
+    is_open = state.open_blockers() or state.escalations
+    if not is_open and all(agent.status is AgentStatus.COMPLETED for agent in state.agents):
+        draft.ask_to_finish()
+
+
+def blocked(draft: Draft, key: str, result: PhaseResult) -> None:
+    """An agent could not go on: each issue becomes a blocker, and goes to who can clear it (C52, C54, C57, G27)."""
+    issues = result.issues or result.listed("blockers") or (result.summary or f"{key} ended {result.status}",)
+    draft.agent(key, status=AgentStatus.WAITING)
+    for issue in issues:
+        _block(draft, key, categorised(issue)[1])
+    start_ready(draft)
+
+
+def _block(draft: Draft, key: str, issue: str) -> None:
+    kind = kind_of(issue)
+    blocker = Blocker(
+        id=f"BLK-{len(draft.state.blockers) + 1:03}",
+        at=draft.at,
+        description=issue,
+        reported_by=key,
+        kind=kind,
+    )
+    resolver = _resolver(draft.state, blocker)
+    if resolver is not None:
+        blocker = blocker.with_(before=conflicts.content_of(draft.state, resolver))
+    draft.append(blockers=blocker)
+    draft.tell(worker(key).name, f"found blocker {blocker.id}: {issue}")
+    conflict = Conflict(id=blocker.id, kind=kind, reporter=key, description=issue)
+    conflicts.opened(draft, conflict, "reported", "extracted")
+    if resolver is None:
+        escalate(draft, "blocker", f"{key}: {issue}", (key,), blockers=(blocker.id,))
+        return
+    waits = (*draft.state.agent(key).waits_for, resolver)
+    draft.agent(key, waits_for=tuple(dict.fromkeys(waits)))
+    _clarify(draft, resolver, blocker, draft.state.primary(resolver), f"Resolve {blocker.id}: {issue}")
+    conflicts.took(draft, blocker.id, "sent", resolver=resolver)
+    if not draft.state.agent(resolver).asked:
+        ask_run(draft, resolver)
+
+
+def _resolver(state: Cycle, blocker: Blocker) -> str | None:
+    """
+    The agent that can clear it.
+
+    None where it was cleared before or too often already, or where the one that could takes no part, is the agent
+    itself, or waits for it in turn, directly or through others: both would wait for ever.
+    """
+    resolver = RESOLVERS.get(blocker.kind)
+    earlier = [old for old in state.blockers if old.reported_by == blocker.reported_by and old.blocked]
+    again = any(old.description == blocker.description for old in earlier)
+    taking = [agent.key for agent in state.agents]
+    if resolver not in taking or again or len(earlier) >= state.max_iterations:
+        return None
+    awaited, left = set[str](), [resolver]
+    while left:
+        agent = left.pop()
+        if agent not in awaited:
+            awaited.add(agent)
+            left.extend(state.agent(agent).waits_for)
+    return None if blocker.reported_by in awaited else resolver
+
+
+def _answer(draft: Draft, blocker: Blocker, key: str, result: PhaseResult) -> None:
+    """A version whose content changed resolves the blocker; an unchanged one resolves nothing (C49, C52)."""
+    before, content = blocker.before, conflicts.content_of(draft.state, key)
+    reporter = blocker.reported_by
+    if before is not None and set(content) <= set(before):
+        detail = f"{key} answered {blocker.id} and changed nothing: {blocker.description}"
+        escalate(draft, "blocker", detail, (reporter,), blockers=(blocker.id,))
+        return
+    decision = result.field("decision") or result.summary
+    draft.resolve(blocker, result.field("resolution") or decision)
+    reason = f"{worker(key).name} resolved {blocker.id} reported by {reporter}"
+    draft.record_decision(
+        key,
+        blocker.description,
+        decision,
+        rationale=result.field("rationale") or reason,
+        impact=result.field("impact") or f"Affects what {worker(reporter).name} does",
+    )
+    changed = [each for each in draft.state.documents_of(key) if each.digest not in (before or ())]
+    document = (f"{key}/{changed[0].name}", changed[0].version) if changed else draft.state.primary(key)
+    more_tasks = any(entry.startswith("TASK-") for entry in set(content) - set(before or content))
+    steps = ("updated", "issued", "added") if more_tasks else ("updated", "issued")
+    conflicts.took(draft, blocker.id, *steps, resolver=key, documents=conflicts.listed(changed))
+    _clarify(draft, reporter, blocker, document, f"Go on with {blocker.id} resolved: {decision}")
+    conflicts.took(draft, blocker.id, "clarified", resolution=decision)
+
+
+def _clarify(draft: Draft, recipient: str, blocker: Blocker, document: tuple[str, str], action: str) -> None:
+    body = Input(
+        input=InputKind.CLARIFICATION,
+        source=worker(blocker.reported_by).name,
+        summary=f"{blocker.id}: {blocker.description}",
+        file=document[0],
+        version=document[1],
+        actions=(action,),
+        criteria=(f"{blocker.id} is resolved",),
+        next_step="Go on from where you are.\nOutput PHASE_RESULT when complete.",
+        previous_iteration=draft.state.iteration,
+        current_iteration=draft.state.iteration,
+    )
+    send(draft, recipient, body, blocker.id)
+
+
+def _record_issues(draft: Draft, key: str, issues: tuple[str, ...]) -> None:
+    """The issues that come with an agent's success re-open nothing and are not lost (C47, C55)."""
+    found = [(milder(level), issue) for level, issue in map(categorised, issues)]
+    for level, issue in found:
+        remark = Blocker(
+            id=f"BLK-{len(draft.state.blockers) + 1:03}",
+            at=draft.at,
+            description=issue,
+            reported_by=key,
+            kind=kind_of(issue),
+            status=BlockerStatus.WORKAROUND,
+            resolution=f"named beside a success ({level}); it blocked nothing",
+        )
+        draft.append(blockers=remark)
+        conflict = Conflict(id=remark.id, kind=remark.kind, reporter=key, description=issue)
+        conflicts.opened(draft, conflict, "reported", "extracted")
+        conflicts.closed(draft, remark.id, "recorded; it blocks nothing")
+    entry = FeedbackEntry(
+        at=draft.at,
+        source=key,
+        target=ORCHESTRATOR,
+        content="\n".join(f"{level}: {issue}" for level, issue in found),
+        type="bug_report",
+        iteration=draft.state.iteration,
+        blocking=False,
+    )
+    draft.append(feedback_log=entry)
+    known = (*draft.state.remaining_issues, *(issue for _, issue in found))
+    draft.update(remaining_issues=tuple(dict.fromkeys(known)))

@@ -1,4 +1,4 @@
-"""The record of a conflict: its kind, who reported it, the steps taken and what came of it (C52-C55).
+"""The record of a conflict: its kind, who reported it, the steps taken and the resolution (C52-C55).
 
 A step is written when what it says happens, and not before.
 """
@@ -57,13 +57,13 @@ def opened(draft: Draft, conflict: Conflict, *steps: str, **facts: str) -> None:
 
 def took(draft: Draft, identity: str, *steps: str, resolution: str = "", **facts: str) -> None:
     """Write steps of a conflict that have been taken; steps that its kind does not have are left out."""
-    for conflict in _of(draft.state, identity):
+    for conflict in draft.state.conflicts:
+        if conflict.id != identity:
+            continue
         texts = _STEPS[conflict.kind]
-        filled = tuple(
-            texts[step].format(reporter=conflict.reporter, **facts) for step in steps if step in texts
-        )
-        changes = {"steps": (*conflict.steps, *filled), "resolution": resolution or conflict.resolution}
-        draft.replace("conflicts", [conflict.model_copy(update=changes)])
+        filled = (texts[step].format(reporter=conflict.reporter, **facts) for step in steps if step in texts)
+        after = conflict.with_(steps=(*conflict.steps, *filled), resolution=resolution or conflict.resolution)
+        draft.replace("conflicts", after)
 
 
 def closed(draft: Draft, identity: str, resolution: str) -> None:
@@ -121,10 +121,6 @@ def content_of(state: Cycle, key: str) -> tuple[str, ...]:
 def listed(documents: Iterable[Document]) -> str:
     """Documents as a step names them: `ra/requirements.md v1.1.0, ra/edge-cases.md v1.0.0`."""
     return ", ".join(f"{each.agent}/{each.name} v{each.version}" for each in documents)
-
-
-def _of(state: Cycle, identity: str) -> tuple[Conflict, ...]:
-    return tuple(conflict for conflict in state.conflicts if conflict.id == identity)
 
 
 def _open_failures(state: Cycle) -> tuple[Conflict, ...]:

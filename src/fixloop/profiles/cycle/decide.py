@@ -5,34 +5,32 @@
 Pure: no clock, no Redis, no files. The orchestrator is this function: agents only report (C5, C6).
 """
 
-from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Final
 
 from fixloop.errors import UsageError
-from fixloop.profiles.cycle import conflicts
+from fixloop.profiles.cycle import conflicts, escalations
 from fixloop.profiles.cycle import events as ev
-from fixloop.profiles.cycle.deciding import decided
+from fixloop.profiles.cycle.blockers import blocked, complete
+from fixloop.profiles.cycle.decisions import decided
 from fixloop.profiles.cycle.documents import check_files, log_tasks, take_in
-from fixloop.profiles.cycle.escalating import answer_invalid, close, end, failed, undelivered
-from fixloop.profiles.cycle.graph import DEFAULT_GRAPH, check_graph
-from fixloop.profiles.cycle.lateness import deadline_reached
+from fixloop.profiles.cycle.inputs import input_requested, start_ready
+from fixloop.profiles.cycle.iterations import validated
 from fixloop.profiles.cycle.messages import Reported
 from fixloop.profiles.cycle.outcome import Draft, Outcome
 from fixloop.profiles.cycle.phase_result import InvalidResult
 from fixloop.profiles.cycle.plan import completed, revised
-from fixloop.profiles.cycle.records import IterationRecord
-from fixloop.profiles.cycle.resolving import blocked, complete
-from fixloop.profiles.cycle.restoring import restored
-from fixloop.profiles.cycle.sending import asked_by_orchestrator, primary, start_ready
+from fixloop.profiles.cycle.records import (
+    AgentStatus,
+    CycleStatus,
+    IterationRecord,
+    ResultStatus,
+    TaskStatus,
+)
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Agent, Cycle
-from fixloop.profiles.cycle.statuses import AgentStatus, CycleStatus, ResultStatus, TaskStatus
-from fixloop.profiles.cycle.validating import validated
-from fixloop.profiles.cycle.workers import worker
+from fixloop.profiles.cycle.workers import DEFAULT_GRAPH, check_graph, worker
+from fixloop.protocol import agent_decisions
 from fixloop.protocol.agents import ORCHESTRATOR
-from fixloop.protocol.closing import branch_pushed, check_closing
-from fixloop.protocol.letters import stored
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.notifying import notified
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.tips import advanced
 
@@ -50,27 +48,10 @@ def decide(state: Cycle | None, event: ev.Event, now: Moment) -> Outcome:
         Moved: its work was begun on an older commit; nothing was changed.
         UsageError: a cycle that cannot be: its graph, or an agent that takes no part.
     """
-    if isinstance(event, ev.CycleStarted | ev.CycleRestored):
-        if state is not None:
-            raise Unexpected(f"cycle {state.cycle_id} has started already")
-        return _start(event, now) if isinstance(event, ev.CycleStarted) else restored(event, now)
-    if state is None:
-        raise Unexpected(f"{event.kind} came before the cycle started")
-    draft = Draft(state, now)
-    if isinstance(event, ev.EventRefused):
-        draft.note(f"refused: {event.refused} from {event.sender}: {event.reason}")
-        return draft.outcome()
-    if isinstance(event, ev.BranchPushed):
-        branch_pushed(draft, event, lambda outcome: end(draft, CycleStatus.COMPLETED, outcome))
-        return draft.outcome()
-    if state.ended:
-        raise Unexpected(f"{event.kind} came after cycle {state.cycle_id} ended ({state.outcome})")
-    check_closing(state, event.kind)
-    _HANDLERS[type(event)](draft, event)
-    return draft.outcome()
+    return agent_decisions.decide(_RULES, state, event, now)
 
 
-def _start(event: ev.CycleStarted, now: Moment) -> Outcome:
+def _start(event: ev.CycleStarted, now: Moment) -> Draft:
     graph = event.graph or DEFAULT_GRAPH
     check_graph(graph)
     unknown = sorted(event.commands.keys() - graph.keys())
@@ -97,7 +78,20 @@ def _start(event: ev.CycleStarted, now: Moment) -> Outcome:
     draft = Draft(state, now)
     draft.tell(ORCHESTRATOR.capitalize(), "Created cycle")
     start_ready(draft)
-    return draft.outcome()
+    return draft
+
+
+def _restored(event: ev.CycleRestored, now: Moment) -> Draft:
+    before = Cycle.model_validate(event.state)
+    draft = agent_decisions.restored(_RULES, before, now)
+    draft.tell(ORCHESTRATOR.capitalize(), f"Rebuilt the cycle from its files, v{before.version}")
+    for agent in before.agents:
+        if agent.asked and agent.converging and not agent.command:
+            draft.set_deadline(f"converge/{agent.key}", draft.clock + before.limits.converge_seconds)
+    waits = before.escalations or before.open_blockers() or before.closing
+    if not waits and all(agent.status is AgentStatus.COMPLETED for agent in before.agents):
+        draft.ask_to_finish()
+    return draft
 
 
 def _started(draft: Draft, event: ev.AgentStarted) -> None:
@@ -111,13 +105,13 @@ def _started(draft: Draft, event: ev.AgentStarted) -> None:
 
 def _begin(draft: Draft, agent: Agent) -> None:
     draft.agent(agent.key, status=AgentStatus.RUNNING, started_at=draft.at, completed_at=None, begun=True)
-    rests_on = [
-        f"{worker(key).name} v{primary(draft.state, key)[1]}"
-        for key in agent.depends_on
-        if draft.state.completed(key)
-    ]
-    after = f" (depends on {', '.join(rests_on)})" if rests_on else ""
     if not agent.begun:
+        rests_on = [
+            f"{worker(key).name} v{draft.state.primary(key)[1]}"
+            for key in agent.depends_on
+            if draft.state.completed(key)
+        ]
+        after = f" (depends on {', '.join(rests_on)})" if rests_on else ""
         what = "started" if agent.runs - agent.invalid == 1 else "continues"
         draft.tell(worker(agent.key).name, f"{worker(agent.key).role} {what}{after}")
     conflicts.resumed(draft, agent.key)
@@ -139,13 +133,8 @@ def _reported(draft: Draft, event: ev.PhaseReported) -> None:
     draft.agent(key, asked=False, converging=False, invalid=0)
     take_in(draft, event)
     log_tasks(draft, key, done)
-    body = Reported(result=result, version=primary(draft.state, key)[1])
+    body = Reported(result=result, version=draft.state.primary(key)[1])
     draft.say(body, sender=key, recipient=ORCHESTRATOR, summary=result.summary)
-    _follow(draft, event)
-
-
-def _follow(draft: Draft, event: ev.PhaseReported) -> None:
-    key, result = event.result.phase, event.result
     if key == "vas":
         validated(draft, key, result)
     elif result.status is ResultStatus.SUCCESS:
@@ -177,18 +166,12 @@ def _finished(draft: Draft, event: ev.CycleFinished) -> None:
     if open_ or draft.state.escalations:
         what = ", ".join(open_) or "an escalation"
         raise Unexpected(f"cycle {draft.state.cycle_id} cannot complete: {what} is open")
-    close(draft, "success")
+    escalations.close(draft, "success")
 
 
 def _written(draft: Draft, event: ev.StateWritten) -> None:
     what = f" (it changed {event.field})" if event.field else ""
     raise Unexpected(f"only the orchestrator writes the state of a cycle; {event.sender} may read it{what}")
-
-
-def _cancelled(draft: Draft, event: ev.Cancelled) -> None:
-    if draft.state.paused_at is not None:
-        draft.release(0.0)
-    end(draft, CycleStatus.FAILED, "cancelled")
 
 
 def _paused(draft: Draft, event: ev.Paused) -> None:
@@ -208,22 +191,23 @@ def _continued(draft: Draft, event: ev.Continued) -> None:
     draft.release(stood)
 
 
-_HANDLERS: Final = cast(
-    dict[type, Callable[[Draft, Any], None]],
-    {
+_RULES: Final[agent_decisions.Rules[Cycle, Draft]] = agent_decisions.Rules(
+    noun="cycle",
+    called=lambda state: f"cycle {state.cycle_id}",
+    draft=Draft,
+    starts={ev.CycleStarted: _start, ev.CycleRestored: _restored},
+    end=lambda draft, status, outcome: escalations.end(draft, CycleStatus(status), outcome),
+    handlers={
         ev.AgentStarted: _started,
         ev.PhaseReported: _reported,
-        ev.AnswerInvalid: answer_invalid,
-        ev.AgentFailed: failed,
-        ev.InputRequested: asked_by_orchestrator,
+        ev.AnswerInvalid: escalations.answer_invalid,
+        ev.AgentFailed: escalations.failed,
+        ev.InputRequested: input_requested,
         ev.StateWritten: _written,
         ev.CycleFinished: _finished,
-        ev.MessageStored: stored,
-        ev.DeliveryFailed: undelivered,
-        ev.PersonNotified: notified,
-        ev.DeadlineReached: deadline_reached,
+        ev.DeliveryFailed: escalations.undelivered,
+        ev.DeadlineReached: escalations.deadline_reached,
         ev.DecisionMade: decided,
-        ev.Cancelled: _cancelled,
         ev.Paused: _paused,
         ev.Continued: _continued,
     },

@@ -6,7 +6,7 @@ from typing import Final
 
 from fixloop.profiles.cycle import events as ev
 from fixloop.profiles.cycle.outcome import Draft
-from fixloop.profiles.cycle.phase_result import InvalidResult, PhaseResult
+from fixloop.profiles.cycle.phase_result import InvalidResult
 from fixloop.profiles.cycle.records import Document, FieldValue, IterationRecord, LogPart
 from fixloop.profiles.cycle.state import Cycle
 from fixloop.profiles.cycle.versions import check_together, iteration_version, next_revision, version_of
@@ -28,14 +28,11 @@ def check_files(state: Cycle, event: ev.PhaseReported) -> None:
     Refuse what an agent may not write or did not write.
 
     Raises:
-        InvalidResult: a field of somebody else (C61), a file that is not its own (C18), a log whose earlier bytes
+        InvalidResult: another agent's field (C61), a file that is not its own (C18), a log whose earlier bytes
             changed (C15), or a document that it names and did not write.
     """
     key = event.result.phase
-    for name, value in event.result.fields.items():
-        owner = _owner(state, name)
-        if owner not in (None, key):
-            raise InvalidResult(f"{key} reports {name} {_shown(value)}, which only {owner} writes")
+    _check_fields(state, event)
     own = worker(key)
     for written in event.documents:
         if written.name not in own.documents:
@@ -47,48 +44,54 @@ def check_files(state: Cycle, event: ev.PhaseReported) -> None:
             raise InvalidResult(f"{key} wrote {log.name}, which is none of its logs: {', '.join(own.logs)}")
         if not log.intact:
             raise InvalidResult(f"{key} changed earlier lines of {log.name}; a log is only appended to")
-    _check_claimed(state, event)
-
-
-def _owner(state: Cycle, field: str) -> str | None:
-    """Whose field it is: one of the four's, or a further agent's that takes part (C61, K17)."""
-    further = (agent.key for agent in state.agents if field in worker(agent.key).fields)
-    return field_owner(field) or next(further, None)
-
-
-def _shown(value: object) -> str:
-    text = str(value) if isinstance(value, str) else json.dumps(value)
-    return repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…")
-
-
-def _check_claimed(state: Cycle, event: ev.PhaseReported) -> None:
-    key = event.result.phase
     there = {written.name for written in event.documents} | {d.name for d in state.documents_of(key)}
     for path in event.result.files_written:
         name = path.rsplit("/", 1)[-1]
-        if name in worker(key).documents and name not in there:
+        if name in own.documents and name not in there:
             raise InvalidResult(
                 f"{key} says it wrote {path}, but there is no such file in its progress directory"
             )
 
 
+def _check_fields(state: Cycle, event: ev.PhaseReported) -> None:
+    """A field belongs to one of the four, or to a further agent that takes part (C61, K17)."""
+    key = event.result.phase
+    for name, value in event.result.fields.items():
+        further = (agent.key for agent in state.agents if name in worker(agent.key).fields)
+        owner = field_owner(name) or next(further, None)
+        if owner not in (None, key):
+            text = value if isinstance(value, str) else json.dumps(value)
+            shown = repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…")
+            raise InvalidResult(f"{key} reports {name} {shown}, which only {owner} writes")
+
+
 def take_in(draft: Draft, event: ev.PhaseReported) -> None:
     """Issue what an agent wrote, archive what that replaces, append to its logs, set its fields."""
-    key = event.result.phase
+    result, key = event.result, event.result.phase
+    own = worker(key)
     for log in event.logs:
         draft.append(logs=LogPart(agent=key, name=log.name, digest=log.digest))
-    issued = [name for written in event.documents if (name := _issue(draft, key, written))]
-    own_lines = any(log.name == _CHANGES for log in event.logs)
-    if not own_lines:
+    issued = [document for written in event.documents if (document := _issue(draft, key, written))]
+    if not any(log.name == _CHANGES for log in event.logs):
+        archived = {(old.agent, old.name) for old in draft.state.archive}
         for document in issued:
-            _log(draft, document, "update" if _has_archive(draft.state, document) else "create")
-    _set_fields(draft, event.result)
-    names = (*(d.name for d in draft.state.documents_of(key)), *_log_names(draft.state, key))
-    paths = tuple(progress_path(draft.state.cycle_id, key, name) for name in names)
-    draft.agent(key, output_files=paths)
+            _log(draft, document, "update" if (key, document.name) in archived else "create")
+    fields = {name: value for name, value in result.fields.items() if name in own.fields}
+    if "summary" in own.fields:
+        fields["summary"] = result.summary
+    for name, value in fields.items():
+        if draft.state.value(name) != value:
+            iteration = draft.state.iteration
+            kept = FieldValue(name=name, agent=key, value=value, at=draft.at, iteration=iteration)
+            draft.append(fields=kept)
+    present = {part.name for part in draft.state.logs if part.agent == key}
+    names = [document.name for document in draft.state.documents_of(key)]
+    names += [name for name in own.logs if name in present]
+    draft.agent(key, output_files=tuple(progress_path(draft.state.cycle_id, key, name) for name in names))
 
 
 def _issue(draft: Draft, key: str, written: ev.Written) -> Document | None:
+    """Keep what was written as the present issue; None where it says the same as before."""
     state = draft.state
     present, base = state.document(key, written.name), version_of(state.base)
     if present is not None and present.digest == written.digest:
@@ -110,7 +113,7 @@ def _issue(draft: Draft, key: str, written: ev.Written) -> Document | None:
 
 
 def _put(draft: Draft, present: Document | None, new: Document) -> None:
-    """A version that is replaced goes into the archive first; one that only named the old text anew does not."""
+    """A version that is replaced goes into the archive first; one that only renumbers the old text does not."""
     if present is None:
         draft.append(documents=new)
         return
@@ -120,16 +123,14 @@ def _put(draft: Draft, present: Document | None, new: Document) -> None:
 
 
 def open_iteration(draft: Draft) -> None:
-    """Begin the next iteration: every main document is archived and issued anew at one version (C14, C16, K11)."""
+    """Begin the next iteration: every main document is archived and issued at one new version (C14, C16, K11)."""
     state, number = draft.state, draft.state.iteration + 1
     version = str(iteration_version(number, state.versions))
-    done = state.iterations[-1].model_copy(update={"completed_at": draft.at})
+    done = state.iterations[-1].with_(completed_at=draft.at)
     opened = IterationRecord(number=number, version=version, started_at=draft.at)
     draft.update(iteration=number, base=version, iterations=(*state.iterations[:-1], done, opened))
     for present in state.documents:
-        new = present.model_copy(
-            update={"version": version, "at": draft.at, "iteration": number, "restamped": True}
-        )
+        new = present.with_(version=version, at=draft.at, iteration=number, restamped=True)
         _put(draft, present, new)
         if present.version != version:
             _log(draft, new, "version_sync")
@@ -148,25 +149,3 @@ def _log(draft: Draft, document: Document, action: str) -> None:
 def _append(draft: Draft, key: str, **facts: str) -> None:
     line = {"timestamp": iso_stamp(draft.at), "iteration": draft.state.iteration, **facts}
     draft.append(logs=LogPart(agent=key, name=_CHANGES, text=json.dumps(line) + "\n"))
-
-
-def _set_fields(draft: Draft, result: PhaseResult) -> None:
-    owned = {name: value for name, value in result.fields.items() if name in worker(result.phase).fields}
-    if "summary" in worker(result.phase).fields:
-        owned["summary"] = result.summary
-    for name, value in owned.items():
-        if draft.state.value(name) != value:
-            draft.append(
-                fields=FieldValue(
-                    name=name, agent=result.phase, value=value, at=draft.at, iteration=draft.state.iteration
-                )
-            )
-
-
-def _has_archive(state: Cycle, document: Document) -> bool:
-    return any((old.agent, old.name) == (document.agent, document.name) for old in state.archive)
-
-
-def _log_names(state: Cycle, key: str) -> tuple[str, ...]:
-    written = {part.name for part in state.logs if part.agent == key}
-    return tuple(name for name in worker(key).logs if name in written)

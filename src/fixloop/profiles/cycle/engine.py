@@ -17,16 +17,16 @@ from fixloop.profiles.cycle.events import (
 )
 from fixloop.profiles.cycle.messages import Message
 from fixloop.profiles.cycle.phase_result import InvalidResult
-from fixloop.profiles.cycle.spoken import message_text
+from fixloop.profiles.cycle.records import AgentStatus
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Cycle
-from fixloop.profiles.cycle.statuses import AgentStatus
+from fixloop.profiles.cycle.texts import message_text
 from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import work_id
 
 
 def _fields(state: Cycle) -> dict[str, str]:
-    """What a person would look for with `redis-cli`, beside the snapshot (DESIGN, Redis)."""
+    """What a person would look for with `redis-cli`."""
     working = [agent.key for agent in state.agents if agent.status is AgentStatus.RUNNING]
     return {
         "project": state.project,
@@ -48,10 +48,6 @@ def _recorded(message: Message) -> dict[str, Any]:
     kept = message.model_dump(mode="json", exclude_defaults=True)
     kept["body"]["kind"] = message.body.kind
     return kept
-
-
-def _is_deadline(name: str) -> bool:
-    return name.startswith(("run/", "converge/"))
 
 
 def _instead(event: AnyEvent, refused: Unexpected) -> AnyEvent | None:
@@ -77,7 +73,7 @@ CYCLE: Final[Profile[Cycle]] = Profile(
     cancelled=Cancelled,
     check_party=own_results("phase-reported"),
     worker_of=worker_of,
-    is_deadline=_is_deadline,
+    is_deadline=lambda name: name.startswith(("run/", "converge/")),
     instead=_instead,
     text=lambda kept: message_text(Message.model_validate(kept)),
     children=lambda state: [

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from fixloop.profiles.cycle.phase_result import PhaseResult
 from fixloop.profiles.cycle.plan import PlanTask
@@ -10,44 +10,23 @@ from fixloop.profiles.cycle.records import InputKind
 from fixloop.profiles.cycle.state import Limits
 from fixloop.protocol.agent_events import (
     AgentEvent,
-)
-from fixloop.protocol.agent_events import (
-    AgentFailed as AgentFailed,
-)
-from fixloop.protocol.agent_events import (
-    BranchPushed as BranchPushed,
-)
-from fixloop.protocol.agent_events import (
-    Cancelled as Cancelled,
-)
-from fixloop.protocol.agent_events import (
-    Continued as Continued,
-)
-from fixloop.protocol.agent_events import (
-    DeadlineReached as DeadlineReached,
-)
-from fixloop.protocol.agent_events import (
-    DeliveryFailed as DeliveryFailed,
-)
-from fixloop.protocol.agent_events import (
-    EventRefused as EventRefused,
-)
-from fixloop.protocol.agent_events import (
-    MessageStored as MessageStored,
-)
-from fixloop.protocol.agent_events import (
-    Paused as Paused,
-)
-from fixloop.protocol.agent_events import (
-    PersonNotified as PersonNotified,
+    AgentFailed,
+    BranchPushed,
+    Cancelled,
+    Continued,
+    DeadlineReached,
+    DeliveryFailed,
+    EventRefused,
+    MessageStored,
+    Paused,
+    PersonNotified,
 )
 from fixloop.protocol.agents import USER
+from fixloop.protocol.event import Value
 
 
-class Written(BaseModel):
+class Written(Value):
     """A file an agent left in its progress directory."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str
     """Relative to that directory."""

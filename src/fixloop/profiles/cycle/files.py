@@ -1,4 +1,4 @@
-"""The named files of a cycle, drawn from its state: what to write where (C4, C8-C14, C30, C41, K23, R13, U10, U12).
+"""The named files of a cycle, drawn from its state: what to write where (C4, C8-C14, C24-C30, C41, K14, K23, U10, U12).
 
 Nothing is written here. A file is text, or parts that a store keeps by digest; the same state gives the same files.
 """
@@ -6,15 +6,24 @@ Nothing is written here. A file is text, or parts that a store keeps by digest; 
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from typing import Any, NamedTuple
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
+from fixloop.errors import InfrastructureError
+from fixloop.files.atomic import File
 from fixloop.profiles.cycle.documents import progress_path
-from fixloop.profiles.cycle.feedback_log import coordination_log
+from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.cycle.events import CycleRestored
 from fixloop.profiles.cycle.state import Agent, Cycle
+from fixloop.profiles.cycle.texts import one_line
 from fixloop.profiles.cycle.versions import archive_name, version_of
-from fixloop.profiles.cycle.workers import WORKERS, field_owner
+from fixloop.profiles.cycle.workers import WORKERS, field_owner, worker
+from fixloop.statefiles.named_files import Files
+from fixloop.statefiles.rendering import ARTIFACT, Artifacts, ProfileFiles
+
+_OUTPUTS: Final = {"ra": "RA requirements", "ep": "EP plan", "cd": "CD code changes", "vas": "VAS results"}
 
 
 class Named(NamedTuple):
@@ -38,26 +47,68 @@ def named_files(state: Cycle) -> Iterator[Named]:
     The archive is the first, so that every version of a document is somewhere at every moment (C14); the state file
     the last, so that it never names a document that is not there.
     """
+
+    def named(agent: str, name: str, *parts: str) -> Named:
+        return Named(progress_path(state.cycle_id, agent, name), parts)
+
     for old in state.archive:
         name = archive_name(old.name, version_of(old.version))
-        yield Named(progress_path(state.cycle_id, old.agent, f"history/{name}"), (f"sha256:{old.digest}",))
+        yield named(old.agent, f"history/{name}", ARTIFACT + old.digest)
     for document in state.documents:
-        yield Named(
-            progress_path(state.cycle_id, document.agent, document.name), (f"sha256:{document.digest}",)
-        )
+        yield named(document.agent, document.name, ARTIFACT + document.digest)
     for agent, name in dict.fromkeys((part.agent, part.name) for part in state.logs):
         parts = (part for part in state.logs if (part.agent, part.name) == (agent, name))
-        path = progress_path(state.cycle_id, agent, name)
-        yield Named(path, tuple(part.text or f"sha256:{part.digest}" for part in parts))
-    log = progress_path(state.cycle_id, "coordination", "feedback.md")
-    yield Named(log, (coordination_log(state),))
+        yield named(agent, name, *(part.text or ARTIFACT + part.digest for part in parts))
+    yield named("coordination", "feedback.md", coordination_log(state))
     text = json.dumps(state_document(state), indent=2, ensure_ascii=False) + "\n"
     yield Named(state_path(state.cycle_id), (text,))
 
 
+def coordination_log(state: Cycle) -> str:
+    """`feedback.md`: timeline, decisions, blockers and dependencies, as they stand (C24-C29)."""
+    zone = timezone(timedelta(minutes=state.limits.utc_offset_minutes))
+
+    def head(at: datetime, who: str, text: str) -> str:
+        return f"- [{at.astimezone(zone):%H:%M:%S}] {who}: {one_line(text)}\n"
+
+    def output(key: str) -> str:
+        version = f" (v{state.primary(key)[1]})" if state.documents_of(key) else ""
+        return _OUTPUTS.get(key, worker(key).name) + version
+
+    timeline = (head(entry.at, entry.actor, entry.text) for entry in state.timeline)
+    decisions = (
+        head(record.at, record.made_by.upper(), record.description)
+        + f"  - Decision: {one_line(record.chosen_option)}\n"
+        f"  - Rationale: {one_line(record.rationale)}\n"
+        f"  - Impact: {one_line(record.impact)}\n"
+        for record in state.decisions
+    )
+    blockers = (
+        head(record.at, "Blocker", record.description)
+        + f"  - Reported by: {worker(record.reported_by).name}\n"
+        f"  - Resolution: {one_line(record.resolution) or 'none yet'}\n"
+        f"  - Status: {record.status.capitalize()}\n"
+        for record in state.blockers
+    )
+    dependencies = (
+        f"- {worker(agent.key).name} depends on: {output(other)}\n"
+        for agent in state.agents
+        for other in agent.depends_on
+    )
+    return (
+        f"# Feedback & Coordination Log - Version {state.version}\n"
+        f"\n## Timeline\n{''.join(timeline)}"
+        f"\n## Decision Records\n{''.join(decisions)}"
+        f"\n## Blockers & Resolutions\n{''.join(blockers)}"
+        f"\n## Cross-Agent Dependencies\n{''.join(dependencies)}"
+    )
+
+
 def state_document(state: Cycle) -> dict[str, Any]:
     """The shared state as agents read it (C2, C30, C41, C45-C48, U10); times in the cycle's zone (C60)."""
-    zone = timezone(timedelta(minutes=state.limits.utc_offset_minutes))
+    left = (agent.key for agent in state.agents if not state.completed(agent.key))
+    owned = (field for entry in WORKERS.values() for field in entry.fields)
+    extra = (value.name for value in state.fields if field_owner(value.name) is None)
     document = {
         "cycle_id": state.cycle_id,
         "title": state.name[:100],
@@ -69,18 +120,24 @@ def state_document(state: Cycle) -> dict[str, Any]:
         "max_iterations": state.max_iterations,
         "current_iteration": state.iteration,
         "version": state.version,
-        "current_phase": _phase(state),
+        "current_phase": "complete" if state.ended else next(left, "aggregation"),
         "completed_phases": [agent.key for agent in state.agents if state.completed(agent.key)],
         "agents": {agent.key: _agent(state, agent) for agent in state.agents},
-        **_fields(state),
+        **{name: state.value(name) for name in dict.fromkeys((*owned, *extra))},
         "tasks": [task.model_dump(mode="json") for task in state.plan],
-        "iterations": [record.model_dump() for record in state.iterations],
-        "field_history": [value.model_dump() for value in state.fields],
-        "coordination": _coordination(state),
+        "iterations": state.iterations,
+        "field_history": state.fields,
+        "coordination": {
+            "feedback_log": state.feedback_log,
+            "decisions": state.decisions,
+            "pending_decisions": state.escalations,
+            "blockers": state.blockers,
+            "conflicts": state.conflicts,
+            "remaining_issues": state.remaining_issues,
+        },
     }
-    found = _plain(document, zone)
-    assert isinstance(found, dict)
-    return found
+    zone = timezone(timedelta(minutes=state.limits.utc_offset_minutes))
+    return {name: _plain(value, zone) for name, value in document.items()}
 
 
 def _agent(state: Cycle, agent: Agent) -> dict[str, Any]:
@@ -97,30 +154,6 @@ def _agent(state: Cycle, agent: Agent) -> dict[str, Any]:
     }
 
 
-def _fields(state: Cycle) -> dict[str, Any]:
-    owned = (field for entry in WORKERS.values() for field in entry.fields)
-    extra = (value.name for value in state.fields if field_owner(value.name) is None)
-    return {name: state.value(name) for name in dict.fromkeys((*owned, *extra))}
-
-
-def _coordination(state: Cycle) -> dict[str, Any]:
-    return {
-        "feedback_log": [entry.model_dump() for entry in state.feedback_log],
-        "decisions": [record.model_dump() for record in state.decisions],
-        "pending_decisions": [opened.model_dump() for opened in state.escalations],
-        "blockers": [blocker.model_dump() for blocker in state.blockers],
-        "conflicts": [conflict.model_dump() for conflict in state.conflicts],
-        "remaining_issues": list(state.remaining_issues),
-    }
-
-
-def _phase(state: Cycle) -> str:
-    if state.ended:
-        return "complete"
-    left = (agent.key for agent in state.agents if not state.completed(agent.key))
-    return next(left, "aggregation")
-
-
 def _plain(value: Any, zone: timezone) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(zone).isoformat(timespec="seconds")
@@ -131,3 +164,28 @@ def _plain(value: Any, zone: timezone) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(inner, zone) for inner in value]
     return value
+
+
+def _drawn(snapshot: bytes, artifacts: Artifacts) -> Files:
+    """The files to be written: each is made of text and artifacts when it is asked for."""
+    state = CYCLE.load(snapshot)
+
+    def content(part: str) -> bytes:
+        found = artifacts(part.removeprefix(ARTIFACT)) if part.startswith(ARTIFACT) else part.encode()
+        if found is None:
+            raise InfrastructureError(f"document {part} of {state.workflow} is missing from the store")
+        return found
+
+    def file(path: str, parts: tuple[str, ...]) -> File:
+        return File(path, sha256("\0".join(parts).encode()).hexdigest(), lambda: tuple(map(content, parts)))
+
+    own = [progress_path(state.cycle_id, agent.key, "").rstrip("/") for agent in state.agents]
+    return Files([file(*named) for named in named_files(state)], folders=own)
+
+
+FILES: Final = ProfileFiles(
+    drawn=_drawn,
+    ignored={".workflow/.cycle/.gitignore": "*\n"},
+    restored=CycleRestored,
+    parts=named_files,
+)

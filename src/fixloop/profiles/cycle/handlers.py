@@ -21,29 +21,15 @@ from fixloop.intake.redaction_scope import redaction_for
 from fixloop.profiles.cycle import events as ev
 from fixloop.profiles.cycle.agent_output import Writings, written_by
 from fixloop.profiles.cycle.phase_result import InvalidResult, PhaseResult, read_result
-from fixloop.profiles.cycle.records import InputKind
-from fixloop.profiles.cycle.state import Agent, Cycle
-from fixloop.profiles.cycle.statuses import ResultStatus
+from fixloop.profiles.cycle.records import InputKind, ResultStatus
+from fixloop.profiles.cycle.state import Cycle
 from fixloop.protocol.agents import ORCHESTRATOR, USER
 from fixloop.protocol.ticket import work_id
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
-    state = look(session, workflow).state
-    _check(given, state)
-    iterations = {"iterations": given.iterations} if given.iterations is not None else {}
-    facts: dict[str, Any] = {"decision": given.word, "text": given.text, "sender": sender(USER)} | iterations
-    session.bring(workflow, ev.DecisionMade(**facts))
-    tell(look(session, workflow).standing, waits_for="another decision")
-
-
-def _check(given: Answer, state: Cycle) -> None:
-    """
-    Refuse what cannot be meant.
-
-    Raises:
-        UsageError: naming what is possible.
-    """
+    """Bring a person's decision; what cannot be meant is refused before, naming what is possible."""
+    state: Cycle = look(session, workflow).state
     if given.word not in DECISIONS:
         raise UsageError(
             f"{given.word!r} is no decision on a cycle; possible are {', '.join(DECISIONS)}, and what its agents are "
@@ -56,57 +42,47 @@ def _check(given: Answer, state: Cycle) -> None:
     if given.escalation and (opened is None or given.escalation != opened.id):
         open_ = f"{opened.id} is answered first" if opened is not None else "none is open"
         raise UsageError(f"escalation {given.escalation} cannot be answered now; {open_}")
+    facts: dict[str, Any] = {"decision": given.word, "text": given.text, "sender": sender(USER)}
+    if given.iterations is not None:
+        facts["iterations"] = given.iterations
+    session.bring(workflow, ev.DecisionMade(**facts))
+    tell(look(session, workflow).standing, waits_for="another decision")
 
 
 def _agents(state: Cycle) -> Mapping[str, Facts]:
+    """An invalid answer is asked for in a further run, whose place, and what was made there, stays the same."""
     return {
         agent.key: Facts(
-            agent.command, agent.asked, agent.status.value, work_id(state, agent), _place(state, agent)
+            agent.command,
+            agent.asked,
+            agent.status.value,
+            work_id(state, agent),
+            f"{state.workflow}.{agent.key}.{agent.runs - agent.invalid}",
         )
         for agent in state.agents
     }
 
 
-def _place(state: Cycle, agent: Agent) -> str:
-    """An answer that was none is asked for in a further run, and what was made before it stays where it is."""
-    return f"{state.workflow}.{agent.key}.{agent.runs - agent.invalid}"
-
-
-def _began(agent: str) -> ev.AgentStarted:
-    return ev.AgentStarted(agent=agent, sender=agent)
-
-
 def _brought(handed: Handed) -> None:
-    """A PHASE_RESULT; what is none, or says what it may not, is an invalid answer, which the cycle counts (C35)."""
-    workflow = handed.seen.found.workflow
+    """A PHASE_RESULT; one that is invalid, or says what it may not, is counted by the cycle as such (C35)."""
+    store, state, agent = handed.session.store, handed.seen.state, handed.agent
     try:
-        result = _result(handed)
-        written = _written(handed)
-        event: dict[str, Any] = {"sender": handed.agent, "result": result, **written._asdict()}
-        handed.session.bring(workflow, ev.PhaseReported(**event | dict(handed.work)))
+        if handed.blocked is None:
+            result = read_result(handed.text)
+        else:
+            said = handed.blocked.strip()
+            result = PhaseResult(phase=agent, status=ResultStatus.FAILED, summary=said, issues=(said,))
+        written = Writings()
+        if handed.folder is not None:
+            hide = redaction_for(store, state).data
+            written = written_by(store, state, handed.laid, agent, handed.folder, hide=hide)
+        event: dict[str, Any] = {"sender": agent, "result": result, **written._asdict()}
+        handed.session.bring(state.workflow, ev.PhaseReported(**event | dict(handed.work)))
     except InvalidResult as invalid:
         problem = str(invalid)
-        rejected = ev.AnswerInvalid(
-            sender=handed.agent, agent=handed.agent, problem=problem, artifacts=handed.artifacts
-        )
-        handed.session.bring(workflow, rejected)
+        rejected = ev.AnswerInvalid(sender=agent, agent=agent, problem=problem, artifacts=handed.artifacts)
+        handed.session.bring(state.workflow, rejected)
         raise UsageError(problem) from None
-
-
-def _result(handed: Handed) -> PhaseResult:
-    if handed.blocked is None:
-        return read_result(handed.text)
-    said = handed.blocked.strip()
-    return PhaseResult(phase=handed.agent, status=ResultStatus.FAILED, summary=said, issues=(said,))
-
-
-def _written(handed: Handed) -> Writings:
-    if handed.folder is None:
-        return Writings()
-    state = handed.seen.state
-    store = handed.session.store
-    hide = redaction_for(store, state).data
-    return written_by(store, state, handed.laid, handed.agent, handed.folder, hide=hide)
 
 
 _KINDS: Final = (InputKind.CLARIFICATION.value, InputKind.FEEDBACK.value)
@@ -133,7 +109,12 @@ def _send(session: Session, workflow: str, said: Said) -> None:
     note(f"{event.recipient} is told; issue {now.standing.issue} goes on: {now.standing.at_work}")
 
 
-OUTSIDE: Final = Outside(agents=_agents, began=_began, brought=_brought, priority=lambda state: state.urgency)
+OUTSIDE: Final = Outside(
+    agents=_agents,
+    began=lambda agent: ev.AgentStarted(agent=agent, sender=agent),
+    brought=_brought,
+    priority=lambda state: state.urgency,
+)
 HANDLERS: Final = handlers(
     OUTSIDE,
     cancelled=ev.Cancelled,

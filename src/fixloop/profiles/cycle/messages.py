@@ -2,19 +2,16 @@
 
 from typing import Annotated, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from fixloop.errors import ProtocolError
 from fixloop.profiles.cycle.phase_result import PhaseResult
 from fixloop.profiles.cycle.records import InputKind
 from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.event import Value
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Input(_Body):
+class Input(Value):
     """A `send_input`: what happened, what to do, and how one knows that it is done (C21, C32)."""
 
     kind: Literal["cycle.input"] = "cycle.input"
@@ -32,7 +29,7 @@ class Input(_Body):
     current_iteration: int
 
 
-class Reported(_Body):
+class Reported(Value):
     """An agent's PHASE_RESULT (C33)."""
 
     kind: Literal["cycle.phase-result"] = "cycle.phase-result"
@@ -40,14 +37,14 @@ class Reported(_Body):
     version: str
 
 
-class Violation(_Body):
+class Violation(Value):
     """An answer that was none, and what is expected (C35)."""
 
     kind: Literal["cycle.violation"] = "cycle.violation"
     problem: str
 
 
-class Escalation(_Body):
+class Escalation(Value):
     """What a person has to decide (C57)."""
 
     kind: Literal["cycle.escalation"] = "cycle.escalation"
@@ -58,7 +55,7 @@ class Escalation(_Body):
     remaining_issues: tuple[str, ...] = ()
 
 
-class Guidance(_Body):
+class Guidance(Value):
     """What the person decided (C57)."""
 
     kind: Literal["cycle.guidance"] = "cycle.guidance"
@@ -67,7 +64,7 @@ class Guidance(_Body):
     text: str
 
 
-class Ended(_Body):
+class Ended(Value):
     """How the cycle ended (C50)."""
 
     kind: Literal["cycle.ended"] = "cycle.ended"
@@ -80,10 +77,8 @@ class Ended(_Body):
 Body = Annotated[Input | Reported | Violation | Escalation | Guidance | Ended, Field(discriminator="kind")]
 
 
-class Message(BaseModel):
+class Message(Value):
     """One message with its envelope (K3)."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     uid: str
     message_id: Annotated[str, Field(min_length=1)]
@@ -120,11 +115,8 @@ def check_route(kind: str, sender: str, recipient: str) -> None:
     Raises:
         ProtocolError: naming the message and both ends.
     """
-    if (kind, _end(sender), _end(recipient)) not in _ROUTES:
+    ends = (party if party in (ORCHESTRATOR, USER) else _AGENT for party in (sender, recipient))
+    if (kind, *ends) not in _ROUTES:
         raise ProtocolError(
             f"{kind} from {sender} to {recipient} is on no route; a cycle's agents talk to the orchestrator only"
         )
-
-
-def _end(party: str) -> str:
-    return party if party in (ORCHESTRATOR, USER) else _AGENT

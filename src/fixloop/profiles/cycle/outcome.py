@@ -1,29 +1,24 @@
 """What a decision about a cycle comes to, and the draft it is written on."""
 
-from collections.abc import Iterable
 from typing import Any, TypeAlias
-
-from pydantic import BaseModel, ConfigDict
 
 from fixloop.profiles.cycle import records as rec
 from fixloop.profiles.cycle.messages import Body, Message, check_route
 from fixloop.profiles.cycle.state import Agent, Cycle
-from fixloop.profiles.cycle.statuses import AgentStatus
 from fixloop.protocol import draft
 from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.event import Value
 from fixloop.protocol.ids import message_uid
 from fixloop.protocol.letters import About
 from fixloop.protocol.ticket import Ticket
 
 
-class Transition(BaseModel):
+class Transition(Value):
     """One change of an agent's status."""
 
-    model_config = ConfigDict(frozen=True)
-
     agent: str
-    before: AgentStatus
-    after: AgentStatus
+    before: rec.AgentStatus
+    after: rec.AgentStatus
 
 
 Outcome: TypeAlias = draft.Outcome[Cycle, Message]
@@ -36,10 +31,10 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         """Add one record each to lists of the cycle; nothing is ever taken out of them (C9)."""
         self.update(**{name: (*getattr(self.state, name), record) for name, record in records.items()})
 
-    def replace(self, name: str, records: Iterable[Any]) -> None:
-        """Give the records of one list their present form, found by their ids."""
-        new = {record.id: record for record in records}
-        self.update(**{name: tuple(new.get(old.id, old) for old in getattr(self.state, name))})
+    def replace(self, name: str, record: Any) -> None:
+        """Give a record of one list its present form, found by its id."""
+        kept = (record if old.id == record.id else old for old in getattr(self.state, name))
+        self.update(**{name: tuple(kept)})
 
     def agent(self, name: str, **changes: Any) -> Agent:
         """Change an agent; returns it as it is now."""
@@ -48,6 +43,30 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         if after.status is not before.status:
             self._transitions.append(Transition(agent=name, before=before.status, after=after.status))
         return after
+
+    def resolve(
+        self,
+        blocker: rec.Blocker,
+        resolution: str,
+        status: rec.BlockerStatus = rec.BlockerStatus.RESOLVED,
+    ) -> None:
+        """A blocker no longer blocks (C28)."""
+        done = blocker.with_(status=status, resolution=resolution, resolved_at=self.at)
+        self.replace("blockers", done)
+
+    def record_decision(self, by: str, question: str, chosen: str, *, rationale: str, impact: str) -> None:
+        """Keep a decision with its reason (C27, C65)."""
+        decision = rec.DecisionRecord(
+            id=f"DEC-{len(self.state.decisions) + 1:03}",
+            at=self.at,
+            made_by=by,
+            description=question,
+            chosen_option=chosen,
+            rationale=rationale,
+            impact=impact,
+            status=rec.DecisionStatus.IMPLEMENTED,
+        )
+        self.append(decisions=decision)
 
     def tell(self, actor: str, text: str) -> None:
         """One line of the coordination log's timeline (C26)."""
@@ -84,7 +103,7 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         return About(message.recipient, message.message_id, message.uid, message.body.kind)
 
     def ask_to_finish(self) -> None:
-        """Have the orchestrator complete the cycle in a step of its own (C50)."""
+        """Have the orchestrator complete the cycle in a separate step (C50)."""
         self._steps.append(finish_ticket(self.state))
 
     def drop(self, name: str) -> None:
@@ -93,7 +112,7 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         self.agent(name, converging=False)
 
     def withdraw(self) -> None:
-        """Void every ticket and deadline, and whatever is asked of anybody."""
+        """Void every ticket and deadline, and all that is asked of agents and of a person."""
         super().withdraw()
         self.update(escalations=())
 

@@ -10,20 +10,20 @@ PHASE_RESULT:
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Final
 
-from pydantic import BaseModel, ConfigDict
-
-from fixloop.profiles.cycle.statuses import ResultStatus
+from fixloop.profiles.cycle.records import ResultStatus
+from fixloop.protocol.event import Value
 from fixloop.protocol.refusals import Unexpected
 
 _HEAD: Final = re.compile(r"^[ \t]*(?:\*\*)?PHASE_RESULT:(?:\*\*)?[ \t]*$", re.MULTILINE)
 _DETAILS: Final = re.compile(r"^[ \t]*(?:\*\*)?PHASE_DETAILS:(?:\*\*)?[ \t]*$", re.MULTILINE)
 _LINE: Final = re.compile(r"^- ([A-Za-z][A-Za-z0-9_ ]{0,63}):[ \t]*(.*)$")
 _ITEM: Final = re.compile(r"^\s+[-*] (.*)$")
-_LISTS: Final = ("files_written", "issues")
 _REQUIRED: Final = ("phase", "status", "files_written", "summary", "issues")
+_BRACKETED: Final = re.compile(r"\[(.*)\]", re.DOTALL)
 MOST_CHARACTERS: Final = 64 * 1024
 """Of a block; what is longer is no summary."""
 
@@ -32,10 +32,8 @@ class InvalidResult(Unexpected):
     """What an agent brought is no PHASE_RESULT; the sentence says what is missing."""
 
 
-class PhaseResult(BaseModel):
+class PhaseResult(Value):
     """One agent's report of one run."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     phase: str
     status: ResultStatus
@@ -53,8 +51,7 @@ class PhaseResult(BaseModel):
 
     def listed(self, name: str) -> tuple[str, ...]:
         """A further key as a list."""
-        value = self.fields.get(name, ())
-        return _listed(value) if isinstance(value, str) else value
+        return _listed(self.fields.get(name, ()))
 
 
 def read_result(text: str) -> PhaseResult:
@@ -68,22 +65,39 @@ def read_result(text: str) -> PhaseResult:
     if len(heads) != 1:
         found = "no PHASE_RESULT" if not heads else f"{len(heads)} PHASE_RESULT blocks"
         raise InvalidResult(f"the answer has {found}; it ends with exactly one, its first line PHASE_RESULT:")
-    block, details = _parts(text[heads[0].end() :])
+    block, details = text[heads[0].end() :], ""
+    if parted := _DETAILS.search(block):
+        block, details = block[: parted.start()], block[parted.end() :].strip()[:MOST_CHARACTERS]
     if len(block) > MOST_CHARACTERS:
         raise InvalidResult(
             f"the PHASE_RESULT has {len(block)} characters; at most {MOST_CHARACTERS} are read"
         )
-    return _result(dict(_pairs(block)), details)
+    pairs = dict(_pairs(block))
+    missing = [key for key in _REQUIRED if key not in pairs]
+    if missing:
+        raise InvalidResult(
+            f"the PHASE_RESULT has no {', '.join(missing)}; every run reports {', '.join(_REQUIRED)}"
+        )
+    taken = {key: pairs.pop(key) for key in _REQUIRED}
+    status = _plain(taken["status"])
+    if status not in list(ResultStatus):
+        allowed = ", ".join(ResultStatus)
+        raise InvalidResult(f"status {status!r} is none of a PHASE_RESULT's; allowed are {allowed}")
+    return PhaseResult(
+        phase=_plain(taken["phase"]).lower(),
+        status=ResultStatus(status),
+        files_written=_listed(taken["files_written"]),
+        summary=_plain(taken["summary"]),
+        issues=_listed(taken["issues"]),
+        fields={
+            key: value if isinstance(value, str) and not _BRACKETED.fullmatch(value) else _listed(value)
+            for key, value in pairs.items()
+        },
+        details=details,
+    )
 
 
-def _parts(rest: str) -> tuple[str, str]:
-    found = _DETAILS.search(rest)
-    if found is None:
-        return rest, ""
-    return rest[: found.start()], rest[found.end() :].strip()[:MOST_CHARACTERS]
-
-
-def _pairs(block: str) -> Iterator[tuple[str, Any]]:
+def _pairs(block: str) -> Iterator[tuple[str, str | list[str]]]:
     key, value = "", ""
     items: list[str] = []
     seen: set[str] = set()
@@ -104,53 +118,20 @@ def _pairs(block: str) -> Iterator[tuple[str, Any]]:
         yield key, items or value
 
 
-def _result(pairs: dict[str, Any], details: str) -> PhaseResult:
-    missing = [key for key in _REQUIRED if key not in pairs]
-    if missing:
-        raise InvalidResult(
-            f"the PHASE_RESULT has no {', '.join(missing)}; every run reports {', '.join(_REQUIRED)}"
-        )
-    taken = {key: pairs.pop(key) for key in _REQUIRED}
-    status = _plain(taken["status"])
-    if status not in list(ResultStatus):
-        allowed = ", ".join(ResultStatus)
-        raise InvalidResult(f"status {status!r} is none of a PHASE_RESULT's; allowed are {allowed}")
-    return PhaseResult(
-        phase=_plain(taken["phase"]).lower(),
-        status=ResultStatus(status),
-        summary=_plain(taken["summary"]),
-        fields={key: _value(value) for key, value in pairs.items()},
-        details=details,
-        **{key: _listed(taken[key]) for key in _LISTS},
-    )
-
-
-def _plain(value: Any) -> str:
+def _plain(value: str | list[str]) -> str:
     return value if isinstance(value, str) else " ".join(value)
 
 
-def _value(value: Any) -> str | tuple[str, ...]:
-    if isinstance(value, str):
-        return _listed(value) if value.startswith("[") and value.endswith("]") else value
-    return tuple(value)
-
-
-def _listed(value: Any) -> tuple[str, ...]:
+def _listed(value: str | Iterable[str]) -> tuple[str, ...]:
     """`[a, b]`, `["a, with a comma", "b"]`, `a, b`, `none`, or the lines below the key."""
     if not isinstance(value, str):
         return tuple(value)
-    quoted = _quoted(value)
-    if quoted is not None:
-        return quoted
-    inner = value[1:-1] if value.startswith("[") and value.endswith("]") else value
+    with suppress(ValueError, RecursionError):
+        found = json.loads(value)
+        if isinstance(found, list):
+            return tuple(map(str, found))
+    bracketed = _BRACKETED.fullmatch(value)
+    inner = bracketed[1] if bracketed else value
     if inner.strip().lower() in ("", "none", "-"):
         return ()
     return tuple(part.strip().strip("\"'") for part in inner.split(",") if part.strip())
-
-
-def _quoted(value: str) -> tuple[str, ...] | None:
-    try:
-        found = json.loads(value)
-    except (ValueError, RecursionError):
-        return None
-    return tuple(map(str, found)) if isinstance(found, list) else None

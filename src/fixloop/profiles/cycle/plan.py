@@ -1,19 +1,18 @@
-"""The tasks of `plan.json`: what may run beside what, and what a revised plan changes (C43, C54, U11)."""
+"""The tasks of `plan.json`: which can be worked on, and what a revised plan changes (C43, C54, U11)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from fixloop.errors import UsageError
-from fixloop.profiles.cycle.graph import check_order
-from fixloop.profiles.cycle.statuses import TaskStatus
+from fixloop.profiles.cycle.records import TaskStatus
+from fixloop.profiles.cycle.workers import check_order
+from fixloop.protocol.event import Value
 
 
-class PlanTask(BaseModel):
+class PlanTask(Value):
     """One task (U11)."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: Annotated[str, Field(pattern=r"^TASK-\d{3,}$")]
     description: str = ""
@@ -57,10 +56,7 @@ def revised(before: Plan, after: Plan) -> tuple[PlanTask, ...]:
     if gone:
         raise UsageError(f"the revised plan.json has no {', '.join(gone)}; tasks are added, never taken out")
     done = {task.id for task in before if task.status is TaskStatus.COMPLETED}
-    return tuple(
-        task.model_copy(update={"status": TaskStatus.COMPLETED}) if task.id in done else task
-        for task in after
-    )
+    return tuple(task.with_(status=TaskStatus.COMPLETED) if task.id in done else task for task in after)
 
 
 def completed(plan: Plan, ids: Iterable[str]) -> tuple[PlanTask, ...]:
@@ -74,14 +70,11 @@ def completed(plan: Plan, ids: Iterable[str]) -> tuple[PlanTask, ...]:
     unknown = sorted(wanted - {task.id for task in plan})
     if unknown:
         raise UsageError(f"tasks_completed names {', '.join(unknown)}, which plan.json does not have")
-    return tuple(
-        task.model_copy(update={"status": TaskStatus.COMPLETED}) if task.id in wanted else task
-        for task in plan
-    )
+    return tuple(task.with_(status=TaskStatus.COMPLETED) if task.id in wanted else task for task in plan)
 
 
 def ready_tasks(plan: Plan) -> tuple[PlanTask, ...]:
-    """The tasks that can be worked on now, beside each other (C43)."""
+    """The tasks that can be worked on now, in any order (C43)."""
     done = {task.id for task in plan if task.status is TaskStatus.COMPLETED}
     return tuple(
         task for task in plan if task.status is not TaskStatus.COMPLETED and done.issuperset(task.depends_on)

@@ -14,10 +14,10 @@ from fixloop.commands.screen import row, short, table
 from fixloop.engine.snapshots import loader
 from fixloop.profiles.cycle.files import state_path
 from fixloop.profiles.cycle.messages import Message
+from fixloop.profiles.cycle.records import AgentStatus, TaskStatus
 from fixloop.profiles.cycle.report import parts
-from fixloop.profiles.cycle.spoken import message_text
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Agent, Cycle
-from fixloop.profiles.cycle.statuses import AgentStatus, TaskStatus
+from fixloop.profiles.cycle.texts import message_text
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.protocol.ids import called
@@ -34,16 +34,12 @@ _STYLES: Final = {
 }
 
 
-def _asked(state: Cycle) -> dict[str, str]:
-    """The command of everybody who is asked for something; empty: somebody outside."""
-    return {agent.key: agent.command for agent in state.agents if agent.asked}
-
-
 def _standing(state: Cycle) -> Standing:
+    asked = {agent.key: agent.command for agent in state.agents if agent.asked}
     held = f"a person since {stamp(state.paused_at)} UTC" if state.paused_at is not None else ""
     asks = bool(state.escalations)
     done = not asks and all(agent.status is AgentStatus.COMPLETED for agent in state.agents)
-    return work.standing(state, _asked(state), asks=asks, held=held, done=done)
+    return work.standing(state, asked, asks=asks, held=held, done=done)
 
 
 def _owner(state: Cycle) -> str:
@@ -61,7 +57,18 @@ def _document(found: Snapshot, state: Cycle) -> dict[str, Any]:
         "state_file": state_path(state.cycle_id),
         "agents": [_agent(state, agent) for agent in state.agents],
         "tasks": [task.model_dump(mode="json") for task in state.plan],
-        "escalations": [_escalation(state, number) for number in range(len(state.escalations))],
+        "escalations": [
+            {
+                "id": opened.id,
+                "reason": opened.reason,
+                "detail": opened.detail,
+                "agents": list(opened.agents),
+                "since": iso_stamp(opened.at),
+                "options": list(work.DECISIONS),
+                "next": number == 0,
+            }
+            for number, opened in enumerate(state.escalations)
+        ],
         "blockers": [blocker.model_dump(mode="json") for blocker in state.blockers],
         "conflicts": [conflict.model_dump(mode="json") for conflict in state.conflicts],
         "feedback_log": [entry.model_dump(mode="json") for entry in state.feedback_log],
@@ -89,25 +96,14 @@ def _agent(state: Cycle, agent: Agent) -> dict[str, Any]:
     }
 
 
-def _escalation(state: Cycle, number: int) -> dict[str, Any]:
-    opened = state.escalations[number]
-    return {
-        "id": opened.id,
-        "reason": opened.reason,
-        "detail": opened.detail,
-        "agents": list(opened.agents),
-        "since": iso_stamp(opened.at),
-        "options": list(work.DECISIONS),
-        "next": number == 0,
-    }
-
-
 def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, str]]:
     yield (
         "workflow",
         f"{state.workflow} (cycle {state.cycle_id}, project {state.project or state.workflow[:8]})",
     )
-    yield "status", _status(state)
+    where = f"iteration {state.iteration} of {state.max_iterations}, v{state.version}"
+    stands = f"{state.outcome}, {where}" if state.outcome else f"{where}, {_owner(state)}'s turn"
+    yield "status", f"{state.status}, {stands}"
     for opened in state.escalations:
         yield "paused", f"{opened.reason}: {short(opened.detail)} ({opened.id}), since {stamp(opened.at)} UTC"
     if state.paused_at is not None:
@@ -125,20 +121,9 @@ def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, s
         yield "note", f"known issue: {short(issue)}"
     yield "files", state_path(state.cycle_id)
     yield "updated", f"{stamp(state.last_at)} UTC"
-    yield "next", _next(state)
-
-
-def _status(state: Cycle) -> str:
-    where = f"iteration {state.iteration} of {state.max_iterations}, v{state.version}"
-    if state.outcome:
-        return f"{state.status}, {state.outcome}, {where}"
-    return f"{state.status}, {where}, {_owner(state)}'s turn"
-
-
-def _next(state: Cycle) -> str:
     decide = next(_decision_commands(state)) if state.escalations else ""
     is_paused = state.paused_at is not None
-    return work.next_command(state, _at_work(state), is_paused=is_paused, decide=decide)
+    yield "next", work.next_command(state, _at_work(state), is_paused=is_paused, decide=decide)
 
 
 def _table(state: Cycle) -> "Table":
@@ -166,10 +151,6 @@ def _at_work(state: Cycle) -> Iterator[work.AtWork]:
         if agent.asked:
             began = agent.started_at if agent.status is AgentStatus.RUNNING else None
             yield work.AtWork(agent.key, agent.runs, agent.command, began)
-
-
-def _clocks(found: Snapshot, state: Cycle) -> str:
-    return work.clocks(found, state, _at_work(state), _owner(state), is_paused=state.paused_at is not None)
 
 
 def _result(state: Cycle) -> Iterator[str]:
@@ -207,27 +188,22 @@ def _items(found: Snapshot, state: Cycle, cache: Path) -> Iterator[dict[str, Any
         yield work.paused_item(state, "orchestrator", state.paused_at)
         return
     if state.escalation is not None:
-        yield work.item(state) | _decision(state)
+        opened, more = state.escalation, len(state.escalations) - 1
+        yield work.item(state) | {
+            "specialist": ", ".join(opened.agents),
+            "waits_for": "decision",
+            "escalation_id": opened.id,
+            "reason": opened.reason,
+            "detail": opened.detail + (f" ({more} more after this one)" if more else ""),
+            "target": "user",
+            "since": iso_stamp(opened.at),
+            "options": list(work.DECISIONS),
+            "commands": list(_decision_commands(state)),
+        }
     for agent in work.outside(state.agents):
         since = agent.asked_at or agent.started_at or state.last_at
         reason = f"{agent.key} ({worker(agent.key).role}), run {agent.runs}"
         yield work.asked_item(state, agent.key, since, reason=reason, detail=short(agent.message))
-
-
-def _decision(state: Cycle) -> dict[str, Any]:
-    opened = state.escalations[0]
-    more = len(state.escalations) - 1
-    return {
-        "specialist": ", ".join(opened.agents),
-        "waits_for": "decision",
-        "escalation_id": opened.id,
-        "reason": opened.reason,
-        "detail": opened.detail + (f" ({more} more after this one)" if more else ""),
-        "target": "user",
-        "since": iso_stamp(opened.at),
-        "options": list(work.DECISIONS),
-        "commands": list(_decision_commands(state)),
-    }
 
 
 def _line(kept: dict[str, Any], state: Cycle | None) -> spoken.Line:
@@ -269,7 +245,9 @@ PRESENTER: Final[Presenter[Cycle]] = Presenter(
     document=_document,
     details=_details,
     table=_table,
-    clocks=_clocks,
+    clocks=lambda found, state: work.clocks(
+        found, state, _at_work(state), _owner(state), is_paused=state.paused_at is not None
+    ),
     happened=spoken.happened(_line),
     result=_result,
     items=_items,

@@ -1,16 +1,18 @@
 """What an agent of a cycle is asked for one run, as it reads it (C18, C21, C32, C33, C39, C61, U13)."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from fixloop.profiles.cycle.documents import progress_path
-from fixloop.profiles.cycle.feedback_log import input_text
+from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.files import state_path
 from fixloop.profiles.cycle.messages import Input, Message, Violation
-from fixloop.profiles.cycle.plan import PlanTask, ready_tasks
+from fixloop.profiles.cycle.plan import ready_tasks
+from fixloop.profiles.cycle.records import ResultStatus, TaskStatus
 from fixloop.profiles.cycle.state import Cycle
-from fixloop.profiles.cycle.statuses import ResultStatus, TaskStatus
+from fixloop.profiles.cycle.texts import input_text
 from fixloop.profiles.cycle.workers import Worker, worker
+from fixloop.store.contract import Store
 
 _FIGURES: Final = {
     "cd": (("tasks_completed", "[ids of the plan's tasks that are done]"),),
@@ -21,7 +23,20 @@ _FIGURES: Final = {
         ("critical_issues", "how many"),
     ),
 }
-"""What of an answer decides how the cycle goes on, beside its status and issues (U13)."""
+"""What of an answer, besides its status and issues, decides how the cycle goes on (U13)."""
+
+
+def request(store: Store, snapshot: bytes, agent: str) -> str:
+    """What an agent is asked for its present run, with what it was told since its last report."""
+    state = CYCLE.load(snapshot)
+    told: list[Message] = []
+    for entry in reversed(store.history(state.workflow)):
+        event = entry.body["event"]
+        if event["kind"] == "phase-reported" and event.get("sender") == agent:
+            break
+        said = map(Message.model_validate, reversed(entry.body.get("messages", ())))
+        told += [m for m in said if m.recipient == agent and isinstance(m.body, Input | Violation)]
+    return prompt(state, agent, told[::-1])
 
 
 def prompt(state: Cycle, key: str, messages: Iterable[Message]) -> str:
@@ -34,39 +49,32 @@ def prompt(state: Cycle, key: str, messages: Iterable[Message]) -> str:
     Raises:
         UsageError: it takes no part.
     """
-    state.agent(key)
-    own = worker(key)
+    needed, own = state.agent(key).depends_on, worker(key)
     where = f"Cycle {state.cycle_id}, iteration {state.iteration} of {state.max_iterations}, version {state.version}."
-    parts = [
-        f"# {own.name}: {own.role.lower()} for {state.name}",
-        *_description(state),
-        f"## Where you are\n\n{where}",
-        *_dependencies(state, key),
+    parts = [f"# {own.name}: {own.role.lower()} for {state.name}"]
+    if state.description.strip():
+        parts.append(f"## The request\n\n{state.description.strip()}")
+    parts.append(f"## Where you are\n\n{where}")
+    if needed:
+        # What has to be complete before this work, and that it is (C39).
+        stands = (f"{worker(other).name} (`agents.{other}`): {state.agent(other).status}" for other in needed)
+        check = "Check in the shared state that each is `completed`; if one is not, report `failed` and change nothing."
+        parts.append(f"## What your work depends on\n\n{_bullets(stands)}\n\n{check}")
+    parts += [
         f"## What to read\n\n{_bullets(_sources(state, key))}",
         f"## What to write\n\n{_bullets(_targets(state, own))}",
         *_tasks(state, key),
-        *_said(messages),
-        f"## How to answer\n\n{_answer(own)}",
     ]
-    return "\n\n".join(parts) + "\n"
+    for message in messages:
+        if isinstance(message.body, Input):
+            parts.append(input_text(message.body).rstrip())
+        elif isinstance(message.body, Violation):
+            parts.append(f"## Your last answer was none\n\n{' '.join(message.body.problem.split())}")
+    return "\n\n".join([*parts, f"## How to answer\n\n{_answer(own)}"]) + "\n"
 
 
 def _bullets(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
-
-
-def _description(state: Cycle) -> Iterator[str]:
-    if state.description.strip():
-        yield f"## The request\n\n{state.description.strip()}"
-
-
-def _dependencies(state: Cycle, key: str) -> Iterator[str]:
-    """What has to be complete before this work, and that it is (C39)."""
-    needed = state.agent(key).depends_on
-    if needed:
-        lines = (f"{worker(other).name} (`agents.{other}`): {state.agent(other).status}" for other in needed)
-        check = "Check in the shared state that each is `completed`; if one is not, report `failed` and change nothing."
-        yield f"## What your work depends on\n\n{_bullets(lines)}\n\n{check}"
 
 
 def _sources(state: Cycle, key: str) -> Iterator[str]:
@@ -92,7 +100,7 @@ def _targets(state: Cycle, own: Worker) -> Iterator[str]:
 
 
 def _tasks(state: Cycle, key: str) -> Iterator[str]:
-    """Which tasks of the plan are done, which may be done beside each other, and what the others wait for (C43)."""
+    """Which tasks of the plan are done, which may be done now, and what the others wait for (C43)."""
     if key != "cd" or not state.plan:
         return
     done = [task.id for task in state.plan if task.status is TaskStatus.COMPLETED]
@@ -100,29 +108,17 @@ def _tasks(state: Cycle, key: str) -> Iterator[str]:
     waiting = [task for task in state.plan if task not in ready and task.id not in done]
     lines = [f"done: {', '.join(done)}"] if done else []
     lines += [f"now: {task.id} {task.description}".rstrip() for task in ready]
-    lines += [
-        f"later: {task.id} {task.description}".rstrip() + f", after {_after(task, done)}" for task in waiting
-    ]
+    for task in waiting:
+        after = ", ".join(other for other in task.depends_on if other not in done)
+        lines.append(f"later: {task.id} {task.description}".rstrip() + f", after {after}")
     beside = (
         "\n\nThose of now do not rest on each other: they may be done in any order, or beside each other."
     )
     yield f"## The tasks of the plan\n\n{_bullets(lines)}{beside if len(ready) > 1 else ''}"
 
 
-def _after(task: PlanTask, done: Collection[str]) -> str:
-    return ", ".join(other for other in task.depends_on if other not in done)
-
-
-def _said(messages: Iterable[Message]) -> Iterator[str]:
-    for message in messages:
-        if isinstance(message.body, Input):
-            yield input_text(message.body).rstrip()
-        elif isinstance(message.body, Violation):
-            yield f"## Your last answer was none\n\n{' '.join(message.body.problem.split())}"
-
-
 def _answer(own: Worker) -> str:
-    """The block is quoted, so that whoever prints its request has not answered it."""
+    """The block is quoted, so that an agent that prints its request has not answered it."""
     block = [
         "PHASE_RESULT:",
         f"- phase: {own.key}",

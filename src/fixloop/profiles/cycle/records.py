@@ -1,12 +1,10 @@
-"""What a cycle keeps beside its agents: documents, feedback, blockers, decisions, conflicts (C27-C32, C55, U11)."""
+"""What a cycle keeps: documents, feedback, blockers, decisions, conflicts, and their statuses (C27-C33, U10, U11)."""
 
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
-from fixloop.profiles.cycle.statuses import BlockerStatus, DecisionStatus
+from fixloop.protocol.event import Value
 
 EscalationReason = Literal[
     "max_iterations",
@@ -20,8 +18,57 @@ EscalationReason = Literal[
 """Of K12's codes, those that a cycle has."""
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class CycleStatus(StrEnum):
+    """Where a cycle stands (U10); `failed` is its end without success."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class AgentStatus(StrEnum):
+    """Where an agent stands; `waiting` is blocked, or between a failing validation and its re-run (G22)."""
+
+    IDLE = "idle"
+    RUNNING = "running"
+    WAITING = "waiting"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class ResultStatus(StrEnum):
+    """What a PHASE_RESULT says of its run (C33); `partial` keeps dependants blocked (G27)."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    PARTIAL = "partial"
+
+
+class BlockerStatus(StrEnum):
+    """What became of a blocker (C28, U11)."""
+
+    OPEN = "open"
+    RESOLVED = "resolved"
+    WORKAROUND = "workaround"
+
+
+class DecisionStatus(StrEnum):
+    """What became of a question that had to be decided (U11)."""
+
+    PENDING = "pending"
+    MADE = "made"
+    IMPLEMENTED = "implemented"
+
+
+class TaskStatus(StrEnum):
+    """What became of a task of the plan (U11)."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    BLOCKED = "blocked"
 
 
 class Severity(StrEnum):
@@ -51,7 +98,7 @@ class InputKind(StrEnum):
     """The one request to come to an end, when a run is late (G15)."""
 
 
-class Document(_Record):
+class Document(Value):
     """One issue of a main document."""
 
     agent: str
@@ -64,7 +111,7 @@ class Document(_Record):
     """Issued anew because an iteration began; its agent has not written it since (K11)."""
 
 
-class LogPart(_Record):
+class LogPart(Value):
     """Bytes that were appended to a log: an agent's as an artifact, the orchestrator's as text."""
 
     agent: str
@@ -73,7 +120,7 @@ class LogPart(_Record):
     text: str = ""
 
 
-class FieldValue(_Record):
+class FieldValue(Value):
     """A value that a field of the state had from `at` on; the last of a name is the present one (C9)."""
 
     name: str
@@ -83,7 +130,7 @@ class FieldValue(_Record):
     iteration: int
 
 
-class FeedbackEntry(_Record):
+class FeedbackEntry(Value):
     """One failing validation, or what was asked because of it (C47, U11)."""
 
     at: datetime
@@ -95,7 +142,7 @@ class FeedbackEntry(_Record):
     blocking: bool = True
 
 
-class Blocker(_Record):
+class Blocker(Value):
     """What keeps an agent from going on (C28, U11)."""
 
     id: str
@@ -115,7 +162,7 @@ class Blocker(_Record):
         return self.status is not BlockerStatus.WORKAROUND or self.resolved_at is not None
 
 
-class DecisionRecord(_Record):
+class DecisionRecord(Value):
     """What was decided, by whom and why (C27, C65)."""
 
     id: str
@@ -129,7 +176,7 @@ class DecisionRecord(_Record):
     status: DecisionStatus = DecisionStatus.MADE
 
 
-class Conflict(_Record):
+class Conflict(Value):
     """One conflict, with the steps of its flow as they were taken (C52-C55)."""
 
     id: str
@@ -140,7 +187,7 @@ class Conflict(_Record):
     resolution: str = ""
 
 
-class TimelineEntry(_Record):
+class TimelineEntry(Value):
     """One line of the coordination log's timeline (C26)."""
 
     at: datetime
@@ -148,7 +195,7 @@ class TimelineEntry(_Record):
     text: str
 
 
-class SentInput(_Record):
+class SentInput(Value):
     """That a `send_input` was used up: one of a kind for each recipient and occasion (C22, K15)."""
 
     kind: InputKind
@@ -156,7 +203,7 @@ class SentInput(_Record):
     occasion: str
 
 
-class IterationRecord(_Record):
+class IterationRecord(Value):
     """One round (U11)."""
 
     number: int
@@ -168,7 +215,7 @@ class IterationRecord(_Record):
     """Those of them that re-open work."""
 
 
-class OpenEscalation(_Record):
+class OpenEscalation(Value):
     """What waits for a person (C57)."""
 
     id: str

@@ -1,6 +1,6 @@
 """The report on a cycle, as headed tables."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from fixloop.commands.report_pages import Parts, Row
 from fixloop.profiles.cycle.state import Cycle
@@ -9,11 +9,24 @@ from fixloop.protocol.durations import stamp
 
 
 def parts(details: Iterable[Row], state: Cycle) -> Parts:
-    """The report: how it stands, then everything that is kept for ever, in the order of its happening."""
+    """The report: how it stands, then everything that is kept, in the order in which it happened."""
     return (
         Parts(f"{state.name} (issue {state.issue})")
         .table("How it stands", ("what", "how"), details)
-        .table("Agents", ("agent", "role", "status", "runs", "documents"), _agent_rows(state))
+        .table(
+            "Agents",
+            ("agent", "role", "status", "runs", "documents"),
+            (
+                (
+                    agent.key,
+                    worker(agent.key).role,
+                    agent.status.value,
+                    str(agent.runs),
+                    ", ".join(f"{each.name} v{each.version}" for each in state.documents_of(agent.key)),
+                )
+                for agent in state.agents
+            ),
+        )
         .table(
             "Iterations",
             ("number", "version", "began", "issues found"),
@@ -64,9 +77,3 @@ def parts(details: Iterable[Row], state: Cycle) -> Parts:
             ((f"{stamp(each.at)} UTC", each.actor, each.text) for each in state.timeline),
         )
     )
-
-
-def _agent_rows(state: Cycle) -> Iterator[tuple[str, ...]]:
-    for agent in state.agents:
-        documents = ", ".join(f"{each.name} v{each.version}" for each in state.documents_of(agent.key))
-        yield agent.key, worker(agent.key).role, agent.status.value, str(agent.runs), documents

@@ -46,10 +46,6 @@ def _phase_result(what: str, agent: str) -> str:
     )
 
 
-def _begun(facts: dict[str, Any]) -> ev.CycleStarted:
-    return ev.CycleStarted(**facts, cycle_id=f"cycle-{facts['issue']}", limits=Limits(base_seconds=0.1))
-
-
 SCRIPTS: Final = Scripts(
     agents=("ra", "ep", "cd", "vas"),
     scripts=(
@@ -64,6 +60,8 @@ SCRIPTS: Final = Scripts(
     answers={"stuck": ev.DecisionMade(decision="manual-fix", text="use the other server")},
     words=re.compile(AFFIXED.format("ok|unclear|plan|stuck|no|bad|silent|")),
     answer=_phase_result,
-    begun=_begun,
+    begun=lambda facts: ev.CycleStarted(
+        **facts, cycle_id=f"cycle-{facts['issue']}", limits=Limits(base_seconds=0.1)
+    ),
     left=_writings,
 )

@@ -6,8 +6,9 @@ from typing import Final, Literal
 from fixloop.errors import UsageError
 from fixloop.profiles.cycle import records as rec
 from fixloop.profiles.cycle.plan import PlanTask
-from fixloop.profiles.cycle.statuses import AgentStatus, BlockerStatus, CycleStatus
+from fixloop.profiles.cycle.records import AgentStatus, BlockerStatus, CycleStatus
 from fixloop.profiles.cycle.versions import Version, iteration_version, version_of
+from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.event import Value
 from fixloop.protocol.letters import Letter
 
@@ -52,7 +53,7 @@ class Agent(Value):
     key: str
     depends_on: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
-    """Whom it waits for beside its dependencies: who has to clear its blocker, or fixes before it."""
+    """Whom it waits for besides its dependencies: who has to clear its blocker, or fixes before it."""
     command: str = ""
     """What runs it; empty: somebody outside does."""
     status: AgentStatus = AgentStatus.IDLE
@@ -151,7 +152,7 @@ class Cycle(Value):
     lines: int = 0
     sequence: int = 0
     rebuilt: int = 0
-    """How often it was rebuilt from its named files (K23); each time its versions begin anew."""
+    """How often it was rebuilt from its named files (K23); each time its versions begin again."""
 
     @property
     def urgency(self) -> int:
@@ -160,7 +161,7 @@ class Cycle(Value):
 
     @property
     def ended(self) -> bool:
-        return self.status.final
+        return self.status in (CycleStatus.COMPLETED, CycleStatus.FAILED)
 
     @property
     def version(self) -> str:
@@ -183,9 +184,9 @@ class Cycle(Value):
         Raises:
             UsageError: it takes no part in this cycle.
         """
-        for found in self.agents:
-            if found.key == key:
-                return found
+        found = next((agent for agent in self.agents if agent.key == key), None)
+        if found is not None:
+            return found
         taking = ", ".join(agent.key for agent in self.agents)
         raise UsageError(f"{key!r} is no agent of cycle {self.cycle_id}; there are {taking}")
 
@@ -195,6 +196,14 @@ class Cycle(Value):
 
     def documents_of(self, agent: str) -> tuple[rec.Document, ...]:
         return tuple(document for document in self.documents if document.agent == agent)
+
+    def primary(self, agent: str) -> tuple[str, str]:
+        """The first of an agent's documents that exists, as a path from the cycle's folder, and its version."""
+        for name in worker(agent).documents:
+            found = self.document(agent, name)
+            if found is not None:
+                return f"{agent}/{name}", found.version
+        return "", self.version
 
     def value(self, field: str) -> str | tuple[str, ...] | None:
         """The present value of a field of the state."""

@@ -1,5 +1,7 @@
-"""The four agents of a cycle, their documents, logs and fields, as data (C1, C12, C13, C19, C61, K16, K17)."""
+"""The agents of a cycle, their documents, logs and fields, and their dependencies (C1, C12, C13, C19, C37-C44, C61)."""
 
+from collections.abc import Callable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
@@ -96,3 +98,60 @@ def key_of(name: str) -> str:
 def field_owner(field: str) -> str | None:
     """The key of the agent whose field of the state this is; None for one that nobody owns."""
     return _OWNERS.get(field)
+
+
+Graph = Mapping[str, Sequence[str]]
+"""What each agent depends on."""
+
+DEFAULT_GRAPH: Final[Graph] = {key: entry.depends_on for key, entry in WORKERS.items()}
+
+
+class Order(NamedTuple):
+    """Who waits for whom, for those who read it from a file."""
+
+    default: Graph
+    check: Callable[[Graph], None]
+
+
+def check_graph(graph: Graph) -> None:
+    """
+    Refuse a graph that no cycle can follow (C44).
+
+    Raises:
+        UsageError: one of the four is missing, an unknown agent is waited for, a document has two writers, or the
+            agents wait for each other in a circle.
+    """
+    missing = [key for key in KEYS if key not in graph]
+    if missing:
+        raise UsageError(
+            f"the dependency graph has no {', '.join(missing)}; all of {', '.join(KEYS)} take part"
+        )
+    writers: dict[str, str] = {}
+    for key, needed in graph.items():
+        for other in needed:
+            if other not in graph:
+                raise UsageError(f"{key} depends on {other}, which is no agent of this cycle")
+    for key in graph:
+        for field in worker(key).fields:
+            if writers.setdefault(field, key) != key:
+                raise UsageError(
+                    f"{key} and {writers[field]} would both write {field}; give the agent another name"
+                )
+    check_order(graph, "agents")
+
+
+def check_order(graph: Graph, what: str) -> None:
+    """
+    Refuse a circle.
+
+    Raises:
+        UsageError: with the circle's members in order.
+    """
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle = " → ".join(reversed(error.args[1]))
+        raise UsageError(f"these {what} wait for each other: {circle}; take one dependency out") from None
+
+
+ORDER: Final = Order(DEFAULT_GRAPH, check_graph)

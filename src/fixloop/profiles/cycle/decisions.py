@@ -1,18 +1,13 @@
 """A person's answer to an escalation and what follows from it (C57-C59, G11, K20)."""
 
-from collections.abc import Callable
-from typing import Final
-
 from fixloop.profiles.cycle import conflicts
 from fixloop.profiles.cycle import events as ev
-from fixloop.profiles.cycle.escalating import announce, close, end
+from fixloop.profiles.cycle.escalations import announce, close, end
+from fixloop.profiles.cycle.inputs import ask_run, send, start_ready
+from fixloop.profiles.cycle.iterations import next_iteration
 from fixloop.profiles.cycle.messages import Guidance, Input
 from fixloop.profiles.cycle.outcome import Draft
-from fixloop.profiles.cycle.records import InputKind, OpenEscalation
-from fixloop.profiles.cycle.sending import ask_anew, primary, send, start_ready
-from fixloop.profiles.cycle.settling import record_decision, resolve
-from fixloop.profiles.cycle.statuses import BlockerStatus, CycleStatus
-from fixloop.profiles.cycle.validating import next_round
+from fixloop.profiles.cycle.records import BlockerStatus, CycleStatus, InputKind, OpenEscalation
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.agents import ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
@@ -36,23 +31,33 @@ def decided(draft: Draft, event: ev.DecisionMade) -> None:
     body = Guidance(escalation_id=opened.id, decision=event.decision, text=event.text)
     draft.say(body, sender=USER, recipient=ORCHESTRATOR, summary=event.text or event.decision)
     draft.tell(USER.capitalize(), f"Decided {event.decision}: {event.text}".rstrip(": "))
-    _record(draft, opened, event)
-    _EFFECTS[event.decision](draft, opened, event)
-    if not draft.state.ended and draft.state.escalation is not None:
-        announce(draft, draft.state.escalation)
-
-
-def _record(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None:
     named = ", ".join(worker(key).name for key in opened.agents)
     reason = event.text or f"the user chose {event.decision} without a reason"
-    record_decision(draft, USER, opened.detail, event.text or event.decision, reason, f"Affects {named}")
+    chosen = event.text or event.decision
+    draft.record_decision(USER, opened.detail, chosen, rationale=reason, impact=f"Affects {named}")
+    if event.decision == "abort":
+        known = (*draft.state.remaining_issues, opened.detail)
+        draft.update(remaining_issues=tuple(dict.fromkeys(known)))
+        end(draft, CycleStatus.FAILED, "aborted")
+    elif event.decision == "skip":
+        _skip(draft, opened, event)
+    else:
+        _go_on(draft, opened, event)
+    if not draft.state.ended and draft.state.escalation is not None:
+        announce(draft, draft.state.escalation)
 
 
 def _go_on(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None:
     """Guidance, or another try: the agents that stood still resume, all others were never stopped (C59)."""
     _settle_blockers(draft, opened, event.text or "go on", BlockerStatus.RESOLVED)
     if opened.reason == "max_iterations":
-        _further_iterations(draft, opened, event)
+        more = event.iterations if event.decision == "extend" else 1
+        issues = draft.state.iterations[-1].blocking
+        known = tuple(issue for issue in draft.state.remaining_issues if issue not in issues)
+        if event.decision == "manual-fix":
+            issues = (*issues, event.text)
+        draft.update(max_iterations=draft.state.max_iterations + more, remaining_issues=known)
+        next_iteration(draft, opened.agents[0], issues)
         return
     for key in opened.agents:
         if event.text:
@@ -60,18 +65,8 @@ def _go_on(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None
             for identity in opened.blockers:
                 conflicts.took(draft, identity, "clarified")
         if not draft.state.agent(key).asked and not draft.state.open_blockers(key):
-            ask_anew(draft, key)
+            ask_run(draft, key)
     start_ready(draft)
-
-
-def _further_iterations(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None:
-    more = event.iterations if event.decision == "extend" else 1
-    issues = draft.state.iterations[-1].blocking
-    known = tuple(issue for issue in draft.state.remaining_issues if issue not in issues)
-    if event.decision == "manual-fix":
-        issues = (*issues, event.text)
-    draft.update(max_iterations=draft.state.max_iterations + more, remaining_issues=known)
-    next_round(draft, opened.agents[0], issues)
 
 
 def _skip(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None:
@@ -82,34 +77,20 @@ def _skip(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None:
         return
     for key in opened.agents:
         _guide(draft, key, opened, f"Leave it and go on without: {opened.detail}")
-        ask_anew(draft, key)
+        ask_run(draft, key)
     draft.update(remaining_issues=(*draft.state.remaining_issues, opened.detail))
     start_ready(draft)
-
-
-def _abort(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None:
-    known = (*draft.state.remaining_issues, opened.detail)
-    draft.update(remaining_issues=tuple(dict.fromkeys(known)))
-    end(draft, CycleStatus.FAILED, "aborted")
-
-
-_EFFECTS: Final[dict[str, Callable[[Draft, OpenEscalation, ev.DecisionMade], None]]] = {
-    "manual-fix": _go_on,
-    "extend": _go_on,
-    "skip": _skip,
-    "abort": _abort,
-}
 
 
 def _settle_blockers(draft: Draft, opened: OpenEscalation, resolution: str, status: BlockerStatus) -> None:
     for blocker in draft.state.open_blockers():
         if blocker.id in opened.blockers:
-            resolve(draft, blocker, resolution, resolution, status)
+            draft.resolve(blocker, resolution, status)
             conflicts.closed(draft, blocker.id, resolution)
 
 
 def _guide(draft: Draft, key: str, opened: OpenEscalation, guidance: str) -> None:
-    file, version = primary(draft.state, key)
+    file, version = draft.state.primary(key)
     body = Input(
         input=InputKind.CLARIFICATION,
         source="USER",

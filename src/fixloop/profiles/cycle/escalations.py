@@ -1,12 +1,18 @@
-"""What the orchestrator cannot settle: it asks a person, for some agents only; the end (C57, C58, G2, K5, K8)."""
+"""Failed, late and invalid runs, a person who is asked because of them, and the end (C35, C57, C58, G2, G15, K5)."""
 
 from fixloop.profiles.cycle import conflicts
 from fixloop.profiles.cycle import events as ev
-from fixloop.profiles.cycle.messages import Ended, Escalation, Violation
+from fixloop.profiles.cycle.inputs import send
+from fixloop.profiles.cycle.messages import Ended, Escalation, Input, Violation
 from fixloop.profiles.cycle.outcome import Draft
-from fixloop.profiles.cycle.records import EscalationReason, OpenEscalation
+from fixloop.profiles.cycle.records import (
+    AgentStatus,
+    CycleStatus,
+    EscalationReason,
+    InputKind,
+    OpenEscalation,
+)
 from fixloop.profiles.cycle.state import Agent
-from fixloop.profiles.cycle.statuses import AgentStatus, CycleStatus
 from fixloop.protocol import closing
 from fixloop.protocol.agents import ORCHESTRATOR, USER
 from fixloop.protocol.letters import given_up
@@ -67,17 +73,6 @@ def failed(draft: Draft, event: ev.AgentFailed) -> None:
     draft.ask(event.agent, delay_seconds=limits.backoff_seconds(agent.attempt))
 
 
-def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
-    """An agent that no mailbox reaches and that has not begun by itself: a person is asked (A70, K5, K12)."""
-    letter = given_up(draft, event.number, event.error)
-    if letter is None:
-        return
-    agent = draft.state.agent(letter.agent)
-    if agent.asked and agent.status is not AgentStatus.RUNNING:
-        detail = f"{letter.agent} was not reached: {event.error}"
-        escalate(draft, "communication_error", detail, (letter.agent,))
-
-
 def answer_invalid(draft: Draft, event: ev.AnswerInvalid) -> None:
     """No valid PHASE_RESULT: asked for once more, then a person is (C35, G2)."""
     agent = _asked(draft, event.agent)
@@ -97,6 +92,49 @@ def _asked(draft: Draft, key: str) -> Agent:
     if not agent.asked:
         raise Unexpected(f"nothing was asked of {key}; it stands at {agent.status}")
     return agent
+
+
+def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
+    """An agent that no mailbox reaches and that has not begun by itself: a person is asked (A70, K5, K12)."""
+    letter = given_up(draft, event.number, event.error)
+    if letter is None:
+        return
+    agent = draft.state.agent(letter.agent)
+    if agent.asked and agent.status is not AgentStatus.RUNNING:
+        detail = f"{letter.agent} was not reached: {event.error}"
+        escalate(draft, "communication_error", detail, (letter.agent,))
+
+
+def deadline_reached(draft: Draft, event: ev.DeadlineReached) -> None:
+    """
+    A run is late: one request to converge, then a person decides (G7: the timer acts strictly after it; G15, U13).
+
+    Raises:
+        Unexpected: what it was for is over.
+    """
+    what, _, key = event.name.partition("/")
+    agent = draft.state.agent(key)
+    if not agent.asked:
+        raise Unexpected(f"{event.name} no longer matters: {key} stands at {agent.status}")
+    if what != "run" or agent.converging:
+        detail = f"{key} did not report within its time, nor after the request to converge"
+        escalate(draft, "timeout", detail, (key,))
+        return
+    seconds = draft.state.limits.converge_seconds
+    body = Input(
+        input=InputKind.CONVERGENCE,
+        source=ORCHESTRATOR,
+        summary=f"The run's time is over; {seconds / 60:g} minutes are left to come to an end",
+        version=draft.state.version,
+        actions=("Finish what you are at, write your documents and report what is left as issues",),
+        criteria=("PHASE_RESULT is reported",),
+        next_step="Output PHASE_RESULT when complete.",
+        previous_iteration=draft.state.iteration,
+        current_iteration=draft.state.iteration,
+    )
+    send(draft, key, body, f"{agent.runs}.{agent.attempt}")
+    draft.agent(key, converging=True)
+    draft.set_deadline(f"converge/{key}", draft.clock + seconds)
 
 
 def close(draft: Draft, outcome: str) -> None:

@@ -1,4 +1,4 @@
-"""`send_input`: only the orchestrator's, one of a kind for each occasion (C20-C23, C40, K15, K16)."""
+"""`send_input`, the orchestrator's alone, one of a kind for each occasion, and further runs (C20-C23, C37-C40, K15)."""
 
 from typing import Final
 
@@ -6,9 +6,8 @@ from fixloop.profiles.cycle import conflicts
 from fixloop.profiles.cycle import events as ev
 from fixloop.profiles.cycle.messages import Input
 from fixloop.profiles.cycle.outcome import Draft
-from fixloop.profiles.cycle.records import InputKind, SentInput
+from fixloop.profiles.cycle.records import AgentStatus, InputKind, SentInput
 from fixloop.profiles.cycle.state import Cycle
-from fixloop.profiles.cycle.statuses import AgentStatus
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
@@ -42,35 +41,32 @@ def send(draft: Draft, recipient: str, body: Input, occasion: str) -> None:
 
 def send_ready(draft: Draft, recipient: str, dependency: str) -> None:
     """Tell an agent that what it waited for is complete (C40)."""
-    source = worker(dependency)
-    agent = draft.state.agent(dependency)
-    document = primary(draft.state, dependency)
+    source, told = worker(dependency), worker(recipient)
+    file, version = draft.state.primary(dependency)
     body = Input(
         input=InputKind.READY,
         source=source.name,
-        summary=f"{source.name} is complete, v{draft.state.version}: {worker(recipient).name} can start",
-        file=document[0],
-        version=document[1],
-        actions=(
-            f"Read {document[0] or 'the shared state'} and do the work of {worker(recipient).role.lower()}",
-        ),
-        criteria=_written(recipient),
+        summary=f"{source.name} is complete, v{draft.state.version}: {told.name} can start",
+        file=file,
+        version=version,
+        actions=(f"Read {file or 'the shared state'} and do the work of {told.role.lower()}",),
+        criteria=tuple(f"{name} is written" for name in told.documents[:1]),
         next_step=f"Write your documents in your progress directory.\n{_REPORT}",
         previous_iteration=draft.state.iteration,
         current_iteration=draft.state.iteration,
     )
-    send(draft, recipient, body, f"{dependency} run {agent.runs}")
+    send(draft, recipient, body, f"{dependency} run {draft.state.agent(dependency).runs}")
 
 
 def send_feedback(draft: Draft, recipient: str, issues: tuple[str, ...], source: str) -> None:
     """Send what was found to who can mend it; the iteration that it opens has begun already (C53, K15)."""
-    document = primary(draft.state, source)
+    file, version = draft.state.primary(source)
     body = Input(
         input=InputKind.FEEDBACK,
         source=worker(source).name,
         summary=f"{len(issues)} blocking {'issue' if len(issues) == 1 else 'issues'} found in v{draft.state.version}",
-        file=document[0],
-        version=document[1],
+        file=file,
+        version=version,
         actions=issues,
         criteria=tuple(f"No longer found: {issue}" for issue in issues),
         next_step=f"Fix these, then update {worker(recipient).documents[0]}.\n{_REPORT}",
@@ -80,7 +76,7 @@ def send_feedback(draft: Draft, recipient: str, issues: tuple[str, ...], source:
     send(draft, recipient, body, str(draft.state.iteration - 1))
 
 
-def asked_by_orchestrator(draft: Draft, event: ev.InputRequested) -> None:
+def input_requested(draft: Draft, event: ev.InputRequested) -> None:
     """
     A person in the orchestrator's place says something to an agent.
 
@@ -101,14 +97,12 @@ def asked_by_orchestrator(draft: Draft, event: ev.InputRequested) -> None:
         previous_iteration=draft.state.iteration,
         current_iteration=draft.state.iteration + feedback,
     )
-    send(draft, event.recipient, body, event.occasion or str(draft.state.iteration))
-    if draft.state.completed(event.recipient):
-        _work_again(draft, event.recipient)
-
-
-def _work_again(draft: Draft, key: str) -> None:
-    """Who has completed does what it is told in a further run; what was validated before that is validated anew."""
-    ask_anew(draft, key)
+    key = event.recipient
+    send(draft, key, body, event.occasion or str(draft.state.iteration))
+    if not draft.state.completed(key):
+        return
+    # An agent that has completed does this in a further run; what was validated before is validated again.
+    ask_run(draft, key)
     vas = next((agent for agent in draft.state.agents if agent.key == "vas" and key != "vas"), None)
     if vas is not None and vas.status is not AgentStatus.IDLE:
         draft.drop(vas.key)
@@ -143,10 +137,10 @@ def start_ready(draft: Draft) -> None:
     for agent in draft.state.agents:
         may = agent.status in (AgentStatus.IDLE, AgentStatus.WAITING) and not agent.asked
         if may and agent.key not in held and draft.state.can_start(agent.key):
-            ask_anew(draft, agent.key)
+            ask_run(draft, agent.key)
 
 
-def ask_anew(draft: Draft, key: str) -> None:
+def ask_run(draft: Draft, key: str) -> None:
     """Ask an agent for a further run."""
     agent = draft.state.agent(key)
     status = agent.status if agent.status is AgentStatus.IDLE else AgentStatus.WAITING
@@ -154,16 +148,3 @@ def ask_anew(draft: Draft, key: str) -> None:
     draft.ask(key)
     if key == "vas":
         conflicts.retried(draft)
-
-
-def primary(state: Cycle, key: str) -> tuple[str, str]:
-    """The first of an agent's documents there is, as a path from the cycle's folder, and its version."""
-    for name in worker(key).documents:
-        found = state.document(key, name)
-        if found is not None:
-            return f"{key}/{name}", found.version
-    return "", state.version
-
-
-def _written(key: str) -> tuple[str, ...]:
-    return tuple(f"{name} is written" for name in worker(key).documents[:1])

@@ -3,7 +3,7 @@
 import secrets
 import string
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta, timezone
 from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
@@ -50,19 +50,15 @@ def cycle_started(configuration: Configuration, /, **facts: Any) -> CycleStarted
 def _begun(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
     settings = prepared.configuration.cycle or CycleSettings()
     zone = timezone(timedelta(minutes=settings.utc_offset_minutes))
-    own = {"graph": feature.graph} if feature.graph else {}
+    at = store.now(facts["workflow"]).at.astimezone(zone)
+    random = "".join(secrets.choice(_BASE_36) for _ in range(8))
     return cycle_started(
         prepared.configuration,
         **facts,
-        cycle_id=_cycle_id(store.now(facts["workflow"]).at.astimezone(zone)),
+        cycle_id=f"cycle-v1-{at:%Y%m%dT%H%M%S}-{random}",  # U10
         description=feature.task,
-        **own,
+        **({"graph": feature.graph} if feature.graph else {}),
     )
-
-
-def _cycle_id(at: datetime) -> str:
-    """`cycle-v1-{YYYYMMDDTHHMMSS}-{eight characters}` (U10)."""
-    return f"cycle-v1-{at:%Y%m%dT%H%M%S}-{''.join(secrets.choice(_BASE_36) for _ in range(8))}"
 
 
 INTAKE: Final = Intake(begun=_begun, task=lambda state: str(state.description))
