@@ -9,9 +9,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from fixloop.protocol.agent_events import (
     BranchPushed,
     Cancelled,
+    Continued,
     DeadlineReached,
     EventRefused,
     MessageStored,
+    Paused,
     PersonNotified,
 )
 from fixloop.protocol.closing import branch_pushed, check_closing
@@ -19,7 +21,7 @@ from fixloop.protocol.draft import AgentDraft, Outcome
 from fixloop.protocol.letters import stored
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.notifying import notified
-from fixloop.protocol.refusals import NotDue, Unexpected
+from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
 
 S = TypeVar("S", bound=Any)
 D = TypeVar("D", bound=AgentDraft[Any, Any])
@@ -74,6 +76,14 @@ def _apply(rules: Rules[S, D], draft: D, event: Any) -> None:
             if draft.state.paused_clock is not None:
                 draft.release(0.0)
             rules.end(draft, "failed", "cancelled")
+        case Paused():
+            if draft.state.paused_clock is not None:
+                raise Repeated(f"{rules.called(draft.state)} is paused already")
+            draft.pause(event)
+        case Continued():
+            if draft.state.paused_clock is None:
+                raise Repeated(f"{rules.called(draft.state)} is not paused")
+            draft.go_on(event)
         case MessageStored():
             stored(draft, event)
         case PersonNotified():

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from fixloop.protocol.agent_events import Continued, Paused
 from fixloop.protocol.closing import push_ticket
 from fixloop.protocol.letters import About, Letter, letter_ticket, post
 from fixloop.protocol.moment import Moment
@@ -186,6 +187,16 @@ class AgentDraft(Draft[S, M]):
         super().withdraw()
         self._asked.clear()
         self.update(agents=tuple(agent.with_(asked=False) for agent in self.state.agents))
+
+    def pause(self, event: Paused) -> None:
+        """Hold everything until a person lets it go on."""
+        self.update(status="paused", paused_clock=self.clock)
+        self.hold()
+
+    def go_on(self, event: Continued) -> None:
+        """Release what a person's pause has held."""
+        self.release(self.clock - self.state.paused_clock)
+        self.update(status="running", paused_clock=None)
 
     def ask_again(self) -> None:
         """After a loss of Redis: what agents were asked for is asked again, letters are sent again, a pause goes on."""

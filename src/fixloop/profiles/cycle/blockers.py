@@ -1,12 +1,11 @@
 """What an issue is about and who can resolve it; blockers sent and cleared, agents that complete (C46-C57, G23)."""
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from fixloop.profiles.cycle import conflicts
 from fixloop.profiles.cycle.escalations import escalate
 from fixloop.profiles.cycle.inputs import ask_run, send, send_ready, start_ready
-from fixloop.profiles.cycle.messages import Input
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.phase_result import PhaseResult
 from fixloop.profiles.cycle.records import (
@@ -15,7 +14,6 @@ from fixloop.profiles.cycle.records import (
     BlockerStatus,
     Conflict,
     ConflictKind,
-    FeedbackEntry,
     InputKind,
     Severity,
 )
@@ -99,9 +97,7 @@ def complete(draft: Draft, key: str, result: PhaseResult) -> None:
         if waits and not other.asked and draft.state.can_start(other.key):
             send_ready(draft, other.key, key)
     start_ready(draft)
-    state = draft.state
-    is_open = state.open_blockers() or state.escalations
-    if not is_open and all(agent.status is AgentStatus.COMPLETED for agent in state.agents):
+    if draft.state.all_completed and not draft.state.open_blockers() and not draft.state.escalations:
         draft.ask_to_finish()
 
 
@@ -115,21 +111,10 @@ def blocked(draft: Draft, key: str, result: PhaseResult) -> None:
 
 
 def _block(draft: Draft, key: str, issue: str) -> None:
-    kind = kind_of(issue)
-    blocker = Blocker(
-        id=f"BLK-{len(draft.state.blockers) + 1:03}",
-        at=draft.at,
-        description=issue,
-        reported_by=key,
-        kind=kind,
-    )
-    resolver = _resolver(draft.state, blocker)
-    if resolver is not None:
-        blocker = blocker.with_(before=conflicts.content_of(draft.state, resolver))
-    draft.append(blockers=blocker)
+    resolver = _resolver(draft.state, key, issue)
+    before = conflicts.content_of(draft.state, resolver) if resolver is not None else None
+    blocker = _new_blocker(draft, key, issue, before=before)
     draft.tell(worker(key).name, f"found blocker {blocker.id}: {issue}")
-    conflict = Conflict(id=blocker.id, kind=kind, reporter=key, description=issue)
-    conflicts.opened(draft, conflict, "reported", "extracted")
     if resolver is None:
         escalate(draft, "blocker", f"{key}: {issue}", (key,), blockers=(blocker.id,))
         return
@@ -141,16 +126,16 @@ def _block(draft: Draft, key: str, issue: str) -> None:
         ask_run(draft, resolver)
 
 
-def _resolver(state: Cycle, blocker: Blocker) -> str | None:
+def _resolver(state: Cycle, key: str, issue: str) -> str | None:
     """
-    The agent that can clear it.
+    The agent that can clear an issue.
 
     None where it was cleared before or too often already, or where the one that could takes no part, is the agent
     itself, or waits for it in turn, directly or through others: both would wait for ever.
     """
-    resolver = RESOLVERS.get(blocker.kind)
-    earlier = [old for old in state.blockers if old.reported_by == blocker.reported_by and old.blocked]
-    again = any(old.description == blocker.description for old in earlier)
+    resolver = RESOLVERS.get(kind_of(issue))
+    earlier = [old for old in state.blockers if old.reported_by == key and old.blocked]
+    again = any(old.description == issue for old in earlier)
     taking = [agent.key for agent in state.agents]
     if resolver not in taking or again or len(earlier) >= state.max_iterations:
         return None
@@ -160,7 +145,7 @@ def _resolver(state: Cycle, blocker: Blocker) -> str | None:
         if agent not in awaited:
             awaited.add(agent)
             left.extend(state.agent(agent).waits_for)
-    return None if blocker.reported_by in awaited else resolver
+    return None if key in awaited else resolver
 
 
 def _answer(draft: Draft, blocker: Blocker, key: str, result: PhaseResult) -> None:
@@ -191,47 +176,48 @@ def _answer(draft: Draft, blocker: Blocker, key: str, result: PhaseResult) -> No
 
 
 def _clarify(draft: Draft, recipient: str, blocker: Blocker, document: tuple[str, str], action: str) -> None:
-    body = Input(
-        input=InputKind.CLARIFICATION,
+    send(
+        draft,
+        recipient,
+        InputKind.CLARIFICATION,
+        blocker.id,
         source=worker(blocker.reported_by).name,
         summary=f"{blocker.id}: {blocker.description}",
-        file=document[0],
-        version=document[1],
+        document=document,
         actions=(action,),
         criteria=(f"{blocker.id} is resolved",),
-        next_step="Go on from where you are.\nOutput PHASE_RESULT when complete.",
-        previous_iteration=draft.state.iteration,
-        current_iteration=draft.state.iteration,
+        next_step="Go on from where you are.",
     )
-    send(draft, recipient, body, blocker.id)
 
 
 def _record_issues(draft: Draft, key: str, issues: tuple[str, ...]) -> None:
     """The issues that come with an agent's success re-open nothing and are not lost (C47, C55)."""
     found = [(milder(level), issue) for level, issue in map(categorised, issues)]
     for level, issue in found:
-        remark = Blocker(
-            id=f"BLK-{len(draft.state.blockers) + 1:03}",
-            at=draft.at,
-            description=issue,
-            reported_by=key,
-            kind=kind_of(issue),
+        remark = _new_blocker(
+            draft,
+            key,
+            issue,
             status=BlockerStatus.WORKAROUND,
             resolution=f"named beside a success ({level}); it blocked nothing",
         )
-        draft.append(blockers=remark)
-        conflict = Conflict(id=remark.id, kind=remark.kind, reporter=key, description=issue)
-        conflicts.opened(draft, conflict, "reported", "extracted")
         conflicts.closed(draft, remark.id, "recorded; it blocks nothing")
-    entry = FeedbackEntry(
+    content = "\n".join(f"{level}: {issue}" for level, issue in found)
+    draft.record_feedback(key, ORCHESTRATOR, content, is_blocking=False)
+    draft.add_remaining(*(issue for _, issue in found))
+
+
+def _new_blocker(draft: Draft, key: str, issue: str, **facts: Any) -> Blocker:
+    """Keep an issue that an agent reported, with the conflict that it opens."""
+    blocker = Blocker(
+        id=f"BLK-{len(draft.state.blockers) + 1:03}",
         at=draft.at,
-        source=key,
-        target=ORCHESTRATOR,
-        content="\n".join(f"{level}: {issue}" for level, issue in found),
-        type="bug_report",
-        iteration=draft.state.iteration,
-        blocking=False,
+        description=issue,
+        reported_by=key,
+        kind=kind_of(issue),
+        **facts,
     )
-    draft.append(feedback_log=entry)
-    known = (*draft.state.remaining_issues, *(issue for _, issue in found))
-    draft.update(remaining_issues=tuple(dict.fromkeys(known)))
+    draft.append(blockers=blocker)
+    conflict = Conflict(id=blocker.id, kind=blocker.kind, reporter=key, description=issue)
+    conflicts.opened(draft, conflict, "reported", "extracted")
+    return blocker

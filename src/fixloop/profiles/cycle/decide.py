@@ -89,7 +89,7 @@ def _restored(event: ev.CycleRestored, now: Moment) -> Draft:
         if agent.asked and agent.converging and not agent.command:
             draft.set_deadline(f"converge/{agent.key}", draft.clock + before.limits.converge_seconds)
     waits = before.escalations or before.open_blockers() or before.closing
-    if not waits and all(agent.status is AgentStatus.COMPLETED for agent in before.agents):
+    if before.all_completed and not waits:
         draft.ask_to_finish()
     return draft
 
@@ -174,23 +174,6 @@ def _written(draft: Draft, event: ev.StateWritten) -> None:
     raise Unexpected(f"only the orchestrator writes the state of a cycle; {event.sender} may read it{what}")
 
 
-def _paused(draft: Draft, event: ev.Paused) -> None:
-    if draft.state.status is CycleStatus.PAUSED:
-        raise Repeated(f"cycle {draft.state.cycle_id} is paused already")
-    draft.update(status=CycleStatus.PAUSED, paused_at=draft.at, paused_clock=draft.clock)
-    draft.tell(event.sender.capitalize(), f"Paused the cycle: {event.reason}".rstrip(": "))
-    draft.hold()
-
-
-def _continued(draft: Draft, event: ev.Continued) -> None:
-    if draft.state.status is not CycleStatus.PAUSED or draft.state.paused_clock is None:
-        raise Repeated(f"cycle {draft.state.cycle_id} is not paused")
-    stood = draft.clock - draft.state.paused_clock
-    draft.update(status=CycleStatus.RUNNING, paused_at=None, paused_clock=None)
-    draft.tell(event.sender.capitalize(), "Continued the cycle")
-    draft.release(stood)
-
-
 _RULES: Final[agent_decisions.Rules[Cycle, Draft]] = agent_decisions.Rules(
     noun="cycle",
     called=lambda state: f"cycle {state.cycle_id}",
@@ -208,7 +191,5 @@ _RULES: Final[agent_decisions.Rules[Cycle, Draft]] = agent_decisions.Rules(
         ev.DeliveryFailed: escalations.undelivered,
         ev.DeadlineReached: escalations.deadline_reached,
         ev.DecisionMade: decided,
-        ev.Paused: _paused,
-        ev.Continued: _continued,
     },
 )

@@ -5,7 +5,7 @@ from fixloop.profiles.cycle import events as ev
 from fixloop.profiles.cycle.escalations import announce, close, end
 from fixloop.profiles.cycle.inputs import ask_run, send, start_ready
 from fixloop.profiles.cycle.iterations import next_iteration
-from fixloop.profiles.cycle.messages import Guidance, Input
+from fixloop.profiles.cycle.messages import Guidance
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.records import BlockerStatus, CycleStatus, InputKind, OpenEscalation
 from fixloop.profiles.cycle.workers import worker
@@ -36,8 +36,7 @@ def decided(draft: Draft, event: ev.DecisionMade) -> None:
     chosen = event.text or event.decision
     draft.record_decision(USER, opened.detail, chosen, rationale=reason, impact=f"Affects {named}")
     if event.decision == "abort":
-        known = (*draft.state.remaining_issues, opened.detail)
-        draft.update(remaining_issues=tuple(dict.fromkeys(known)))
+        draft.add_remaining(opened.detail)
         end(draft, CycleStatus.FAILED, "aborted")
     elif event.decision == "skip":
         _skip(draft, opened, event)
@@ -90,17 +89,15 @@ def _settle_blockers(draft: Draft, opened: OpenEscalation, resolution: str, stat
 
 
 def _guide(draft: Draft, key: str, opened: OpenEscalation, guidance: str) -> None:
-    file, version = draft.state.primary(key)
-    body = Input(
-        input=InputKind.CLARIFICATION,
+    send(
+        draft,
+        key,
+        InputKind.CLARIFICATION,
+        opened.id,
         source="USER",
         summary=guidance,
-        file=file,
-        version=version,
+        document=draft.state.primary(key),
         actions=(guidance,),
         criteria=("What the guidance says holds",),
-        next_step="Go on from where you stopped.\nOutput PHASE_RESULT when complete.",
-        previous_iteration=draft.state.iteration,
-        current_iteration=draft.state.iteration,
+        next_step="Go on from where you stopped.",
     )
-    send(draft, key, body, opened.id)

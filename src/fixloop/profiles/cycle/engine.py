@@ -1,6 +1,6 @@
 """The `cycle` profile as the engine knows it."""
 
-from typing import Any, Final
+from typing import Final
 
 from fixloop.configuration.settings import VALIDATION_LOOP
 from fixloop.engine.profile import AnyEvent, Profile, iso
@@ -44,12 +44,6 @@ def _fields(state: Cycle) -> dict[str, str]:
     }
 
 
-def _recorded(message: Message) -> dict[str, Any]:
-    kept = message.model_dump(mode="json", exclude_defaults=True)
-    kept["body"]["kind"] = message.body.kind
-    return kept
-
-
 def _instead(event: AnyEvent, refused: Unexpected) -> AnyEvent | None:
     """A report that does not hold is an invalid answer (C35)."""
     if not isinstance(refused, InvalidResult) or not isinstance(event, PhaseReported):
@@ -67,7 +61,7 @@ CYCLE: Final[Profile[Cycle]] = Profile(
     load=loader(Cycle, SCHEMA_VERSION),
     read_event=event_from_json,
     fields=_fields,
-    recorded=_recorded,
+    recorded=Message.recorded,
     refused=EventRefused,
     reached=DeadlineReached,
     cancelled=Cancelled,

@@ -3,7 +3,7 @@
 from fixloop.profiles.cycle import conflicts
 from fixloop.profiles.cycle import events as ev
 from fixloop.profiles.cycle.inputs import send
-from fixloop.profiles.cycle.messages import Ended, Escalation, Input, Violation
+from fixloop.profiles.cycle.messages import Ended, Escalation, Violation
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.records import (
     AgentStatus,
@@ -121,18 +121,16 @@ def deadline_reached(draft: Draft, event: ev.DeadlineReached) -> None:
         escalate(draft, "timeout", detail, (key,))
         return
     seconds = draft.state.limits.converge_seconds
-    body = Input(
-        input=InputKind.CONVERGENCE,
+    send(
+        draft,
+        key,
+        InputKind.CONVERGENCE,
+        f"{agent.runs}.{agent.attempt}",
         source=ORCHESTRATOR,
         summary=f"The run's time is over; {seconds / 60:g} minutes are left to come to an end",
-        version=draft.state.version,
         actions=("Finish what you are at, write your documents and report what is left as issues",),
         criteria=("PHASE_RESULT is reported",),
-        next_step="Output PHASE_RESULT when complete.",
-        previous_iteration=draft.state.iteration,
-        current_iteration=draft.state.iteration,
     )
-    send(draft, key, body, f"{agent.runs}.{agent.attempt}")
     draft.agent(key, converging=True)
     draft.set_deadline(f"converge/{key}", draft.clock + seconds)
 

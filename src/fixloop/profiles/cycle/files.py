@@ -5,7 +5,7 @@ Nothing is written here. A file is text, or parts that a store keeps by digest; 
 
 import json
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -66,7 +66,7 @@ def named_files(state: Cycle) -> Iterator[Named]:
 
 def coordination_log(state: Cycle) -> str:
     """`feedback.md`: timeline, decisions, blockers and dependencies, as they stand (C24-C29)."""
-    zone = timezone(timedelta(minutes=state.limits.utc_offset_minutes))
+    zone = state.limits.zone
 
     def head(at: datetime, who: str, text: str) -> str:
         return f"- [{at.astimezone(zone):%H:%M:%S}] {who}: {one_line(text)}\n"
@@ -136,8 +136,7 @@ def state_document(state: Cycle) -> dict[str, Any]:
             "remaining_issues": state.remaining_issues,
         },
     }
-    zone = timezone(timedelta(minutes=state.limits.utc_offset_minutes))
-    return {name: _plain(value, zone) for name, value in document.items()}
+    return {name: _plain(value, state.limits.zone) for name, value in document.items()}
 
 
 def _agent(state: Cycle, agent: Agent) -> dict[str, Any]:

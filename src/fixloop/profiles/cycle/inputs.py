@@ -12,7 +12,6 @@ from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
 
-_REPORT: Final = "Output PHASE_RESULT when complete."
 _WHAT: Final = {
     InputKind.READY: "its dependency",
     InputKind.CLARIFICATION: "the blocker",
@@ -21,20 +20,53 @@ _WHAT: Final = {
 }
 
 
-def send(draft: Draft, recipient: str, body: Input, occasion: str) -> None:
+def send(
+    draft: Draft,
+    recipient: str,
+    kind: InputKind,
+    occasion: str,
+    *,
+    source: str,
+    summary: str,
+    document: tuple[str, str] | None = None,
+    actions: tuple[str, ...],
+    criteria: tuple[str, ...],
+    next_step: str = "",
+    iterations: tuple[int, int] | None = None,
+) -> None:
     """
-    Say it, and remember that this occasion is used up.
+    Say something to an agent, and remember that this occasion is used up.
+
+    Args:
+        occasion: one of a kind is sent for each.
+        document: the path and version of what it is about; None: of nothing but the present version.
+        next_step: what it does before it reports.
+        iterations: the previous and the current one, where a new one begins.
 
     Raises:
         Unexpected: it was said on this occasion already (C22).
     """
-    sent = SentInput(kind=body.input, recipient=recipient, occasion=occasion)
+    sent = SentInput(kind=kind, recipient=recipient, occasion=occasion)
     if sent in draft.state.inputs:
-        what = f"{_WHAT[body.input]} {occasion}"
+        what = f"{_WHAT[kind]} {occasion}"
         raise Unexpected(
-            f"{recipient} has had its {body.input} for {what}; one is sent, then its PHASE_RESULT is waited for"
+            f"{recipient} has had its {kind} for {what}; one is sent, then its PHASE_RESULT is waited for"
         )
     draft.append(inputs=sent)
+    file, version = document or ("", draft.state.version)
+    previous, current = iterations or (draft.state.iteration, draft.state.iteration)
+    body = Input(
+        input=kind,
+        source=source,
+        summary=summary,
+        file=file,
+        version=version,
+        actions=actions,
+        criteria=criteria,
+        next_step=f"{next_step}\nOutput PHASE_RESULT when complete.".lstrip(),
+        previous_iteration=previous,
+        current_iteration=current,
+    )
     said = draft.say(body, recipient=recipient, summary=body.summary)
     draft.agent(recipient, message=f"{said.message_id}: {body.summary}")
 
@@ -42,38 +74,37 @@ def send(draft: Draft, recipient: str, body: Input, occasion: str) -> None:
 def send_ready(draft: Draft, recipient: str, dependency: str) -> None:
     """Tell an agent that what it waited for is complete (C40)."""
     source, told = worker(dependency), worker(recipient)
-    file, version = draft.state.primary(dependency)
-    body = Input(
-        input=InputKind.READY,
+    document = draft.state.primary(dependency)
+    send(
+        draft,
+        recipient,
+        InputKind.READY,
+        f"{dependency} run {draft.state.agent(dependency).runs}",
         source=source.name,
         summary=f"{source.name} is complete, v{draft.state.version}: {told.name} can start",
-        file=file,
-        version=version,
-        actions=(f"Read {file or 'the shared state'} and do the work of {told.role.lower()}",),
+        document=document,
+        actions=(f"Read {document[0] or 'the shared state'} and do the work of {told.role.lower()}",),
         criteria=tuple(f"{name} is written" for name in told.documents[:1]),
-        next_step=f"Write your documents in your progress directory.\n{_REPORT}",
-        previous_iteration=draft.state.iteration,
-        current_iteration=draft.state.iteration,
+        next_step="Write your documents in your progress directory.",
     )
-    send(draft, recipient, body, f"{dependency} run {draft.state.agent(dependency).runs}")
 
 
 def send_feedback(draft: Draft, recipient: str, issues: tuple[str, ...], source: str) -> None:
     """Send what was found to who can mend it; the iteration that it opens has begun already (C53, K15)."""
-    file, version = draft.state.primary(source)
-    body = Input(
-        input=InputKind.FEEDBACK,
+    current = draft.state.iteration
+    send(
+        draft,
+        recipient,
+        InputKind.FEEDBACK,
+        str(current - 1),
         source=worker(source).name,
         summary=f"{len(issues)} blocking {'issue' if len(issues) == 1 else 'issues'} found in v{draft.state.version}",
-        file=file,
-        version=version,
+        document=draft.state.primary(source),
         actions=issues,
         criteria=tuple(f"No longer found: {issue}" for issue in issues),
-        next_step=f"Fix these, then update {worker(recipient).documents[0]}.\n{_REPORT}",
-        previous_iteration=draft.state.iteration - 1,
-        current_iteration=draft.state.iteration,
+        next_step=f"Fix these, then update {worker(recipient).documents[0]}.",
+        iterations=(current - 1, current),
     )
-    send(draft, recipient, body, str(draft.state.iteration - 1))
 
 
 def input_requested(draft: Draft, event: ev.InputRequested) -> None:
@@ -85,20 +116,18 @@ def input_requested(draft: Draft, event: ev.InputRequested) -> None:
             while work is under way.
     """
     _check_request(draft.state, event)
-    feedback = event.input is InputKind.FEEDBACK
-    body = Input(
-        input=event.input,
+    key, present = event.recipient, draft.state.iteration
+    send(
+        draft,
+        key,
+        event.input,
+        event.occasion or str(present),
         source=ORCHESTRATOR,
         summary=event.summary,
-        version=draft.state.version,
         actions=event.actions,
         criteria=event.criteria or tuple(f"Done: {action}" for action in event.actions),
-        next_step=_REPORT,
-        previous_iteration=draft.state.iteration,
-        current_iteration=draft.state.iteration + feedback,
+        iterations=(present, present + (event.input is InputKind.FEEDBACK)),
     )
-    key = event.recipient
-    send(draft, key, body, event.occasion or str(draft.state.iteration))
     if not draft.state.completed(key):
         return
     # An agent that has completed does this in a further run; what was validated before is validated again.
@@ -116,7 +145,7 @@ def _check_request(state: Cycle, event: ev.InputRequested) -> None:
             f"send_input is the orchestrator's; {event.sender} reports to it with a PHASE_RESULT"
         )
     agent = state.agent(event.recipient)
-    if all(map(state.completed, (other.key for other in state.agents))) and not state.escalations:
+    if state.all_completed and not state.escalations:
         raise Unexpected(
             f"all of cycle {state.cycle_id} is complete, and it is about to end; begin another one"
         )

@@ -13,7 +13,6 @@ from fixloop.profiles.cycle.records import (
     AgentStatus,
     Conflict,
     ConflictKind,
-    FeedbackEntry,
     ResultStatus,
     Severity,
 )
@@ -40,8 +39,7 @@ def validated(draft: Draft, key: str, result: PhaseResult) -> None:
     if iteration < draft.state.max_iterations:
         next_iteration(draft, key, blocking)
         return
-    known = (*draft.state.remaining_issues, *blocking)
-    draft.update(remaining_issues=tuple(dict.fromkeys(known)))
+    draft.add_remaining(*blocking)
     detail = f"{len(blocking)} issues remain after {iteration} iterations"
     escalate(draft, "max_iterations", detail, (key,))
 
@@ -104,17 +102,8 @@ def _record(draft: Draft, key: str, found: list[tuple[Severity, str]], blocking:
     issues = tuple(issue for _, issue in found)
     present = draft.state.iterations[-1].with_(issues_found=issues, blocking=blocking)
     draft.update(iterations=(*draft.state.iterations[:-1], present))
-    draft.append(
-        feedback_log=FeedbackEntry(
-            at=draft.at,
-            source=key,
-            target=_target(blocking[0]) if blocking else ORCHESTRATOR,
-            content=content,
-            type="bug_report",
-            iteration=draft.state.iteration,
-            blocking=bool(blocking),
-        )
-    )
+    target = _target(blocking[0]) if blocking else ORCHESTRATOR
+    draft.record_feedback(key, target, content, is_blocking=bool(blocking))
     conflict = Conflict(
         id=_conflict_id(draft.state.iteration),
         kind=ConflictKind.TEST_FAILURE,

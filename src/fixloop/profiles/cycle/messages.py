@@ -1,6 +1,6 @@
 """What a cycle's orchestrator, its agents and its user say to each other (C3, C20, C32, K16, K26, K30)."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, Field
 
@@ -92,6 +92,12 @@ class Message(Value):
     """Running number of the line in its workflow."""
     summary: str
     body: Body
+
+    def recorded(self) -> dict[str, Any]:
+        """As the history keeps it: always with its kind, which tells what it is."""
+        kept = self.model_dump(mode="json", exclude_defaults=True)
+        kept["body"]["kind"] = self.body.kind
+        return kept
 
 
 _AGENT: Final = "agent"

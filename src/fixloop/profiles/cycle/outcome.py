@@ -6,6 +6,7 @@ from fixloop.profiles.cycle import records as rec
 from fixloop.profiles.cycle.messages import Body, Message, check_route
 from fixloop.profiles.cycle.state import Agent, Cycle
 from fixloop.protocol import draft
+from fixloop.protocol.agent_events import Continued, Paused
 from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.event import Value
 from fixloop.protocol.ids import message_uid
@@ -43,6 +44,23 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         if after.status is not before.status:
             self._transitions.append(Transition(agent=name, before=before.status, after=after.status))
         return after
+
+    def add_remaining(self, *issues: str) -> None:
+        """Remember issues that are known and not mended (G11)."""
+        self.update(remaining_issues=tuple(dict.fromkeys((*self.state.remaining_issues, *issues))))
+
+    def record_feedback(self, source: str, target: str, content: str, *, is_blocking: bool) -> None:
+        """Keep what was reported, whether or not it re-opens work (C47)."""
+        entry = rec.FeedbackEntry(
+            at=self.at,
+            source=source,
+            target=target,
+            content=content,
+            type="bug_report",
+            iteration=self.state.iteration,
+            blocking=is_blocking,
+        )
+        self.append(feedback_log=entry)
 
     def resolve(
         self,
@@ -110,6 +128,18 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         """What an agent was asked for is void."""
         super().drop(name)
         self.agent(name, converging=False)
+
+    def pause(self, event: Paused) -> None:
+        """A person pauses it."""
+        super().pause(event)
+        self.update(status=rec.CycleStatus.PAUSED, paused_at=self.at)
+        self.tell(event.sender.capitalize(), f"Paused the cycle: {event.reason}".rstrip(": "))
+
+    def go_on(self, event: Continued) -> None:
+        """A person lets it go on."""
+        super().go_on(event)
+        self.update(status=rec.CycleStatus.RUNNING, paused_at=None)
+        self.tell(event.sender.capitalize(), "Continued the cycle")
 
     def withdraw(self) -> None:
         """Void every ticket and deadline, and all that is asked of agents and of a person."""

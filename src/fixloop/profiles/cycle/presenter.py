@@ -38,14 +38,14 @@ def _standing(state: Cycle) -> Standing:
     asked = {agent.key: agent.command for agent in state.agents if agent.asked}
     held = f"a person since {stamp(state.paused_at)} UTC" if state.paused_at is not None else ""
     asks = bool(state.escalations)
-    done = not asks and all(agent.status is AgentStatus.COMPLETED for agent in state.agents)
+    done = state.all_completed and not asks
     return work.standing(state, asked, asks=asks, held=held, done=done)
 
 
 def _owner(state: Cycle) -> str:
     if state.escalations or state.paused_at is not None:
         return "person"
-    return "engine" if all(map(state.completed, (agent.key for agent in state.agents))) else "agent"
+    return "engine" if state.all_completed else "agent"
 
 
 def _document(found: Snapshot, state: Cycle) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The state of one cycle: everything a decision may depend on, complete in one snapshot (C2-C10, C30, C41, U10)."""
 
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Final, Literal
 
 from fixloop.errors import UsageError
@@ -37,6 +37,11 @@ class Limits(Value):
     coverage_percent: float = 80.0
     utc_offset_minutes: int = 480
     """Of all times in the named files (K14)."""
+
+    @property
+    def zone(self) -> timezone:
+        """Of all times in the named files."""
+        return timezone(timedelta(minutes=self.utc_offset_minutes))
 
     def seconds_of(self, key: str) -> float | None:
         """How long one run of this agent may take."""
@@ -211,6 +216,10 @@ class Cycle(Value):
 
     def completed(self, key: str) -> bool:
         return self.agent(key).status is AgentStatus.COMPLETED
+
+    @property
+    def all_completed(self) -> bool:
+        return all(agent.status is AgentStatus.COMPLETED for agent in self.agents)
 
     def ready(self, key: str) -> bool:
         """Whether all it depends on is completed (C41)."""
