@@ -1,7 +1,7 @@
 """The archive's files: `{directory}/{project}/{day}.{host}.jsonl.gz`, by the day on which a workflow ended (UTC).
 
-Each host writes files of its own, so that the lock is needed between processes of one machine only: on a folder that
-machines share, not every file system locks for all of them. Nothing is ever written over, apart from what is purged.
+Each host writes separate files, so that the lock is needed between processes of one machine only: on a folder that
+machines share, not every file system locks for all of them. Nothing is ever overwritten, apart from what is purged.
 """
 
 import json
@@ -9,7 +9,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -52,7 +52,7 @@ class Archive:
     """The archive in one directory."""
 
     def __init__(self, directory: Path, *, host: str = "") -> None:
-        """Nothing is made yet; `host` is this machine's name, if it is not to be asked for."""
+        """Nothing is created yet; `host` replaces this machine's name."""
         self.directory = directory
         self._host = re.sub(r"[^\w-]", "_", host or socket.gethostname()) or "host"
         self._known: dict[Path, _Known] = {}
@@ -178,26 +178,23 @@ class Archive:
             for each in walk(file, known.end):
                 if isinstance(each, int):
                     known.end = each
-                else:
-                    known.found.extend(_archived(path, each))
+                    continue
+                # A record whose header says something else is not ours.
+                with suppress(ValueError, KeyError, TypeError, RecursionError):
+                    told: dict[str, Any] = json.loads(each.comment)
+                    workflow, ended_at = (
+                        each.name.removesuffix(".json"),
+                        datetime.fromisoformat(told["ended_at"]),
+                    )
+                    feature_of(workflow)
+                    version, fields = int(told["version"]), dict(told["fields"])
+                    known.found.append(Archived(workflow, ended_at, version, fields, path, each))
             return known
 
 
 def archive_at(directory: Path | None) -> Archive | None:
     """The archive in a directory, if there is to be one."""
     return None if directory is None else Archive(directory)
-
-
-def _archived(path: Path, place: Member) -> Iterator[Archived]:
-    """What a record's header says; one that says something else is not ours."""
-    try:
-        told: dict[str, Any] = json.loads(place.comment)
-        workflow = place.name.removesuffix(".json")
-        feature_of(workflow)
-        ended_at = datetime.fromisoformat(told["ended_at"])
-        yield Archived(workflow, ended_at, int(told["version"]), dict(told["fields"]), path, place)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """A compressed file that grows by whole records: each is a gzip member that says in its header how long it is.
 
-`zcat` prints the records one after the other. Whoever looks for one reads headers only, and a record that a crash cut
-short is known as such. Nothing here locks or flushes; that is the business of whoever owns the file.
+`zcat` prints the records one after the other. A search reads headers only, and a record that a crash cut short is
+recognised. Nothing here locks or flushes; that is up to the owner of the file.
 """
 
 import os
@@ -44,10 +44,13 @@ def walk(file: int, start: int = 0) -> Iterator[Member | int]:
     """
     size = os.fstat(file).st_size
     while start < size:
-        found = _header(file, start, size)
-        if found is None:
+        fixed = os.pread(file, _FIXED.size, start)
+        if len(fixed) < _FIXED.size:
             break
-        length, header, erased = found
+        magic, flags, _, _, _, _, extra, ours, length, header, erased = _FIXED.unpack(fixed)
+        is_record = (magic, flags, extra, ours) == (_MAGIC, _FLAGS, _EXTRA, _OURS)
+        if not is_record or not _FIXED.size < header < length or start + length > size:
+            break
         if not erased:
             texts = os.pread(file, header - _FIXED.size, start + _FIXED.size).split(b"\0")
             yield Member(
@@ -84,15 +87,3 @@ def _made(name: str, comment: str, packed: bytes, data: bytes, *, erased: int) -
     extra = 4 + _OURS
     fixed = _FIXED.pack(_MAGIC, _FLAGS, 0, 0, 255, extra, _EXTRA, _OURS, length, header, erased)
     return fixed + texts + packed + checks
-
-
-def _header(file: int, offset: int, size: int) -> tuple[int, int, bool] | None:
-    """Length, length of the header, and whether it was erased; None when no whole record stands there."""
-    start = os.pread(file, _FIXED.size, offset)
-    if len(start) < _FIXED.size:
-        return None
-    magic, flags, _, _, _, _, extra, ours, length, header, erased = _FIXED.unpack(start)
-    if (magic, flags, extra, ours) != (_MAGIC, _FLAGS, _EXTRA, _OURS):
-        return None
-    whole = _FIXED.size < header < length and offset + length <= size
-    return (length, header, bool(erased)) if whole else None

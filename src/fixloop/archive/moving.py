@@ -32,7 +32,7 @@ def archive_ended(
     store: Store, archive: Archive, *, before: datetime, owner: str, project: str = "", most: int = ALL
 ) -> Iterator[Moved]:
     """
-    Move what ended before then, at most so many of each shard; what is somebody else's work just now is left to them.
+    Move what ended before then, at most so many of each shard; workflows that another process holds are left to it.
 
     Raises:
         InfrastructureError: Redis or the archive cannot be used.
@@ -42,41 +42,27 @@ def archive_ended(
             continue
         try:
             lease = store.locks.acquire(workflow, "archive", owner, lease_seconds=LEASE_SECONDS)
-            if lease.is_held:
-                yield from _archived(store, archive, workflow, at)
-                store.locks.release(workflow, "archive", lease.token)
+            if not lease.is_held:
+                continue
+            stored, found = store.stored(workflow), store.read(workflow)
+            if stored is not None and found is not None and found.tickets:
+                step = found.tickets[0].ticket.step
+                yield Moved(workflow, at, "kept", f"step {step} is still to be done")
+            elif stored is not None and found is not None:
+                _verify(stored, "is not archived")
+                path = archive.append(stored, at)
+                back = archive.find(workflow, at)
+                if back != stored:
+                    told = f"{path} does not hold what was written to it; {workflow} stays in Redis"
+                    raise ProtocolError(told)
+                _verify(back, f"cannot be verified in {path}")
+                if store.remove(workflow, stored.head, "archived") in ("ok", "gone"):
+                    yield Moved(workflow, at, "archived", str(path))
+            store.locks.release(workflow, "archive", lease.token)
         except InfrastructureError:
             raise
         except FixloopError as error:
             yield Moved(workflow, at, "kept", str(error))
-
-
-def _archived(store: Store, archive: Archive, workflow: str, at: datetime) -> Iterator[Moved]:
-    stored, found = store.stored(workflow), store.read(workflow)
-    if stored is None or found is None:
-        return
-    if found.tickets:
-        yield Moved(workflow, at, "kept", f"step {found.tickets[0].ticket.step} is still to be done")
-        return
-    path = _kept(archive, stored, at)
-    if store.remove(workflow, stored.head, "archived") in ("ok", "gone"):
-        yield Moved(workflow, at, "archived", str(path))
-
-
-def _kept(archive: Archive, stored: Stored, at: datetime) -> str:
-    """
-    Write it and read it back.
-
-    Raises:
-        ProtocolError: its history does not verify, here or there.
-    """
-    _verify(stored, "is not archived")
-    path = archive.append(stored, at)
-    back = archive.find(stored.workflow, at)
-    if back != stored:
-        raise ProtocolError(f"{path} does not hold what was written to it; {stored.workflow} stays in Redis")
-    _verify(back, f"cannot be verified in {path}")
-    return str(path)
 
 
 def _verify(stored: Stored, what: str) -> None:

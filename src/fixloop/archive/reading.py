@@ -1,4 +1,4 @@
-"""A store that knows what the archive has: whoever only reads need not care where an ended workflow is."""
+"""A store whose reads fall back to the archive: a reader need not know where an ended workflow is."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain

@@ -22,7 +22,7 @@ SHORTEST: Final = 6
 SHORTEST_ENCODED: Final = 8
 """Bytes of a value that is looked for in base64 and hex."""
 
-# Each alternative begins with a letter of its own, so that the search skips all other text at once.
+# Each alternative begins with a different letter, so that the search skips all other text at once.
 _COLOURS: Final = (
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|[()][0-9A-Za-z])?"
     r"|\x9b[0-?]*[ -/]*[@-~]"
@@ -52,22 +52,33 @@ def without_colours(text: str) -> str:
     return _ONLY_COLOURS.sub("", text) if "\x1b" in text or "\x9b" in text or "#x1" in text else text
 
 
-class _Needles(NamedTuple):
-    """What one value may look like in a text whose escapes are undone."""
-
-    exact: frozenset[str]
-    """As it is, escaped once, and in base64."""
-    bare: frozenset[str]
-    """Without quotes and backslashes, in lower case."""
-
-
 class Disguises:
-    """Finds values in whatever disguise."""
+    """Finds values in any disguise."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        found = [_needles(value) for value in values]
-        self._exact = _longest_first(needle for each in found for needle in each.exact)
-        self._bare = _longest_first(needle for each in found for needle in each.bare)
+        exact: set[str] = set()
+        bare: set[str] = set()
+        for value in values:
+            data = value.encode("utf-8", "surrogateescape")
+            # Escaped bytes are read one by one: nothing tells those of UTF-8 from letters.
+            cases = {value, value.upper(), value.lower(), value.casefold(), data.decode("latin-1")}
+            bare |= {_bare(stage) for case in cases for stage in _stages(case)}
+            once = {value, *_escaped(value)}
+            exact |= once
+            if len(_bare(value)) < SHORTEST:
+                exact |= {twice for each in once for twice in _escaped(each)}
+            if len(data) >= SHORTEST_ENCODED:
+                bare.add(data.hex())
+                for before in range(3):
+                    # What does not depend on the neighbours in base64, for each place that a value may begin at: the
+                    # first letters hold bits of what stands before, the last ones of what comes after.
+                    whole = base64.b64encode(b"\0" * before + data).decode().rstrip("=")
+                    inner = whole[(before * 4 + 2) // 3 : (before + len(data)) * 8 // 6]
+                    exact |= {inner, inner.replace("+", "-").replace("/", "_")}
+        self._exact = sorted(exact, key=len, reverse=True)
+        """Values as they are, escaped once or twice, and in base64."""
+        self._bare = sorted((each for each in bare if len(each) >= SHORTEST), key=len, reverse=True)
+        """Without quotes and backslashes, in lower case."""
         self._shortest = min(map(len, (*self._exact, *self._bare)), default=sys.maxsize)
 
     @property
@@ -77,24 +88,20 @@ class Disguises:
 
     def cut(self, text: str) -> str:
         """`text` with three stars for each value."""
-        spans = sorted(self._spans(text)) if len(text) >= self._shortest else []
-        done, pieces = 0, []
-        for start, end in spans:
-            if start >= done:
-                pieces += [text[done:start], HIDDEN]
-            done = max(done, end)
-        return "".join([*pieces, text[done:]]) if spans else text
-
-    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where in `text` there is one."""
-        for depth, stage in enumerate(_stages(text)):
+        spans: list[tuple[int, int]] = []
+        for depth, stage in enumerate(_stages(text) if len(text) >= self._shortest else ()):
             bare = _bare(stage)
             exact_here = [needle for needle in self._exact if needle in stage]
             bare_here = [needle for needle in self._bare if needle in bare]
             if exact_here or bare_here:
                 origin = _Origin(text, depth)
-                yield from origin.of(exact_here, stage)
-                yield from origin.of(bare_here, bare, is_bare=True)
+                spans += [*origin.of(exact_here, stage), *origin.of(bare_here, bare, is_bare=True)]
+        done, pieces = 0, []
+        for start, end in sorted(spans):
+            if start >= done:
+                pieces += [text[done:start], HIDDEN]
+            done = max(done, end)
+        return "".join([*pieces, text[done:]]) if spans else text
 
 
 class _Origin:
@@ -109,10 +116,13 @@ class _Origin:
 
     def of(self, needles: Iterable[str], text: str, *, is_bare: bool = False) -> Iterator[tuple[int, int]]:
         """The places of all `needles`."""
-        found = [(at, at + len(needle)) for needle in needles for at in _places(text, needle)]
+        found = [each.span() for needle in needles for each in re.finditer(re.escape(needle), text)]
         if not found:
             return
-        maps = [*self._maps, _traced(_QUOTING, _unquoted, self._last)[1]] if is_bare else self._maps
+        maps = self._maps
+        if is_bare:
+            unquoted = _traced(_QUOTING, lambda found: _WHITE.get(found[0][-1], ""), self._last)
+            maps = [*maps, unquoted[1]]
         for start, end in found:
             for pieces in reversed(maps):
                 start, end = pieces.origin(start, end)
@@ -190,10 +200,6 @@ def _undone(found: re.Match[str]) -> str:
     return "".join(map(chr, numbers)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _unquoted(found: re.Match[str]) -> str:
-    return _WHITE.get(found[0][-1], "")
-
-
 def _bare(text: str) -> str:
     """As `_QUOTING` has it; without a call for each quote of a long report."""
     for written, read in (
@@ -211,20 +217,6 @@ def _bare(text: str) -> str:
     return text.lower() if text.isascii() else text.replace("İ", "i").lower().replace("ς", "σ")
 
 
-def _needles(value: str) -> _Needles:
-    data = value.encode("utf-8", "surrogateescape")
-    # Escaped bytes are read one by one: nothing tells those of UTF-8 from letters.
-    cases = {value, value.upper(), value.lower(), value.casefold(), data.decode("latin-1")}
-    bare = {_bare(stage) for case in cases for stage in _stages(case)}
-    exact = {value, *_escaped(value)}
-    if len(_bare(value)) < SHORTEST:
-        exact |= {twice for once in exact for twice in _escaped(once)}
-    if len(data) >= SHORTEST_ENCODED:
-        exact |= set(_in_base64(data))
-        bare.add(data.hex())
-    return _Needles(frozenset(exact), frozenset(needle for needle in bare if len(needle) >= SHORTEST))
-
-
 def _escaped(value: str) -> Iterator[str]:
     """As XML, JSON and URLs have it."""
     yield from (html.escape(value), html.escape(value, quote=False))
@@ -233,23 +225,3 @@ def _escaped(value: str) -> Iterator[str]:
         json.dumps(value, ensure_ascii=False)[1:-1],
         quote(value, safe="", errors="surrogateescape"),
     )
-
-
-def _in_base64(data: bytes) -> Iterator[str]:
-    """What does not depend on the neighbours, for each place that a value may begin at."""
-    for before in range(3):
-        whole = base64.b64encode(b"\0" * before + data).decode().rstrip("=")
-        # The first letters hold bits of what stands before, the last ones of what comes after.
-        inner = whole[(before * 4 + 2) // 3 : (before + len(data)) * 8 // 6]
-        yield from (inner, inner.replace("+", "-").replace("/", "_"))
-
-
-def _places(text: str, needle: str) -> Iterator[int]:
-    at = text.find(needle)
-    while at >= 0:
-        yield at
-        at = text.find(needle, at + len(needle))
-
-
-def _longest_first(needles: Iterable[str]) -> list[str]:
-    return sorted(set(needles), key=len, reverse=True)

@@ -1,6 +1,6 @@
 """Whether a change would put a secret of this environment into the repository: into a file, or into a file's name.
 
-A commit travels: as a bundle among the artifacts, as a branch, to whoever fetches it. It cannot be cut as a text is.
+A commit travels: as a bundle among the artifacts, as a branch that anybody may fetch. It cannot be cut as a text is.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ def exposure(git: Git, old: str, new: str, variables: Mapping[str, str]) -> str:
     """
     The sentence that refuses the change from one commit to another; empty where it puts no secret anywhere.
 
-    What the old commit has already, in whichever file, is none: everybody who has the repository knows it.
+    What the old commit has already, in any file, is none: everybody who has the repository knows it.
     """
     redaction = Redaction.of((), variables)
     for delta in deltas(git, old, new):

@@ -1,7 +1,7 @@
 """The forms of secrets that can be told from any other text: what issuers give out, and how they are handed on.
 
 Each form has a fixed part, its anchor, and is looked for only in texts that hold it: an output of 64 MB is a matter
-of seconds. docs/decisions says why this is a table of our own.
+of seconds. docs/decisions says why the table is ours.
 """
 
 import re

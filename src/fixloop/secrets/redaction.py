@@ -47,7 +47,14 @@ class Redaction:
         """`text` with three stars for each secret."""
         text = self._disguises.cut(text)
         if LEFT_OUT in text:
-            text = self._without_halves(text)
+            # What stands at the edges may be the beginning or the end of a secret.
+            head, mark, rest = text.partition(LEFT_OUT)
+            count, bracket, tail = rest.partition("]\n")
+            for form in self._disguises.exact:
+                for length in range(len(form) - 1, SHORTEST_PASSWORD - 1, -1):
+                    head = head.removesuffix(form[:length])
+                    tail = tail.removeprefix(form[-length:])
+            text = f"{head}{mark}{count}{bracket}{tail}"
         plain = without_colours(text)
         if plain != text and (shown := without_known_forms(plain)) != plain:
             return shown
@@ -58,7 +65,7 @@ class Redaction:
         return self._through(data, self._disguises.cut) != data
 
     def data(self, data: bytes) -> bytes:
-        """The same for bytes; those that hold no secret come back as they are, whatever they are."""
+        """The same for bytes; those that hold no secret come back unchanged."""
         return self._through(data, self.text)
 
     def _through(self, data: bytes, hide: Callable[[str], str]) -> bytes:
@@ -82,13 +89,3 @@ class Redaction:
             for form in self._disguises.exact:
                 data = data.replace(form.encode(encoding, "surrogatepass"), HIDDEN.encode(encoding))
         return data
-
-    def _without_halves(self, text: str) -> str:
-        """The edges of a cut, without what may be the beginning or the end of a secret."""
-        head, mark, rest = text.partition(LEFT_OUT)
-        count, bracket, tail = rest.partition("]\n")
-        for form in self._disguises.exact:
-            for length in range(len(form) - 1, SHORTEST_PASSWORD - 1, -1):
-                head = head.removesuffix(form[:length])
-                tail = tail.removeprefix(form[-length:])
-        return f"{head}{mark}{count}{bracket}{tail}"

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -40,8 +41,11 @@ def worker_secrets(names: Collection[str], variables: Mapping[str, str]) -> Iter
     Of any other variable the password of a URL; one that is the user's name as well is a default, and none.
     """
     for name, value in variables.items():
-        if _is_place(name, value):
-            continue
+        if value.startswith(("/", "~/", "./", "../")):
+            # A path, or several: half of what begins so is none, but a secret in base64.
+            parts = (os.path.expanduser(part) for part in value.split(os.pathsep))
+            if _CALLED_PLACE.fullmatch(name) or all(map(os.path.lexists, parts)):
+                continue
         if name in _OURS:
             yield from _passwords(value, SHORTEST_PASSWORD)
         elif name in names or is_called_secret(name):
@@ -55,7 +59,11 @@ def secrets_in(value: str) -> Iterator[str]:
     yield from _passwords(value, SHORTEST_PASSWORD)
     login = "" if "://" in value else value.partition(":")[2].strip()
     # Tools print keys line by line, and a value read from a file often ends with a line break.
-    parts = {value.strip(), login, *(line.strip() for line in value.splitlines()), *_members(value)}
+    parts = {value.strip(), login, *(line.strip() for line in value.splitlines())}
+    if value.lstrip().startswith("{"):
+        with suppress(ValueError, RecursionError):
+            for member in _named_in(json.loads(value)):
+                parts.add(member)
     yield from (part for part in parts if len(part) >= SHORTEST)
 
 
@@ -68,26 +76,9 @@ def _passwords(value: str, shortest: int) -> Iterator[str]:
             yield from (word, unquote(word))
 
 
-def _members(value: str) -> Iterator[str]:
-    """Of a JSON document those members that are called like a secret."""
-    if value.lstrip().startswith("{"):
-        try:
-            yield from _named_in(json.loads(value))
-        except (ValueError, RecursionError):
-            return
-
-
 def _named_in(found: Any) -> Iterator[str]:
+    """Of a JSON document those members that are called like a secret."""
     for name, inner in found.items() if isinstance(found, dict) else ():
         if isinstance(inner, str) and is_called_secret(name):
             yield from (inner.strip(), *(line.strip() for line in inner.splitlines()))
         yield from _named_in(inner)
-
-
-def _is_place(name: str, value: str) -> bool:
-    """Whether a value is a path, or several: half of what begins so is none, but a secret in base64."""
-    if not value.startswith(("/", "~/", "./", "../")):
-        return False
-    if _CALLED_PLACE.fullmatch(name):
-        return True
-    return all(os.path.lexists(os.path.expanduser(part)) for part in value.split(os.pathsep))

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import zip_longest
 from typing import Any, Final
 
 _MOST: Final = 80
@@ -20,24 +22,24 @@ def difference(path: str, found: bytes | None, written: bytes | None) -> str:
     if found is None:
         return f"{path} was removed by hand"
     if written is None:
-        return f"{path} was made by hand{_told(found)}"
+        status = None
+        with suppress(ValueError):
+            document = json.loads(found)
+            status = document.get("status") if isinstance(document, dict) else None
+        return f"{path} was made by hand" + (f": status is {_shown(status)}" if status is not None else "")
     try:
         field, value, ours = next(_fields("", json.loads(found), json.loads(written)))
     except ValueError:
-        return f"{path} was edited by hand: {_line(found, written)}"
+        lines, ours = (content.decode("utf-8", "replace").splitlines() for content in (found, written))
+        told = "its line ends are others"
+        for number, (value, before) in enumerate(zip_longest(lines, ours, fillvalue=_NOTHING), 1):
+            if value != before:
+                told = f"line {number} is {_shown(value)}, and was written as {_shown(before)}"
+                break
+        return f"{path} was edited by hand: {told}"
     except StopIteration:
         return f"{path} was edited by hand: it is laid out in another way"
     return f"{path} was edited by hand: {field} is {_shown(value)}, and was written as {_shown(ours)}"
-
-
-def _told(found: bytes) -> str:
-    """What a file that nobody expected says of itself."""
-    try:
-        document = json.loads(found)
-    except ValueError:
-        return ""
-    status = document.get("status") if isinstance(document, dict) else None
-    return f": status is {_shown(status)}" if status is not None else ""
 
 
 def _fields(name: str, found: Any, written: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -51,19 +53,6 @@ def _fields(name: str, found: Any, written: Any) -> Iterator[tuple[str, Any, Any
             yield from _fields(f"{name}[{number}]", value, ours)
     elif found != written or type(found) is not type(written):
         yield name or "the document", found, written
-
-
-def _line(found: bytes, written: bytes) -> str:
-    lines, ours = (
-        found.decode("utf-8", "replace").splitlines(),
-        written.decode("utf-8", "replace").splitlines(),
-    )
-    for number in range(max(len(lines), len(ours))):
-        value = lines[number] if number < len(lines) else _NOTHING
-        before = ours[number] if number < len(ours) else _NOTHING
-        if value != before:
-            return f"line {number + 1} is {_shown(value)}, and was written as {_shown(before)}"
-    return "its line ends are others"
 
 
 def _shown(value: Any) -> str:

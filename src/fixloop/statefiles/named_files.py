@@ -1,6 +1,6 @@
 """Files that others read while they change: never older than they were, and no edit is lost or believed (K23, R13).
 
-They are one place's, and of one workflow at a time. What somebody changed by hand since is kept aside and drawn anew.
+They belong to one place, and to one workflow at a time. What somebody changed by hand is kept aside and drawn again.
 Knows nothing of what the files say.
 """
 
@@ -54,11 +54,7 @@ class Written(NamedTuple):
     before: Record
     """What stood there."""
     edited: tuple[Edited, ...] = ()
-    """What somebody else changed, made or removed since; it was kept aside and drawn anew."""
-
-
-def _never(before: Record) -> bool:
-    return False
+    """What somebody else changed, made or removed since; it was kept aside and drawn again."""
 
 
 class NamedFiles:
@@ -92,7 +88,7 @@ class NamedFiles:
         stamp: Stamp,
         files: Files,
         *,
-        takes_over: Callable[[Record], bool] = _never,
+        takes_over: Callable[[Record], bool] = lambda before: False,
         again: bool = False,
     ) -> Written:
         """
@@ -114,33 +110,36 @@ class NamedFiles:
                 late = before.rank > stamp.rank or (before.rank == stamp.rank and not again)
             else:
                 late = bool(before.workflow) and not takes_over(before)
-            return Written(False, before) if late else self._bring(before, stamp, files)
+            if late:
+                return Written(False, before)
+            edited = tuple(self.edited(before, files))
+            # Of files that a crash left behind it is not known which were written.
+            touched = before.files.keys() if self._intent.exists() else {edit.path for edit in edited}
+            known = {path: kept for path, kept in before.files.items() if path not in touched}
+            after = {file.path: known[file.path] for file in files.files if file.path in known}
+            changed = [
+                file.made()
+                for file in files.files
+                if file.path not in after or after[file.path].sources != file.sources
+            ]
+            after |= {file.path: Kept.of(file.parts(), file.sources) for file in changed}
+            after |= {path: Kept.of((content,), "") for path, content in files.inside()}
+            record = Record(**stamp.model_dump(), files=after)
+            write_record(self._intent, record)
+            aside = self._set_aside(stamp, edited)
+            for directory, inside in files.swapped.items():
+                is_there = is_ours(self._root, directory) and not any(map(_in(directory), touched))
+                if not is_there or _below(known, directory) != _below(after, directory):
+                    swap(self._root, directory, inside)
+            place(self._root, changed, files.folders)
+            write_record(self._record, record)
+            self._intent.unlink(missing_ok=True)
+            return Written(True, before, aside)
 
     def forget(self) -> None:
         """Know nothing of this place any more; its files stay."""
         for path in (self._record, self._intent):
             path.unlink(missing_ok=True)
-
-    def _bring(self, before: Record, stamp: Stamp, files: Files) -> Written:
-        edited = tuple(self.edited(before, files))
-        # Of files that a crash left behind it is not known which were written.
-        touched = before.files.keys() if self._intent.exists() else {edit.path for edit in edited}
-        known = {path: kept for path, kept in before.files.items() if path not in touched}
-        changed = [file.made() for file in files.files if _sources(known, file.path) != file.sources]
-        after = {file.path: known[file.path] for file in files.files if file.path in known}
-        after |= {file.path: Kept.of(file.parts(), file.sources) for file in changed}
-        after |= {path: Kept.of((content,), "") for path, content in files.inside()}
-        record = Record(**stamp.model_dump(), files=after)
-        write_record(self._intent, record)
-        aside = self._set_aside(stamp, edited)
-        for directory, inside in files.swapped.items():
-            is_there = is_ours(self._root, directory) and not any(map(_in(directory), touched))
-            if not is_there or _below(known, directory) != _below(after, directory):
-                swap(self._root, directory, inside)
-        place(self._root, changed, files.folders)
-        write_record(self._record, record)
-        self._intent.unlink(missing_ok=True)
-        return Written(True, before, aside)
 
     def edited(self, before: Record, files: Files) -> Iterator[Edited]:
         """
@@ -187,10 +186,6 @@ def records_below(root: Path) -> Iterator[Record]:
         record = read_record(path)
         if record.workflow:
             yield record
-
-
-def _sources(known: Mapping[str, Kept], path: str) -> str:
-    return known[path].sources if path in known else ""
 
 
 def _below(kept: Mapping[str, Kept], directory: str) -> dict[str, Kept]:

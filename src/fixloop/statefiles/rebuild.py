@@ -1,17 +1,17 @@
 """Redis rebuilt from the named files of a cycle or of handoffs, when it lost them (K23, R13).
 
 What is rebuilt is a state that was committed once: the one that the files were last drawn from. Files that say
-something else are a disagreement, which is told and never merged. The history begins anew and says so.
+something else are a disagreement, which is told and never merged. The history starts again and says so.
 """
 
 import json
 from collections.abc import Callable, Iterator
 from hashlib import sha256
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.profile import AnyStart
 from fixloop.engine.registry import profile_in
 from fixloop.errors import RefusedError, UsageError
 from fixloop.files.atomic import listed, read
@@ -21,7 +21,7 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.statefiles.edits import difference
 from fixloop.statefiles.named_files import NamedFiles, records_below
-from fixloop.statefiles.record import Kept, Record
+from fixloop.statefiles.record import Record
 from fixloop.statefiles.rendering import ARTIFACT, ProfileFiles, drawn, files_of
 from fixloop.statefiles.sync import place_of, project
 from fixloop.store.contract import Store
@@ -59,7 +59,10 @@ def rebuild(
             nothing was changed.
         NewerVersion: a newer fixloop wrote them.
     """
-    record = _record(root, issue)
+    found = [record for record in records_below(root) if record.issue == issue]
+    if not found:
+        raise UsageError(f"there are no named files of issue {issue} below {root}")
+    record = max(found, key=lambda record: int(record.workflow.rpartition("-")[2]))
     if _known(store, record):
         raise RefusedError(
             f"Redis knows workflow {record.workflow}, and is right; `fixloop files {issue}` draws its files anew"
@@ -77,7 +80,9 @@ def rebuild(
     if chosen.configuration:
         store.put_artifact(chosen.workflow, chosen.configuration.encode(), shared=True)
     try:
-        applied = ProfileEngine(store, profile, hint).start(_restored(chosen, bundle))
+        state = json.loads(chosen.snapshot)
+        restored = _files(chosen).restored(workflow=chosen.workflow, state=state, bundle=bundle)
+        applied = ProfileEngine(store, profile, hint).start(restored)
     except Unexpected as error:
         raise RefusedError(str(error)) from None
     if applied.status == "exists":
@@ -86,13 +91,6 @@ def rebuild(
         )
     project(store, chosen.workflow, root=root)
     return chosen.workflow
-
-
-def _record(root: Path, issue: int) -> Record:
-    found = [record for record in records_below(root) if record.issue == issue]
-    if not found:
-        raise UsageError(f"there are no named files of issue {issue} below {root}")
-    return max(found, key=lambda record: int(record.workflow.rpartition("-")[2]))
 
 
 def _known(store: Store, record: Record) -> bool:
@@ -112,10 +110,6 @@ def _files(record: Record) -> ProfileFiles:
 def _swapped() -> tuple[str, ...]:
     """The folders of all profiles that change as a whole: a file in one is read through a link."""
     return tuple(own.swapped for own in map(files_of, names()) if own is not None and own.swapped)
-
-
-def _restored(record: Record, bundle: str) -> AnyStart:
-    return _files(record).restored(workflow=record.workflow, state=json.loads(record.snapshot), bundle=bundle)
 
 
 def _work(record: Record, cache: Path | None) -> bytes:
@@ -147,10 +141,19 @@ def _agreed(root: Path, record: Record) -> tuple[Record, list[bytes]]:
     named = NamedFiles(root, place_of(record.snapshot.encode(), record.workflow))
     known = [found for found in (named.intended, record) if found.workflow == record.workflow]
     _refuse_disagreement(root, known)
-    pool = {sha256(data).hexdigest(): data for found in known for data in _pieces(root, found)}
+    # Every content that stands in the files: whole ones, and the parts of logs.
+    pool: dict[str, bytes] = {}
+    for path, kept in (item for found in known for item in found.files.items()):
+        content = read(root, path, _swapped())
+        if content is None:
+            continue
+        ends = [0, *accumulate(kept.sizes)]
+        pieces = [content, *(content[start:end] for start, end in pairwise(ends))]
+        pool |= {sha256(piece).hexdigest(): piece for piece in pieces}
     missing = ""
     for found in known:
-        wanted = list(_documents(found))
+        parts = [part for _, own in _parts(found) for part in own]
+        wanted = [part.removeprefix(ARTIFACT) for part in parts if part.startswith(ARTIFACT)]
         missing = next((digest for digest in wanted if digest not in pool), "")
         if not missing:
             return found, [pool[digest] for digest in wanted]
@@ -182,19 +185,17 @@ def _refuse_disagreement(root: Path, known: list[Record]) -> None:
         found = read(root, path, _swapped())
         if found is None and (len(known) > 1 or path not in last.files):
             continue
-        if found is None or sha256(found).hexdigest() not in allowed:
-            told.append(_disagreement(path, found, ours.get(path), last))
+        if found is not None and sha256(found).hexdigest() in allowed:
+            continue
+        if found is not None and path not in ours and path in last.files:
+            told.append(f"{path} was edited by hand: its content is not the one of version {last.version}")
+        else:
+            told.append(difference(path, found, ours.get(path)))
     if told:
         more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
         raise RefusedError(
             f"{'; '.join(told[:_SHOWN])}{more}; undo that, then rebuild again: nothing was changed"
         )
-
-
-def _disagreement(path: str, found: bytes | None, ours: bytes | None, record: Record) -> str:
-    if found is not None and ours is None and path in record.files:
-        return f"{path} was edited by hand: its content is not the one of version {record.version}"
-    return difference(path, found, ours)
 
 
 def _texts(record: Record) -> dict[str, bytes]:
@@ -209,25 +210,3 @@ def _parts(record: Record) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Path and parts of each file that may hold artifacts."""
     snapshot = record.snapshot.encode()
     yield from _files(record).parts(profile_in(snapshot).load(snapshot))
-
-
-def _documents(record: Record) -> Iterator[str]:
-    """The digests of all that the state names."""
-    for _, parts in _parts(record):
-        yield from (part.removeprefix(ARTIFACT) for part in parts if part.startswith(ARTIFACT))
-
-
-def _pieces(root: Path, record: Record) -> Iterator[bytes]:
-    """Every content that stands in the files: whole ones, and the parts of logs."""
-    for path, kept in record.files.items():
-        found = read(root, path, _swapped())
-        if found is not None:
-            yield found
-            yield from _cut(found, kept)
-
-
-def _cut(found: bytes, kept: Kept) -> Iterator[bytes]:
-    start = 0
-    for size in kept.sizes:
-        yield found[start : start + size]
-        start += size

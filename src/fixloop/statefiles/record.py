@@ -41,7 +41,7 @@ class Stamp(_Value):
     profile: str = ""
     issue: int = 0
     rebuilt: int = 0
-    """How often the workflow was rebuilt from its files; each time its versions begin anew."""
+    """How often the workflow was rebuilt from its files; each time its versions start again."""
     version: int = 0
     ended: bool = False
     started_at: datetime | None = None

@@ -3,7 +3,7 @@
 The same state gives the same files. A validation loop has none: its log is rendered on demand.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -21,10 +21,6 @@ Artifacts = Callable[[str], bytes | None]
 """Gives the artifact of a digest."""
 
 
-def _no_parts(state: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
-    yield from ()
-
-
 class ProfileFiles(NamedTuple):
     """One profile's named files."""
 
@@ -34,10 +30,10 @@ class ProfileFiles(NamedTuple):
     restored: Callable[..., AnyStart]
     """The event with which a workflow that Redis lost goes on: `workflow`, `state`, `bundle`."""
     place: str = ""
-    """The place that its workflows share; empty: each has its own."""
+    """The place that its workflows share; empty: each has one to itself."""
     swapped: str = ""
     """The folder that changes as a whole; empty: there is none."""
-    parts: Callable[[Any], Iterable[tuple[str, tuple[str, ...]]]] = _no_parts
+    parts: Callable[[Any], Iterable[tuple[str, tuple[str, ...]]]] = lambda state: ()
     """Given a state: path and parts of each file that may hold artifacts."""
 
 

@@ -1,12 +1,12 @@
 """The named files of a cycle or of handoffs, brought to the version that the store has (K23, R13).
 
 Redis is the truth while a workflow runs: the files are drawn from it after each commit, below the folder that the
-workflow belongs to. A file that somebody edited is kept aside and drawn anew, and the history tells of it.
+workflow belongs to. A file that somebody edited is kept aside and drawn again, and the history tells of it.
 """
 
 import json
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from fixloop.profile_table import profile_of
 from fixloop.repository.snapshot import Snapshot
 from fixloop.secrets.redaction import Redaction
 from fixloop.statefiles.edits import difference
-from fixloop.statefiles.named_files import Edited, Files, NamedFiles, Written
+from fixloop.statefiles.named_files import Files, NamedFiles, Written
 from fixloop.statefiles.record import Record, Stamp
 from fixloop.statefiles.rendering import drawn, files_of, has_files, ignore
 from fixloop.store.contract import Store
@@ -150,25 +150,26 @@ def _project(store: Store, found: Stored, root: Path, again: bool) -> Projected:
     files = _drawn(store, found.snapshot)
     # Before the files: once their record stands, nothing is written that a reader could meet half done.
     ignore(root, files)
-    written = named.write(stamp, files, takes_over=_takes_over(store, stamp), again=again)
+    written = named.write(stamp, files, takes_over=partial(_takes_over, store, stamp), again=again)
     waits = not written.done and written.before.workflow != stamp.workflow
     if place_of(found.snapshot, found.workflow) != found.workflow:
-        _remember(NamedFiles(root, found.workflow), stamp, waits=waits)
+        # A workflow whose place another has is kept in a separate record: Redis can be rebuilt from that, too.
+        own = NamedFiles(root, found.workflow)
+        if waits and not stamp.ended:
+            own.write(stamp, Files(()))
+        else:
+            own.forget()
     if not written.done:
         return Projected(False, _whose(store, root, written.before, stamp))
     edits = tuple(_sentences(store, written))
     if edits:
         _tell(store, found.snapshot, edits, HAND)
-        _follow(store, found.workflow, named)
+        # That made another version.
+        told = store.read(found.workflow)
+        if told is None:
+            raise InfrastructureError(f"workflow {found.workflow} was taken out meanwhile")
+        named.write(_stamp(store, told, named.record), _drawn(store, told.snapshot))
     return Projected(True, edits=edits)
-
-
-def _remember(own: NamedFiles, stamp: Stamp, *, waits: bool) -> None:
-    """A workflow whose place another has is kept in a record of its own: Redis can be rebuilt from that, too."""
-    if waits and not stamp.ended:
-        own.write(stamp, Files(()))
-    else:
-        own.forget()
 
 
 def _stamp(store: Store, found: Stored, before: Record) -> Stamp:
@@ -189,21 +190,15 @@ def _stamp(store: Store, found: Stored, before: Record) -> Stamp:
     )
 
 
-def _takes_over(store: Store, stamp: Stamp) -> Callable[[Record], bool]:
+def _takes_over(store: Store, stamp: Stamp, before: Record) -> bool:
     """Files give way when their workflow has ended; those of one that ended since give way to later ones only."""
-
-    def ask(before: Record) -> bool:
-        later = before.started_at is None or (stamp.started_at or before.started_at) > before.started_at
-        return _is_over(store, before) and (not stamp.ended or later)
-
-    return ask
-
-
-def _is_over(store: Store, record: Record) -> bool:
-    holder = store.read(record.workflow)
-    if record.ended or holder is not None:
-        return record.ended or bool(holder and holder.fields.get("outcome"))
-    hash8, issue, number = record.workflow.rsplit("-", 2)
+    later = before.started_at is None or (stamp.started_at or before.started_at) > before.started_at
+    if stamp.ended and not later:
+        return False
+    holder = store.read(before.workflow)
+    if before.ended or holder is not None:
+        return before.ended or bool(holder and holder.fields.get("outcome"))
+    hash8, issue, number = before.workflow.rsplit("-", 2)
     retired = store.retired(hash8, int(issue))
     return retired is not None and int(retired.workflow.rpartition("-")[2]) >= int(number)
 
@@ -220,7 +215,7 @@ def _whose(store: Store, root: Path, before: Record, stamp: Stamp) -> str:
     return f"{said}; those of {stamp.workflow} take their place when it has ended"
 
 
-def _sentences(store: Store, written: Written) -> list[str]:
+def _sentences(store: Store, written: Written) -> Iterator[str]:
     """Each edit with its file, field and value."""
     before, ours = written.before, dict[str, bytes]()
     if written.edited and before.snapshot:
@@ -228,14 +223,10 @@ def _sentences(store: Store, written: Written) -> list[str]:
         ours = dict(files.inside())
         wanted = {edit.path for edit in written.edited}
         ours |= {file.path: file.content for file in files.files if file.path in wanted}
-    return [_sentence(edit, ours.get(edit.path)) for edit in written.edited]
-
-
-def _sentence(edit: Edited, ours: bytes | None) -> str:
-    kept = f"; it is kept in {edit.kept}" if edit.kept else ""
-    return (
-        f"{difference(edit.path, edit.found, ours)}{kept}; the file was drawn anew, the workflow is as it was"
-    )
+    for edit in written.edited:
+        said = difference(edit.path, edit.found, ours.get(edit.path))
+        kept = f"; it is kept in {edit.kept}" if edit.kept else ""
+        yield f"{said}{kept}; the file was drawn anew, the workflow is as it was"
 
 
 def _tell(store: Store, snapshot: bytes, edits: tuple[str, ...], sender: str) -> None:
@@ -244,14 +235,6 @@ def _tell(store: Store, snapshot: bytes, edits: tuple[str, ...], sender: str) ->
     # A sentence has the value that was written.
     for said in map(Redaction.of((), os.environ).text, edits):
         engine.refuse(json.loads(snapshot)["workflow"], "state-written", said, sender=sender)
-
-
-def _follow(store: Store, workflow: str, named: NamedFiles) -> None:
-    """What was told made a version of its own."""
-    found = store.read(workflow)
-    if found is None:
-        raise InfrastructureError(f"workflow {workflow} was taken out meanwhile")
-    named.write(_stamp(store, found, named.record), _drawn(store, found.snapshot))
 
 
 def _drawn(store: Store, snapshot: bytes) -> Files:
