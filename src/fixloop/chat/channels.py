@@ -88,26 +88,22 @@ def _blocks(lines: Sequence[Line], file: str) -> Iterator[Finding]:
             told = f"{shown(line.text)} stands outside a TO USER block"
             yield Finding("output", file, told, line.number, value=line.text)
     for start, end in pairwise([*starts, len(lines)]):
-        yield from _block(lines[start:end], file)
-
-
-def _block(lines: Sequence[Line], file: str) -> Iterator[Finding]:
-    heads = [next((head for head in TO_USER if line.text.strip().startswith(head)), "") for line in lines]
-    present = [head for head in heads if head]
-    for absent in (head for head in TO_USER if head not in present):
-        yield Finding(
-            "output", file, f"the TO USER block has no line {absent}", lines[0].number, field=absent
-        )
-    if len(present) == len(TO_USER) and tuple(present) != TO_USER:
-        told = f"the lines of a TO USER block are {', '.join(TO_USER)}, in this order"
-        yield Finding("output", file, told, lines[0].number)
-    for line, head in zip(lines, heads, strict=True):
-        value = line.text.strip().removeprefix(head).strip()
-        if not head and value:
-            told = f"{shown(value)} is no line of a TO USER block"
-            yield Finding("output", file, told, line.number, value=value)
-        elif head in TO_USER[1:] and not value:
-            yield Finding("output", file, f"{head} says nothing", line.number, field=head)
-        elif head == "CONTEXT:" and not _CHAT_LINK.search(value):
-            told = f"CONTEXT is {shown(value)}; it has to be the path of the chat's directory"
-            yield Finding("output", file, told, line.number, field=head, value=value)
+        block = lines[start:end]
+        heads = [next((head for head in TO_USER if line.text.strip().startswith(head)), "") for line in block]
+        present = [head for head in heads if head]
+        for absent in (head for head in TO_USER if head not in present):
+            told = f"the TO USER block has no line {absent}"
+            yield Finding("output", file, told, block[0].number, field=absent)
+        if len(present) == len(TO_USER) and tuple(present) != TO_USER:
+            told = f"the lines of a TO USER block are {', '.join(TO_USER)}, in this order"
+            yield Finding("output", file, told, block[0].number)
+        for line, head in zip(block, heads, strict=True):
+            value = line.text.strip().removeprefix(head).strip()
+            if not head and value:
+                told = f"{shown(value)} is no line of a TO USER block"
+                yield Finding("output", file, told, line.number, value=value)
+            elif head in TO_USER[1:] and not value:
+                yield Finding("output", file, f"{head} says nothing", line.number, field=head)
+            elif head == "CONTEXT:" and not _CHAT_LINK.search(value):
+                told = f"CONTEXT is {shown(value)}; it has to be the path of the chat's directory"
+                yield Finding("output", file, told, line.number, field=head, value=value)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from fixloop.chat.conversation import Conversation, Posted, digest
+from fixloop.chat.conversation import Conversation, digest
 from fixloop.chat.events import Prepended
 from fixloop.chat.message import Front, front_text, header, lines_of, stamp
 from fixloop.chat.roles import Role
@@ -57,32 +57,26 @@ def migrated(chat: Conversation) -> Iterator[Prepended]:
     last_role = Role.ARCHITECT
     latest: datetime | None = None
     for posted in chat.messages:
-        front = posted.message.front if posted.message is not None else None
+        front = posted.front
         if chat.is_grandfathered(posted) and posted.is_old and posted.source.content is not None:
-            at = min(posted.source.modified, _next_time(chat, posted) or posted.source.modified)
+            # Not after the next message that tells when it was written.
+            later = (one.message for one in chat.messages if one.name.seq > posted.name.seq)
+            times = (one.front.ts for one in later if one is not None and one.front is not None)
+            at = min(posted.source.modified, next(times, posted.source.modified))
             at = max(at, latest or at)
             role = posted.name.role
             # Whose turn it was, unless that is whom it is for.
             other = Role.ENGINEER if role is Role.ARCHITECT else Role.ARCHITECT
             sender = last_role if last_role is not role else other
             front = Front(sender, role, chat.name, posted.name.seq, at, MIGRATED_PURPOSE)
-            head = front_text(front) + ("" if _is_headed(posted) else f"\n{header(role)}\n\n")
-            yield Prepended(posted.file, head, digest(posted.source.content or b""))
+            # The bytes stay as they are in any encoding; the header is ASCII in all the old ones.
+            text = posted.source.content.decode("utf-8-sig", "replace")
+            first = next((line.strip() for line in lines_of(text) if line.strip()), "")
+            is_headed = first.lstrip("\ufeff") == header(role)
+            head = front_text(front) + ("" if is_headed else f"\n{header(role)}\n\n")
+            yield Prepended(posted.file, head, digest(posted.source.content))
         last_role = posted.name.role
         latest = front.ts if front is not None else latest
-
-
-def _next_time(chat: Conversation, old: Posted) -> datetime | None:
-    """When the next message that tells was written."""
-    later = (one for one in chat.messages if one.name.seq > old.name.seq and one.message is not None)
-    return next((one.message.front.ts for one in later if one.message and one.message.front), None)
-
-
-def _is_headed(posted: Posted) -> bool:
-    # The bytes stay as they are, whatever they mean; the header is ASCII in every encoding of old.
-    text = (posted.source.content or b"").decode("utf-8-sig", "replace")
-    first = next((line.strip() for line in lines_of(text) if line.strip()), "")
-    return first.lstrip("\ufeff") == header(posted.name.role)
 
 
 def declared(text: str, by: Role, file: str = "") -> str:
@@ -98,7 +92,7 @@ def proofs(chat: Conversation) -> dict[str, Result]:
     by_length = sorted(criteria, key=len, reverse=True)
     found: dict[str, Result] = {}
     for posted in chat.messages:
-        front = posted.message.front if posted.message is not None else None
+        front = posted.front
         if posted.message is None or front is None or front.sender is not Role.ENGINEER:
             continue
         for result in results(posted.message.body):

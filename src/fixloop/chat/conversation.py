@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from fixloop.chat.findings import Finding
 from fixloop.chat.journal import Journal
-from fixloop.chat.message import FileName, Message
+from fixloop.chat.message import FileName, Front, Message
 from fixloop.chat.meta import Contract, Meta
-from fixloop.chat.roles import ChatState
+from fixloop.chat.roles import ChatState, Role
 
 
 def digest(content: bytes) -> str:
@@ -45,6 +45,10 @@ class Posted(NamedTuple):
     @property
     def file(self) -> str:
         return self.source.name
+
+    @property
+    def front(self) -> Front | None:
+        return self.message.front if self.message is not None else None
 
     @property
     def is_old(self) -> bool:
@@ -84,6 +88,14 @@ class Conversation:
     def last(self) -> Posted | None:
         """The message with the highest number."""
         return self.messages[-1] if self.messages else None
+
+    @property
+    def last_front(self) -> Front | None:
+        return self.last.front if self.last is not None else None
+
+    def turn(self, meta: Meta) -> Role:
+        """Whose turn it is: whom the last message is for (E31, G12)."""
+        return self.last_front.recipient if self.last_front is not None else meta.owner
 
     @property
     def next_seq(self) -> int:

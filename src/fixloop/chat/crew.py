@@ -118,12 +118,11 @@ def play(chat: Path, crew: Crew, most: int) -> Ended:
 
 
 def _owner(chat: Conversation) -> Role:
-    if chat.contract is None or chat.meta is None:
+    if chat.meta is None:
         raise UsageError(
             f"{chat.path} has no meta.yaml that is right; see `fixloop chat validate {chat.called}`"
         )
-    front = chat.last.message.front if chat.last is not None and chat.last.message is not None else None
-    return front.recipient if front is not None else chat.meta.owner
+    return chat.turn(chat.meta)
 
 
 def _answered(chat: Path, crew: Crew, role: Role) -> int | Ended:

@@ -17,7 +17,7 @@ from fixloop.chat.closing import (
     unproven,
     with_migrations,
 )
-from fixloop.chat.conversation import Conversation, Posted, digest
+from fixloop.chat.conversation import Conversation, digest
 from fixloop.chat.events import (
     Adopted,
     ChatClosed,
@@ -60,14 +60,14 @@ def settle(chat: Conversation, outcome: Outcome, now: datetime) -> Outcome:
     """
     lines = []
     for posted in chat.messages:
-        front = posted.message.front if posted.message is not None else None
+        front = posted.front
         content = posted.source.content
         if posted.file not in chat.journal.posted and front is not None and content is not None:
             facts = {"by": front.sender, "seq": front.seq, "file": posted.file, "sha256": digest(content)}
             lines.append(entry("posted", now, **facts))
     contract, written = outcome.contract, chat.contract
     if contract is None and written is not None and written.meta is not None and not chat.is_closed:
-        owner = _owner(chat, written.meta)
+        owner = chat.turn(written.meta)
         contract = None if written.meta.owner is owner else with_values(written, {"owner": owner})
     return outcome._replace(journal=(*lines, *outcome.journal), contract=contract)
 
@@ -136,9 +136,13 @@ def _post(event: MessageWritten, chat: Conversation, now: datetime) -> Outcome:
     contract, meta = _contract_of(chat)
     _refuse_closed(chat)
     body = _body(event)
-    again = _repeated(event, chat, body)
-    if again is not None:
-        return Outcome(seq=again.name.seq, file=again.file)
+    for posted in chat.messages:
+        front = posted.front
+        if posted.name.seq == event.seq and front is not None and posted.message is not None:
+            said = (front.sender, front.recipient, front.purpose, "\n".join(posted.message.body).strip("\n"))
+            if said == (event.by, event.to, event.purpose.strip(), body):
+                # It is there already: the sender did not hear that it was posted.
+                return Outcome(seq=posted.name.seq, file=posted.file)
     check_unedited(chat)
     _check_turn(event, chat)
     if event.by is not Role.TWIN and event.branch not in (None, meta.branch):
@@ -147,7 +151,7 @@ def _post(event: MessageWritten, chat: Conversation, now: datetime) -> Outcome:
             f" `git switch {meta.branch}` (with -c where it is new), or name the one you work on with --branch"
         )
     seq = _number(event, chat)
-    last = chat.last.message.front if chat.last is not None and chat.last.message is not None else None
+    last = chat.last_front
     # Times in a chat never decrease, whatever a clock does (K34).
     at = max(now, last.ts) if last is not None else now
     front = Front(event.by, event.to, chat.name, seq, at, event.purpose.strip())
@@ -173,7 +177,15 @@ def _close(event: ChatClosed, chat: Conversation, now: datetime) -> Outcome:
         raise UsageError(
             f"the status of a decision is {shown(event.status)}; it has to be one of {', '.join(STATUSES)}"
         )
-    _check_complete(event, chat)
+    for name, given in (("SUMMARY.md", event.summary), ("DECISION.md", event.decision)):
+        if not given.strip() and name not in chat.documents:
+            option = f"--{name.partition('.')[0].lower()}"
+            raise RefusedError(f"{chat.path} has no {name}; write it, or give its text with {option}")
+    if event.status == STATUSES[0] and (absent := unproven(chat)):
+        raise RefusedError(
+            f"no message of the engineer says whether {shown(absent[0])} holds (acceptance in {chat.place(META)});"
+            " a line `- [pass] …` or `- [fail] …` under GATES does, or close it as Deferred or Rejected"
+        )
     old = list(migrated(chat))
     summary = _document(chat, "SUMMARY.md", event.summary, summary_text(chat, event.summary))
     decision = _document(
@@ -185,11 +197,11 @@ def _close(event: ChatClosed, chat: Conversation, now: datetime) -> Outcome:
         for name, text in documents.items()
         if chat.documents.get(name) != text
     ]
-    values = {"owner": _owner(chat, meta), "state": ChatState.CLOSED, "closed": stamp(now)}
+    values = {"owner": chat.turn(meta), "state": ChatState.CLOSED, "closed": stamp(now)}
     facts = {"by": event.by, "status": event.status, "migrated": [one.file for one in old]}
     return Outcome(
         files=(*old, *written),
-        # Whoever closed it may have died before meta.yaml said so.
+        # A process that closed it may have died before meta.yaml said so.
         journal=() if chat.journal.is_closed else (entry("closed", now, **facts),),
         contract=with_values(contract, values),
     )
@@ -244,19 +256,6 @@ def _body(event: MessageWritten) -> str:
     return "\n".join(with_results(lines, results)).strip("\n")
 
 
-def _repeated(event: MessageWritten, chat: Conversation, body: str) -> Posted | None:
-    """The message that `event` asks for, if it is there already: the sender did not hear that it was posted."""
-    there = [posted for posted in chat.messages if posted.name.seq == event.seq]
-    for posted in there:
-        front = posted.message.front if posted.message is not None else None
-        if front is None or posted.message is None:
-            continue
-        said = (front.sender, front.recipient, front.purpose, "\n".join(posted.message.body).strip("\n"))
-        if said == (event.by, event.to, event.purpose.strip(), body):
-            return posted
-    return None
-
-
 def _check_turn(event: MessageWritten, chat: Conversation) -> None:
     """
     The first message is the architect's, and who writes has read what there is.
@@ -298,24 +297,6 @@ def _number(event: MessageWritten, chat: Conversation) -> int:
             f"{chat.path} has {MAX_SEQ} messages, and no more fit; close it and open a new chat"
         )
     return following
-
-
-def _owner(chat: Conversation, meta: Meta) -> Role:
-    """Whose turn it is: whom the last message is for (E31, G12)."""
-    front = chat.last.message.front if chat.last is not None and chat.last.message is not None else None
-    return front.recipient if front is not None else meta.owner
-
-
-def _check_complete(event: ChatClosed, chat: Conversation) -> None:
-    for name, given in (("SUMMARY.md", event.summary), ("DECISION.md", event.decision)):
-        if not given.strip() and name not in chat.documents:
-            option = f"--{name.partition('.')[0].lower()}"
-            raise RefusedError(f"{chat.path} has no {name}; write it, or give its text with {option}")
-    if event.status == STATUSES[0] and (absent := unproven(chat)):
-        raise RefusedError(
-            f"no message of the engineer says whether {shown(absent[0])} holds (acceptance in {chat.place(META)});"
-            " a line `- [pass] …` or `- [fail] …` under GATES does, or close it as Deferred or Rejected"
-        )
 
 
 def _document(chat: Conversation, name: str, given: str, fresh: str) -> str:

@@ -87,7 +87,24 @@ def apply(directory: Path, event: ChatEvent, now: datetime) -> Outcome:
                 left.unlink()
         chat = read_chat(directory)
         outcome = decide(chat, event, now)
-        _write(directory, settle(chat, outcome, now))
+        written = settle(chat, outcome, now)
+        with _explained(directory):
+            for change in written.files:
+                match change:
+                    case Created(file, text):
+                        _create(directory, file, text.encode())
+                    case Replaced(file, text):
+                        _replace(directory, file, text.encode())
+                    case Prepended(file, text, sha256):
+                        path = directory / file
+                        content = path.read_bytes()
+                        if digest(content) != sha256:
+                            raise RefusedError(f"{path} was edited meanwhile; try again")
+                        _replace(directory, file, text.encode() + content)
+            if written.journal:
+                _append(directory / JOURNAL, "".join(written.journal))
+            if written.contract is not None:
+                _replace(directory, META, written.contract.encode())
     return outcome
 
 
@@ -153,26 +170,6 @@ def _is_ours(name: str) -> bool:
 
 def _text(source: Source | None) -> str:
     return (source.text or "") if source is not None else ""
-
-
-def _write(directory: Path, outcome: Outcome) -> None:
-    with _explained(directory):
-        for change in outcome.files:
-            match change:
-                case Created(file, text):
-                    _create(directory, file, text.encode())
-                case Replaced(file, text):
-                    _replace(directory, file, text.encode())
-                case Prepended(file, text, sha256):
-                    path = directory / file
-                    content = path.read_bytes()
-                    if digest(content) != sha256:
-                        raise RefusedError(f"{path} was edited meanwhile; try again")
-                    _replace(directory, file, text.encode() + content)
-        if outcome.journal:
-            _append(directory / JOURNAL, "".join(outcome.journal))
-        if outcome.contract is not None:
-            _replace(directory, META, outcome.contract.encode())
 
 
 @contextmanager

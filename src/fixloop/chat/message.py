@@ -64,7 +64,7 @@ class Message(NamedTuple):
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text, whatever ends them; only what a person would call a line."""
+    """The lines of a text with any line ends; only what a person would call a line."""
     return _LINE_END.split(text)
 
 
@@ -141,44 +141,41 @@ def read_message(text: str, name: FileName, chat: str, file: str) -> Message:
         line = opening + 1 + error.line
         broken = Finding("front-matter", file, f"the front matter cannot be read: {error}", line)
         return Message(True, None, (), (broken,))
-    found = list(_front_findings(entries, opening + 1, name, _Place(chat, file)))
-    front = None if found else _front(entries)
+    found = list(_front_findings(entries, opening + 1, name, chat, file))
+    ts = moment(_text(entries, "ts"))
+    front = None
+    if not found and ts is not None:
+        sender, recipient, purpose = (_text(entries, key) for key in ("from", "to", "purpose"))
+        front = Front(Role(sender), Role(recipient), chat, name.seq, ts, purpose)
     body_start, misheaded = _headed(lines, closing + 1, name, file)
     body = tuple(lines[body_start:])
     found += misheaded
-    sender = _role(_text(entries, "from"))
-    if sender is not None and not misheaded:
+    role = _role(_text(entries, "from"))
+    if role is not None and not misheaded:
         named = sections(body)
-        if pair := is_misplaced(named, sender):
-            told = f"section {pair[1].title} comes after {pair[0].title}; {sender}'s template has it before"
+        if pair := is_misplaced(named, role):
+            told = f"section {pair[1].title} comes after {pair[0].title}; {role}'s template has it before"
             found.append(Finding("sections", file, told, body_start + pair[1].line + 1))
-        if absent := missing(named, sender):
-            told = f"sections of {sender}'s template are missing: {', '.join(absent)}"
+        if absent := missing(named, role):
+            told = f"sections of {role}'s template are missing: {', '.join(absent)}"
             found.append(Finding("sections", file, told, body_start or 1, Level.WARNING))
     return Message(True, front, body, tuple(found))
 
 
-class _Place(NamedTuple):
-    chat: str
-    file: str
-
-
 def _front_findings(
-    entries: string_yaml.Mapping, above: int, name: FileName, place: _Place
+    entries: string_yaml.Mapping, above: int, name: FileName, chat: str, file: str
 ) -> Iterator[Finding]:
-    """Whatever is wrong with the front matter; `above` is the number of lines before it."""
+    """Everything wrong with the front matter; `above` is the number of lines before it."""
     last = above + max((entry.line for entry in entries.values()), default=0)
     for key in KEYS:
         if key not in entries:
-            yield Finding(
-                "front-matter", place.file, f"{key} is missing in the front matter", last, field=key
-            )
+            yield Finding("front-matter", file, f"{key} is missing in the front matter", last, field=key)
     for key, entry in entries.items():
-        told = _complaint(entries, key, name, place.chat)
+        told = _complaint(entries, key, name, chat)
         if told:
             rule = "timestamp" if key == "ts" else "front-matter"
             value = _text(entries, key)
-            yield Finding(rule, place.file, told, above + entry.line, field=key, value=value)
+            yield Finding(rule, file, told, above + entry.line, field=key, value=value)
 
 
 def _complaint(entries: string_yaml.Mapping, key: str, name: FileName, chat: str) -> str:
@@ -201,20 +198,6 @@ def _complaint(entries: string_yaml.Mapping, key: str, name: FileName, chat: str
     if key == "purpose" and not value.strip():
         return "purpose is empty; it has to say what the message is for"
     return "" if key in KEYS else f"{key} is no key of the front matter; it has {', '.join(KEYS)}"
-
-
-def _front(entries: string_yaml.Mapping) -> Front:
-    """The typed front matter; nothing is wrong with it."""
-    ts = moment(_text(entries, "ts"))
-    assert ts is not None, "the caller looked for findings first"
-    return Front(
-        sender=Role(_text(entries, "from")),
-        recipient=Role(_text(entries, "to")),
-        chat=_text(entries, "chat"),
-        seq=int(_text(entries, "seq")),
-        ts=ts,
-        purpose=_text(entries, "purpose"),
-    )
 
 
 def _text(entries: string_yaml.Mapping, key: str) -> str:

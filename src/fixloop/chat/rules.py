@@ -12,10 +12,9 @@ from fixloop.chat.meta import META
 from fixloop.chat.roles import Role
 
 CLOSING_DOCUMENTS: Final = ("SUMMARY.md", "DECISION.md")
-GRANDFATHER_NONE: Final = 0
 
 
-def examine(chat: Conversation, legacy_until: int = GRANDFATHER_NONE) -> list[Finding]:
+def examine(chat: Conversation, legacy_until: int = 0) -> list[Finding]:
     """
     Every finding, by file and line.
 
@@ -25,7 +24,16 @@ def examine(chat: Conversation, legacy_until: int = GRANDFATHER_NONE) -> list[Fi
     old_until = max(legacy_until, chat.old_until)
     for posted in chat.messages:
         findings += _message(chat, posted, old_until)
-    findings += [*_first(chat), *_owner(chat), *_ending(chat), *_files(chat)]
+    first = next((posted for posted in chat.messages if posted.name.seq == 1), None)
+    if first is not None and not chat.is_grandfathered(first) and not first.is_old:
+        front, place = first.front, chat.place(first.file)
+        if first.name.role is not Role.ENGINEER:
+            told = f"the first message has to be 001-to-engineer.md from the architect, not {first.file}"
+            findings.append(Finding("first-message", place, told))
+        elif front is not None and front.sender is not Role.ARCHITECT:
+            told = f"the first message has to be from the architect, not from the {front.sender}"
+            findings.append(Finding("first-message", place, told, field="from", value=front.sender))
+    findings += [*_state(chat), *_files(chat)]
     return in_order(findings)
 
 
@@ -108,47 +116,29 @@ def _legacy(chat: Conversation, posted: Posted) -> Finding:
     return Finding("legacy", chat.place(posted.file), told, level=Level.WARNING)
 
 
-def _first(chat: Conversation) -> Iterator[Finding]:
-    first = next((posted for posted in chat.messages if posted.name.seq == 1), None)
-    if first is None or chat.is_grandfathered(first) or first.is_old:
-        return
-    if first.name.role is not Role.ENGINEER:
-        told = f"the first message has to be 001-to-engineer.md from the architect, not {first.file}"
-        yield Finding("first-message", chat.place(first.file), told)
-        return
-    front = first.message.front if first.message is not None else None
-    if front is not None and front.sender is not Role.ARCHITECT:
-        told = f"the first message has to be from the architect, not from the {front.sender}"
-        yield Finding("first-message", chat.place(first.file), told, field="from", value=front.sender)
-
-
-def _owner(chat: Conversation) -> Iterator[Finding]:
-    """Only where all of it is right in itself: an error is reported once."""
+def _state(chat: Conversation) -> Iterator[Finding]:
+    """Whose turn it is in an open chat, and what a closed one lacks."""
     last, meta, contract = chat.last, chat.meta, chat.contract
-    if last is None or meta is None or contract is None or chat.is_closed or last.message is None:
+    if contract is None:
         return
-    front = last.message.front
-    if front is not None and front.recipient is not meta.owner:
-        told = f"owner is {meta.owner}, but {last.file} made it the turn of {front.recipient}"
-        line = contract.line("owner")
-        yield Finding("owner", chat.place(META), told, line, field="owner", value=meta.owner)
-
-
-def _ending(chat: Conversation) -> Iterator[Finding]:
-    absent = [name for name in CLOSING_DOCUMENTS if name not in chat.documents]
     if not chat.is_closed:
+        # Only where all of it is right in itself: an error is reported once.
+        front = chat.last_front
+        if last is not None and front is not None and meta is not None and front.recipient is not meta.owner:
+            told = f"owner is {meta.owner}, but {last.file} made it the turn of {front.recipient}"
+            line = contract.line("owner")
+            yield Finding("owner", chat.place(META), told, line, field="owner", value=meta.owner)
         return
-    for name in absent:
-        yield Finding("ending", chat.path, f"the chat is closed without {name}")
-    contract = chat.contract
-    if contract is not None and chat.meta is not None and chat.meta.closed is None:
+    for name in CLOSING_DOCUMENTS:
+        if name not in chat.documents:
+            yield Finding("ending", chat.path, f"the chat is closed without {name}")
+    if meta is not None and meta.closed is None:
         told = "the chat is closed, but closed, its time, is missing"
         yield Finding("ending", chat.place(META), told, contract.line("state"), Level.WARNING, "closed")
-    if contract is not None:
-        for each in unproven(chat):
-            told = f"no message of the engineer says whether {shown(each)} holds"
-            line = contract.line("acceptance")
-            yield Finding("ending", chat.place(META), told, line, Level.WARNING, "acceptance", each)
+    for each in unproven(chat):
+        told = f"no message of the engineer says whether {shown(each)} holds"
+        line = contract.line("acceptance")
+        yield Finding("ending", chat.place(META), told, line, Level.WARNING, "acceptance", each)
 
 
 def _files(chat: Conversation) -> Iterator[Finding]:

@@ -1,5 +1,5 @@
 """
-Reading files that others wrote: whatever lies there, the answer is a text or a finding, and never a wait.
+Reading files that others wrote: the answer is always a text or a finding, and never a wait.
 
 Symbolic links are not followed, pipes and devices not opened, and no more is read than a person would write.
 """
@@ -44,23 +44,18 @@ def read_source(path: Path, shown: str) -> Source:
         return _unread(
             name, shown, f"it is larger than {MAX_BYTES // 1024} KiB, the limit for a file of a chat"
         )
-    return _decoded(Source(name, content, None, modified), shown)
-
-
-def _unread(name: str, shown: str, told: str) -> Source:
-    return Source(name, None, None, _EPOCH, (Finding("file", shown, told),))
-
-
-def _decoded(source: Source, shown: str) -> Source:
-    content = source.content or b""
-    wide = _BOMS.get(content[:2])
+    source = Source(name, content, None, modified)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line, wide = content.count(b"\n", 0, error.start) + 1, _BOMS.get(content[:2])
         told = f"it is {wide}, not UTF-8" if wide else f"byte 0x{content[error.start]:02x} is not UTF-8"
         return source._replace(findings=(Finding("encoding", shown, f"{told}; save it as UTF-8", line),))
     if "\0" in text:
         line = content.count(b"\n", 0, content.index(b"\0")) + 1
         return source._replace(findings=(Finding("encoding", shown, "it holds NUL; it is no text", line),))
     return source._replace(text=text)
+
+
+def _unread(name: str, shown: str, told: str) -> Source:
+    return Source(name, None, None, _EPOCH, (Finding("file", shown, told),))

@@ -65,7 +65,24 @@ def load(text: str) -> Mapping:
     if _DEEP.search(text):
         # The reader would notice as well, seconds later.
         raise YamlError(_NOT_USED, 1)
-    root = _composed(text)
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        with warnings.catch_warnings():
+            # Of an anchor that is defined twice it warns, and goes on; here every anchor is refused.
+            warnings.simplefilter("ignore")
+            root: Any = YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = error.problem or error.context or "it is not YAML"
+        raise YamlError(f"it is not YAML: {problem}", mark.line + 1 if mark else 1) from None
+    except YAMLError as error:
+        # The reader's own complaint, about a character that YAML does not allow.
+        line = text.count("\n", 0, getattr(error, "position", 0)) + 1
+        raise YamlError("it holds a character that YAML does not allow", line) from None
+    except (RecursionError, ValueError, NotImplementedError, AssertionError):
+        raise YamlError("it is not YAML that can be read", 1) from None
     if root is None:
         return {}
     converted = _converted(root, set(), 0)
@@ -106,29 +123,6 @@ def _simple(text: str) -> Mapping | None:
         start += len(line) + 1
     # A key without a value and without items is a matter for the whole reader.
     return None if any(entry.value == [] for entry in found.values()) else found
-
-
-def _composed(text: str) -> Any:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
-    reader = YAML(typ="safe", pure=True)
-    try:
-        with warnings.catch_warnings():
-            # Of an anchor that is defined twice it warns, and goes on; here every anchor is refused.
-            warnings.simplefilter("ignore")
-            return reader.compose(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        problem = error.problem or error.context or "it is not YAML"
-        raise YamlError(f"it is not YAML: {problem}", mark.line + 1 if mark else 1) from None
-    except YAMLError as error:
-        # The reader's own complaint, about a character that YAML does not allow.
-        position = getattr(error, "position", 0)
-        line = text.count("\n", 0, position) + 1
-        raise YamlError("it holds a character that YAML does not allow", line) from None
-    except (RecursionError, ValueError, NotImplementedError, AssertionError):
-        raise YamlError("it is not YAML that can be read", 1) from None
 
 
 def _converted(node: Any, seen: set[int], depth: int) -> Any:

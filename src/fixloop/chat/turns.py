@@ -35,6 +35,24 @@ Turn: TypeAlias = MessageWritten | ChatClosed | ForUser
 def prompt(chat: Conversation, role: Role, wrong: str = "") -> str:
     """What `role` is asked; `wrong` says what its last answer lacked."""
     contract = chat.contract.text.strip() if chat.contract is not None else ""
+    template = ", ".join(
+        f"{title} (if you are blocked)" if title in OPTIONAL_SECTIONS else title for title in TEMPLATES[role]
+    )
+    rules = [
+        "Print the body of the message and nothing else; front matter and header line are written for you.",
+        "You may begin with front matter of your own: a line ---, then `purpose:` and `to:`, then a line ---.",
+        f"Sections, as `## TITLE`, in this order: {template}.",
+    ]
+    if role is Role.ENGINEER:
+        rules.append(
+            "Run the acceptance criteria; under GATES say `- [pass] criterion` or `- [fail] criterion: why`."
+        )
+    if role in CLOSERS:
+        rules.append(
+            f"To end the chat: front matter `close:` with {', '.join(STATUSES)}, the summary, # DECISION, why."
+        )
+    if role is Role.ARCHITECT:
+        rules.append(f"To ask a person: the lines {', '.join(TO_USER)}, and nothing else.")
     parts = [
         f"You are the {role} of chat {chat.name}. Write message {file_name(chat.next_seq, ANSWERS[role])}.",
         *([f"Your last answer was refused: {wrong}"] if wrong else []),
@@ -43,7 +61,8 @@ def prompt(chat: Conversation, role: Role, wrong: str = "") -> str:
     last = chat.last
     if last is not None and last.source.text is not None:
         parts.append(f"## The latest message ({chat.place(last.file)})\n\n{last.source.text.strip()}")
-    return "\n\n".join([*parts, f"## How to answer\n\n{_rules(role)}"]) + "\n"
+    listed = "\n".join(f"- {rule}" for rule in rules)
+    return "\n\n".join([*parts, f"## How to answer\n\n{listed}"]) + "\n"
 
 
 def understood(answer: str, role: Role, chat: Conversation) -> Turn:
@@ -75,28 +94,6 @@ def understood(answer: str, role: Role, chat: Conversation) -> Turn:
     headline = next((line for line in said if line and line not in TEMPLATES[Role.ENGINEER]), "")
     purpose = values.get("purpose") or headline[:_SHORT]
     return MessageWritten(role, Role(to), purpose, body, seq=chat.next_seq)
-
-
-def _rules(role: Role) -> str:
-    template = [
-        f"{title} (if you are blocked)" if title in OPTIONAL_SECTIONS else title for title in TEMPLATES[role]
-    ]
-    rules = [
-        "Print the body of the message and nothing else; front matter and header line are written for you.",
-        "You may begin with front matter of your own: a line ---, then `purpose:` and `to:`, then a line ---.",
-        f"Sections, as `## TITLE`, in this order: {', '.join(template)}.",
-    ]
-    if role is Role.ENGINEER:
-        rules.append(
-            "Run the acceptance criteria; under GATES say `- [pass] criterion` or `- [fail] criterion: why`."
-        )
-    if role in CLOSERS:
-        rules.append(
-            f"To end the chat: front matter `close:` with {', '.join(STATUSES)}, the summary, # DECISION, why."
-        )
-    if role is Role.ARCHITECT:
-        rules.append(f"To ask a person: the lines {', '.join(TO_USER)}, and nothing else.")
-    return "\n".join(f"- {rule}" for rule in rules)
 
 
 def _parted(answer: str) -> tuple[dict[str, str], str]:

@@ -394,7 +394,7 @@ def _document(chat: Conversation) -> dict[str, Any]:
     value = chat.contract.value if chat.contract is not None else (lambda field: "")
     messages = []
     for posted in chat.messages:
-        front = posted.message.front if posted.message is not None else None
+        front = posted.front
         messages.append(
             {
                 "file": posted.file,
