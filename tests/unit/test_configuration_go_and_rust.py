@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.configuration import go, rust
-from fixloop.configuration.proposal import Proposal
+from fixloop.configuration.model import Proposal
 from tests.unit.reports.samples import written
 
 WORKFLOW = ".github/workflows/ci.yml"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fixloop.configuration.document import Document
 from fixloop.configuration.init import first_configuration, init
-from fixloop.configuration.loading import configuration_from, load_configuration
+from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.place import Place
 from fixloop.errors import UsageError
@@ -80,7 +80,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answered(document: Document, directory: Path) -> Configuration | UsageError:
     try:
-        return configuration_from(document, directory)
+        return load_configuration(directory, document=document)
     except UsageError as error:
         return error
 
@@ -107,7 +107,8 @@ def test_any_pyproject_gives_a_configuration_or_one_sentence(project: Path, pypr
     tools = {"pytest": pyproject, "coverage": {"report": pyproject, "run": pyproject}, "bandit": pyproject}
     content = {"project": pyproject, "dependency-groups": pyproject, "tool": tools | {"poetry": pyproject}}
 
-    configuration = configuration_from(Document(Place("fixloop.toml"), {}, False, content), project)
+    document = Document(Place("fixloop.toml"), {}, False, content)
+    configuration = load_configuration(project, document=document)
 
     assert configuration.specialists
 

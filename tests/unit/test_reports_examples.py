@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from fixloop.protocol.failures import Failure
-from fixloop.reports.digest import digest
-from fixloop.reports.examples import explained, with_examples, with_subtests
-from fixloop.reports.frames import deepest, source_around
+from fixloop.reports.examples import digest, explained, with_examples, with_subtests
 from fixloop.reports.limits import plain
 from fixloop.reports.reproducing import narrower, without_reports
+from fixloop.reports.tracebacks import deepest, source_around
 from fixloop.reports.tree import SourceTree
 
 LONG = """TypeError: Unknown kind
@@ -147,7 +146,7 @@ def test_an_example_has_the_lines_around_its_frame_without_secrets(root: Path) -
 
 
 def test_a_frame_behind_the_end_of_its_file_has_no_source(root: Path) -> None:
-    from fixloop.reports.frames import Frame
+    from fixloop.reports.tracebacks import Frame
 
     assert source_around(root, Frame("src/shop/cart.py", 99)) == ""
     assert source_around(root, Frame("src/shop/none.py", 1)) == ""

@@ -11,7 +11,7 @@ from fixloop.commands.screen import print_lines, say
 from fixloop.configuration.document import FILE_NAME, Document, read_document
 from fixloop.configuration.init import Outcome, first_configuration, init, unmeasured
 from fixloop.configuration.installed import Installed
-from fixloop.configuration.loading import configuration_from
+from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of
 from fixloop.errors import RefusedError, UsageError
@@ -109,7 +109,7 @@ def _tried(directory: Path, first: Configuration, installed: Installed) -> Itera
     table = tomllib.loads(init(first, measured_coverage=0))
     document = read_document(directory)
     written = Document(document.place, table, True, document.pyproject)
-    configuration = configuration_from(written, directory, installed=installed)
+    configuration = load_configuration(directory, document=written, installed=installed)
     cache = load_settings().cache_dir
     snapshot = take_snapshot(directory, issue=0, cache=cache)
     for each in try_checks(snapshot, configuration, cache):

@@ -8,12 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from fixloop.configuration.commands import program_name
-from fixloop.configuration.coverage import TARGET_COVERAGE_PERCENT
-from fixloop.configuration.detecting import Found
-from fixloop.configuration.model import Check, SpecialistChecks
+from fixloop.configuration.detection import Found, Settled, settle, settle_written
+from fixloop.configuration.model import TARGET_COVERAGE_PERCENT, Check, SpecialistChecks
 from fixloop.configuration.place import Place
 from fixloop.configuration.settings import CheckKeys, CheckSettings, FileSettings, SpecialistSettings
-from fixloop.configuration.settling import Settled, settle, settle_written
 from fixloop.configuration.values import FailOn
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.specialists import NAMES

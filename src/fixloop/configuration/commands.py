@@ -27,6 +27,11 @@ _FOREIGN: Final = frozenset({"node", "npx", "npm", "pnpm", "yarn", "bun", "bunx"
 _DOUBLED: Final = re.compile(r"\{\{([A-Za-z_][\w-]*)\}\}")
 
 
+def option_set(text: str) -> frozenset[str]:
+    """The words of a table."""
+    return frozenset(text.split())
+
+
 def split_command(value: Any, place: Place) -> tuple[str, ...]:
     """
     The arguments of a command given as a string or a list of strings.

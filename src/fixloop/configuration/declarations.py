@@ -74,7 +74,18 @@ class Declarations(NamedTuple):
 
 def declarations_of(directory: Path, pyproject: Mapping[str, Any]) -> Declarations:
     """Collect what the project at `directory` declares."""
-    ini = {name: _ini(directory / name) for name in INI_FILES if (directory / name).is_file()}
+    ini: dict[str, dict[str, dict[str, str]]] = {}
+    for name in INI_FILES:
+        if (directory / name).is_file():
+            text, parser = text_of(directory / name), RawConfigParser(strict=False, allow_no_value=True)
+            try:
+                parser.read_string(text)
+                ini[name] = {
+                    each: {k: v or "" for k, v in parser[each].items()} for each in parser.sections()
+                }
+            except IniError:
+                # Half-readable files are common; the headers alone still tell which tools are configured.
+                ini[name] = {header: {} for header in _HEADER.findall(text)}
     setup = ini.get("setup.cfg", {})
     files = ("*requirements*.txt", "*requirements*.in", "requirements/*.txt", "requirements/*.in")
     paths = [path for pattern in files for path in sorted(directory.glob(pattern))]
@@ -155,17 +166,6 @@ def _from_pyproject(pyproject: Mapping[str, Any]) -> Iterator[Any]:
     yield from table_in(tool, "poetry", "dev-dependencies")
     for name in table_in(tool, "poetry", "group"):
         yield from table_in(tool, "poetry", "group", name, "dependencies")
-
-
-def _ini(path: Path) -> dict[str, dict[str, str]]:
-    text = text_of(path)
-    parser = RawConfigParser(strict=False, allow_no_value=True)
-    try:
-        parser.read_string(text)
-    except IniError:
-        # Half-readable files are common; the headers alone still tell which tools are configured.
-        return {header: {} for header in _HEADER.findall(text)}
-    return {name: {key: value or "" for key, value in parser[name].items()} for name in parser.sections()}
 
 
 def _entries(value: Any) -> list[Any]:

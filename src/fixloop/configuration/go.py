@@ -1,14 +1,12 @@
 """Checks that a Go module or workspace speaks for. Reads files only."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from fixloop.configuration.declarations import text_of
-from fixloop.configuration.model import Check
-from fixloop.configuration.project_commands import ProjectCommand, commands_beside
-from fixloop.configuration.proposal import Need, Proposal
+from fixloop.configuration.model import Check, Need, Proposal
+from fixloop.configuration.project_commands import makefile_and_ci_commands
 
 # What changes which tests there are, or how long they may take; -race is left out, for it needs a C compiler.
 _KEPT: Final = re.compile(r"-(?:tags|short|timeout|mod|skip|run)(?:=.*)?$")
@@ -28,8 +26,17 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
         # Those of each module it uses: `./...` at its root may be in none.
         used = (PurePosixPath(path) for path in _USED.findall(text_of(directory / file)))
         packages = tuple("./..." if path == PurePosixPath() else f"./{path}/..." for path in used) or packages
-    own = next((each for each in commands_beside(directory) if each.words[:2] == ("go", "test")), None)
-    kept = tuple(_options(own)) if own is not None else ()
+    own = next(
+        (each for each in makefile_and_ci_commands(directory) if each.words[:2] == ("go", "test")), None
+    )
+    kept = []
+    words = iter(own.words[2:] if own is not None else ())
+    for word in words:
+        option = re.sub("^--", "-", word)
+        if option in _WITH_VALUE:
+            kept.append(f"{option}={next(words, '')}")
+        elif _KEPT.match(option):
+            kept.append(option)
     found = []
     if any(directory.rglob("*_test.go")):
         # -count=1: a result that Go remembers is none of this run.
@@ -37,20 +44,10 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
         why = own.why if own is not None and kept else file
         check = Check(name="go test", command=command, output="go-test", why=why)
         found.append(Proposal("test-runner", check, "go test", why, (_GO,), runs_tests=True))
-    tags = tuple(word for word in kept if word.startswith("-tags="))
+    tags = [option for option in kept if option.startswith("-tags=")]
     vet = Check(name="go vet", command=("go", "vet", *tags, *packages), why=file)
     found.append(Proposal("code-quality", vet, "go vet", file, (_GO,)))
     for configured in sorted(path.name for path in directory.glob(".golangci.*"))[:1]:
         lint = Check(name="golangci-lint", command=("golangci-lint", "run"), why=configured)
         found.append(Proposal("code-quality", lint, "golangci-lint", configured, (_GO, _LINTER)))
     return tuple(found)
-
-
-def _options(command: ProjectCommand) -> Iterator[str]:
-    words = iter(command.words[2:])
-    for word in words:
-        option = re.sub("^--", "-", word)
-        if option in _WITH_VALUE:
-            yield f"{option}={next(words, '')}"
-        elif _KEPT.match(option):
-            yield option

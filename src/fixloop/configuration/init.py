@@ -11,13 +11,11 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from fixloop.configuration.commands import braces_doubled, is_plain, program_name
-from fixloop.configuration.coverage import TARGET_COVERAGE_PERCENT
-from fixloop.configuration.detecting import found_in
+from fixloop.configuration.detection import found_in, settle
 from fixloop.configuration.document import read_document
 from fixloop.configuration.installed import Installed
-from fixloop.configuration.model import Check, Configuration, SpecialistChecks
+from fixloop.configuration.model import TARGET_COVERAGE_PERCENT, Check, Configuration, SpecialistChecks
 from fixloop.configuration.settings import FileSettings, LimitSettings
-from fixloop.configuration.settling import settle
 from fixloop.errors import UsageError
 from fixloop.protocol.specialists import NAMES, specialist
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from fixloop.configuration.model import Need
 from fixloop.configuration.pre_commit import hooks_of
-from fixloop.configuration.proposal import Need
 from fixloop.machine.interpreters import Interpreter, importable_modules
 
 PYTHON: Final = re.compile(r"python[\d.]*")

@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.configuration.declarations import table_in
 from fixloop.configuration.javascript_tools import BUILDERS, CONFIGURED, MANAGERS, TOOLS, Tool
-from fixloop.configuration.model import Check
-from fixloop.configuration.proposal import Need, Proposal
+from fixloop.configuration.model import Check, Need, Proposal
 from fixloop.configuration.scripts import Call, calls_of, needs_shell, plain
 
 _TEST_SCRIPTS: Final = ("test", "tests", "test:unit", "unit", "test:run", "test:ci")
@@ -47,7 +46,13 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
         return ()
     if not isinstance(package, dict):
         return ()
-    project = _project(directory, package)
+    scripts = {name: text for name, text in table_in(package, "scripts").items() if isinstance(text, str)}
+    locks = [(name, install) for lock, name, install in MANAGERS if (directory / lock).is_file()]
+    named = str(package.get("packageManager", "")).partition("@")[0]
+    manager = named if named in {"npm", "pnpm", "yarn", "bun"} else locks[0][0] if locks else "npm"
+    install = next((command for name, command in locks if name == manager), f"{manager} install")
+    declared = {**table_in(package, "dependencies"), **table_in(package, "devDependencies")}
+    project = _Project(directory, declared, scripts, manager, install)
     found = list(_of_tests(project))
     for name in sorted(project.scripts, key=lambda name: not _CHECK_SCRIPT.match(name)):
         done = {proposal.tool for proposal in found}
@@ -68,16 +73,6 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
         name = proposal.tool if count == 1 else f"{proposal.tool} {count}"
         found[at] = proposal._replace(check=proposal.check.model_copy(update={"name": name}))
     return tuple(found)
-
-
-def _project(directory: Path, package: Mapping[str, Any]) -> _Project:
-    scripts = {name: text for name, text in table_in(package, "scripts").items() if isinstance(text, str)}
-    locks = [(name, install) for lock, name, install in MANAGERS if (directory / lock).is_file()]
-    named = str(package.get("packageManager", "")).partition("@")[0]
-    manager = named if named in {"npm", "pnpm", "yarn", "bun"} else locks[0][0] if locks else "npm"
-    install = next((command for name, command in locks if name == manager), f"{manager} install")
-    declared = {**table_in(package, "dependencies"), **table_in(package, "devDependencies")}
-    return _Project(directory, declared, scripts, manager, install)
 
 
 def _of_tests(project: _Project) -> Iterator[Proposal]:
@@ -175,7 +170,15 @@ def _kept(call: Call, tool: Tool) -> Iterator[str]:
 def _whole(name: str, project: _Project, *, runs_tests: bool) -> Proposal:
     """The script by its package manager; with the report of the tool that it ends with, which gets further words."""
     run = (project.manager, "run", name)
-    report = _report_of_last(name, project) if runs_tests else ()
+    report: tuple[str, ...] = ()
+    last = project.scripts[name].rpartition("&&")[2].strip() if runs_tests else ""
+    calls = calls_of("last", {"last": last}) or ()
+    if len(calls) == 1 and not calls[0].wrapper:
+        tool = TOOLS.get(calls[0].tool)
+        # node's options stand before its files, so they cannot be added at the end.
+        takes_report = tool is not None and tool.tests and calls[0].tool != "node"
+        if tool is not None and takes_report and calls[0].words == tuple(_kept(calls[0], tool)):
+            report = tool.report
     separator = ("--",) if report and project.manager == "npm" else ()
     label = f"{project.manager} {name}" if name == "test" else f"{project.manager} run {name}"
     needs = [Need("program", project.manager, f"install {project.manager}")]
@@ -189,18 +192,6 @@ def _whole(name: str, project: _Project, *, runs_tests: bool) -> Proposal:
         needs=tuple(needs),
         runs_tests=runs_tests,
     )
-
-
-def _report_of_last(name: str, project: _Project) -> tuple[str, ...]:
-    calls = calls_of("last", {"last": project.scripts[name].rpartition("&&")[2].strip()})
-    if not calls or len(calls) != 1 or calls[0].wrapper:
-        return ()
-    [call], tool = calls, TOOLS.get(calls[0].tool)
-    # node's options stand before its files, so they cannot be added at the end.
-    is_told = (
-        tool is not None and tool.tests and call.tool != "node" and call.words == tuple(_kept(call, tool))
-    )
-    return tool.report if tool is not None and is_told else ()
 
 
 def _program(tool: str) -> str:

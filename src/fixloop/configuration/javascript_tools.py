@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from fixloop.configuration.commands import option_set
+
 
 class Tool(NamedTuple):
     """How one tool is called as a check."""
@@ -15,14 +17,10 @@ class Tool(NamedTuple):
     """Without one of these a call is no check."""
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _TYPES: Final = Tool(
     False,
     ("--noEmit", "--pretty", "false"),
-    _words(
+    option_set(
         "-w --watch --noEmit --emitDeclarationOnly -d --declaration --pretty= --outDir= --declarationDir="
     ),
 )
@@ -30,42 +28,46 @@ TOOLS: Final[Mapping[str, Tool]] = {
     "vitest": Tool(
         True,
         ("--reporter=junit", "--outputFile={junit}"),
-        _words("-w --watch --ui --reporter= --outputFile="),
+        option_set("-w --watch --ui --reporter= --outputFile="),
     ),
-    "jest": Tool(True, ("--json", "--outputFile={jest}"), _words("--watch --watchAll --json --outputFile=")),
+    "jest": Tool(
+        True, ("--json", "--outputFile={jest}"), option_set("--watch --watchAll --json --outputFile=")
+    ),
     "mocha": Tool(
         True,
         ("--reporter", "xunit", "--reporter-option", "output={junit}"),
-        _words("-w --watch -R= --reporter= -O= --reporter-option= --reporter-options="),
+        option_set("-w --watch -R= --reporter= -O= --reporter-option= --reporter-options="),
     ),
     "node": Tool(
         True,
         ("--test-reporter=junit", "--test-reporter-destination={junit}"),
-        _words("--watch --test-reporter= --test-reporter-destination="),
-        _words("--test"),
+        option_set("--watch --test-reporter= --test-reporter-destination="),
+        option_set("--test"),
     ),
     **dict.fromkeys(("tap", "ava", "tape", "uvu", "borp"), Tool(True)),
     "eslint": Tool(
         False,
         ("-f", "json", "-o", "{eslint}"),
-        _words("--fix --fix-dry-run -f= --format= -o= --output-file="),
+        option_set("--fix --fix-dry-run -f= --format= -o= --output-file="),
     ),
-    "oxlint": Tool(False, ("-f", "github"), _words("--fix --fix-suggestions -f= --format=")),
+    "oxlint": Tool(False, ("-f", "github"), option_set("--fix --fix-suggestions -f= --format=")),
     "biome": Tool(
         False,
         ("--reporter=github", "--max-diagnostics=none"),
-        _words("--write --fix --apply --unsafe --apply-unsafe --reporter= --max-diagnostics="),
-        _words("ci check lint format"),
+        option_set("--write --fix --apply --unsafe --apply-unsafe --reporter= --max-diagnostics="),
+        option_set("ci check lint format"),
     ),
     "prettier": Tool(
         False,
         ("--check",),
-        _words("-c --check -l --list-different"),
-        _words("-c --check -l --list-different"),
+        option_set("-c --check -l --list-different"),
+        option_set("-c --check -l --list-different"),
     ),
     **dict.fromkeys(("tsc", "tsgo", "vue-tsc"), _TYPES),
-    **dict.fromkeys(("standard", "xo", "ts-standard", "tsd", "tstyche"), Tool(False, (), _words("--fix"))),
-    "oxfmt": Tool(False, (), frozenset(), _words("--check")),
+    **dict.fromkeys(
+        ("standard", "xo", "ts-standard", "tsd", "tstyche"), Tool(False, (), option_set("--fix"))
+    ),
+    "oxfmt": Tool(False, (), frozenset(), option_set("--check")),
 }
 BUILDERS: Final = frozenset({"tsc", "tsgo", "vue-tsc"})
 MANAGERS: Final = (

@@ -9,10 +9,9 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from fixloop.configuration import layout
-from fixloop.configuration.declarations import Declarations, Signs, toml_of
-from fixloop.configuration.model import Check
+from fixloop.configuration.declarations import Signs, toml_of
+from fixloop.configuration.model import Check, Need, Proposal
 from fixloop.configuration.pre_commit import Hook
-from fixloop.configuration.proposal import Need, Proposal
 from fixloop.configuration.python_project import PythonProject
 from fixloop.configuration.scopes import (
     BLACK,
@@ -50,31 +49,28 @@ def linters(project: PythonProject) -> Iterator[Proposal]:
             command = ("ruff", "check", "--no-fix", *report, *scope.options, *paths)
             check = Check(name="ruff", command=command, paths=paths)
             yield Proposal(SPECIALIST, check, "ruff", scope.why, (project.program("ruff"),))
-        yield from _formatter(project)
+        # The formatter that is in charge: two never agree. A project that configures ruff as a linter has not chosen
+        # its formatter.
+        ruff = _scope(project, RUFF_FORMAT, ("ruff-format",), Signs())
+        if ruff is None:
+            files = ("ruff.toml", ".ruff.toml")
+            tables = {"pyproject.toml: [tool.ruff.format]": project.declared.table("ruff")}
+            tables |= {f"{name}: [format]": toml_of(project.directory / name) for name in files}
+            ruff = next((Scope((), (), place) for place, table in tables.items() if "format" in table), None)
+        black = None
+        if ruff is not None or not project.declared.place(YAPF_SIGNS):
+            signs = Signs() if ruff is not None else BLACK_SIGNS
+            black = _scope(project, BLACK, ("black", "black-jupyter"), signs)
+        if black is not None:
+            paths = black.paths or (".",)
+            check = Check(name="black", command=("black", "--check", *black.options, *paths), paths=paths)
+            yield Proposal(SPECIALIST, check, "black", black.why, (project.program("black"),))
+        elif ruff is not None:
+            paths = ruff.paths or (".",)
+            command = ("ruff", "format", "--check", *ruff.options, *paths)
+            check = Check(name="format", command=command, paths=paths)
+            yield Proposal(SPECIALIST, check, "ruff format", ruff.why, (project.program("ruff"),))
     yield from _mypy(project)
-
-
-def _formatter(project: PythonProject) -> Iterator[Proposal]:
-    """The one that is in charge: two never agree. Who configures ruff as a linter has not chosen its formatter."""
-    ruff = _scope(project, RUFF_FORMAT, ("ruff-format",), Signs())
-    if ruff is None:
-        files = ("ruff.toml", ".ruff.toml")
-        tables = {"pyproject.toml: [tool.ruff.format]": project.declared.table("ruff")}
-        tables |= {f"{name}: [format]": toml_of(project.directory / name) for name in files}
-        ruff = next((Scope((), (), place) for place, table in tables.items() if "format" in table), None)
-    if ruff is None and project.declared.place(YAPF_SIGNS):
-        return
-    black = _scope(project, BLACK, ("black", "black-jupyter"), Signs() if ruff is not None else BLACK_SIGNS)
-    if black is not None:
-        paths = black.paths or (".",)
-        command = ("black", "--check", *black.options, *paths)
-        check = Check(name="black", command=command, paths=paths)
-        yield Proposal(SPECIALIST, check, "black", black.why, (project.program("black"),))
-    elif ruff is not None:
-        paths = ruff.paths or (".",)
-        command = ("ruff", "format", "--check", *ruff.options, *paths)
-        check = Check(name="format", command=command, paths=paths)
-        yield Proposal(SPECIALIST, check, "ruff format", ruff.why, (project.program("ruff"),))
 
 
 def _mypy(project: PythonProject) -> Iterator[Proposal]:
@@ -153,7 +149,12 @@ def scanners(project: PythonProject) -> Iterator[Proposal]:
     sources = layout.sources_of(project.directory)
     if not why or not sources:
         return
-    options = _bandit_options(declared)
+    # By itself bandit reads none of the project's settings.
+    places = [("-c", "pyproject.toml")] if "bandit" in declared.tools else []
+    places += [("--ini", ".bandit")] if declared.section(".bandit", "bandit") is not None else []
+    files = (".bandit", "bandit.yaml", "bandit.yml")
+    places += [("-c", name) for name in files if (declared.directory / name).is_file()]
+    options: tuple[str, ...] = next(iter(places), ())
     bandit = ("bandit", "-q", "-r", *options)
     need = project.program("bandit")
     # From medium up: stricter than the gate's "high", because bandit has no "critical" and rates injection and
@@ -176,15 +177,3 @@ def _of_bandit(
 ) -> Proposal:
     check = Check(name=name, command=(*command, *sources), paths=sources)
     return Proposal("security", check, "bandit", why, (need,))
-
-
-def _bandit_options(declared: Declarations) -> tuple[str, ...]:
-    """The options that make bandit read the project's settings; by itself it finds none of them."""
-    if "bandit" in declared.tools:
-        return ("-c", "pyproject.toml")
-    if declared.section(".bandit", "bandit") is not None:
-        return ("--ini", ".bandit")
-    for name in (".bandit", "bandit.yaml", "bandit.yml"):
-        if (declared.directory / name).is_file():
-            return ("-c", name)
-    return ()

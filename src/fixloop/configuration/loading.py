@@ -8,13 +8,12 @@ from pathlib import Path
 
 from fixloop.configuration.choosing import FRONTEND_ONLY, Chosen, chosen_of
 from fixloop.configuration.commands import split_command
-from fixloop.configuration.detecting import found_in
-from fixloop.configuration.document import FILE_NAME, Document, read_document
+from fixloop.configuration.detection import found_in
+from fixloop.configuration.document import FILE_NAME, Document, read_document, settings_in
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.layout import projects_below
 from fixloop.configuration.model import Configuration, Fixer, OutsideAgent
-from fixloop.configuration.place import Place, nearest, shown, shown_path
-from fixloop.configuration.reading import settings_in
+from fixloop.configuration.place import Place, advice, shown, shown_path
 from fixloop.configuration.roles import cycle_settings, handoff_settings
 from fixloop.configuration.settings import HANDOFFS, FileSettings, SharedSettings
 from fixloop.errors import FixloopError, NotVerifiedError, UsageError
@@ -24,6 +23,7 @@ from fixloop.protocol.specialists import NAMES
 def load_configuration(
     directory: Path,
     *,
+    document: Document | None = None,
     fixer: str | None = None,
     only: str | None = None,
     project: str = "",
@@ -35,6 +35,7 @@ def load_configuration(
 
     Args:
         directory: The folder the checks will run in; it is only looked at.
+        document: The file, where it is read already.
         fixer: The main agent's command, instead of the file's; its other settings stay.
         only: The one specialist to run.
         project: The project's identity where the file names none.
@@ -44,29 +45,7 @@ def load_configuration(
     Raises:
         UsageError: the file is wrong, or nothing that applies here is left to check (A2, K28, K38).
     """
-    document = read_document(directory)
-    return configuration_from(
-        document,
-        directory,
-        fixer=fixer,
-        only=only,
-        project=project,
-        installed=installed,
-        profile=profile,
-    )
-
-
-def configuration_from(
-    document: Document,
-    directory: Path,
-    *,
-    fixer: str | None = None,
-    only: str | None = None,
-    project: str = "",
-    installed: Installed | None = None,
-    profile: str = "validation",
-) -> Configuration:
-    """As `load_configuration`, for a document that is read already."""
+    document = document or read_document(directory)
     written = settings_in(document)
     # What setup will make is not there yet.
     found = found_in(directory, document.pyproject, None if written.workspace.setup else installed)
@@ -115,16 +94,12 @@ def _agent(written: FileSettings, flag: str | None, place: Place) -> OutsideAgen
     fixer, declared, section = written.fixer, written.agent, place.inside("fixer")
     name = fixer.agent
     if name and name not in declared:
-        near = nearest(name, declared)
-        advice = f"did you mean {near!r}?" if near else f"declare it with [agent.{name}]"
-        raise section.at("agent").error(f"is {name!r}, and no such agent is declared; {advice}")
+        told = advice(name, declared, f"declare it with [agent.{name}]")
+        raise section.at("agent").error(f"is {name!r}, and no such agent is declared; {told}")
     for other in declared:
         if other != name:
-            raise (
-                place.inside("agent")
-                .inside(other)
-                .error(f'has no effect, because [fixer] does not name it; write agent = "{other}" there')
-            )
+            told = f'has no effect, because [fixer] does not name it; write agent = "{other}" there'
+            raise place.inside("agent").inside(other).error(told)
     if not name:
         return None
     if fixer.command:
@@ -139,9 +114,8 @@ def _agent(written: FileSettings, flag: str | None, place: Place) -> OutsideAgen
 def _only(only: str, chosen: Chosen) -> Chosen:
     name = only.removeprefix("@").removesuffix("-specialist")
     if name not in NAMES:
-        near = nearest(name, NAMES)
-        advice = f"did you mean {near!r}?" if near else f"the six are {', '.join(NAMES)}"
-        raise UsageError(f"--only: unknown specialist {only[:60]!r}; {advice}")
+        told = advice(name, NAMES, f"the six are {', '.join(NAMES)}")
+        raise UsageError(f"--only: unknown specialist {only[:60]!r}; {told}")
     left = Chosen(
         tuple(entry for entry in chosen.specialists if entry.name == name),
         tuple(entry for entry in chosen.unverified if entry.specialist == name),
@@ -163,13 +137,13 @@ def _nothing_to_check(
         return document.place.at("frontend").error(
             f"is false, and {FRONTEND_ONLY} is the only specialist named; nothing is left to check"
         )
-    advice = f"write a {FILE_NAME} (`fixloop init`)"
+    remedy = f"write a {FILE_NAME} (`fixloop init`)"
     if document.is_written:
-        advice = f"name a specialist in {document.place.file}"
+        remedy = f"name a specialist in {document.place.file}"
     reason = (
         "it names no specialist and nothing was detected" if document.is_written else "nothing was detected"
     )
     inner = projects_below(directory)
     if inner:
-        advice = f"try one of the projects in it (`fixloop run {inner[0]}`: {', '.join(inner)}), or {advice}"
-    return UsageError(f"nothing to check in {place}: {reason}; {advice}")
+        remedy = f"try one of the projects in it (`fixloop run {inner[0]}`: {', '.join(inner)}), or {remedy}"
+    return UsageError(f"nothing to check in {place}: {reason}; {remedy}")

@@ -1,11 +1,11 @@
-"""The configuration of one workflow, frozen when it starts (DESIGN: gates are frozen).
+"""The configuration of one workflow, frozen when it starts, and the checks that detection proposes for it.
 
 Read once from the snapshot, kept with its digest; a fix cannot change its own gates. The digest is over the order
 of the fields, so that stays.
 """
 
 import hashlib
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -25,6 +25,8 @@ from fixloop.protocol.checks import Unverified
 
 NEW_BY_DEFAULT: Final = frozenset({"code-quality", "security"})
 """Specialists whose checks look at code as it lies there; a test that fails is to be mended whoever broke it."""
+TARGET_COVERAGE_PERCENT: Final = 80.0
+"""The gate where coverage is asked for and no other is written (A29, B68)."""
 
 
 class Check(CheckSettings):
@@ -134,3 +136,28 @@ class Configuration(SharedSettings):
 def _without(data: Any, field: str) -> Any:
     """What an older version stored, without a field that is no more."""
     return {key: value for key, value in data.items() if key != field} if isinstance(data, dict) else data
+
+
+class Need(NamedTuple):
+    """Something that has to be there before a check can start."""
+
+    kind: Literal["module", "program", "file"]
+    """`module`: importable by the project's interpreter; `program`: beside that interpreter or on the PATH;
+    `file`: a path below the checkout."""
+    name: str
+    remedy: str
+    """The one command that brings it, as `npm ci` or `.venv/bin/pip install ruff`."""
+
+
+class Proposal(NamedTuple):
+    """A check that the project's own files speak for."""
+
+    specialist: str
+    check: Check
+    tool: str
+    """The tool's name as its users say it: `vitest`, never `npx`."""
+    why: str
+    """The file and the place in it, as `package.json: scripts.test` or `tox.ini: [testenv:lint]`."""
+    needs: tuple[Need, ...] = ()
+    runs_tests: bool = False
+    """A test runner that is found and not run leaves the whole unverified (exit code 3)."""

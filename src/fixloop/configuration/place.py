@@ -58,6 +58,12 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return found[0] if found else ""
 
 
+def advice(word: str, known: Iterable[str], otherwise: str) -> str:
+    """What to do about an unknown `word`: the near one, else `otherwise`."""
+    near = nearest(word, known)
+    return f"did you mean {near!r}?" if near else otherwise
+
+
 def shown(value: Any) -> str:
     """`value` for a message: one line, short; a nested value is named by its kind only."""
     if isinstance(value, dict):

@@ -5,7 +5,6 @@ Tells what a configuration says. Decides nothing, and starts nothing.
 
 import os
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -54,6 +53,21 @@ def preflight_of(configuration: Configuration, directory: Path, installed: Insta
     """
     later = bool(configuration.workspace.setup)
     asked = None if later else installed
+    hints = []
+    commands = [check.command for entry in configuration.specialists for check in entry.checks]
+    uses_python = any(PYTHON.fullmatch(program_of(command)[0]) for command in commands) or any(
+        entry.name in {"pytest", "unittest"} for entry in configuration.unverified
+    )
+    if asked is not None and uses_python and not asked.interpreter.prefix:
+        hints.append(
+            f"no virtual environment was found, so checks run with {asked.interpreter.path or 'no Python'}; "
+            "make a .venv in the project, activate one, or name `[workspace] setup`"
+        )
+    inner = projects_below(directory) if installed is not None else ()
+    if inner:
+        hints.append(
+            f"{len(inner)} projects lie below this folder: `fixloop run {inner[0]}` checks one of them alone"
+        )
     return Preflight(
         directory=str(directory.absolute()),
         interpreter=asked.interpreter.path if asked is not None else "",
@@ -69,7 +83,7 @@ def preflight_of(configuration: Configuration, directory: Path, installed: Insta
             for check in entry.checks
         ),
         unverified=configuration.unverified,
-        hints=tuple(_hints(configuration, directory, asked)) if installed is not None else (),
+        hints=tuple(hints),
     )
 
 
@@ -109,18 +123,3 @@ def _needs(check: Check, installed: Installed | None) -> str:
         return f"{rest[1]} from {installed.where}"
     found = program if os.sep in program else installed.program(program)
     return f"{os.path.basename(program)} from {os.path.dirname(found)}" if found else program
-
-
-def _hints(configuration: Configuration, directory: Path, installed: Installed | None) -> Iterator[str]:
-    commands = [check.command for entry in configuration.specialists for check in entry.checks]
-    uses_python = any(PYTHON.fullmatch(program_of(command)[0]) for command in commands) or any(
-        entry.name in {"pytest", "unittest"} for entry in configuration.unverified
-    )
-    if installed is not None and uses_python and not installed.interpreter.prefix:
-        yield (
-            f"no virtual environment was found, so checks run with {installed.interpreter.path or 'no Python'}; "
-            "make a .venv in the project, activate one, or name `[workspace] setup`"
-        )
-    inner = projects_below(directory)
-    if inner:
-        yield f"{len(inner)} projects lie below this folder: `fixloop run {inner[0]}` checks one of them alone"

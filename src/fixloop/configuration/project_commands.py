@@ -20,7 +20,13 @@ LAUNCHERS: Final = frozenset(
 _PYTHON: Final = re.compile(r"python[\d.]*")
 _SEPARATORS: Final = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
 _FACTOR: Final = re.compile(r"^!?[\w.{},!-]+:\s+")
-_POSARGS: Final = re.compile(r"\{posargs(?::([^{}]*))?\}|\[\]")
+# Of tox: what stands for arguments that are passed on, with their defaults, and the folders that it knows.
+_SUBSTITUTIONS: Final = (
+    (re.compile(r"\{posargs(?::([^{}]*))?\}|\[\]"), r"\1"),
+    (re.compile(r"\{(?:toxinidir|tox_root)\}/?"), "./"),
+    (re.compile(r"\{env_?bin_?dir\}/"), ""),
+    (re.compile(r"\{env_?python\}"), "python"),
+)
 _ASSIGNMENT: Final = re.compile(r"^([A-Za-z_]\w*)\s*[:?]?=\s*(.*)$", re.MULTILINE)
 _VARIABLE: Final = re.compile(r"\$[({](\w+)[)}]")
 _TARGET: Final = re.compile(r"^([A-Za-z0-9][\w./-]*)(?:\s+[\w./-]+)*\s*:(?!=)")
@@ -36,18 +42,47 @@ class ProjectCommand(NamedTuple):
 
 def project_commands(declared: Declarations, pyproject: Mapping[str, Any]) -> tuple[ProjectCommand, ...]:
     """Those that can be told for sure; of what the project runs on its own machines first, CI last."""
-    directory = declared.directory
-    return (
-        *_of_tox(declared, pyproject),
-        *_of_nox(directory / "noxfile.py"),
-        *_of_scripts(pyproject),
-        *commands_beside(directory),
-    )
+    directory, tool = declared.directory, table_in(pyproject, "tool")
+    commands = [*_of_tox(declared, pyproject), *_of_nox(directory / "noxfile.py")]
+    hatch = table_in(tool, "hatch", "envs")
+    tables = {
+        "pdm.scripts": table_in(tool, "pdm", "scripts"),
+        "poe.tasks": table_in(tool, "poe", "tasks"),
+        **{f"hatch.envs.{name}.scripts": table_in(env, "scripts") for name, env in hatch.items()},
+    }
+    for place, scripts in tables.items():
+        for name, script in scripts.items():
+            entry = (script.get("cmd") or script.get("shell")) if isinstance(script, dict) else script
+            for line in entry if isinstance(entry, list) else [entry]:
+                if isinstance(line, str):
+                    line = re.sub(r"\{args(?::([^{}]*))?\}", r"\1", line)
+                    commands += _split(line, f"pyproject.toml: tool.{place}.{name}")
+    return (*commands, *makefile_and_ci_commands(directory))
 
 
-def commands_beside(directory: Path) -> tuple[ProjectCommand, ...]:
-    """Those of no language's own files: of its Makefile and its CI."""
-    return (*_of_make(directory), *_of_workflows(directory))
+def makefile_and_ci_commands(directory: Path) -> tuple[ProjectCommand, ...]:
+    """Those that any language may have: of the Makefile and of CI."""
+    commands: list[ProjectCommand] = []
+    makefiles = ("Makefile", "makefile", "GNUmakefile")
+    makefile = next((name for name in makefiles if (directory / name).is_file()), "")
+    text = text_of(directory / makefile).replace("\\\n", " ") if makefile else ""
+    variables = {key: value.strip() for key, value in _ASSIGNMENT.findall(text)}
+    target = ""
+    for line in text.splitlines():
+        if found := _TARGET.match(line):
+            target = found[1]
+        elif line.startswith("\t") and target:
+            for _ in range(3):
+                line = _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), line)
+            commands += _split(line.strip().lstrip("@-+ "), f"{makefile}: {target}")
+    folder = directory / ".github" / "workflows"
+    for path in sorted((*folder.glob("*.yml"), *folder.glob("*.yaml"))):
+        for name, job in table_in(yaml_of(path), "jobs").items():
+            for step in _items(table_in({"job": job}, "job").get("steps"), dict):
+                if isinstance(step.get("run"), str) and "working-directory" not in step:
+                    place = f"{path.relative_to(directory).as_posix()}: {name}"
+                    commands += _split(step["run"].replace("\\\n", " "), place)
+    return tuple(commands)
 
 
 def arguments_of(tool: str, command: ProjectCommand) -> tuple[str, ...] | None:
@@ -77,10 +112,13 @@ def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[Pr
         sections = declared.ini.get(file, {})
         for name, section in sections.items():
             if name == "testenv" or name.startswith("testenv:"):
-                lines = "\n".join(
-                    section.get(key, "") for key in ("commands_pre", "commands", "commands_post")
-                )
-                yield from _of_testenv(lines, f"{file}: [{name}]")
+                keys = ("commands_pre", "commands", "commands_post")
+                text = "\n".join(section.get(key, "") for key in keys).replace("\\\n", " ")
+                for line in text.splitlines():
+                    line = _FACTOR.sub("", line.strip())
+                    for pattern, replacement in _SUBSTITUTIONS:
+                        line = pattern.sub(replacement, line)
+                    yield from _split(line.lstrip("-!@ "), f"{file}: [{name}]")
     own = toml_of(declared.directory / "tox.toml")
     for settings, file in (
         (own, "tox.toml: "),
@@ -94,17 +132,6 @@ def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[Pr
             for words in _items(table_in({"env": env}, "env").get("commands"), list):
                 if all(isinstance(word, str) for word in words):
                     yield from _split(shlex.join(words), f"{file}{name}")
-
-
-def _of_testenv(text: str, why: str) -> Iterator[ProjectCommand]:
-    text = text.replace("\\\n", " ")
-    for line in text.splitlines():
-        line = _POSARGS.sub(lambda found: found[1] or "", _FACTOR.sub("", line.strip())).lstrip("-!@ ")
-        line = re.sub(r"\{(?:toxinidir|tox_root)\}/?", "./", line)
-        line = re.sub(
-            r"\{env_?bin_?dir\}/|\{env_?python\}", lambda found: "" if "bin" in found[0] else "python", line
-        )
-        yield from _split(line, why)
 
 
 def _of_nox(path: Path) -> Iterator[ProjectCommand]:
@@ -123,51 +150,6 @@ def _of_nox(path: Path) -> Iterator[ProjectCommand]:
                 ]
                 if words and all(isinstance(word, str) for word in words):
                     yield ProjectCommand(tuple(map(str, words)), f"{path.name}: session {function.name}")
-
-
-def _of_scripts(pyproject: Mapping[str, Any]) -> Iterator[ProjectCommand]:
-    tool = table_in(pyproject, "tool")
-    tables = {
-        "pdm.scripts": table_in(tool, "pdm", "scripts"),
-        "poe.tasks": table_in(tool, "poe", "tasks"),
-        **{
-            f"hatch.envs.{name}.scripts": table_in(env, "scripts")
-            for name, env in table_in(tool, "hatch", "envs").items()
-        },
-    }
-    for place, scripts in tables.items():
-        for name, script in scripts.items():
-            entry = (script.get("cmd") or script.get("shell")) if isinstance(script, dict) else script
-            for line in entry if isinstance(entry, list) else [entry]:
-                if isinstance(line, str):
-                    line = re.sub(r"\{args(?::([^{}]*))?\}", lambda found: found[1] or "", line)
-                    yield from _split(line, f"pyproject.toml: tool.{place}.{name}")
-
-
-def _of_make(directory: Path) -> Iterator[ProjectCommand]:
-    name = next(
-        (name for name in ("Makefile", "makefile", "GNUmakefile") if (directory / name).is_file()), ""
-    )
-    text = text_of(directory / name).replace("\\\n", " ") if name else ""
-    variables = {key: value.strip() for key, value in _ASSIGNMENT.findall(text)}
-    target = ""
-    for line in text.splitlines():
-        if found := _TARGET.match(line):
-            target = found[1]
-        elif line.startswith("\t") and target:
-            for _ in range(3):
-                line = _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), line)
-            yield from _split(line.strip().lstrip("@-+ "), f"{name}: {target}")
-
-
-def _of_workflows(directory: Path) -> Iterator[ProjectCommand]:
-    folder = directory / ".github" / "workflows"
-    for path in sorted((*folder.glob("*.yml"), *folder.glob("*.yaml"))):
-        for name, job in table_in(yaml_of(path), "jobs").items():
-            for step in _items(table_in({"job": job}, "job").get("steps"), dict):
-                if isinstance(step.get("run"), str) and "working-directory" not in step:
-                    text = step["run"].replace("\\\n", " ")
-                    yield from _split(text, f"{path.relative_to(directory).as_posix()}: {name}")
 
 
 def _items(value: Any, kind: type[T]) -> Iterator[T]:

@@ -1,21 +1,83 @@
 """What a Python project's own files speak for: its tests first, then what looks at its code.
 
-Proposes only. What is installed decides which proposals become checks; that is `preflight`'s.
+Proposes only; what is installed decides later which proposals become checks. No coverage gate that nobody asked for: a
+project that merely can measure its coverage has not asked.
 """
 
+import math
+import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from fixloop.configuration import layout
-from fixloop.configuration.coverage import coverage_of, measuring
-from fixloop.configuration.declarations import Signs
+from fixloop.configuration.declarations import Declarations, Signs
 from fixloop.configuration.linters import linters, scanners
-from fixloop.configuration.model import Check
+from fixloop.configuration.model import Check, Need, Proposal
 from fixloop.configuration.project_commands import arguments_of
-from fixloop.configuration.proposal import Need, Proposal
-from fixloop.configuration.python_project import PythonProject
-from fixloop.configuration.python_tests import Tests, tests_of
+from fixloop.configuration.python_project import PythonProject, Tests, tests_of
 from fixloop.configuration.scopes import PYTEST, Scope, scopes_of
+
+_MEASURED: Final = re.compile(r"(?<!\S)--cov(?![\w-])")
+_GATE: Final = re.compile(r"--cov-fail-under[= ](\S+)")
+
+
+class Coverage(NamedTuple):
+    """What a project says of its coverage."""
+
+    is_measured: bool
+    """Its own pytest options measure in any case."""
+    fail_under: float
+    """The gate in percent; 0 where it sets none that one run of its tests could reach."""
+    why: str = ""
+
+
+def coverage_of(project: PythonProject) -> Coverage:
+    """
+    What the project asks for.
+
+    A gate that stands over several combined runs is none for one of them.
+    """
+    declared, addopts = project.declared, project.pytest.addopts
+    is_measured = bool(_MEASURED.search(addopts))
+    if written := _GATE.search(addopts):
+        return Coverage(is_measured, _percent(written[1]), "addopts: --cov-fail-under")
+    percent = _percent(_settings(declared, "report").get("fail_under", 0))
+    given = [arguments_of("coverage", command) for command in project.commands]
+    if percent and (is_measured or not any(each and each[0] == "combine" for each in given)):
+        return Coverage(is_measured, percent, "coverage: fail_under")
+    return Coverage(is_measured, 0.0)
+
+
+def measuring(project: PythonProject) -> tuple[str, ...]:
+    """The options that make pytest measure; a project that says so itself what to measure is taken at its word."""
+    report = ("--cov-report=json:{coverage}", "--cov-fail-under=0")
+    if _MEASURED.search(project.pytest.addopts):
+        return report  # one `--cov` without a value, here or there, would undo all the others
+    settings = _settings(project.declared, "run")
+    if any(settings.get(key) for key in ("source", "source_pkgs", "source_dirs")):
+        return ("--cov", *report)
+    modules = layout.modules_of(layout.sources_of(project.directory))
+    return (*(tuple(f"--cov={name}" for name in modules) or ("--cov",)), *report)
+
+
+def _settings(declared: Declarations, part: str) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(declared.table("coverage", part))
+    for file, section in (
+        ("setup.cfg", f"coverage:{part}"),
+        ("tox.ini", f"coverage:{part}"),
+        (".coveragerc", part),
+    ):
+        settings |= declared.section(file, section) or {}
+    return settings
+
+
+def _percent(value: object) -> float:
+    try:
+        percent = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return min(percent, 100.0) if math.isfinite(percent) and percent > 0 else 0.0
+
 
 COMMAND: Final = ("python", "-m", "pytest", "--junitxml={junit}")
 OTHERS: Final = {
@@ -47,18 +109,30 @@ def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Propos
     """
     tests = tests_of(project.declared, project.pytest, project.installed)
     if tests is not None and tests.runner == "pytest":
-        yield from _of_kind(project, tests, "unit")
-        yield from _of_kind(project, tests, "integration")
+        yield from _of_kind(project, "unit")
+        yield from _of_kind(project, "integration")
         yield from _pytest(project, tests, gated)
     elif tests is not None:
-        yield _unittest(project, tests)
+        need = Need("program", "python", "install Python, or make a .venv in the project")
+        given = ((arguments_of("unittest", command), command.why) for command in project.commands)
+        words, why = next(((words, why) for words, why in given if words is not None), (None, tests.why))
+        if words is None:
+            folders = (
+                name for name in ("tests", "test") if any(layout.files_below(project.directory / name))
+            )
+            start = next(folders, ".")
+            is_package = (project.directory / start / "__init__.py").is_file()
+            pattern = ("-p", tests.pattern) if tests.pattern else ()
+            words = ("discover", "-s", start, *(("-t", ".") if is_package else ()), *pattern)
+        check = Check(name="unittest", command=("python", "-m", "unittest", *words))
+        yield Proposal("test-runner", check, "unittest", why, (need,), runs_tests=True)
     yield from linters(project)
     yield from scanners(project)
     yield from _others(project)
 
 
-def _of_kind(project: PythonProject, tests: Tests, kind: str) -> Iterator[Proposal]:
-    """`tests/unit` and `tests/integration` are phases of their own."""
+def _of_kind(project: PythonProject, kind: str) -> Iterator[Proposal]:
+    """`tests/unit` and `tests/integration` are separate phases."""
     folder = layout.first_with_tests(project.directory, kind, project.pytest.patterns)
     if not folder:
         return
@@ -96,21 +170,6 @@ def _needs(project: PythonProject) -> tuple[Need, ...]:
     return (*needs, project.module("pytest_cov", "pytest-cov")) if coverage_of(project).is_measured else needs
 
 
-def _unittest(project: PythonProject, tests: Tests) -> Proposal:
-    need = Need("program", "python", "install Python, or make a .venv in the project")
-    given = ((arguments_of("unittest", command), command.why) for command in project.commands)
-    words, why = next(((words, why) for words, why in given if words is not None), (None, tests.why))
-    if words is None:
-        start = next(
-            (name for name in ("tests", "test") if any(layout.files_below(project.directory / name))), "."
-        )
-        is_package = (project.directory / start / "__init__.py").is_file()
-        pattern = ("-p", tests.pattern) if tests.pattern else ()
-        words = ("discover", "-s", start, *(("-t", ".") if is_package else ()), *pattern)
-    check = Check(name="unittest", command=("python", "-m", "unittest", *words))
-    return Proposal("test-runner", check, "unittest", why, (need,), runs_tests=True)
-
-
 def _others(project: PythonProject) -> Iterator[Proposal]:
     for tool, (specialist, signs) in OTHERS.items():
         hook = next((hook.why for hook in project.hooks if hook.id == tool), "")
@@ -129,12 +188,3 @@ def _others(project: PythonProject) -> Iterator[Proposal]:
             yield Proposal(specialist, check, tool, own[1], (project.program(tool),))
         elif why := project.declared.place(signs) or hook:
             yield Proposal(specialist, Check(name=tool, command=()), tool, why)
-
-
-def _own_command(project: PythonProject, tool: str) -> tuple[tuple[str, ...], str] | None:
-    """What the project gives a tool that only reports: of isort and yapf a command that changes nothing."""
-    for command in project.commands:
-        arguments = arguments_of(tool, command)
-        if arguments is not None and (tool in REPORTING or not CHECKING.isdisjoint(arguments)):
-            return arguments, command.why
-    return None

@@ -6,7 +6,7 @@ An agent is a command, somebody outside, or the validation loop itself. One that
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from fixloop.configuration.place import Place, nearest, shown
+from fixloop.configuration.place import Place, advice, shown
 from fixloop.configuration.settings import (
     VALIDATION_LOOP,
     CycleSettings,
@@ -118,7 +118,6 @@ def _refuse_twice(key: str, agents: Mapping[str, Role], inside: Place) -> None:
 
 
 def _unknown(name: str, known: Iterable[str], inside: Place) -> Exception:
-    near = nearest(name, known)
-    advice = f"did you mean {near!r}?" if near else f"the four are {', '.join(known)}"
+    told = advice(name, known, f"the four are {', '.join(known)}")
     bare = inside._replace(prefix="", section="")
-    return bare.error(f"unknown agent {shown(name)} in [{inside.heading.strip('[]')}]; {advice}")
+    return bare.error(f"unknown agent {shown(name)} in [{inside.heading.strip('[]')}]; {told}")

@@ -2,23 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from fixloop.configuration.commands import option_set
 from fixloop.configuration.declarations import table_in, toml_of
-from fixloop.configuration.model import Check
-from fixloop.configuration.project_commands import ProjectCommand, commands_beside
-from fixloop.configuration.proposal import Need, Proposal
+from fixloop.configuration.model import Check, Need, Proposal
+from fixloop.configuration.project_commands import ProjectCommand, makefile_and_ci_commands
 
-_KEPT: Final = frozenset(
-    {
-        "--workspace",
-        "--all",
-        "--all-features",
-        "--no-default-features",
-        "--release",
-        "--locked",
-        "--all-targets",
-    }
+_KEPT: Final = option_set(
+    "--workspace --all --all-features --no-default-features --release --locked --all-targets"
 )
 _WITH_VALUE: Final = frozenset({"--features", "-F", "--exclude", "-p", "--package", "--profile"})
 _RUST: Final = "install Rust: https://rustup.rs"
@@ -32,7 +24,11 @@ def proposals(directory: Path) -> Iterator[Proposal]:
     if not manifest:
         return
     # The first command of each kind, last: a later one of the same key wins.
-    own = [each for each in commands_beside(directory) if each.words[0] == "cargo" and len(each.words) > 1]
+    own = [
+        each
+        for each in makefile_and_ci_commands(directory)
+        if each.words[0] == "cargo" and len(each.words) > 1
+    ]
     used = {command.words[1]: command for command in reversed(own)}
     scope = ("--workspace",) if "workspace" in manifest else ()
     cargo = Need("program", "cargo", _RUST)
@@ -45,7 +41,11 @@ def proposals(directory: Path) -> Iterator[Proposal]:
     yield Proposal("test-runner", check, "cargo test", why, (cargo,), runs_tests=True)
 
     clippy = used.get("clippy")
-    if where := _wants_clippy(directory, manifest, clippy):
+    files = [name for name in ("clippy.toml", ".clippy.toml") if (directory / name).is_file()]
+    tables = [path for path in (("lints",), ("workspace", "lints")) if table_in(manifest, *path, "clippy")]
+    signs = [*([clippy.why] if clippy is not None else []), *files]
+    signs += [f"Cargo.toml: {'.'.join(path)}.clippy" for path in tables]
+    for where in signs[:1]:
         words = clippy.words if clippy is not None else ()
         lints = words[words.index("--") :] if "--" in words else ()
         command = ("cargo", "clippy", "--message-format=json", *(tuple(_options(clippy)) or scope), *lints)
@@ -58,18 +58,6 @@ def proposals(directory: Path) -> Iterator[Proposal]:
         needs = (cargo, Need("program", "cargo-fmt", "rustup component add rustfmt"))
         form = Check(name="cargo fmt", command=fmt.words, why=fmt.why)
         yield Proposal("code-quality", form, "cargo fmt", fmt.why, needs)
-
-
-def _wants_clippy(directory: Path, manifest: dict[str, Any], used: ProjectCommand | None) -> str:
-    """What says that the project wants it, or nothing."""
-    if used is not None:
-        return used.why
-    for name in ("clippy.toml", ".clippy.toml"):
-        if (directory / name).is_file():
-            return name
-    if table_in(manifest, "lints", "clippy"):
-        return "Cargo.toml: lints.clippy"
-    return "Cargo.toml: workspace.lints.clippy" if table_in(manifest, "workspace", "lints", "clippy") else ""
 
 
 def _options(command: ProjectCommand | None) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
+from fixloop.configuration.commands import option_set
 from fixloop.configuration.project_commands import ProjectCommand, arguments_of
 
 
@@ -35,105 +36,69 @@ class Scope(NamedTuple):
     """The place of the project's command."""
 
 
-_QUIET: Final = frozenset({"-q", "--quiet", "-v", "--verbose", "-vv", "-qq", "--color", "--no-color"})
-_RUFF_VALUED: Final = frozenset(
-    {"--select", "--ignore", "--extend-select", "--config", "--line-length", "--target-version"}
-    | {
-        "--exclude",
-        "--extend-exclude",
-        "--output-format",
-        "--format",
-        "--output-file",
-        "-o",
-        "--per-file-ignores",
-    }
+_QUIET: Final = option_set("-q --quiet -v --verbose -vv -qq --color --no-color")
+_RUFF_REPORT: Final = option_set("--output-format --format --output-file -o")
+_RUFF_SETTINGS: Final = option_set(
+    "--select --ignore --extend-select --config --line-length --target-version --exclude --extend-exclude "
+    "--per-file-ignores"
 )
-_RUFF_DROPPED: Final = frozenset(
-    {"--fix", "--no-fix", "--fix-only", "--diff", "--show-fixes", "--exit-non-zero-on-fix", "--unsafe-fixes"}
-    | {
-        "--output-format",
-        "--format",
-        "--output-file",
-        "-o",
-        "--show-source",
-        "--no-show-source",
-        "--statistics",
-    }
-    | {"--no-cache", "-n", "--check", "--force-exclude"}
-    | _QUIET
+_RUFF_KEPT: Final = _RUFF_SETTINGS | option_set("--preview --no-preview --isolated")
+_RUFF_DROPPED: Final = (
+    _QUIET
+    | _RUFF_REPORT
+    | option_set(
+        "--fix --no-fix --fix-only --diff --show-fixes --exit-non-zero-on-fix --unsafe-fixes --show-source "
+        "--no-show-source --statistics --no-cache -n --check --force-exclude"
+    )
 )
-_RUFF_KEPT: Final = frozenset(
-    {"--select", "--ignore", "--extend-select", "--config", "--line-length", "--target-version", "--preview"}
-    | {"--exclude", "--extend-exclude", "--per-file-ignores", "--no-preview", "--isolated"}
-)
+_RUFF_VALUED: Final = _RUFF_SETTINGS | _RUFF_REPORT
 RUFF_CHECK: Final = Grammar("ruff", _RUFF_KEPT, _RUFF_DROPPED, _RUFF_VALUED, ("check",), bare=True)
 RUFF_FORMAT: Final = Grammar("ruff", _RUFF_KEPT, _RUFF_DROPPED, _RUFF_VALUED, ("format",))
+_BLACK_VALUED: Final = option_set(
+    "--config -l --line-length -t --target-version --exclude --extend-exclude --include"
+)
 BLACK: Final = Grammar(
     "black",
-    kept=frozenset(
-        {"--config", "-l", "--line-length", "-t", "--target-version", "-S", "--skip-string-normalization"}
-    )
-    | {
-        "-C",
-        "--skip-magic-trailing-comma",
-        "--preview",
-        "--exclude",
-        "--extend-exclude",
-        "--include",
-        "--fast",
-    },
-    dropped=frozenset({"--check", "--diff", "--safe"}) | _QUIET,
-    valued=frozenset({"--config", "-l", "--line-length", "-t", "--target-version"})
-    | {"--exclude", "--extend-exclude", "--include"},
+    kept=_BLACK_VALUED
+    | option_set("-S --skip-string-normalization -C --skip-magic-trailing-comma --preview --fast"),
+    dropped=_QUIET | option_set("--check --diff --safe"),
+    valued=_BLACK_VALUED,
+)
+_MYPY_VALUED: Final = option_set(
+    "--config-file --python-version --platform --exclude -p -m --package --module --follow-imports "
+    "--enable-error-code --disable-error-code"
 )
 MYPY: Final = Grammar(
     "mypy",
-    kept=frozenset({"--strict", "--config-file", "--python-version", "--platform", "--exclude", "-p", "-m"})
-    | {
-        "--package",
-        "--module",
-        "--ignore-missing-imports",
-        "--namespace-packages",
-        "--explicit-package-bases",
-    }
-    | {"--scripts-are-modules", "--follow-imports", "--disallow-untyped-defs", "--check-untyped-defs"}
-    | {"--no-implicit-optional", "--warn-unused-ignores", "--warn-unreachable", "--show-error-codes"}
-    | {"--warn-redundant-casts", "--no-warn-unused-ignores", "--enable-error-code", "--disable-error-code"},
-    dropped=frozenset({"--pretty", "--no-pretty", "--install-types", "--non-interactive", "--no-incremental"})
-    | {
-        "--no-error-summary",
-        "--show-column-numbers",
-        "--junit-xml",
-        "--show-traceback",
-        "--show-error-context",
-    }
-    | _QUIET,
-    valued=frozenset(
-        {"--config-file", "--python-version", "--platform", "--exclude", "-p", "-m", "--package"}
-    )
-    | {"--module", "--follow-imports", "--enable-error-code", "--disable-error-code", "--junit-xml"},
+    kept=_MYPY_VALUED
+    | option_set(
+        "--strict --ignore-missing-imports --namespace-packages --explicit-package-bases --scripts-are-modules "
+        "--disallow-untyped-defs --check-untyped-defs --no-implicit-optional --warn-unused-ignores "
+        "--no-warn-unused-ignores --warn-unreachable --warn-redundant-casts --show-error-codes"
+    ),
+    dropped=_QUIET
+    | option_set(
+        "--pretty --no-pretty --install-types --non-interactive --no-incremental --no-error-summary "
+        "--show-column-numbers --junit-xml --show-traceback --show-error-context"
+    ),
+    valued=_MYPY_VALUED | option_set("--junit-xml"),
 )
 PYTEST: Final = Grammar(
     "pytest",
-    kept=frozenset(
-        {"--doctest-modules", "--doctest-glob", "--ignore", "--ignore-glob", "--import-mode", "-p"}
-    )
-    | {"-W", "-o", "--strict-markers", "--strict-config", "--strict"},
-    dropped=frozenset({"-s", "-x", "-n", "--numprocesses", "--tb", "--durations", "--maxfail", "--junitxml"})
-    | {
-        "--junit-xml",
-        "--cov",
-        "--cov-report",
-        "--cov-branch",
-        "--cov-append",
-        "--cov-config",
-        "--cov-fail-under",
-    }
-    | {"--no-cov", "--html", "-rA", "-ra", "-rs", "-rfE", "-rxX", "-l", "--showlocals", "--cov-context"}
-    | {"--dist", "--no-header", "--verbosity", "--capture", "--failed-first", "--ff"}
-    | _QUIET,
-    valued=frozenset({"-n", "--tb", "--junitxml", "--junit-xml", "--cov-report", "--cov-config", "--ignore"})
-    | {"-p", "-W", "-o", "--durations", "--maxfail", "--cov-fail-under", "--dist", "--import-mode"},
+    kept=option_set(
+        "--doctest-modules --doctest-glob --ignore --ignore-glob --import-mode -p -W -o --strict-markers "
+        "--strict-config --strict"
+    ),
+    dropped=_QUIET
+    | option_set(
+        "-s -x -n --numprocesses --tb --durations --maxfail --junitxml --junit-xml --cov --cov-report --cov-branch "
+        "--cov-append --cov-config --cov-fail-under --no-cov --html -rA -ra -rs -rfE -rxX -l --showlocals "
+        "--cov-context --dist --no-header --verbosity --capture --failed-first --ff"
+    ),
+    valued=option_set(
+        "-n --tb --junitxml --junit-xml --cov-report --cov-config --ignore -p -W -o --durations --maxfail "
+        "--cov-fail-under --dist --import-mode"
+    ),
 )
 
 

@@ -83,7 +83,15 @@ def _command(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> 
     if first in _MANAGERS:
         return _of_manager(first, _without_flags(rest), scripts, depth)
     if first in _SEVERAL:
-        return _several(rest, scripts, depth)
+        calls: list[Call] = []
+        for pattern in (plain(word) for word in rest if not word.startswith("-")):
+            names = [name for name in scripts if fnmatchcase(name, pattern)]
+            found = [calls_of(name, scripts, depth + 1) for name in names] or [None]
+            for each in found:
+                if each is None:
+                    return None
+                calls += each
+        return tuple(calls)
     if first in _WRAPPERS:
         # A coverage tool's options end where the next program begins: they are written with `=` or stand alone.
         place = next((at for at, word in enumerate(words[1:], 1) if not word.startswith("-")), 0)
@@ -111,18 +119,6 @@ def _of_manager(
     if not calls or not further:
         return calls
     return (*calls[:-1], calls[-1]._replace(words=(*calls[-1].words, *further)))
-
-
-def _several(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> tuple[Call, ...] | None:
-    calls: list[Call] = []
-    for pattern in (plain(word) for word in words if not word.startswith("-")):
-        names = [name for name in scripts if fnmatchcase(name, pattern)]
-        for name in names or [""]:
-            found = calls_of(name, scripts, depth + 1) if name else None
-            if found is None:
-                return None
-            calls += found
-    return tuple(calls)
 
 
 def _without_flags(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fixloop.reports.limits import clean
-from fixloop.reports.report import Report, Unusable
-from fixloop.reports.results import Tests, place_in
+from fixloop.reports.report import Report, Tests, Unusable, place_in
 from fixloop.reports.tree import SourceTree
 
 BUILD: Final = "build"
@@ -85,7 +84,16 @@ def _binaries(lines: list[str]) -> Iterator[_Binary]:
         if target := _TARGET.match(line):
             if binary is not None:
                 yield binary
-            binary, section = _Binary(_named(target)), None
+            # The crate, and the source of its unit tests where that is not the library: a binary has the same name.
+            source, crate = (
+                str(target["source"]),
+                (target["binary"] or "").replace("\\", "/").rsplit("/", 1)[-1],
+            )
+            crate = re.sub(r"-[0-9a-f]{8,}(?:\.exe)?$", "", crate)
+            unit_tests_of = source.removeprefix("unittests ")
+            is_library = source.endswith("src/lib.rs") or unit_tests_of == source
+            name = crate if crate and is_library else f"{crate} ({unit_tests_of})"
+            binary, section = _Binary(target["doc"] or name), None
         elif binary is None:
             continue
         elif ended := _ENDED.match(line):
@@ -104,18 +112,6 @@ def _binaries(lines: list[str]) -> Iterator[_Binary]:
             binary.talk.append(line)
     if binary is not None:
         yield binary
-
-
-def _named(target: re.Match[str]) -> str:
-    """The crate, and the source of its unit tests where that is not the library: a binary has the same name."""
-    if target["doc"]:
-        return str(target["doc"])
-    source = str(target["source"]).removeprefix("unittests ")
-    crate = re.sub(
-        r"-[0-9a-f]{8,}(?:\.exe)?$", "", (target["binary"] or "").replace("\\", "/").rsplit("/", 1)[-1]
-    )
-    is_library = source.endswith("src/lib.rs") or not str(target["source"]).startswith("unittests ")
-    return crate if crate and is_library else f"{crate} ({source})"
 
 
 def _read(binary: _Binary, tests: Tests, tree: SourceTree) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 from fixloop.protocol.failures import Failure
 from fixloop.reports.limits import clean
-from fixloop.reports.report import Report, Unusable
-from fixloop.reports.results import finding, findings_report
+from fixloop.reports.report import Report, Unusable, finding, findings_report
 from fixloop.reports.tree import SourceTree
 
 

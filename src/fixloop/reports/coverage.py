@@ -36,7 +36,16 @@ def read_coverage(content: bytes, tree: SourceTree, gate: float | None) -> Repor
         Unusable: it has no totals, no percentage from 0 to 100, or measured no statement.
     """
     document = json_object(content)
-    percent = _percent(document.get("totals"))
+    totals = document.get("totals")
+    if not isinstance(totals, dict):
+        raise Unusable("has no totals, so it is not coverage.py's JSON report")
+    percent = totals.get("percent_covered")
+    if isinstance(percent, bool) or not isinstance(percent, int | float) or not math.isfinite(percent):
+        raise Unusable("has no number in totals.percent_covered")
+    if not 0 <= percent <= 100:
+        raise Unusable(f"says {percent:g}% are covered, which is no percentage")
+    if totals.get("num_statements") == 0:
+        raise Unusable("measured no statement: no file of the project was imported or selected")
     if gate is None:
         return Report(
             outcome=RunOutcome.PASSED, reason=f"coverage is {_floored(percent, 2)}%", coverage_percent=percent
@@ -53,19 +62,6 @@ def read_coverage(content: bytes, tree: SourceTree, gate: float | None) -> Repor
     )
 
 
-def _percent(totals: object) -> float:
-    if not isinstance(totals, dict):
-        raise Unusable("has no totals, so it is not coverage.py's JSON report")
-    percent = totals.get("percent_covered")
-    if isinstance(percent, bool) or not isinstance(percent, int | float) or not math.isfinite(percent):
-        raise Unusable("has no number in totals.percent_covered")
-    if not 0 <= percent <= 100:
-        raise Unusable(f"says {percent:g}% are covered, which is no percentage")
-    if totals.get("num_statements") == 0:
-        raise Unusable("measured no statement: no file of the project was imported or selected")
-    return float(percent)
-
-
 def _floored(percent: float, digits: int) -> str:
     """Never rounded up: a figure below its gate must not look as if it met it."""
     scale = 10**digits
@@ -79,7 +75,18 @@ def _failure(percent: float, gate: float, files: object, tree: SourceTree) -> Fa
         numbers = sorted(line for line in listed if isinstance(line, int)) if isinstance(listed, list) else []
         missing += [(tree.relative(str(path)), numbers)] if numbers else []
     worst = sorted(missing, key=lambda pair: (-len(pair[1]), pair[0]))[:_WORST_FILES]
-    lines = [f"{file}: {len(numbers)} lines missing: {_ranges(numbers)}" for file, numbers in worst]
+    lines = []
+    for file, numbers in worst:
+        # `3-5, 9` for 3, 4, 5, 9.
+        spans: list[list[int]] = []
+        for line in numbers:
+            if spans and line == spans[-1][1] + 1:
+                spans[-1][1] = line
+            else:
+                spans.append([line, line])
+        shown = [f"{first}-{last}" if last > first else str(first) for first, last in spans[:_RANGES]]
+        ranges = ", ".join(shown) + (", …" if len(spans) > _RANGES else "")
+        lines.append(f"{file}: {len(numbers)} lines missing: {ranges}")
     return Failure(
         name=NAME,
         error_type="CoverageBelowTarget",
@@ -87,18 +94,6 @@ def _failure(percent: float, gate: float, files: object, tree: SourceTree) -> Fa
         severity=Severity.MEDIUM,
         measure=_floored(percent, 1),
     )
-
-
-def _ranges(lines: list[int]) -> str:
-    """`3-5, 9` for 3, 4, 5, 9."""
-    spans: list[list[int]] = []
-    for line in lines:
-        if spans and line == spans[-1][1] + 1:
-            spans[-1][1] = line
-        else:
-            spans.append([line, line])
-    shown = [f"{first}-{last}" if last > first else str(first) for first, last in spans[:_RANGES]]
-    return ", ".join(shown) + (", …" if len(spans) > _RANGES else "")
 
 
 def missed_thresholds(output: str) -> tuple[Failure, ...]:

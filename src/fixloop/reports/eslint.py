@@ -8,8 +8,7 @@ import json
 from fixloop.protocol.failures import Failure
 from fixloop.reports.document import json_object
 from fixloop.reports.limits import clean
-from fixloop.reports.report import Report, Unusable
-from fixloop.reports.results import finding, findings_report
+from fixloop.reports.report import Report, Unusable, finding, findings_report
 from fixloop.reports.tree import SourceTree
 
 _ERROR = 2

@@ -10,8 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fixloop.reports.report import Report, Unusable
-from fixloop.reports.results import Tests, place_in
+from fixloop.reports.report import Report, Tests, Unusable, place_in
 from fixloop.reports.tree import SourceTree
 
 _ENDS: Final = {"pass", "fail", "skip"}

@@ -4,12 +4,11 @@ Vitest's JSON reporter writes the same. Refuses a report that declares more test
 """
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from fixloop.reports.document import json_object
 from fixloop.reports.limits import clean
-from fixloop.reports.report import Report, Unusable
-from fixloop.reports.results import Tests
+from fixloop.reports.report import Report, Tests, Unusable
 from fixloop.reports.tracebacks import line_in
 from fixloop.reports.tree import SourceTree
 
@@ -31,37 +30,33 @@ def read_jest(content: bytes, tree: SourceTree) -> Report:
         raise Unusable("is JSON, but not Jest's: it has no testResults or no numTotalTests")
     if log.get("wasInterrupted"):
         raise Unusable("is not whole: the run was interrupted")
-    tests = Tests()
-    listed = sum(_file(entry, tests, tree) for entry in files)
+    tests, listed = Tests(), 0
+    for entry in files:
+        path, results, before = tree.relative(entry["name"]), entry["assertionResults"], len(tests.failures)
+        listed += len(results)
+        for result in results:
+            name = f"{path}::{' > '.join([*result.get('ancestorTitles', ()), result['title']])}"
+            status = result["status"]
+            if status not in _ENDS:
+                raise Unusable(f"is not whole: {name} is {status!r}, which is no end of a test")
+            if status == "passed":
+                tests.passed.append(name)
+            elif status == "failed":
+                told = result.get("failureMessages") or ["the report says that it failed"]
+                message = clean("\n\n".join(told))
+                tests.fail(name, _kind(message, "failure"), message, path, line_in(message, path))
+            else:
+                tests.skipped += 1
+        if entry["status"] == "failed" and len(tests.failures) == before:
+            message = _IN_SUITE.sub("", clean(entry.get("message") or "")).strip()
+            tests.fail(
+                path, _kind(message, "test suite failed to run"), message, path, line_in(message, path)
+            )
+        else:
+            tests.not_counted.append(path)
     if declared > listed:
         raise Unusable(f"is not whole: it declares {declared} tests and lists {listed}")
     return tests.report()
-
-
-def _file(entry: dict[str, Any], tests: Tests, tree: SourceTree) -> int:
-    """Read one file's results; how many tests it lists."""
-    path = tree.relative(entry["name"])
-    results = entry["assertionResults"]
-    before = len(tests.failures)
-    for result in results:
-        name = f"{path}::{' > '.join([*result.get('ancestorTitles', ()), result['title']])}"
-        status = result["status"]
-        if status not in _ENDS:
-            raise Unusable(f"is not whole: {name} is {status!r}, which is no end of a test")
-        if status == "passed":
-            tests.passed.append(name)
-        elif status == "failed":
-            message = clean("\n\n".join(result.get("failureMessages") or ["the report says that it failed"]))
-            tests.fail(name, _kind(message, "failure"), message, path, line_in(message, path))
-        else:
-            tests.skipped += 1
-    if entry["status"] == "failed" and len(tests.failures) == before:
-        message = _IN_SUITE.sub("", clean(entry.get("message") or "")).strip()
-        kind = _kind(message, "test suite failed to run")
-        tests.fail(path, kind, message, path, line_in(message, path))
-    else:
-        tests.not_counted.append(path)
-    return len(results)
 
 
 def _kind(message: str, otherwise: str) -> str:

@@ -1,7 +1,7 @@
 """One check's outcome, from its exit code, its output and its reports together (K38).
 
 Owns the rule that a PASS needs proof: a tool that could not run, looked at nothing, or ended with an exit
-code that nothing explains has not passed, whatever its report says.
+code that nothing explains has not passed, even if its report says so.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
 from fixloop.reports.coverage import missed_thresholds
 from fixloop.reports.examples import Told, with_examples, with_subtests
-from fixloop.reports.limits import clean, one_line
+from fixloop.reports.limits import clean, one_line, tail
 from fixloop.reports.output import failures_in, whole_failure
 from fixloop.reports.reading import read_report
 from fixloop.reports.report import Report
@@ -90,12 +90,16 @@ def judge(
     verdict = _verdict(run, read)
     # Secrets first: half of one could survive at the edge of a cut.
     named = with_subtests(verdict.failures, run.output)
-    failures = tuple(_without_secrets(failure, check, hide) for failure in named)
-    told = (
-        with_examples(failures, without_reports(check.command), workspace, hide)
-        if is_bounded
-        else Told(failures)
-    )
+    failures = []
+    for failure in named:
+        texts = {name: str(getattr(failure, name)) for name in _TEXTS}
+        whole = "\n".join(texts.values())
+        if hide(whole) != whole:
+            texts = {name: hide(text) for name, text in texts.items()}
+        failures.append(failure.model_copy(update=texts | {"check": check.name}))
+    told = Told(tuple(failures))
+    if is_bounded:
+        told = with_examples(failures, without_reports(check.command), workspace, hide)
     passed = tuple(name for report in read.values() for name in report.passed_names)
     names = "\n".join(passed)
     return CheckResult(
@@ -107,17 +111,9 @@ def judge(
         passed_names=passed if hide(names) == names else tuple(map(hide, passed)),
         lists_tests=not _LIST_TESTS.isdisjoint(read),
         evidence=_filled(evidence, run, read, verdict),
-        output_tail=_tail(run.output),
+        output_tail=tail(run.output, _TAIL_BYTES),
         is_final=verdict.is_final,
     )
-
-
-def _without_secrets(failure: Failure, check: Check, hide: Callable[[str], str]) -> Failure:
-    texts = {name: str(getattr(failure, name)) for name in _TEXTS}
-    whole = "\n".join(texts.values())
-    if hide(whole) != whole:
-        texts = {name: hide(text) for name, text in texts.items()}
-    return failure.model_copy(update=texts | {"check": check.name})
 
 
 def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
@@ -150,7 +146,13 @@ def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
 
 
 def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
-    owed = _owed(run, read)
+    # A run that stops at a test that cannot be imported has measured nothing, so coverage.py writes no report; the
+    # failing test is what has to be told, not the missing figure. Without a gate nobody asked for one.
+    others = {kind: report for kind, report in read.items() if kind != "coverage"}
+    is_broken = "coverage" in read and read["coverage"].outcome is RunOutcome.ERROR
+    has_failed = any(report.outcome is RunOutcome.FAILED for report in others.values())
+    is_spare = run.check.coverage_percent is None or (has_failed and run.exit_code != 0)
+    owed = others if others and is_broken and is_spare else read
     for report in owed.values():
         if report.outcome is RunOutcome.ERROR:
             return _Verdict(RunOutcome.ERROR, _with_last_line(report.reason, run))
@@ -172,30 +174,9 @@ def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
     return _Verdict(RunOutcome.FAILED if failed else RunOutcome.PASSED, reasons, failures)
 
 
-def _owed(run: _Run, read: Mapping[str, Report]) -> Mapping[str, Report]:
-    """
-    The reports that have to be sound.
-
-    A run that stops at a test that cannot be imported has measured nothing, so coverage.py writes no
-    report; the failing test is what has to be told, not the missing figure. Without a gate nobody asked for one.
-    """
-    others = {kind: report for kind, report in read.items() if kind != "coverage"}
-    failed = any(report.outcome is RunOutcome.FAILED for report in others.values())
-    broken = "coverage" in read and read["coverage"].outcome is RunOutcome.ERROR
-    is_spare = run.check.coverage_percent is None or (failed and run.exit_code != 0)
-    return others if others and broken and is_spare else read
-
-
 def _with_last_line(reason: str, run: _Run) -> str:
     lines = [line for line in run.output.splitlines() if line.strip()]
     return f"{reason}; the command's last line is: {one_line(lines[-1])}" if lines else reason
-
-
-def _tail(output: str) -> str:
-    data = output.rstrip().encode()
-    if len(data) <= _TAIL_BYTES:
-        return data.decode()
-    return f"… [{len(data) - _TAIL_BYTES} bytes cut]\n{data[-_TAIL_BYTES:].decode('utf-8', 'ignore')}"
 
 
 def _filled(evidence: Evidence, run: _Run, read: Mapping[str, Report], verdict: _Verdict) -> Evidence:

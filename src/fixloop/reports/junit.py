@@ -18,8 +18,7 @@ from defusedxml.ElementTree import iterparse  # type: ignore[import-untyped, unu
 from fixloop.protocol.checks import Counts
 from fixloop.protocol.failures import Failure
 from fixloop.reports.limits import MAX_FAILURES, one_line, short_name
-from fixloop.reports.report import Report, Unusable
-from fixloop.reports.results import report_of_tests
+from fixloop.reports.report import Report, Unusable, report_of_tests
 from fixloop.reports.testcase import Suite, Verdict, read_case, suite_failure
 from fixloop.reports.tree import SourceTree
 
@@ -133,7 +132,17 @@ class _Walk:
                 self._open[-1].listed += closed.listed
                 self._open[-1].counts_subtests |= closed.counts_subtests
         elif element.tag == "testcase":
-            self._test(element)
+            case = read_case(element, self._open[-1].suite, self._tree)
+            self._elements_of_test = 0
+            self._verdicts[case.verdict] += 1
+            self._open[-1].listed += Counter(tests=1, faults=case.faults)
+            self._flaky += case.flaky
+            if case.file and case.name != case.file:
+                self._collected.add(case.file)
+            if case.failure:
+                self._fail(case.failure)
+            elif case.verdict is Verdict.PASSED:
+                self._passed.append(case.name)
         elif element.tag in _FAULTS and parent is not None and parent.tag in _SUITES:
             self._verdicts[Verdict.ERROR if element.tag == "error" else Verdict.FAILED] += 1
             self._open[-1].listed += Counter(faults=1)
@@ -153,19 +162,6 @@ class _Walk:
         # A file that cannot be collected is a failure named after the file; its name here resolves that (K7).
         good = [*self._passed, *sorted(self._collected)]
         return report_of_tests(counts, self._failures, good, self._flaky)
-
-    def _test(self, element: Element) -> None:
-        case = read_case(element, self._open[-1].suite, self._tree)
-        self._elements_of_test = 0
-        self._verdicts[case.verdict] += 1
-        self._open[-1].listed += Counter(tests=1, faults=case.faults)
-        self._flaky += case.flaky
-        if case.file and case.name != case.file:
-            self._collected.add(case.file)
-        if case.failure:
-            self._fail(case.failure)
-        elif case.verdict is Verdict.PASSED:
-            self._passed.append(case.name)
 
     def _fail(self, failure: Failure) -> None:
         if len(self._failures) >= MAX_FAILURES:

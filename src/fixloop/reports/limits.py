@@ -62,6 +62,14 @@ def cut(text: str, limit_bytes: int) -> str:
     return f"{head}… [{gone} bytes cut]{' … ' + tail if tail else ''}"
 
 
+def tail(text: str, limit_bytes: int) -> str:
+    """The end of `text`, with a line that says how much went before it."""
+    data = text.rstrip().encode()
+    if len(data) <= limit_bytes:
+        return data.decode()
+    return f"… [{len(data) - limit_bytes} bytes cut]\n{data[-limit_bytes:].decode('utf-8', 'ignore')}"
+
+
 def one_line(text: str, limit_bytes: int = LINE_BYTES) -> str:
     """The first line of `text` that says something, cut to `limit_bytes`."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")

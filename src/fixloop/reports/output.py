@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.reports.limits import MAX_FAILURES, cut, short_name
-from fixloop.reports.results import finding
+from fixloop.reports.report import finding
 from fixloop.reports.tree import SourceTree
 
 _FINDING: Final = re.compile(
@@ -127,33 +127,30 @@ def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
     file = tree.relative(match["path"])
     if not tree.has_file(file):
         return None
-    kind = _kind(match["message"])
+    message = match["message"]
+    level = _LEVEL.match(message)
+    kind = level[1].lower() if level else ""
+    rest = message[level.end() :] if level else message
+    # A finding's code, else its level, else nothing.
+    if kind in {"note", "info", "hint"}:
+        kind = "note"
+    elif first := _CODE_FIRST.match(rest):
+        kind = first[1]
+    elif last := _CODE_LAST.search(rest[-100:]):
+        kind = last[1] or last[2]
+    elif named := _WORD_FIRST.match(rest):
+        kind = named[1]
     code = kind if kind not in {"", "error", "warning", "note"} else ""
     # As a word in capitals after the code says, in the form the bandit preset asks for; else medium.
-    rated = _RATED.match(match["message"])
+    rated = _RATED.match(message)
     return Failure(
         name=short_name(code or check),
         file=file,
         line=None if kind in _OF_THE_FILE else int(match["line"]),
         error_type=short_name(kind),
-        message=match["message"].strip(),
+        message=message.strip(),
         severity=Severity(rated[1].lower()) if rated else Severity.MEDIUM,
     )
-
-
-def _kind(message: str) -> str:
-    """A finding's code, else its level, else nothing."""
-    level = _LEVEL.match(message)
-    word = level[1].lower() if level else ""
-    if word in {"note", "info", "hint"}:
-        return "note"
-    rest = message[level.end() :] if level else message
-    if first := _CODE_FIRST.match(rest):
-        return first[1]
-    if last := _CODE_LAST.search(rest[-100:]):
-        return last[1] or last[2]
-    named = _WORD_FIRST.match(rest)
-    return named[1] if named else word
 
 
 def _attach(found: list[Failure], notes: list[str]) -> None:

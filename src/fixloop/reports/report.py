@@ -1,13 +1,21 @@
-"""What one report file says, whatever format it came in.
+"""What one report file says, and how a list of tests or findings becomes that, alike for every format.
 
-Owns the value every reader returns and the one exception a reader raises inside this package.
+Owns the value every reader returns, the one exception a reader raises inside this package, the rule that a list without
+tests proves nothing, and how a failure's text becomes its place.
 """
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
 from fixloop.errors import UsageError
 from fixloop.protocol.checks import Counts, RunOutcome
-from fixloop.protocol.failures import Failure
+from fixloop.protocol.failures import Failure, Severity
+from fixloop.reports.limits import MAX_FAILURES, clean, short_name
+from fixloop.reports.tree import SourceTree
 
 
 class Unusable(UsageError):
@@ -46,3 +54,128 @@ def as_json(report: Report) -> dict[str, object]:
             for failure in report.failures
         ],
     }
+
+
+# `path:12:5`, `path:12` and `(path:12:5)`, absolute or relative, also as a file: URL.
+# A path begins where a word does: tried at each letter of a long word, it would take the square of its length.
+_PLACE: Final = re.compile(
+    r"(?<![\w./@+~-])(?:file://)?(?P<path>[\w./@+~-]{1,400}\.\w{1,6}):(?P<line>\d{1,7})(?!\d)"
+)
+_NOT_OWN: Final = re.compile(r"(?:^|/)(?:node_modules|vendor|\.cargo)/")
+_EXCERPT: Final = 64 * 1024
+
+
+@dataclass
+class Tests:
+    """The tests of one report, as they are read."""
+
+    passed: list[str] = field(default_factory=list)
+    skipped: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    not_counted: list[str] = field(default_factory=list)
+    """Names that passed and are no tests by themselves: files that load, parents of subtests."""
+
+    def fail(self, name: str, kind: str, message: str, file: str = "", line: int | None = None) -> None:
+        """Raises Unusable when there are more failures than two runs could be compared by."""
+        if len(self.failures) >= MAX_FAILURES:
+            raise Unusable(f"lists more than {MAX_FAILURES} failing tests; run a smaller part of them")
+        failure = Failure(
+            name=short_name(name),
+            file=file,
+            line=line,
+            error_type=short_name(kind),
+            message=clean(message).strip(),
+            severity=Severity.HIGH,
+        )
+        self.failures.append(failure.model_copy(update={"suggestion": suggestion_for(failure)}))
+
+    def report(self) -> Report:
+        """All of it; a name that failed once has not passed."""
+        counts = Counts(
+            total=len(self.passed) + self.skipped + len(self.failures),
+            passed=len(self.passed),
+            failed=len(self.failures),
+            skipped=self.skipped,
+        )
+        names = (short_name(name) for name in (*self.passed, *self.not_counted))
+        return report_of_tests(counts, self.failures, names)
+
+
+def report_of_tests(
+    counts: Counts, failures: Sequence[Failure], good: Iterable[str], flaky: int = 0
+) -> Report:
+    """What so many tests prove; `flaky` of those that passed did so only when run again."""
+    if counts.total == 0:
+        outcome, reason = RunOutcome.ERROR, "proves nothing: it lists no tests"
+    elif counts.skipped == counts.total:
+        outcome, reason = RunOutcome.ERROR, f"proves nothing: all {counts.total} tests were skipped"
+    elif bad := counts.failed + counts.errors:
+        outcome, reason = RunOutcome.FAILED, f"{bad} of {counts.total} tests did not pass"
+    else:
+        again = f", {flaky} of them only when run again" if flaky else ""
+        outcome, reason = RunOutcome.PASSED, f"{counts.passed} of {counts.total} tests passed{again}"
+    failing = {failure.name for failure in failures}
+    return Report(
+        outcome=outcome,
+        reason=reason,
+        counts=counts,
+        failures=tuple(failures),
+        passed_names=tuple(name for name in good if name not in failing),
+        findings=len(failures),
+    )
+
+
+def findings_report(errors: Sequence[Failure], warnings: Sequence[Failure], looked_at: str) -> Report:
+    """The report of a tool that lists what it finds: errors fail, warnings where its exit code says so."""
+    if len(errors) + len(warnings) > MAX_FAILURES:
+        raise Unusable(f"lists more than {MAX_FAILURES} findings; check a smaller part")
+    also = f", {len(warnings)} warnings" if warnings else ""
+    return Report(
+        outcome=RunOutcome.FAILED if errors else RunOutcome.PASSED,
+        reason=f"{len(errors)} errors{also} in {looked_at}",
+        counts=Counts(total=len(errors), failed=len(errors)),
+        failures=tuple(errors),
+        warnings=tuple(warnings),
+        findings=len(errors) + len(warnings),
+    )
+
+
+def finding(rule: str, file: str, line: int | None, message: str, *, is_warning: bool) -> Failure:
+    """What a linter or a compiler says of one place, named after its rule."""
+    return Failure(
+        name=short_name(rule),
+        file=file,
+        line=line,
+        error_type=short_name(rule),
+        message=message,
+        severity=Severity.LOW if is_warning else Severity.MEDIUM,
+    )
+
+
+def suggestion_for(failure: Failure) -> str:
+    """What to know about a failing test where the plain reading of it is wrong (B22); empty: its error says it."""
+    if failure.message.startswith("[XPASS(strict)]"):
+        return "the test is marked as expected to fail, and passes: find what made it pass, and whether that is meant"
+    return ""
+
+
+def place_in(text: str, tree: SourceTree, folders: Iterable[str] = ()) -> tuple[str, int | None]:
+    """
+    The first place in `text` that lies in the project itself.
+
+    Args:
+        folders: Where a bare file name may lie, as Go prints them.
+    """
+    folders = tuple(folders)
+    for found in _PLACE.finditer(text[:_EXCERPT]):
+        path = tree.relative(found["path"])
+        below = () if "/" in path else (f"{folder}/{path}" for folder in folders)
+        for candidate in (*below, path):
+            if is_own(candidate, tree):
+                return candidate, int(found["line"])
+    return "", None
+
+
+def is_own(path: str, tree: SourceTree) -> bool:
+    """Whether `path` is a file of the project and of none of its dependencies."""
+    return not _NOT_OWN.search(path) and tree.has_file(path)

@@ -39,14 +39,11 @@ def command_line(argv: Sequence[str], variables: Mapping[str, str]) -> str:
 
 def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
     """What runs `failure` alone; empty where the runner is not known, or cannot name it."""
-    for place, part in enumerate(argv):
-        name = part.rsplit("/", 1)[-1]
-        if name in _RUNNERS:
-            return _narrowed(name, tuple(argv[: place + 1]), tuple(argv[place + 1 :]), failure)
-    return ()
-
-
-def _narrowed(name: str, runner: tuple[str, ...], rest: tuple[str, ...], failure: Failure) -> tuple[str, ...]:
+    names = [part.rsplit("/", 1)[-1] for part in argv]
+    place = next((place for place, name in enumerate(names) if name in _RUNNERS), -1)
+    if place < 0:
+        return ()
+    name, runner, rest = names[place], tuple(argv[: place + 1]), tuple(argv[place + 1 :])
     file, last = failure.file, failure.name.rpartition("::")[2]
     match name, rest[:1]:
         case "pytest", _ if file and failure.name.startswith(file):

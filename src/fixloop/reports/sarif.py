@@ -5,7 +5,6 @@ Owns levels, kinds and suppressions. Refuses a log that proves no analysis.
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -89,7 +88,12 @@ def _read_run(run: Any, name: str, tree: SourceTree, tally: _Tally) -> None:
     tool = one_line(clean(driver["name"]))
     for invocation in run.get("invocations") or []:
         if invocation.get("executionSuccessful", True) is not True:
-            raise Unusable(f"proves nothing: {tool} says that it did not succeed{_notified(invocation)}")
+            keys = ("toolConfigurationNotifications", "toolExecutionNotifications")
+            told = (
+                (each.get("message") or {}).get("text") for key in keys for each in invocation.get(key) or []
+            )
+            why = next((f": {one_line(clean(str(text)))}" for text in told if text), "")
+            raise Unusable(f"proves nothing: {tool} says that it did not succeed{why}")
     if not isinstance(run.get("results"), list):
         raise Unusable(f"is not complete: {name}, by {tool}, has no list of results")
     if (run.get("externalPropertyFileReferences") or {}).get("results"):
@@ -97,36 +101,22 @@ def _read_run(run: Any, name: str, tree: SourceTree, tally: _Tally) -> None:
             f"is not complete: {name}, by {tool}, keeps its results in another file, which is not read"
         )
     rules, locations = Rules(run), Locations(run, tree)
-    for result in _results(run, name):
+    for number, raw in enumerate(run["results"], start=1):
+        if not isinstance(raw, dict):
+            raise Unusable(f"is not SARIF: result {number} of {name} is not an object")
+        try:
+            result = Finding.of(raw)
+        except ValidationError as error:
+            fault = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, fault["loc"]))
+            said = f"result {number} of {name}: {place}: {fault['msg'].lower()}"
+            raise Unusable(f"is not SARIF: {said}") from None
         rule = rules.rule(result)
         level = result.level or (rule and rule.level) or "warning"
         if level not in LEVELS:
             raise Unusable(f"is not SARIF: {level[:40]!r} is no level")
         if tally.is_failing(result, level):
             tally.add(_failure(result, rule, level, locations))
-
-
-def _notified(invocation: dict[str, Any]) -> str:
-    """What went wrong, in the tool's words."""
-    for key in ("toolConfigurationNotifications", "toolExecutionNotifications"):
-        for notification in invocation.get(key) or []:
-            if text := (notification.get("message") or {}).get("text"):
-                return f": {one_line(clean(str(text)))}"
-    return ""
-
-
-def _results(run: dict[str, Any], name: str) -> Iterator[Finding]:
-    for number, raw in enumerate(run["results"], start=1):
-        if not isinstance(raw, dict):
-            raise Unusable(f"is not SARIF: result {number} of {name} is not an object")
-        try:
-            yield Finding.of(raw)
-        except ValidationError as error:
-            fault = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, fault["loc"]))
-            raise Unusable(
-                f"is not SARIF: result {number} of {name}: {place}: {fault['msg'].lower()}"
-            ) from None
 
 
 def _failure(result: Finding, rule: Rule | None, level: str, locations: Locations) -> Failure:

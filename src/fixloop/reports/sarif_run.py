@@ -106,18 +106,12 @@ class Locations:
             base = ArtifactLocation.model_validate(self._bases[base_id])
             uri = f"{base.uri.rstrip('/')}/{uri}" if base.uri else uri
             base_id = base.uri_base_id
-        return self._tree.relative(_decoded(uri))
-
-
-def _decoded(uri: str) -> str:
-    """The path in `uri`, percent-decoded; of a URI that is no file of this machine, the last part only."""
-    scheme = _SCHEME.match(uri)
-    if scheme is None:
-        return unquote(uri)
-    rest = unquote(uri[scheme.end() :])
-    if scheme[1].lower() != "file":
-        return rest.rstrip("/").rsplit("/", 1)[-1]
-    if not rest.startswith("//"):
-        return rest
-    host, slash, path = rest[2:].partition("/")
-    return slash + path if host in {"", "localhost"} else path.rsplit("/", 1)[-1]
+        scheme = _SCHEME.match(uri)
+        path = unquote(uri[scheme.end() :] if scheme is not None else uri)
+        if scheme is not None and scheme[1].lower() != "file":
+            path = path.rstrip("/").rsplit("/", 1)[-1]
+        elif scheme is not None and path.startswith("//"):
+            host, slash, path = path[2:].partition("/")
+            # Of a file of another machine only the name is kept.
+            path = slash + path if host in {"", "localhost"} else path.rsplit("/", 1)[-1]
+        return self._tree.relative(path)

@@ -13,11 +13,9 @@ from xml.etree.ElementTree import Element
 from junitparser import xunit2
 
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.reports.frames import deepest
 from fixloop.reports.limits import CONTEXT_BYTES, cut, plain, short_name
-from fixloop.reports.report import Unusable
-from fixloop.reports.results import place_in, suggestion_for
-from fixloop.reports.tracebacks import error_type, line_in, raised_in
+from fixloop.reports.report import Unusable, place_in, suggestion_for
+from fixloop.reports.tracebacks import deepest, error_type, line_in, raised_in
 from fixloop.reports.tree import SourceTree
 
 # Words GoogleTest and CTest put in an attribute where others write an element.
@@ -87,7 +85,15 @@ def read_case(element: Element, suite: Suite, tree: SourceTree) -> Case:
         for result in results
         if result._tag != "skipped"
     ]
-    verdict = _verdict(element, [result._tag for result in results])
+    tags = {result._tag for result in results}
+    states = {element.get(name, "").strip().lower() for name in ("status", "result")}
+    verdict = Verdict.PASSED
+    if "error" in tags:
+        verdict = Verdict.ERROR
+    elif "failure" in tags or states & _DID_FAIL:
+        verdict = Verdict.FAILED
+    elif "skipped" in tags or states & _NOT_RUN:
+        verdict = Verdict.SKIPPED
     name, file = _identity(element, suite, tree)
     failure = None
     if verdict in {Verdict.FAILED, Verdict.ERROR}:
@@ -118,17 +124,6 @@ def _count(element: Element, attribute: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise Unusable(f"is not JUnit: a suite declares {attribute}={text[:40]!r}, which is not a count")
     return int(text)
-
-
-def _verdict(element: Element, tags: list[str]) -> Verdict:
-    states = {element.get(name, "").strip().lower() for name in ("status", "result")}
-    if "error" in tags:
-        return Verdict.ERROR
-    if "failure" in tags or states & _DID_FAIL:
-        return Verdict.FAILED
-    if "skipped" in tags or states & _NOT_RUN:
-        return Verdict.SKIPPED
-    return Verdict.PASSED
 
 
 def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
@@ -172,7 +167,15 @@ def _with_place(failure: Failure, element: Element, context: str, tree: SourceTr
 def _identity(element: Element, suite: Suite, tree: SourceTree) -> tuple[str, str]:
     """A test's id as its runner would write it, and its file."""
     name, classname = element.get("name", ""), element.get("classname", "")
-    file, parts = _place(element, suite, tree)
+    if file := tree.relative(element.get("file", "")):
+        module = file.removesuffix(".py").replace("/", ".")
+        below = "" if classname == module else classname.removeprefix(f"{module}.")
+        parts = [part for part in below.split(".") if part]
+    else:
+        file, parts = tree.module_file(classname or name)
+    if not file:
+        paths = map(tree.relative, (suite.name, name))
+        file, parts = next(filter(tree.has_file, paths), ""), [classname] if classname else []
     # The stand-in of a file that could not be collected: node:test names it by its path, Jest after the suite, which
     # is the file, and pytest after the module, without a class.
     is_path, is_suite = os.path.isabs(name), name == suite.name
@@ -183,20 +186,3 @@ def _identity(element: Element, suite: Suite, tree: SourceTree) -> tuple[str, st
         return short_name("::".join([file, *parts, *([name] if name else [])])), file
     whole = f"{classname}::{name}" if classname and name and classname != name else name or classname
     return short_name(whole or suite.name or "unnamed test"), file
-
-
-def _place(element: Element, suite: Suite, tree: SourceTree) -> tuple[str, list[str]]:
-    """The file of a test and the classes it lies in."""
-    name, classname = element.get("name", ""), element.get("classname", "")
-    if declared := tree.relative(element.get("file", "")):
-        module = declared.removesuffix(".py").replace("/", ".")
-        below = "" if classname == module else classname.removeprefix(f"{module}.")
-        return declared, [part for part in below.split(".") if part]
-    file, parts = tree.module_file(classname or name)
-    if file:
-        return file, parts
-    for text in (suite.name, name):
-        path = tree.relative(text)
-        if tree.has_file(path):
-            return path, [classname] if classname else []
-    return "", []

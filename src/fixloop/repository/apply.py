@@ -69,7 +69,11 @@ def _obstacles(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> list[str]
         if delta.is_deletion:
             continue
         target = os.path.join(os.fsencode(top), delta.path)
-        blocked = delta.is_addition and os.path.lexists(target) and not _makes_way(top, delta.path, leaving)
+        blocked = delta.is_addition and os.path.lexists(target)
+        if blocked and os.path.isdir(target) and not os.path.islink(target):
+            # A folder makes way that is empty once the files that leave have left.
+            inside = (os.path.join(folder, name) for folder, _, names in os.walk(target) for name in names)
+            blocked = not leaving.issuperset(os.path.relpath(path, os.fsencode(top)) for path in inside)
         for folder in folders_of(delta.path):
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 is_folder = stat.S_ISDIR(os.lstat(os.path.join(os.fsencode(top), folder)).st_mode)
@@ -77,19 +81,6 @@ def _obstacles(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> list[str]
         if blocked:
             found.append(shown(delta.path))
     return found
-
-
-def _makes_way(top: Path, path: bytes, leaving: set[bytes]) -> bool:
-    """True for a folder that is empty once the files that leave have left."""
-    target = os.path.join(os.fsencode(top), path)
-    if os.path.islink(target) or not os.path.isdir(target):
-        return False
-    inside = [
-        os.path.relpath(os.path.join(folder, name), os.fsencode(top))
-        for folder, _, names in os.walk(target)
-        for name in names
-    ]
-    return leaving.issuperset(inside)
 
 
 def _carry_out(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> None:

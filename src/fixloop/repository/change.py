@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict
 
 from fixloop.repository.git import Git, shown
-from fixloop.repository.tree import Delta, deltas, tree_id
+from fixloop.repository.tree import deltas, tree_id
 
 DIFF_BYTES: Final = 1024 * 1024
 """Nobody reads more; the commit itself is whole."""
@@ -42,17 +42,21 @@ class Change(BaseModel):
 
 def change_between(git: Git, old: str, new: str) -> Change:
     """The change from one commit to another that `git` knows both."""
-    found = [(shown(delta.path), delta) for delta in deltas(git, old, new)]
-    return Change(
-        commit=new,
-        tree=tree_id(git, new),
-        files=tuple(path for path, _ in found),
-        marks=tuple(
-            path
-            for path, delta in found
-            if is_mark(path) or (path.endswith("pyproject.toml") and _tools_differ(git, delta))
-        ),
-    )
+    files, marks = [], []
+    for delta in deltas(git, old, new):
+        path = shown(delta.path)
+        files.append(path)
+        is_marked = is_mark(path)
+        if path.endswith("pyproject.toml") and not is_marked:
+            # Where its `[tool]` table changed, or cannot be read.
+            tables = []
+            for blob in () if delta.is_addition or delta.is_deletion else (delta.old_blob, delta.new_blob):
+                with contextlib.suppress(ValueError):
+                    document = tomllib.loads(git.output("cat-file", "blob", blob).decode())
+                    tables.append(document.get("tool", {}))
+            is_marked = len(tables) < 2 or tables[0] != tables[1]
+        marks += [path] if is_marked else []
+    return Change(commit=new, tree=tree_id(git, new), files=tuple(files), marks=tuple(marks))
 
 
 def diff_between(git: Git, old: str, new: str) -> str:
@@ -75,14 +79,3 @@ def is_test(path: str) -> bool:
     """True for a file of tests, by its name or by a folder it lies in."""
     *folders, name = path.split("/")
     return not TEST_FOLDERS.isdisjoint(folders) or TEST_FILE.fullmatch(name) is not None
-
-
-def _tools_differ(git: Git, delta: Delta) -> bool:
-    """Whether the `[tool]` table of a pyproject.toml changed, or cannot be read."""
-    if delta.is_addition or delta.is_deletion:
-        return True
-    tables = []
-    for blob in (delta.old_blob, delta.new_blob):
-        with contextlib.suppress(ValueError):
-            tables.append(tomllib.loads(git.output("cat-file", "blob", blob).decode()).get("tool", {}))
-    return len(tables) < 2 or tables[0] != tables[1]

@@ -53,7 +53,7 @@ class Wanted(NamedTuple):
     directory: Path = Path()
     """Where commands run."""
     is_ref: bool = False
-    """Committed work is validated, whatever the checkout holds: only a submodule that stands there can be filled."""
+    """Committed work is validated, not what the checkout holds: only a submodule that stands there can be filled."""
 
 
 def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
@@ -68,13 +68,27 @@ def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
     """
     tracked = tracked_in_tree(mirror.git, commit)
     found = imported_and_ignored(git, tracked, wanted.directory)
-    copied, refused = _sorted_out(git.directory, found)
+    copied: dict[bytes, bytes] = {}
+    refused = []
+    for path, importer in sorted(found.items()):
+        why = ""
+        if SECRET.search(path.rpartition(b"/")[2]):
+            why = "its name sounds like a secret's"
+        elif os.path.getsize(os.path.join(os.fsencode(git.directory), path)) > LIMIT_BYTES:
+            why = f"it is larger than {LIMIT_BYTES // 1024 // 1024} MB"
+        if why:
+            refused.append(
+                f"does not copy {shown(path)}, ignored by git and imported by {shown(importer)}, because {why}; "
+                f'`copy = ["{shown(path)}"]` below [workspace] takes it along'
+            )
+        else:
+            copied[path] = importer
     filled, empty = _submodules(git.directory, tracked, wanted)
     asked = [path for path in globbed(git, wanted.globs, wanted.directory) if path not in tracked]
     files = {*copied, *filled, *(path for path in asked if b"node_modules" not in path.split(b"/"))}
     tree = tree_of_files(mirror.over(git.directory), files)
     made = commit_tree(mirror.git, tree, [], "fixloop: copied along\n", dated=DATE) if files else ""
-    notes = tuple(_notes(git.directory, copied, refused, empty))
+    notes = tuple(_notes(git.directory, copied, refused[:SHOWN], empty))
     return Copied(made, tuple(map(shown, empty)), notes)
 
 
@@ -90,25 +104,6 @@ def lay_copied(top: Path, mirror: Mirror, commit: str) -> None:
     with mirror.over(top).empty_index() as own:
         own.run("read-tree", commit)
         own.run("checkout-index", "--all", "--quiet", accept=(0, 1, 128))
-
-
-def _sorted_out(top: Path, found: Mapping[bytes, bytes]) -> tuple[dict[bytes, bytes], list[str]]:
-    """Which modules are copied unasked, and a sentence for each of the others."""
-    copied, refused = {}, []
-    for path, importer in sorted(found.items()):
-        why = ""
-        if SECRET.search(path.rpartition(b"/")[2]):
-            why = "its name sounds like a secret's"
-        elif os.path.getsize(os.path.join(os.fsencode(top), path)) > LIMIT_BYTES:
-            why = f"it is larger than {LIMIT_BYTES // 1024 // 1024} MB"
-        if why:
-            refused.append(
-                f"does not copy {shown(path)}, ignored by git and imported by {shown(importer)}, because {why}; "
-                f'`copy = ["{shown(path)}"]` below [workspace] takes it along'
-            )
-        else:
-            copied[path] = importer
-    return copied, refused[:SHOWN]
 
 
 def _notes(

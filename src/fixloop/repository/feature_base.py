@@ -84,7 +84,11 @@ def _base_of(snapshot: Snapshot, cache: Path, wanted: str, ref: str) -> Base:
         return Base(found, wanted)
     if snapshot.is_url:
         return _merge_base(git, commit, "refs/remote/HEAD", "the default branch")
-    default = _default_branch(git)
+    # What origin calls its HEAD, else a branch with a usual name, here or there.
+    named = git.found("symbolic-ref", "-q", "refs/remotes/origin/HEAD")
+    usual = dict.fromkeys(filter(None, (*_USUAL, git.found("config", "--get", "init.defaultBranch"))))
+    refs = [named, *(f"{place}/{name}" for name in usual for place in ("refs/heads", "refs/remotes/origin"))]
+    default = next((ref for ref in refs if ref and git.commit(ref)), "")
     if not default:
         return Base(
             missing="the repository has no default branch (main, master, trunk); name one with --base"
@@ -94,15 +98,6 @@ def _base_of(snapshot: Snapshot, cache: Path, wanted: str, ref: str) -> Base:
     if present and present == local.removeprefix("refs/remotes/origin/"):
         return Base(commit, present)
     return _merge_base(git, commit, default, local.removeprefix("refs/remotes/"))
-
-
-def _default_branch(git: Git) -> str:
-    """The full name of a ref: what origin calls its HEAD, else a branch with a usual name, here or there."""
-    named = git.found("symbolic-ref", "-q", "refs/remotes/origin/HEAD")
-    configured = git.found("config", "--get", "init.defaultBranch")
-    names = dict.fromkeys(filter(None, (*_USUAL, configured)))
-    refs = [named, *(f"{place}/{name}" for name in names for place in ("refs/heads", "refs/remotes/origin"))]
-    return next((ref for ref in refs if ref and git.commit(ref)), "")
 
 
 def _merge_base(git: Git, commit: str, default: str, shown: str) -> Base:

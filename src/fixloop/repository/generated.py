@@ -84,7 +84,7 @@ class _Search:
 
     def run(self) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
-        # The first part of each path that no tracked module shares: whatever imports the file has to spell it.
+        # The first part of each path that no tracked module shares: an import of the file has to spell it.
         known = self.folders | self.roots
         names = set()
         for path in (path for paths in self.wanted.values() for path in paths):
@@ -106,8 +106,22 @@ class _Search:
             return
         if importer in self.modules and not any(name in source for name in names):
             return  # parsing costs a hundred times as much as looking
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return
+        # Each module that may be meant: how many dots, and its parts. `from a import b` may mean `a.b`.
+        imports: list[tuple[int, list[str]]] = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                imports += [(0, alias.name.split(".")) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = node.module.split(".") if node.module else []
+                imports += [(node.level, [*base, alias.name]) for alias in node.names]
         folder = importer.rpartition(b"/")[0]
-        for level, parts in _imports(source):
+        for level, parts in imports:
             starts = self.roots | ({folder} - self.packages)
             if level:
                 above = folder
@@ -117,25 +131,9 @@ class _Search:
             # The ignored files on the way of one import: the module, and the packages that it lies in.
             for place in starts:
                 for part in parts:
-                    place = _joined(place, part)
+                    place = _joined(place, part.encode())
                     yield from self.wanted.get(place, ())
                     yield from self.wanted.get(place + b"/__init__", ())
-
-
-def _imports(source: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """Each module that may be meant by an import: how many dots, and its parts. `from a import b` may mean `a.b`."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((0, alias.name.encode().split(b".")) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module.encode().split(b".") if node.module else []
-            yield from ((node.level, [*base, alias.name.encode()]) for alias in node.names)
 
 
 def _ignored(git: Git) -> Iterator[bytes]:

@@ -56,7 +56,7 @@ class LockHeld(UsageError):
 
 
 def clean_environment() -> dict[str, str]:
-    """The process' environment without any GIT_* variable, with C messages and no prompts."""
+    """The environment of this process without GIT_* variables, with C messages and no prompts."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return kept | {
         "LC_ALL": "C",
@@ -120,7 +120,16 @@ class Git:
             InfrastructureError: git is missing, too slow, or failed otherwise (`GitFailure`).
         """
         require_git()
-        environment = self._environment() | self._tamed(timeout_seconds)
+        places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}
+        environment = clean_environment()
+        environment |= {name: str(place) for name, place in places.items() if place is not None}
+        if not self.ours:
+            # Read again for each command: an agent may have written to it meanwhile.
+            argv = self._argv(("config", "--list", "--show-scope", "-z"))
+            listed = _run(argv, self, environment, b"", timeout_seconds)
+            # A configuration that cannot be read stops the command itself, which says so.
+            settings = read_settings(listed.stdout) if listed.returncode == 0 else ()
+            environment |= overrides(settings, str(self.directory))
         if dated:
             environment |= {"GIT_AUTHOR_DATE": dated, "GIT_COMMITTER_DATE": dated}
         done = _run(self._argv(args), self, environment, stdin, timeout_seconds)
@@ -148,19 +157,6 @@ class Git:
     def _argv(self, args: tuple[str | Path, ...]) -> list[str]:
         settings = (part for setting in SETTINGS + self.settings for part in ("-c", setting))
         return ["git", *settings, *(os.fspath(arg) for arg in args)]
-
-    def _tamed(self, timeout_seconds: float) -> dict[str, str]:
-        """Read again for each command: an agent may have written to it meanwhile."""
-        if self.ours:
-            return {}
-        argv = self._argv(("config", "--list", "--show-scope", "-z"))
-        done = _run(argv, self, self._environment(), b"", timeout_seconds)
-        # A configuration that cannot be read stops the command itself, which says so.
-        return overrides(read_settings(done.stdout) if done.returncode == 0 else (), str(self.directory))
-
-    def _environment(self) -> dict[str, str]:
-        places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}
-        return clean_environment() | {name: str(place) for name, place in places.items() if place is not None}
 
 
 def branch_of(directory: Path) -> str | None:

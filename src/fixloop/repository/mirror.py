@@ -97,8 +97,22 @@ class Mirror:
                 return
             make_cache(Path(os.path.abspath(self.cache)))
             with held(self._lock_path, timeout_seconds=LOCK_TIMEOUT_SECONDS):
-                if not (self.path / "HEAD").is_file():
-                    self._create(sha256)
+                if (self.path / "HEAD").is_file():
+                    return
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                shutil.rmtree(self.path, ignore_errors=True)
+                with tempfile.TemporaryDirectory(prefix="making-", dir=self.path.parent) as making:
+                    made = Path(making) / "mirror"
+                    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+                        (made / folder).mkdir(parents=True)
+                    text = CONFIG.format(format_version=1 if sha256 else 0)
+                    (made / "config").write_text(text + (SHA256 if sha256 else ""))
+                    (made / "description").write_text(self.source + "\n", errors="replace")
+                    (made / "HEAD").write_text("ref: refs/heads/received\n")
+                    # Git syncs objects and refs; without HEAD and configuration a loss of power leaves no repository.
+                    for file in filter(Path.is_file, made.rglob("*")):
+                        sync(file)
+                    made.rename(self.path)
         except OSError as error:
             raise InfrastructureError(f"cannot write to the cache {self.cache}: {error.strerror}") from error
 
@@ -249,22 +263,6 @@ class Mirror:
         self.write(git, "update-ref", _kept(commit), commit)
         if name:
             self.write(git, "update-ref", f"refs/fixloop/{name}", commit)
-
-    def _create(self, sha256: bool) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(self.path, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix="making-", dir=self.path.parent) as making:
-            made = Path(making) / "mirror"
-            for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
-                (made / folder).mkdir(parents=True)
-            text = CONFIG.format(format_version=1 if sha256 else 0)
-            (made / "config").write_text(text + (SHA256 if sha256 else ""))
-            (made / "description").write_text(self.source + "\n", errors="replace")
-            (made / "HEAD").write_text("ref: refs/heads/received\n")
-            # Git syncs objects and refs; without HEAD and configuration a loss of power leaves no repository.
-            for file in filter(Path.is_file, made.rglob("*")):
-                sync(file)
-            made.rename(self.path)
 
 
 def _kept(commit: str) -> str:

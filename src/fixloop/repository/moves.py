@@ -53,10 +53,29 @@ class Moves:
 
     def lines(self, path: str) -> LineMap:
         """What became of the lines of the file that is called `path` in the new tree."""
-        if path not in self._maps:
-            blobs = self._renamed_and_changed[1].get(path)
-            self._maps[path] = _compared(self.git, *blobs) if blobs else LineMap()
-        return self._maps[path]
+        if path in self._maps:
+            return self._maps[path]
+        old, new = self._renamed_and_changed[1].get(path, ("", ""))
+        hunks: list[tuple[int, int, int, int]] = []
+        removed: dict[int, str] = {}
+        added: dict[int, str] = {}
+        before = after = 0
+        options = ("--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--text")
+        output = self.git.output("diff", *options, old, new) if old != new else b""
+        for line in output.split(b"\n"):
+            if match := _HUNK.match(line):
+                start, length, new_start, new_length = (
+                    int(part) if part else 1 for part in match.groups(b"")
+                )
+                hunks.append((start, length, new_start, new_length))
+                before, after = start, new_start
+            elif hunks and line[:1] == b"-":
+                removed[before] = line[1:].decode("utf-8", "replace")
+                before += 1
+            elif hunks and line[:1] == b"+":
+                added[after] = line[1:].decode("utf-8", "replace")
+                after += 1
+        return self._maps.setdefault(path, LineMap(tuple(hunks), removed, added))
 
     @cached_property
     def _maps(self) -> dict[str, LineMap]:
@@ -79,27 +98,3 @@ class Moves:
             if kind[0] in "RM" and {old_mode, new_mode}.isdisjoint({GITLINK, SYMLINK}):
                 changed[path] = old_blob, new_blob
         return renamed, changed
-
-
-def _compared(git: Git, old: str, new: str) -> LineMap:
-    if old == new:
-        return LineMap()
-    output = git.output(
-        "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--text", old, new
-    )
-    hunks: list[tuple[int, int, int, int]] = []
-    removed: dict[int, str] = {}
-    added: dict[int, str] = {}
-    before = after = 0
-    for line in output.split(b"\n"):
-        if match := _HUNK.match(line):
-            start, length, new_start, new_length = (int(part) if part else 1 for part in match.groups(b""))
-            hunks.append((start, length, new_start, new_length))
-            before, after = start, new_start
-        elif hunks and line[:1] == b"-":
-            removed[before] = line[1:].decode("utf-8", "replace")
-            before += 1
-        elif hunks and line[:1] == b"+":
-            added[after] = line[1:].decode("utf-8", "replace")
-            after += 1
-    return LineMap(tuple(hunks), removed, added)

@@ -109,7 +109,12 @@ def take_snapshot(
     if copied.commit:
         mirror.keep(copied.commit)
     if issue:
-        _write_refs(git, mirror, issue, commit, copied.commit)
+        # Both commits are named in the user's repository: other machines take them from there.
+        write_ref(git, f"refs/fixloop/{_ref(issue)}", commit)
+    if issue and copied.commit:
+        if not git.found("cat-file", "-t", copied.commit):
+            git.run("unpack-objects", "-q", stdin=mirror.pack(copied.commit))
+        write_ref(git, f"refs/fixloop/{issue}/copied", copied.commit)
     return Snapshot(
         source=str(top),
         subdirectory=subdirectory,
@@ -177,7 +182,7 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
 
 def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
     """
-    The mirror of a snapshot, with its commit in it, on whatever machine this is.
+    The mirror of a snapshot, with its commit in it, on any machine.
 
     Raises:
         Unseen: the repository is not there for this machine, or does not have the commit (any more).
@@ -279,15 +284,6 @@ def _plain(top: Path, mirror: Mirror, issue: int, copy_globs: Sequence[str], ref
 
 def _ref(issue: int) -> str:
     return f"{issue}/base" if issue else ""
-
-
-def _write_refs(git: Git, mirror: Mirror, issue: int, commit: str, copied: str) -> None:
-    """Name both commits in the user's repository: other machines take them from there."""
-    write_ref(git, f"refs/fixloop/{_ref(issue)}", commit)
-    if copied:
-        if not git.found("cat-file", "-t", copied):
-            git.run("unpack-objects", "-q", stdin=mirror.pack(copied))
-        write_ref(git, f"refs/fixloop/{issue}/copied", copied)
 
 
 def _shown(git: Git, commit: str, what: str) -> str:

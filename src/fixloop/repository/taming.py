@@ -1,13 +1,13 @@
 """What a repository's own configuration would have git start, taken out of its hands.
 
-git obeys `.git/config` of whatever directory it stands in, also of one that came out of an archive. What the user or
+git obeys `.git/config` of any directory it stands in, also of one that came out of an archive. What the user or
 the machine has configured stays in force, as `git lfs install` does; what only the repository says does not.
 Settings for one call of git can take back neither a rewriting of paths, nor a remote named like one, nor what a
 partial clone fetches with: those are refused.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
@@ -73,21 +73,19 @@ def overrides(settings: Sequence[Setting], repository: str) -> dict[str, str]:
                 f"the configuration of {repository} {what} ({each.key} = {each.value[:100]!r}); "
                 "remove that line from its .git/config, or give the repository by URL"
             )
-    found = [pair for key in own for pair in _instead(key, settings)]
+    # Instead of them, what the user or the machine says, or what does nothing.
+    found = []
+    for key in own:
+        outer = [each.value for each in settings if each.key == key and each.scope not in _ITS_OWN]
+        if _HELPER.fullmatch(key):
+            # An empty one makes git forget those before it.
+            found += [(key, value) for value in ("", *outer)]
+        for pattern, neutral in _NEUTRAL:
+            if pattern.fullmatch(key):
+                found.append((key, outer[-1] if outer else neutral))
     numbered = {
         f"GIT_CONFIG_{what}_{place}": word
         for place, pair in enumerate(found)
         for what, word in zip(("KEY", "VALUE"), pair, strict=True)
     }
     return {"GIT_ALLOW_PROTOCOL": PROTOCOLS, "GIT_CONFIG_COUNT": str(len(found)), **numbered}
-
-
-def _instead(key: str, settings: Sequence[Setting]) -> Iterator[tuple[str, str]]:
-    """What the user or the machine says, or what does nothing."""
-    outer = [each.value for each in settings if each.key == key and each.scope not in _ITS_OWN]
-    if _HELPER.fullmatch(key):
-        # An empty one makes git forget those before it.
-        yield from ((key, value) for value in ("", *outer))
-    for pattern, neutral in _NEUTRAL:
-        if pattern.fullmatch(key):
-            yield key, outer[-1] if outer else neutral

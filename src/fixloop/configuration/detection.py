@@ -1,0 +1,170 @@
+"""Which checks a project's files speak for, language by language, and which of them can run here.
+
+A check whose tool is missing is not started. It is taken from an environment that tox, nox or pre-commit has made for
+the project, or named with the command that installs it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from fixloop.configuration import go, javascript, python, rust
+from fixloop.configuration.commands import program_of
+from fixloop.configuration.installed import PYTHON, Installed
+from fixloop.configuration.model import Check, Need, Proposal
+from fixloop.configuration.python_project import PythonProject, python_project
+from fixloop.protocol.checks import Unverified
+from fixloop.protocol.specialists import NAMES
+
+GUESTS: Final[tuple[Callable[[Path], Iterable[Proposal]], ...]] = (
+    javascript.proposals,
+    go.proposals,
+    rust.proposals,
+)
+"""The languages besides Python; each looks into a folder and proposes."""
+
+
+class Found(NamedTuple):
+    """What a project has."""
+
+    project: PythonProject
+    installed: Installed | None
+    proposals: tuple[Proposal, ...]
+    """In the order of the phases, and in each of the languages."""
+
+    def of(self, specialist: str, *, gated: bool = False) -> tuple[Proposal, ...]:
+        """
+        What is proposed for one specialist.
+
+        Args:
+            specialist: its name.
+            gated: fixloop's own configuration asks it for coverage.
+        """
+        proposals = _proposals(self.project, gated=True) if gated else self.proposals
+        return tuple(proposal for proposal in proposals if proposal.specialist == specialist)
+
+
+def found_in(directory: Path, pyproject: Mapping[str, Any], installed: Installed | None) -> Found:
+    """Look into the checkout at `directory`."""
+    project = python_project(directory, pyproject, installed)
+    return Found(project, installed, _proposals(project))
+
+
+def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal, ...]:
+    found = [*python.proposals(project, gated=gated)]
+    for guest in GUESTS:
+        found.extend(guest(project.directory))
+    return tuple(sorted(found, key=lambda proposal: NAMES.index(proposal.specialist)))
+
+
+PYTHON_TOOLS: Final = frozenset(
+    {"pytest", "ruff", "black", "mypy", "bandit", "flake8", "isort", "pylint", "pyright", "basedpyright"}
+    | {"tox", "nox", "pre-commit", "coverage", "pip-audit", "yapf"}
+)
+
+
+class Settled(NamedTuple):
+    """What becomes of one specialist's checks."""
+
+    checks: tuple[Check, ...] = ()
+    unverified: tuple[Unverified, ...] = ()
+
+
+def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portable: bool = False) -> Settled:
+    """
+    Of the proposals of one name the first that can be started here; with nothing known, the first.
+
+    Args:
+        proposals: those of one name follow each other.
+        installed: what is there; None when nobody can say.
+        portable: commands stay as everybody would write them, without this machine's paths.
+    """
+    checks: list[Check] = []
+    unverified: list[Unverified] = []
+    for _, group in groupby(proposals, lambda proposal: (proposal.specialist, proposal.check.name)):
+        alternatives = tuple(group)
+        first, needs = alternatives[0], alternatives[-1].needs
+        for proposal in (each for each in alternatives if each.check.command):
+            own = proposal.check.model_copy(update={"why": proposal.why})
+            check = _startable(own, proposal.needs, installed)
+            if check is not None:
+                checks.append(own if portable else check)
+                if proposal is not first and first.check.coverage_percent:
+                    unverified.append(_unverified("coverage gate", first.specialist, first.needs, installed))
+                break
+        else:
+            entry = _unverified(first.tool, first.specialist, needs, installed, blocks=first.runs_tests)
+            unverified.append(entry)
+    return Settled(tuple(checks), tuple(unverified))
+
+
+def settle_written(
+    checks: Iterable[Check], specialist: str, project: PythonProject, installed: Installed | None
+) -> Settled:
+    """What the user wrote: it runs where its tool is there, and else stands between the whole and `passed`."""
+    runs: list[Check] = []
+    unverified: list[Unverified] = []
+    for check in checks:
+        needs = needs_of(check.command, project)
+        found = _startable(check, needs, installed)
+        if found is not None:
+            runs.append(found)
+        else:
+            unverified.append(
+                _unverified(check.name, specialist, needs, installed, blocks=not check.optional)
+            )
+    return Settled(tuple(runs), tuple(unverified))
+
+
+def needs_of(command: tuple[str, ...], project: PythonProject) -> tuple[Need, ...]:
+    """What a command needs before it can start, as far as its words tell."""
+    program, rest = program_of(command)
+    if PYTHON.fullmatch(program) and rest[:1] == ("-m",) and len(rest) > 1:
+        covers = rest[1] == "pytest" and any(word.startswith("--cov") for word in rest)
+        plugin = (project.module("pytest_cov", "pytest-cov"),) if covers else ()
+        return (project.module(rest[1]), *plugin)
+    if not program or "/" in program:
+        return ()
+    need = project.program(program)
+    return (need if program in PYTHON_TOOLS else need._replace(remedy="install it, or correct the command"),)
+
+
+def _startable(check: Check, needs: tuple[Need, ...], installed: Installed | None) -> Check | None:
+    """The check as it can be started here; None where it cannot."""
+    missing = _missing(needs, installed)
+    if not missing or installed is None:
+        return check
+    if len(missing) > 1:
+        return None
+    # With the program of an environment that a tool of the project has made.
+    program, rest = check.command[0], check.command[1:]
+    is_module = PYTHON.fullmatch(program) and rest[:1] == ("-m",) and len(rest) > 1
+    script = installed.lent(rest[1], hooks=False) if is_module else installed.lent(program)
+    if not script:
+        return None
+    program = str(Path(script).with_name("python")) if is_module else script
+    return check.model_copy(update={"command": (program, *rest)})
+
+
+def _missing(needs: tuple[Need, ...], installed: Installed | None) -> list[Need]:
+    return [need for need in needs if installed is not None and not installed.has(need)]
+
+
+def _unverified(
+    name: str, specialist: str, needs: tuple[Need, ...], installed: Installed | None, *, blocks: bool = False
+) -> Unverified:
+    missing = _missing(needs, installed)
+    if missing and installed is not None:
+        need, is_named = missing[0], missing[0].name in name.split()
+        remedy = need.remedy
+        if need.kind == "file":
+            reason = f"{need.name} is missing"
+        elif need.kind == "program":
+            reason = f"{'' if is_named else f'{need.name} '}neither in {installed.where} nor on the PATH"
+        else:
+            reason = f"{'' if is_named else f'{need.name} is '}not installed in {installed.where}"
+    else:
+        reason = "only the project knows its command"
+        remedy = f"name it in fixloop.toml, in [[specialist.{specialist}.check]]"
+    return Unverified(name=name, specialist=specialist, reason=reason, remedy=remedy, blocks=blocks)
