@@ -20,13 +20,10 @@ from fixloop.statefiles.agent_run import AgentRuns, Brought, Played
 from fixloop.statefiles.sync import lay
 from workers.commands import child_workflows
 from workers.commands.fixer import end_of
-from workers.steps.crew import Work
+from workers.steps.crew import Work, with_grace
 from workers.workspaces.ground import Ground, open_ground
 
-GRACE_SECONDS: Final = 60.0
-"""The state ends a late run by withdrawing its ticket; this is for a state that cannot be reached."""
 SHOWN_CHARACTERS: Final = 300
-_ENDLESS_SECONDS: Final = 24 * 3600.0
 
 
 def play(work: Work, configuration: Configuration, snapshot: bytes, cache: Path) -> Played | None:
@@ -76,7 +73,7 @@ def _run(work: Work, role: Role, ground: Ground, snapshot: bytes) -> GuardedResu
             "FIXLOOP_ATTEMPT": str(ticket.attempt),
         },
         stdin=request_for(work.store, snapshot, ticket.specialist).encode(),
-        unheard_seconds=(_ENDLESS_SECONDS if limit is None else limit) + GRACE_SECONDS,
+        unheard_seconds=with_grace(limit),
         apart=True,
     )
 

@@ -71,13 +71,7 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         tree=tree,
         duration_seconds=round(result.duration_seconds, 3),
     )
-    # Why its result cannot be used, as the end of a sentence about it.
-    wrong = ground.workspace.injury()
-    if not wrong and (written := ground.lent.written_into(began)):
-        wrong = f"{told_of(written)}; a check may only look"
-    # What an earlier check added is no part of the tree; all that was there at the start is.
-    if not wrong and (changed := ground.workspace.tracked_changes(tree)):
-        wrong = f"changed tracked files ({', '.join(changed[:5])}); a check may only look"
+    wrong = _misdeed(ground, tree, began)
     if not wrong and result.timed_out:
         wrong = "did not end within its time limit and was stopped"
     output = ground.redaction.text(result.output)
@@ -103,6 +97,18 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         is_bounded=False,
     )
     return Ran(judged, output, tuple(reports.values()))
+
+
+def _misdeed(ground: Ground, tree: str, began: float) -> str:
+    """What it did that makes its result useless, as the end of a sentence about it; usually nothing."""
+    if injury := ground.workspace.injury():
+        return injury
+    if written := ground.lent.written_into(began):
+        return f"{told_of(written)}; a check may only look"
+    # What an earlier check added is no part of the tree; all that was there at the start is.
+    if changed := ground.workspace.tracked_changes(tree):
+        return f"changed tracked files ({', '.join(changed[:5])}); a check may only look"
+    return ""
 
 
 def with_told_failures(result: CheckResult, check: Check, ground: Ground) -> CheckResult:

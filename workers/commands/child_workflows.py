@@ -31,6 +31,7 @@ from fixloop.repository.tree import tree_id
 from fixloop.statefiles.agent_run import AgentRuns, Brought, Played
 from workers.process import process
 from workers.steps.crew import PutOff, Work
+from workers.steps.validation_steps import fix_failed
 
 _STOPPED = (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED)
 
@@ -100,13 +101,8 @@ def fix(work: Work, configuration: Configuration, cache: Path) -> FixCompleted |
 
     ended = _attended(work, HANDOFF, begin)
     if ended.outcome not in ("success", "skipped"):
-        return FixFailed(
-            specialist=ticket.specialist,
-            iteration=ticket.iteration,
-            attempt=ticket.attempt,
-            error=f"its workflow of handoffs {ended.workflow} was {ended.outcome}",
-            fatal=True,
-        )
+        why = f"its workflow of handoffs {ended.workflow} was {ended.outcome}"
+        return fix_failed(ticket, why, fatal=True)
     mirror, bundle = _brought_home(work, state, ended, cache)
     change = change_between(mirror.git, state.tip, ended.tip)
     completion = Completion(

@@ -25,11 +25,11 @@ from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import Completion
 from fixloop.reports.limits import clean
 from workers.commands import child_workflows
-from workers.steps.crew import Work
+from workers.steps.crew import Work, with_grace
+from workers.steps.validation_steps import fix_failed
 from workers.workspaces.ground import Ground, open_ground
 from workers.workspaces.node_modules import told_of
 
-GRACE_SECONDS: Final = 60.0
 TAIL_CHARACTERS: Final = 4000
 SAID_CHARACTERS: Final = 1000
 Done = FixCompleted | FixFailed | AnswerRejected | BlockerSignalled
@@ -66,12 +66,11 @@ def fix(work: Work, configuration: Configuration, cache: Path) -> Done | None:
 
 
 def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResult | None:
-    ticket, patience = work.holding.ticket, work.holding.state.patience_seconds
-    request, answer = ground.workspace.scratch / "request.json", ground.workspace.scratch / "answer"
+    ticket, scratch = work.holding.ticket, ground.workspace.scratch
+    request, answer, failures = scratch / "request.json", scratch / "answer", scratch / "failures.json"
     wanted = request_json(report.message)
     wanted |= {"workspace": str(ground.workspace.directory), "answer": str(answer)}
     request.write_text(json.dumps(wanted, indent=2))
-    failures = ground.workspace.scratch / "failures.json"
     failures.write_bytes(all_failures(work.store, work.holding.state))
     return work.run(
         fixer.command,
@@ -87,7 +86,7 @@ def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResul
             "FIXLOOP_ITERATION": str(ticket.iteration),
         },
         stdin=render_delivery(report.message, to_command=True).encode(),
-        unheard_seconds=(patience if patience is not None else 24 * 3600.0) + GRACE_SECONDS,
+        unheard_seconds=with_grace(work.holding.state.patience_seconds),
     )
 
 
@@ -177,16 +176,8 @@ def _left_out(files: Sequence[str]) -> str:
 def _failed(
     work: Work, error: str, output: str, *, undelivered: bool = False, fatal: bool = False
 ) -> FixFailed:
-    ticket = work.holding.ticket
-    return FixFailed(
-        specialist=ticket.specialist,
-        iteration=ticket.iteration,
-        attempt=ticket.attempt,
-        error=error,
-        output_tail=output[-TAIL_CHARACTERS:],
-        undelivered=undelivered,
-        fatal=fatal,
-    )
+    tail = output[-TAIL_CHARACTERS:]
+    return fix_failed(work.holding.ticket, error, output_tail=tail, undelivered=undelivered, fatal=fatal)
 
 
 def _written(path: Path) -> bytes | None:

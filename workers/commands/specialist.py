@@ -12,16 +12,13 @@ from fixloop.outside.transfer import snapshot_in
 from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.roles import worker_of
-from fixloop.protocol.state import State
-from fixloop.protocol.ticket import Ticket
 from fixloop.reports.limits import failures_json
 from workers.commands.baseline import Circumstances, Comparing
 from workers.commands.check_run import run_check
-from workers.steps.crew import Work
+from workers.steps.crew import Work, with_grace
+from workers.steps.validation_steps import run_failed
 from workers.workspaces.ground import attempt_of, open_ground
 
-GRACE_SECONDS: Final = 60.0
-"""The state ends a late check by withdrawing its ticket; this is for a state that cannot be reached."""
 FIRST_LISTED: Final = 200
 """Of the failures that are older than the feature; all are counted."""
 MOST_LISTED: Final = 500
@@ -43,10 +40,11 @@ def check(work: Work, configuration: Configuration, cache: Path) -> RunFinished 
     checks = [entry.checks for entry in configuration.specialists if entry.name == ticket.specialist]
     if not checks:
         # A manual fix may re-read a configuration that no longer has what passed before (K37).
-        return _error(state, ticket, f"{ticket.specialist} is configured no more; name it again, or skip it")
+        why = f"{ticket.specialist} is configured no more; name it again, or skip it"
+        return run_failed(ticket, state.tree, why)
     with open_ground(work, configuration, cache) as ground:
         if ground.problem:
-            return _error(state, ticket, ground.problem)
+            return run_failed(ticket, state.tree, ground.problem)
         tree, ran = ground.workspace.tree_hash(), []
         with Comparing(_circumstances(work, configuration, cache)) as comparing:
             for entry in checks[0]:
@@ -95,8 +93,7 @@ def _with_old_kept(work: Work, result: CheckResult) -> CheckResult:
 
 def _guarded(work: Work, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
     variables = {**env, "FIXLOOP_ROLE": worker_of(work.holding.ticket)}
-    patience = work.holding.state.patience_seconds
-    limit = (patience if patience is not None else 24 * 3600.0) + GRACE_SECONDS
+    limit = with_grace(work.holding.state.patience_seconds)
     return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit)
 
 
@@ -152,15 +149,3 @@ def _coverage(results: list[CheckResult]) -> str:
             gate = f" (target: ≥{evidence.coverage_gate:g}%)" if evidence.coverage_gate is not None else ""
             return f"{evidence.coverage_percent:.1f}%{gate}"
     return ""
-
-
-def _error(state: State, ticket: Ticket, problem: str) -> RunFinished:
-    return RunFinished(
-        step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
-        specialist=ticket.specialist,
-        iteration=ticket.iteration,
-        attempt=ticket.attempt,
-        outcome="error",
-        tree=state.tree,
-        error=problem,
-    )

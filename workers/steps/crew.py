@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from fixloop.engine.engine import ProfileHolding
 from fixloop.engine.profile import AnyEvent
@@ -19,6 +19,9 @@ from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixComplet
 from fixloop.protocol.state import State
 from fixloop.statefiles.agent_run import Brought, Played
 from fixloop.store.contract import Store
+
+_GRACE_SECONDS: Final = 60.0
+_NO_LIMIT_SECONDS: Final = 24 * 3600.0
 
 
 class Injured(Exception):
@@ -114,6 +117,11 @@ class Crew(Protocol):
 
     def settle(self, work: Work, state: State) -> None:
         """After the commit: what is written outside, such as the branch with the fix, now that it is true."""
+
+
+def with_grace(limit_seconds: float | None) -> float:
+    """The state ends late work by withdrawing its ticket: how long a command may run where it cannot be reached."""
+    return (_NO_LIMIT_SECONDS if limit_seconds is None else limit_seconds) + _GRACE_SECONDS
 
 
 @lru_cache(maxsize=1)

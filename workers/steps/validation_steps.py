@@ -1,6 +1,6 @@
 """The steps of a validation loop: specialists check, reports are delivered, the fixer mends, persons are told."""
 
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from fixloop.engine.attending import ATTEND
 from fixloop.engine.profile import AnyEvent
@@ -17,6 +17,7 @@ from fixloop.protocol.events import (
 from fixloop.protocol.results import no_result
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import State
+from fixloop.protocol.ticket import Ticket
 from workers.steps.crew import crew
 from workers.steps.delivery import attend, deliver, not_pushed, pushed, undelivered
 from workers.steps.step import Step
@@ -44,11 +45,9 @@ def _fix(step: Step) -> Event | None:
 def _failure(step: Step, why: Failure) -> AnyEvent | None:
     ticket = step.holding.ticket
     if ticket.step == "fix":
-        return FixFailed(
-            specialist=ticket.specialist,
-            iteration=ticket.iteration,
-            attempt=ticket.attempt,
-            error=why.error,
+        return fix_failed(
+            ticket,
+            why.error,
             output_tail=why.stack_trace,
             undelivered=why.is_undelivered,
             fatal=why.is_final,
@@ -61,15 +60,32 @@ def _failure(step: Step, why: Failure) -> AnyEvent | None:
         return undelivered(step, why.error)
     if ticket.step not in ("validate", "recheck", "confirm"):
         return None
+    run = run_failed(ticket, step.holding.state.tree, why.error, why.stack_trace)
+    return run.model_copy(update={"attempt": NO_MORE}) if why.is_final else run
+
+
+def fix_failed(ticket: Ticket, error: str, **more: Any) -> FixFailed:
+    """What a fix that failed is told as; `more` are further fields."""
+    return FixFailed(
+        specialist=ticket.specialist,
+        iteration=ticket.iteration,
+        attempt=ticket.attempt,
+        error=error,
+        **more,
+    )
+
+
+def run_failed(ticket: Ticket, tree: str, error: str, stack_trace: str = "") -> RunFinished:
+    """What a run of checks that came to no result is told as."""
     return RunFinished(
         step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
         specialist=ticket.specialist,
         iteration=ticket.iteration,
-        attempt=NO_MORE if why.is_final else ticket.attempt,
+        attempt=ticket.attempt,
         outcome="error",
-        tree=step.holding.state.tree,
-        error=why.error,
-        stack_trace=why.stack_trace,
+        tree=tree,
+        error=error,
+        stack_trace=stack_trace,
     )
 
 

@@ -36,9 +36,7 @@ class Offer(NamedTuple):
 def offered_at(state: State, cache: Path) -> Offer:
     """Where the offer of the open request is, made or not."""
     active = state.active
-    place = cache / "offers" / f"{state.workflow}.{active.name}.{active.iteration}.{state.epoch}"
-    top = place / "work"
-    return Offer(top, top / snapshot_in(state).subdirectory, place / "request.md")
+    return run_offered_at(state, f"{state.workflow}.{active.name}.{active.iteration}.{state.epoch}", cache)
 
 
 def offer(engine: Engine, state: State, cache: Path) -> Offer:
