@@ -41,6 +41,8 @@ class Registered(NamedTuple):
     """Those of `run` and `enqueue` that not every profile has."""
     agents: tuple[str, ...] = ()
     """Who takes part in every workflow, whether the configuration speaks of them or not."""
+    settings: str = ""
+    """Holds what its section of fixloop.toml says against what its agents are; empty: it has no section."""
     plural: str = "workflows"
     """What a chaos run calls its workflows."""
     results: str = "fixes"

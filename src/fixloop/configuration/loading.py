@@ -14,7 +14,7 @@ from fixloop.configuration.installed import Installed
 from fixloop.configuration.layout import projects_below
 from fixloop.configuration.model import Configuration, Fixer, OutsideAgent
 from fixloop.configuration.place import Place, advice, shown, shown_path
-from fixloop.configuration.roles import cycle_settings, handoff_settings
+from fixloop.configuration.roles import sections_of_profiles
 from fixloop.configuration.settings import HANDOFFS, FileSettings, SharedSettings
 from fixloop.errors import FixloopError, NotVerifiedError, UsageError
 from fixloop.protocol.specialists import NAMES
@@ -50,14 +50,13 @@ def load_configuration(
     # What setup will make is not there yet.
     found = found_in(directory, document.pyproject, None if written.workspace.setup else installed)
     chosen = chosen_of(written, found, document.place)
-    cycle = cycle_settings(written.cycle, document.place)
-    handoff = handoff_settings(written.handoff, document.place)
+    sections = sections_of_profiles(written, document.place)
     if only is not None:
         chosen = _only(only, chosen)
     # A workflow comes to specialists as the loop itself, or through an agent that is one.
-    own = {"cycle": cycle, "handoff": handoff}.get(profile)
+    own = sections.get(profile)
     agents = own.agent.values() if own is not None else ()
-    validates = profile not in ("cycle", "handoff") or any(role.is_validation_loop for role in agents)
+    validates = profile not in sections or any(role.is_validation_loop for role in agents)
     if validates and not chosen.specialists:
         raise _nothing_to_check(chosen, directory, written, document)
     shared = {name: getattr(written, name) for name in SharedSettings.model_fields}
@@ -65,8 +64,7 @@ def load_configuration(
         **{**shared, "project": written.project or project},
         fixer=_fixer(written, fixer, document.place),
         agent=_agent(written, fixer, document.place),
-        cycle=cycle,
-        handoff=handoff,
+        **sections,
         specialists=chosen.specialists,
         unverified=chosen.unverified,
     )

@@ -10,42 +10,55 @@ from fixloop.configuration.place import Place, advice, shown
 from fixloop.configuration.settings import (
     VALIDATION_LOOP,
     CycleSettings,
+    FileSettings,
     HandoffSettings,
     Role,
 )
 from fixloop.errors import UsageError
-from fixloop.profile_table import loaded, registered
+from fixloop.profile_table import Registered, loaded, names, registered
 
 _WRITERS: Final = ("ra", "ep", "cd")
 """Whose work is to write; the validation loop judges what others wrote."""
 _TAKEN: Final = ("orchestrator", "user", "coordination", "finish", "letter", "notify")
 
 
-def cycle_settings(written: CycleSettings | None, place: Place) -> CycleSettings | None:
+def sections_of_profiles(written: FileSettings, place: Place) -> dict[str, Any]:
     """
-    What `[cycle]` says, its agents by key; None where there is no such section.
+    The sections of profiles with agents, by profile; None where there is no such section.
+
+    Raises:
+        UsageError: one of them cannot be used.
+    """
+    sections = {own: getattr(written, own.name) for own in map(registered, names()) if own.settings}
+    return {
+        own.name: loaded(own.settings)(said, place.inside(own.name), own) if said is not None else None
+        for own, said in sections.items()
+    }
+
+
+def cycle_settings(written: CycleSettings, place: Place, own: Registered) -> CycleSettings:
+    """
+    What `[cycle]` says, its agents by key.
 
     Raises:
         UsageError: an agent that is none, or that two sections speak of, or whose keys contradict each other.
     """
-    if written is None:
-        return None
-    inside = place.inside("cycle").inside("agent")
+    inside, order = place.inside("agent"), loaded(own.order)
     agents: dict[str, Role] = {}
     places: dict[str, Place] = {}
     for name, role in written.agent.items():
         key, at = name.lower(), inside.inside(name)
-        if key not in registered("cycle").agents:
+        if key not in own.agents:
             # A further one says whom it waits for (K17).
             if role.depends_on is None:
-                raise _unknown(name, registered("cycle").agents, inside)
+                raise _unknown(name, own.agents, inside)
             if key in _TAKEN:
                 raise at.error(f"cannot be, because {key} is no agent's name; choose another")
         _refuse_twice(key, agents, inside)
         agents[key], places[key] = _checked(role, at), at
         _refuse_loop(role, key not in _WRITERS, "vas", at)
     try:
-        _order().check(graph_of(agents) or _order().default)
+        order.check(graph_of(agents, order.default) or order.default)
     except UsageError as error:
         # An order that no cycle can follow is refused where it is written, with what is written there (C44).
         for key, role in agents.items():
@@ -56,21 +69,19 @@ def cycle_settings(written: CycleSettings | None, place: Place) -> CycleSettings
     return written.model_copy(update={"agent": agents})
 
 
-def handoff_settings(written: HandoffSettings | None, place: Place) -> HandoffSettings | None:
+def handoff_settings(written: HandoffSettings, place: Place, own: Registered) -> HandoffSettings:
     """
-    What `[handoff]` says, its agents by key; None where there is no such section.
+    What `[handoff]` says, its agents by key.
 
     Raises:
         UsageError: an agent that is none, or that two sections speak of, or whose keys contradict each other.
     """
-    if written is None:
-        return None
-    inside = place.inside("handoff").inside("agent")
+    inside = place.inside("agent")
     agents: dict[str, Role] = {}
     for name, role in written.agent.items():
         key, at = name.lower(), inside.inside(name)
-        if key not in registered("handoff").agents:
-            raise _unknown(name, registered("handoff").agents, inside)
+        if key not in own.agents:
+            raise _unknown(name, own.agents, inside)
         if role.depends_on is not None:
             raise at.at("depends_on").error("has no effect, because handoffs have their routes")
         _refuse_twice(key, agents, inside)
@@ -79,14 +90,10 @@ def handoff_settings(written: HandoffSettings | None, place: Place) -> HandoffSe
     return written.model_copy(update={"agent": agents})
 
 
-def graph_of(agents: Mapping[str, Role]) -> dict[str, tuple[str, ...]]:
-    """Who waits for whom; empty where nobody says otherwise: the default order (C38)."""
+def graph_of(agents: Mapping[str, Role], default: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Who waits for whom; empty where nobody says otherwise than the default order (C38)."""
     said = {key: role.depends_on for key, role in agents.items() if role.depends_on is not None}
-    return {**{key: tuple(needed) for key, needed in _order().default.items()}, **said} if said else {}
-
-
-def _order() -> Any:
-    return loaded(registered("cycle").order)
+    return {**{key: tuple(needed) for key, needed in default.items()}, **said} if said else {}
 
 
 def _checked(role: Role, place: Place) -> Role:

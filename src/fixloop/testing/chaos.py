@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
+from fixloop.profile_table import names, registered
 from fixloop.protocol.events import DecisionMade, WorkflowStarted
 from fixloop.protocol.state import Limits
 from fixloop.store.keys import workflow_id
@@ -122,7 +123,6 @@ def _plays(project: str, order: Order) -> list[_Play]:
 
 _RUNS: Final[Mapping[str, Callable[[Order, Path, Callable[[Progress], object]], Report]]] = {
     "validation": chaos_of_validation,
-    "cycle": chaos_of_agents,
-    "handoff": chaos_of_agents,
+    **{name: chaos_of_agents for name in names() if registered(name).scripts},
     "chat": chaos_of_chats,
 }

@@ -20,6 +20,7 @@ REGISTERED: Final = Registered(
     canvas="workflows.cycle:canvas",
     options=("--task", "--task-file", "--plan"),
     agents=("ra", "ep", "cd", "vas"),
+    settings="fixloop.configuration.roles:cycle_settings",
     plural="cycles",
     results="reports",
     outside="fixloop.profiles.cycle.handlers:OUTSIDE",

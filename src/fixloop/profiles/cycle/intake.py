@@ -15,6 +15,7 @@ from fixloop.intake.preparation import Intake, Prepared
 from fixloop.profiles.agents import agent_seconds, commands_of, seconds
 from fixloop.profiles.cycle.events import CycleStarted
 from fixloop.profiles.cycle.state import Limits
+from fixloop.profiles.cycle.workers import DEFAULT_GRAPH
 from fixloop.store.contract import Store
 
 _BASE_36: Final = string.digits + string.ascii_lowercase
@@ -41,7 +42,7 @@ def cycle_started(configuration: Configuration, /, **facts: Any) -> CycleStarted
     )
     written: dict[str, Any] = {
         "max_iterations": settings.max_iterations,
-        "graph": graph_of(settings.agent),
+        "graph": graph_of(settings.agent, DEFAULT_GRAPH),
         "notify": bool(configuration.notify),
     }
     return CycleStarted(**written | facts, commands=commands_of(settings.agent), limits=limits)

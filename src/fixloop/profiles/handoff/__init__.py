@@ -20,6 +20,7 @@ REGISTERED: Final = Registered(
     canvas="workflows.handoff:canvas",
     options=("--task", "--task-file", "--type", "--priority"),
     agents=("planner", "builder", "reviewer", "fixer"),
+    settings="fixloop.configuration.roles:handoff_settings",
     plural="workflows of handoffs",
     results="results",
     outside="fixloop.profiles.handoff.handlers:OUTSIDE",
