@@ -4,7 +4,7 @@ import re
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, ValidationError
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import from_json
 
 from fixloop.protocol.markdown import NOTHING
 
@@ -21,11 +21,10 @@ _TITLES: Final = {
 }
 
 
-def _none_is_empty(value: object) -> object:
-    return [] if isinstance(value, str) and value.casefold() in NOTHING else value
-
-
-_Entries = Annotated[list[Annotated[str, StringConstraints(pattern=r"\S")]], BeforeValidator(_none_is_empty)]
+_Entries = Annotated[
+    list[Annotated[str, StringConstraints(pattern=r"\S")]],
+    BeforeValidator(lambda value: [] if isinstance(value, str) and value.casefold() in NOTHING else value),
+]
 
 
 class _Answer(BaseModel):
@@ -56,7 +55,16 @@ def read(text: str) -> tuple[dict[str, Any], list[str]]:
         return _Answer.model_validate(named).model_dump(), []
     except ValidationError as error:
         details = error.errors()
-        wrong = [_violation(detail) for detail in details]
+        wrong = []
+        for detail in details:
+            field = shown(".".join(map(str, detail["loc"])))
+            match detail["type"]:
+                case "missing":
+                    wrong.append(f"missing field {field}")
+                case "string_pattern_mismatch":
+                    wrong.append(f"field {field} is blank")
+                case _:
+                    wrong.append(f"field {field}: {detail['msg']}")
         broken = {str(detail["loc"][0]) for detail in details if detail["loc"]}
     more = len(wrong) - _MOST_VIOLATIONS
     rest = [f"{more} more of the kind"] if more > 0 else []
@@ -64,17 +72,6 @@ def read(text: str) -> tuple[dict[str, Any], list[str]]:
         name: value for name, value in named.items() if name not in broken and isinstance(value, str | bool)
     }
     return fine, [*wrong[:_MOST_VIOLATIONS], *rest]
-
-
-def _violation(detail: ErrorDetails) -> str:
-    field = shown(".".join(map(str, detail["loc"])))
-    match detail["type"]:
-        case "missing":
-            return f"missing field {field}"
-        case "string_pattern_mismatch":
-            return f"field {field} is blank"
-        case _:
-            return f"field {field}: {detail['msg']}"
 
 
 def shown(text: str) -> str:

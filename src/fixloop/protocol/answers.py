@@ -187,10 +187,15 @@ def _from_markdown(text: str, first: int, expected: _Expected) -> Answer:
         violations += [f"{_at(by_name[READY].line)}{violation}" for violation in wrong]
     if violations:
         raise InvalidAnswer(*violations)
+    body = by_name[SUMMARY].body
+    body = body[opening.end() :] if (opening := _INTRODUCTION.match(body)) else body
+    rows = body.partition("**Marks**:")[0].split("\n")
     return Answer(
-        summary=_summary(by_name[SUMMARY].body),
+        summary=unescape("\n".join(row for row in rows if not _OWN_FIELD.fullmatch(row)).strip()),
         fixes=tuple(map(unitem, lists[FIXES])),
-        files=tuple(map(_path, lists[FILES])),
+        files=tuple(
+            code[1] if (code := _CODE.fullmatch(item)) else unitem(item.strip()) for item in lists[FILES]
+        ),
         ready=ready,
         reason=reason,
     )
@@ -215,17 +220,6 @@ def _from_json(text: str, expected: _Expected) -> Answer:
     )
 
 
-def _path(item: str) -> str:
-    code = _CODE.fullmatch(item)
-    return code[1] if code else unitem(item.strip())
-
-
-def _summary(body: str) -> str:
-    text = _INTRODUCTION.sub("", body, count=1) if _INTRODUCTION.match(body) else body
-    text = text.partition("**Marks**:")[0]
-    return unescape("\n".join(row for row in text.split("\n") if not _OWN_FIELD.fullmatch(row)).strip())
-
-
 def _id_violations(found: str, line: int, expected: _Expected, first: int = 1) -> Iterator[str]:
     wanted = ids.completion_id(expected.issue, expected.iteration)
     where = _at(line, first) if line else ""
@@ -241,7 +235,7 @@ def _id_violations(found: str, line: int, expected: _Expected, first: int = 1) -
 
 
 def _route_violations(head: Header, first: int) -> Iterator[str]:
-    """A completion to a specialist is refused (A3); who signs with a name of its own is the main agent."""
+    """A completion to a specialist is refused (A3); a signature that is no handle is the main agent's."""
     sender, recipient = (end if end[0] in HANDLES else None for end in (head.sender, head.recipient))
     found = violation(
         "validation",

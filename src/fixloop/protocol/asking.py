@@ -54,15 +54,21 @@ def report_of(state: State, who: Specialist) -> FailureReport:
 
 def request_of(state: State, who: Specialist) -> FixRequest:
     """The fix request that goes with it."""
-    active = state.active
+    active, count = state.active, state.failure_count
     listed = _listed(state)
+    if any(failure.measure and failure.name == "coverage" for failure in state.failures):
+        goal = f"Bring {_expected(active, who).partition(', ')[2]} in {who.phase}"
+    elif who.failure_type == "Test Failures":
+        goal = f"Make {count} failing test{'s' * (count != 1)} of {who.phase} pass"
+    else:
+        goal = f"Resolve {count} finding{'s' * (count != 1)} of {who.phase}"
     return FixRequest(
-        goal=_goal(state, who),
+        goal=goal,
         items=tuple(
             FixItem(name=each.name or "unnamed", file=each.file, line=each.line, priority=each.priority)
             for each in listed
         ),
-        further=state.failure_count - sum(failure.alike for failure in listed),
+        further=count - sum(failure.alike for failure in listed),
         commands=active.commands,
         approach=diagnosis.approach(active, listed),
         tried=_tried(active),
@@ -83,19 +89,8 @@ def _listed(state: State) -> tuple[Failure, ...]:
         failure = known.get(refs[group.positions[0]].key)
         if failure is None:
             break
-        room -= 100 + sum(
-            map(
-                len,
-                (
-                    failure.name,
-                    failure.message,
-                    failure.source,
-                    failure.context,
-                    failure.rerun,
-                    failure.suggestion,
-                ),
-            )
-        )
+        shown = (failure.name, failure.message, failure.source, failure.context)
+        room -= 100 + sum(map(len, (*shown, failure.rerun, failure.suggestion)))
         if listed and room < 0:
             break
         others = _others(group, refs, names_room // 2)
@@ -117,15 +112,6 @@ def _others(group: Group, refs: Sequence[FailureRef], room: int) -> tuple[str, .
             break
         found.append(name)
     return tuple(found)
-
-
-def _goal(state: State, who: Specialist) -> str:
-    count = state.failure_count
-    what = "failing test" if who.failure_type == "Test Failures" else "finding"
-    many = f"{count} {what}" if count == 1 else f"{count} {what}s"
-    if any(failure.measure and failure.name == "coverage" for failure in state.failures):
-        return f"Bring {_expected(state.active, who).partition(', ')[2]} in {who.phase}"
-    return f"Make {many} of {who.phase} pass" if what != "finding" else f"Resolve {many} of {who.phase}"
 
 
 def _tried(active: SpecialistState) -> tuple[Attempt, ...]:

@@ -43,7 +43,13 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         raise WrongParty(
             f"{opened.message_id} is not for {MAIN_AGENT} to decide; it waits for {opened.target}"
         )
-    _refuse_senseless(event)
+    # An extension that adds nothing would run into its limit at once, or past it (A92).
+    if event.iterations is not None and event.iterations < 1:
+        raise UsageError(f"extend by at least 1 iteration, not by {event.iterations}")
+    if event.minutes is not None and not 0 < event.minutes <= LONGEST_MINUTES:
+        raise UsageError(
+            f"extend by more than 0 and at most {LONGEST_MINUTES} minutes, not by {event.minutes}"
+        )
     draft.note(f"decision on {opened.message_id} by {event.by}: {event.decision} {event.reason}".rstrip())
     draft.update(epoch=draft.state.epoch + 1)
     if event.decision is Decision.SKIP:
@@ -55,16 +61,6 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         _extend(draft, opened, event)
     else:
         _manual_fix(draft, opened, event)
-
-
-def _refuse_senseless(event: DecisionMade) -> None:
-    """An extension that adds nothing would run into its limit at once, or past it (A92)."""
-    if event.iterations is not None and event.iterations < 1:
-        raise UsageError(f"extend by at least 1 iteration, not by {event.iterations}")
-    if event.minutes is not None and not 0 < event.minutes <= LONGEST_MINUTES:
-        raise UsageError(
-            f"extend by more than 0 and at most {LONGEST_MINUTES} minutes, not by {event.minutes}"
-        )
 
 
 def _skip(draft: Draft) -> None:
@@ -191,7 +187,7 @@ def manual_fix_done(draft: Draft, event: ManualFixDone) -> None:
 
 
 def _reread(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
-    """A person may change the gates; the log says so (DESIGN: gates are frozen)."""
+    """A person may change the gates; the log says so."""
     if event.tip:
         draft.update(tip=event.tip, tree=event.tree)
     if not event.configuration or event.configuration == draft.state.configuration:

@@ -217,24 +217,25 @@ def persistent_failures(
         return ()
     open_now = tuple(FailureRef.of(failure) for failure in failures) if last.passed else last.failures
     seen = [_Seen(run) for run in _failed(specialist)]
-    return tuple(_persistent(ref, seen) for ref in open_now[:SHOWN])
-
-
-def _persistent(ref: FailureRef, seen: Sequence[_Seen]) -> PersistentFailure:
-    stood = [each.run for each in seen if each.find(ref)]
-    return PersistentFailure(
-        name=ref.name,
-        file=ref.file,
-        line=ref.line,
-        error=ref.error,
-        iterations=tuple(run.number for run in stood),
-        fixes=tuple(f"Iteration {run.number}: {'; '.join(run.fixes)}" for run in stood if run.fixes),
-        why=(
-            f"{_course(ref, seen, stood)}; {_effect(ref, seen, sum(bool(run.fixes) for run in stood))}"
-            if stood
-            else "it fails on the final tree only: a fix of a later phase broke it"
-        ),
-    )
+    found = []
+    for ref in open_now[:SHOWN]:
+        stood = [each.run for each in seen if each.find(ref)]
+        fixed = [run for run in stood if run.fixes]
+        why = "it fails on the final tree only: a fix of a later phase broke it"
+        if stood:
+            why = f"{_course(ref, seen, stood)}; {_effect(ref, seen, len(fixed))}"
+        found.append(
+            PersistentFailure(
+                name=ref.name,
+                file=ref.file,
+                line=ref.line,
+                error=ref.error,
+                iterations=tuple(run.number for run in stood),
+                fixes=tuple(f"Iteration {run.number}: {'; '.join(run.fixes)}" for run in fixed),
+                why=why,
+            )
+        )
+    return tuple(found)
 
 
 def _course(ref: FailureRef, seen: Sequence[_Seen], stood: Sequence[Run]) -> str:

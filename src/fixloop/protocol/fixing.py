@@ -18,7 +18,6 @@ from fixloop.protocol.messages import (
     ORCHESTRATOR,
     ErrorType,
     FixCompletion,
-    Message,
     Priority,
     ProtocolViolation,
     Reason,
@@ -32,7 +31,6 @@ from fixloop.protocol.rendering import render_answer_format
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import (
     Completion,
-    OpenEscalation,
     OperationName,
     PendingError,
     changed,
@@ -53,9 +51,22 @@ def report_delivered(draft: Draft, event: ReportDelivered) -> None:
         or state.paused
     ):
         raise Unexpected(f"{active.name} is {active.status}: there is no failure to report")
-    before = active.status
+    before, who = active.status, slot(active.name)
     draft.move(Status.AWAITING_FIX, Role.ORCHESTRATOR, "failure report sent")
-    report = _say_report(draft, before)
+    # One delivery and one line, the request attached; or each by itself, where the setting says so.
+    request, named = request_of(draft.state, who), ids.request_id(state.issue, active.iteration)
+    asks, bundled = f"Fix {count_of(state.failure_count)} of {who.phase}", state.bundle_fix_request
+    report = draft.say(
+        report_of(draft.state, who),
+        ids.report_id(state.issue, active.name, active.iteration),
+        summary=f"{count_of(state.failure_count)} in run {active.iteration}/{active.max_iterations}",
+        recipient=MAIN_AGENT,
+        priority=priority_of(state.severity),
+        before=before,
+        attached=draft.attachment(request, named, summary=asks, recipient=MAIN_AGENT) if bundled else None,
+    )
+    if not bundled:
+        draft.say(request, named, summary=asks, recipient=MAIN_AGENT)
     draft.update(reported_clock=draft.clock, attempts=1, answers=0)
     draft.start_iteration(state.limits.iteration_seconds)
     delivering.hand_over(draft, report)
@@ -85,11 +96,21 @@ def acknowledged(draft: Draft, event: FixAcknowledged) -> None:
 
 def completed(draft: Draft, event: FixCompleted) -> None:
     """FIXDONE: confirmed, and the re-validation triggered at once (A6, B33-B37)."""
-    active, completion = draft.state.active, event.completion
+    active, completion, opened = draft.state.active, event.completion, draft.state.escalation
     if (event.specialist, completion.iteration) != (active.name, active.iteration):
         _answers_another(draft, event)
-    elif draft.state.escalation is not None:
-        _keep(draft, completion, draft.state.escalation)
+    elif opened is not None:
+        # The pause interrupted the wait for it: the next extend or manual-fix takes it up (K20).
+        named = ids.completion_id(draft.state.issue, completion.iteration)
+        if opened.interrupted not in AWAITING or opened.decision is not None:
+            raise Unexpected(
+                f"{named} answers no open request: "
+                f"{opened.message_id} waits for a person; decide `manual-fix` to bring in a fix"
+            )
+        if draft.state.kept == completion:
+            raise Repeated(f"{named} is kept already")
+        draft.note(f"a completion by {completion.by} arrived while paused and is kept")
+        draft.update(kept=completion)
     elif active.status in AWAITING:
         take_completion(draft, completion)
     else:
@@ -109,19 +130,6 @@ def _answers_another(draft: Draft, event: FixCompleted) -> None:
     violation += f"; open is {ids.request_id(state.issue, active.iteration)} of {active.name}"
     rejected = AnswerRejected(specialist=active.name, iteration=active.iteration, violations=(violation,))
     answer_rejected(draft, rejected)
-
-
-def _keep(draft: Draft, completion: Completion, opened: OpenEscalation) -> None:
-    """The pause interrupted the wait for it: the next extend or manual-fix takes it up (K20)."""
-    if opened.interrupted not in AWAITING or opened.decision is not None:
-        raise Unexpected(
-            f"{ids.completion_id(draft.state.issue, completion.iteration)} answers no open request: "
-            f"{opened.message_id} waits for a person; decide `manual-fix` to bring in a fix"
-        )
-    if draft.state.kept == completion:
-        raise Repeated(f"{ids.completion_id(draft.state.issue, completion.iteration)} is kept already")
-    draft.note(f"a completion by {completion.by} arrived while paused and is kept")
-    draft.update(kept=completion)
 
 
 def take_completion(draft: Draft, completion: Completion) -> None:
@@ -273,27 +281,6 @@ def _ask_again(draft: Draft, delay_seconds: float) -> None:
     attempt = draft.state.attempts + 1
     draft.update(attempts=attempt)
     draft.ask("fix", operation=OperationName.FIX, attempt=attempt, delay_seconds=delay_seconds)
-
-
-def _say_report(draft: Draft, before: Status) -> Message:
-    """VFR with FIXREQ attached: one delivery, one line; or each by itself, where the setting says so (K9)."""
-    state, active, who = draft.state, draft.state.active, slot(draft.state.current)
-    request, named = request_of(state, who), ids.request_id(state.issue, active.iteration)
-    asks = f"Fix {count_of(state.failure_count)} of {who.phase}"
-    bundled = state.bundle_fix_request
-    attached = draft.attachment(request, named, summary=asks, recipient=MAIN_AGENT) if bundled else None
-    report = draft.say(
-        report_of(state, who),
-        ids.report_id(state.issue, active.name, active.iteration),
-        summary=f"{count_of(state.failure_count)} in run {active.iteration}/{active.max_iterations}",
-        recipient=MAIN_AGENT,
-        priority=priority_of(state.severity),
-        before=before,
-        attached=attached,
-    )
-    if not bundled:
-        draft.say(request, named, summary=asks, recipient=MAIN_AGENT)
-    return report
 
 
 def _say_completion(draft: Draft, completion: Completion) -> None:

@@ -120,18 +120,14 @@ class ErrorType(StrEnum):
         return self.value.replace("-", " ").title()
 
 
-def _shown(seconds: float) -> float:
-    # A thousandth makes good what differences of clocks lose: 300 s must not be shown as 299.
-    return float(max(0, floor(seconds + 0.001)))
-
-
-def _begun(seconds: float) -> float:
-    return float(max(0, ceil(seconds - 0.001)))
-
-
-Seconds = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_shown)]
+# A thousandth makes good what differences of clocks lose: 300 s must not be shown as 299.
+Seconds = Annotated[
+    float, Field(allow_inf_nan=False), AfterValidator(lambda seconds: float(max(0, floor(seconds + 0.001))))
+]
 """A duration as messages hold it: what `MM:SS` can show and a reader can read back (A22, G5)."""
-Lateness = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_begun)]
+Lateness = Annotated[
+    float, Field(allow_inf_nan=False), AfterValidator(lambda seconds: float(max(0, ceil(seconds - 0.001))))
+]
 """A duration that has passed its limit: a second that has begun counts, so that this shows (A58)."""
 Text = Annotated[str, Field(min_length=1)]
 """What a required section or header field consists of (A21)."""

@@ -91,14 +91,21 @@ def running(state: State, clock: float, deadlines: Mapping[str, float]) -> tuple
     now = state.held.clock if state.held is not None else clock
     operation, found = state.operation, []
     if operation is not None:
-        started = _started(state, deadlines)
+        started, due, limit = (
+            operation.started_clock,
+            deadlines.get(operation.name.value),
+            operation.limit_seconds,
+        )
+        if started is None and due is not None and limit is not None:
+            # A claim set the operation's first deadline so far ahead; it is recorded nowhere else (K34).
+            started = due - state.limits.reminds_after(limit)
         found.append(
             Running(
                 operation.name,
                 operation.specialist,
                 operation.iteration,
                 now - started if started is not None else None,
-                operation.limit_seconds,
+                limit,
                 operation.reminded_clock is not None,
             )
         )
@@ -109,12 +116,3 @@ def running(state: State, clock: float, deadlines: Mapping[str, float]) -> tuple
             Running(OperationName.ITERATION, state.current, state.active.iteration, now - since, limit)
         )
     return tuple(found)
-
-
-def _started(state: State, deadlines: Mapping[str, float]) -> float | None:
-    """A claim sets the operation's first deadline so far ahead; it is recorded nowhere else (K34)."""
-    operation = state.operation
-    if operation is None or operation.started_clock is not None:
-        return operation.started_clock if operation is not None else None
-    due, limit = deadlines.get(operation.name.value), operation.limit_seconds
-    return due - state.limits.reminds_after(limit) if due is not None and limit is not None else None

@@ -27,7 +27,7 @@ from fixloop.protocol.messages import (
 from fixloop.protocol.specialists import SPECIALISTS
 
 if TYPE_CHECKING:
-    from jinja2 import Environment, Template
+    from jinja2 import Environment
 
 DELIVERY_CHARACTERS: Final = 40_000
 """10,000 tokens of an agent's context."""
@@ -63,13 +63,10 @@ def render(message: Message) -> str:
     name: str = body.kind
     if isinstance(body, RevalidationResult):
         name = f"{name}-{'pass' if body.passed else 'fail'}"
-    return f"{fill(name, m=message, body=body)}\n{_envelope(message)}\n"
-
-
-def _envelope(message: Message) -> str:
-    """One line that no text in it can end."""
-    facts = json.dumps({name: getattr(message, name) for name in _ENVELOPE_FACTS}, default=datetime.isoformat)
-    return facts.replace("<", "\\u003c").replace(">", "\\u003e").join(ENVELOPE)
+    facts = json.dumps({fact: getattr(message, fact) for fact in _ENVELOPE_FACTS}, default=datetime.isoformat)
+    # One line that no text in it can end.
+    envelope = facts.replace("<", "\\u003c").replace(">", "\\u003e").join(ENVELOPE)
+    return f"{fill(name, m=message, body=body)}\n{envelope}\n"
 
 
 def render_whole(message: Message) -> str:
@@ -141,14 +138,7 @@ def template_names() -> tuple[str, ...]:
 
 def fill(template: str, **facts: object) -> str:
     """The template called `template` with `facts`; an expression without a fact raises."""
-    return _template(template).render(facts)
-
-
-def _escaped(value: object) -> object:
-    """Every expression's last filter: what is not `Verbatim` is one escaped line."""
-    if type(value) is Verbatim or not isinstance(value, str):
-        return value
-    return markdown.line(value)
+    return _environment().get_template(f"{template}{_ENDING}").render(facts)
 
 
 def _period(seconds: float) -> str:
@@ -175,11 +165,6 @@ def _history(counts: Sequence[int]) -> Verbatim:
 
 
 @cache
-def _template(name: str) -> "Template":
-    return _environment().get_template(f"{name}{_ENDING}")
-
-
-@cache
 def _environment() -> "Environment":
     # Most commands and most steps write no message, and jinja2 takes a tenth of a second to load.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -188,7 +173,10 @@ def _environment() -> "Environment":
     environment = Environment(  # nosec B701
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=StrictUndefined,
-        finalize=_escaped,
+        # What is not `Verbatim` is one escaped line.
+        finalize=lambda value: (
+            markdown.line(value) if isinstance(value, str) and type(value) is not Verbatim else value
+        ),
         autoescape=False,
         auto_reload=False,
         trim_blocks=True,

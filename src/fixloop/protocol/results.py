@@ -62,7 +62,16 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
         uncompared={each.check: each.no_baseline for each in event.evidence if each.no_baseline},
         commands=commands,
     )
-    _settle(draft, event, analysis.with_vanished(active, event))
+    failures = analysis.with_vanished(active, event)
+    if not failures and event.outcome != "passed":
+        unexplained = Failure(
+            name=event.specialist,
+            error_type="Unexplained",
+            check=event.specialist,
+            message="the checks failed and named no failure",
+        )
+        failures = (unexplained,)
+    _settle(draft, event, failures)
 
 
 def baseline_begun(draft: Draft, event: BaselineBegun) -> None:
@@ -108,21 +117,18 @@ def no_result(state: State, event: RunFinished) -> str:
 def _settle(
     draft: Draft, event: RunFinished, failures: tuple[Failure, ...], *, could_not_run: bool = False
 ) -> None:
-    if not failures and event.outcome != "passed":
-        failures = (
-            Failure(
-                name=event.specialist,
-                error_type="Unexplained",
-                check=event.specialist,
-                message="the checks failed and named no failure",
-            ),
-        )
     passed = not failures
     active = draft.state.active
     if not could_not_run:
         draft.update_specialist(active.name, owed=analysis.still_owed(active, event, failures))
     if event.step == "confirm" and passed:
-        _confirmed(draft, event)
+        # It passes on the final tree too: evidence, and no message (K37).
+        draft.update_specialist(active.name, passed_tree=event.tree, evidence=event.evidence)
+        if active.status is Status.RE_CHECKING:  # it was interrupted by an escalation
+            draft.move(Status.PASS, Role.SPECIALIST, "it passes on the final tree")
+            draft.move(Status.COMPLETED, Role.ORCHESTRATOR, "phase passed")
+        draft.update(escalate_on_failure=False)
+        go_on(draft)
         return
     if event.step == "confirm" and not _reopen(draft, failures):
         return
@@ -144,16 +150,6 @@ def _settle(
         _failed(draft, event, previous, run, failures)
 
 
-def _confirmed(draft: Draft, event: RunFinished) -> None:
-    """It passes on the final tree too: evidence, and no message (K37)."""
-    draft.update_specialist(draft.state.current, passed_tree=event.tree, evidence=event.evidence)
-    if draft.state.active.status is Status.RE_CHECKING:  # it was interrupted by an escalation
-        draft.move(Status.PASS, Role.SPECIALIST, "it passes on the final tree")
-        draft.move(Status.COMPLETED, Role.ORCHESTRATOR, "phase passed")
-    draft.update(escalate_on_failure=False)
-    go_on(draft)
-
-
 def _passed(draft: Draft, event: RunFinished, previous: Run | None, run: Run) -> None:
     active = draft.state.active
     before = active.status
@@ -161,7 +157,28 @@ def _passed(draft: Draft, event: RunFinished, previous: Run | None, run: Run) ->
     draft.move(Status.PASS, Role.SPECIALIST, f"run {run.number} passed")
     _say_result(draft, event, previous, run, before)
     draft.move(Status.COMPLETED, Role.ORCHESTRATOR, "phase passed")
-    _say_success(draft, run)
+    state, active = draft.state, draft.state.active
+    phase = slot(active.name).phase
+    following, since = next_phase(state), active.started_clock
+    then = f"; next: {following}" if following != AFTER_THE_LAST_PHASE else ""
+    applicable = [entry for entry in state.specialists if entry.applicable]
+    draft.say(
+        Success(
+            phase=phase,
+            iterations=run.number,
+            history=analysis.history(active.runs),
+            total_seconds=draft.clock - since if since is not None else 0.0,
+            next_phase=following,
+            phases_done=sum(entry.status is Status.COMPLETED for entry in applicable),
+            phases_total=len(applicable),
+            marks=state.marks,
+        ),
+        ids.success_id(state.issue, active.name, run.number),
+        summary=f"{phase} passed in run {run.number}/{active.max_iterations}{then}",
+        recipient=MAIN_AGENT,
+        priority=Priority.MEDIUM,
+        before=Status.PASS,
+    )
     draft.stop_iteration()
     draft.update(failures=(), failure_count=0, escalate_on_failure=False)
     go_on(draft)
@@ -290,19 +307,16 @@ def _could_not_run(draft: Draft, event: RunFinished, error: str) -> None:
     ran = active.passed_tree if event.step == "confirm" else next(trees, "")
     if ran and ran != state.tree:
         draft.update_specialist(active.name, error=None)
-        _settle(draft, event, (*event.failures, _unrunnable(event, error)), could_not_run=True)
+        broken = Failure(
+            name="could not run after the fix",
+            error_type="CouldNotRun",
+            check=event.specialist,
+            message="\n".join(part for part in (error, event.stack_trace) if part),
+            suggestion="undo what keeps the check from running; it ran before the last fix",
+        )
+        _settle(draft, event, (*event.failures, broken), could_not_run=True)
     else:
         specialist_error(draft, error, event.stack_trace, tried)
-
-
-def _unrunnable(event: RunFinished, error: str) -> Failure:
-    return Failure(
-        name="could not run after the fix",
-        error_type="CouldNotRun",
-        check=event.specialist,
-        message="\n".join(part for part in (error, event.stack_trace) if part),
-        suggestion="undo what keeps the check from running; it ran before the last fix",
-    )
 
 
 def _not_applicable(draft: Draft, event: RunFinished) -> None:
@@ -382,29 +396,4 @@ def _say_result(
         sender=slot(active.name).handle,
         recipient=ORCHESTRATOR,
         before=before,
-    )
-
-
-def _say_success(draft: Draft, run: Run) -> None:
-    state, active = draft.state, draft.state.active
-    phase = slot(active.name).phase
-    following, since = next_phase(state), active.started_clock
-    then = f"; next: {following}" if following != AFTER_THE_LAST_PHASE else ""
-    applicable = [entry for entry in state.specialists if entry.applicable]
-    draft.say(
-        Success(
-            phase=phase,
-            iterations=run.number,
-            history=analysis.history(active.runs),
-            total_seconds=draft.clock - since if since is not None else 0.0,
-            next_phase=following,
-            phases_done=sum(entry.status is Status.COMPLETED for entry in applicable),
-            phases_total=len(applicable),
-            marks=state.marks,
-        ),
-        ids.success_id(state.issue, active.name, run.number),
-        summary=f"{phase} passed in run {run.number}/{active.max_iterations}{then}",
-        recipient=MAIN_AGENT,
-        priority=Priority.MEDIUM,
-        before=Status.PASS,
     )

@@ -41,6 +41,7 @@ def deadline_reached(draft: Draft, event: DeadlineReached) -> None:
 
 
 def _late(draft: Draft, event: DeadlineReached, operation: Operation) -> None:
+    """A timeout event in the log, and one reminder to the late party (A58-A60)."""
     limit = operation.limit_seconds or 0.0
     reminds_after = draft.state.limits.reminds_after(limit)
     started = operation.started_clock if operation.started_clock is not None else event.due - reminds_after
@@ -52,23 +53,7 @@ def _late(draft: Draft, event: DeadlineReached, operation: Operation) -> None:
         return
     draft.update(operation=changed(operation, {"started_clock": started, "reminded_clock": draft.clock}))
     escalates = _wait_for_answer(draft, started + limit)
-    _remind(draft, operation, draft.clock - started, escalates)
-
-
-def _wait_for_answer(draft: Draft, limit_at: float) -> float | None:
-    """Escalate when the window is over, and not before the limit itself is (K29, K34); None: never."""
-    window, operation = draft.state.limits.reminder_window_seconds, draft.state.operation
-    if window is None or operation is None:
-        return None
-    due = max(draft.clock + window, limit_at)
-    draft.update(operation=changed(operation, {"escalates_clock": due}))
-    draft.set_deadline(operation.name.reminder_deadline, due)
-    return due
-
-
-def _remind(draft: Draft, operation: Operation, elapsed: float, escalates: float | None) -> None:
-    """A timeout event in the log, and one reminder to whoever is late (A58-A60)."""
-    name, limit = operation.name, operation.limit_seconds or 0.0
+    name, elapsed = operation.name, draft.clock - started
     expected = draft.at + timedelta(seconds=limit - elapsed)
     what = "timeout" if elapsed > limit else "reminder"
     draft.note(
@@ -87,6 +72,17 @@ def _remind(draft: Draft, operation: Operation, elapsed: float, escalates: float
         summary=f"{name} is late",
         recipient=MAIN_AGENT if name is OperationName.FIX else slot(operation.specialist).handle,
     )
+
+
+def _wait_for_answer(draft: Draft, limit_at: float) -> float | None:
+    """Escalate when the window is over, and not before the limit itself is (K29, K34); None: never."""
+    window, operation = draft.state.limits.reminder_window_seconds, draft.state.operation
+    if window is None or operation is None:
+        return None
+    due = max(draft.clock + window, limit_at)
+    draft.update(operation=changed(operation, {"escalates_clock": due}))
+    draft.set_deadline(operation.name.reminder_deadline, due)
+    return due
 
 
 def _no_answer(draft: Draft, operation: Operation, reminded: float) -> None:
