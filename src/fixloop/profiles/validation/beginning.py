@@ -1,17 +1,13 @@
 """The event that begins a validation loop, made from a frozen configuration."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
-from fixloop.engine.profile import AnyStart
-from fixloop.intake.feature import Feature
-from fixloop.intake.preparation import Intake, Prepared
+from fixloop.intake.preparation import Intake
 from fixloop.profiles.agents import seconds
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.protocol.state import Limits
-from fixloop.store.contract import Store
 
 MOST_UNVERIFIED: Final = 12
 LONGEST_TEXT: Final = 160
@@ -69,21 +65,17 @@ def limits_of(configuration: Configuration) -> Limits:
         extra_iterations=told.extend_iterations,
         extend_minutes=told.extend_minutes,
     )
-    cap = told.iteration_minutes
-    return limits.model_copy(
-        update={"iteration_seconds": _no_shorter_cap(limits) if cap is None else seconds(cap)}
+    cap = seconds(told.iteration_minutes)
+    if told.iteration_minutes is None:
+        # A cap on an iteration that nobody set never undercuts a step's own limit, nor limits one without.
+        steps = (limits.revalidation_seconds, limits.fix_seconds, *limits.specialist_seconds.values())
+        known = [limit for limit in steps if limit is not None]
+        cap = max([Limits().iteration_seconds or 0.0, *known]) if len(known) == len(steps) else None
+    return limits.model_copy(update={"iteration_seconds": cap})
+
+
+INTAKE: Final = Intake(
+    begun=lambda store, prepared, feature, facts: validation_started(
+        prepared.configuration, **facts, tree=prepared.snapshot.tree
     )
-
-
-def _no_shorter_cap(limits: Limits) -> float | None:
-    """The cap on an iteration that nobody set never undercuts a step's own limit, nor limits one without."""
-    steps = (limits.revalidation_seconds, limits.fix_seconds, *limits.specialist_seconds.values())
-    known = [seconds for seconds in steps if seconds is not None]
-    return max([Limits().iteration_seconds or 0.0, *known]) if len(known) == len(steps) else None
-
-
-def _begun(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
-    return validation_started(prepared.configuration, **facts, tree=prepared.snapshot.tree)
-
-
-INTAKE: Final = Intake(begun=_begun)
+)

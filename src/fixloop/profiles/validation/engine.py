@@ -33,7 +33,7 @@ _DEADLINES: Final = frozenset(
 
 
 def plain_fields(state: State) -> dict[str, str]:
-    """What a person would look for with `redis-cli`, beside the snapshot (DESIGN, Redis)."""
+    """What a person would look for with `redis-cli` next to the snapshot."""
     active = state.active
     return {
         "project": state.project,
@@ -58,7 +58,7 @@ def plain_fields(state: State) -> dict[str, str]:
 
 
 _BY_STEPS: Final = frozenset({"failure-report", "fix-request", "escalation"})
-"""Delivered by a step of their own, with attempts, a request with its report; the others are told as they are said."""
+"""Each delivered by its own step, with attempts, a request with its report; the others are told as they are said."""
 
 
 def _letters(outcome: Outcome) -> list[Told]:

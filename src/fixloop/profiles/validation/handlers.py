@@ -1,6 +1,7 @@
 """What people and the main agent bring to a validation workflow: receipts, fixes, blockers, decisions."""
 
 import getpass
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
@@ -9,7 +10,6 @@ from fixloop.commands.handlers import CommandHandlers, Work
 from fixloop.commands.screen import note, print_lines, print_text
 from fixloop.commands.session import Session, caller
 from fixloop.engine.history import shown_failure
-from fixloop.engine.profile import AnyEvent
 from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.redaction_scope import redaction_for
 from fixloop.outside.offer import offer, offered_at
@@ -56,18 +56,6 @@ class _Reread(TypedDict):
     limits: Limits
 
 
-def _cancelled(reason: str) -> AnyEvent:
-    return Cancelled(by=getpass.getuser(), reason=reason, sender=caller(USER))
-
-
-def _paused(reason: str) -> AnyEvent:
-    return Paused(by=getpass.getuser(), reason=reason, sender=caller(USER))
-
-
-def _continued() -> AnyEvent:
-    return Continued(by=getpass.getuser(), sender=caller(USER))
-
-
 def _ack(session: Session, workflow: str, agent: str, handoff: str) -> None:
     if agent or handoff:
         raise UsageError(
@@ -104,7 +92,10 @@ def _fixed(session: Session, workflow: str, work: Work) -> None:
         note(f"issue {state.issue} waits for a decision: `fixloop inbox`")
     if change is None:
         return
-    _publish(session, workflow)
+    mirror = bring_work(session.store, state, session.settings.cache_dir)
+    published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
+    if published.note:
+        note(published.note)
     taken = [name for name in change.files if name not in change.left_out]
     for name in taken:
         print_lines(name)
@@ -119,12 +110,21 @@ def _fixed(session: Session, workflow: str, work: Work) -> None:
 
 
 def _decide(session: Session, workflow: str, given: Given) -> None:
+    """Raises UsageError: no such decision, options that it does not have, or another escalation."""
     state = session.engine.state(workflow)
-    decision = _decision(given, state)
+    if given.word not in tuple(Decision):
+        raise UsageError(f"{given.word!r} is no decision; possible are {', '.join(Decision)}")
+    decision = Decision(given.word)
+    if (given.iterations is not None or given.minutes is not None) and decision is not Decision.EXTEND:
+        raise UsageError(f"--iterations and --minutes go with extend, not with {decision}")
     opened = state.escalation
+    named = opened.message_id if opened is not None else ""
+    if given.escalation and given.escalation != named:
+        open_ = f"{named} is" if named else "none is"
+        raise UsageError(f"escalation {given.escalation} is not open in issue {state.issue}; {open_}")
     event = DecisionMade(
         decision=decision,
-        escalation=opened.message_id if opened is not None else "",
+        escalation=named,
         by=getpass.getuser(),
         sender=caller(USER),
         reason=given.text,
@@ -136,25 +136,6 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
         event = _reread_decision(session, state, event)
     session.bring(workflow, event)
     _say_next(session, workflow, decision)
-
-
-def _decision(given: Given, state: State) -> Decision:
-    """
-    The decision that was meant.
-
-    Raises:
-        UsageError: there is no such decision, options that it does not have, or another escalation.
-    """
-    if given.word not in tuple(Decision):
-        raise UsageError(f"{given.word!r} is no decision; possible are {', '.join(Decision)}")
-    decision = Decision(given.word)
-    if (given.iterations is not None or given.minutes is not None) and decision is not Decision.EXTEND:
-        raise UsageError(f"--iterations and --minutes go with extend, not with {decision}")
-    opened = state.escalation.message_id if state.escalation is not None else ""
-    if given.escalation and given.escalation != opened:
-        open_ = f"{opened} is" if opened else "none is"
-        raise UsageError(f"escalation {given.escalation} is not open in issue {state.issue}; {open_}")
-    return decision
 
 
 def _show(session: Session, workflow: str) -> None:
@@ -174,11 +155,16 @@ def _hand_in(session: Session, workflow: str, raw: bytes | None, work: Work) -> 
     from fixloop.commands.answer_file import keep, said
 
     state = session.engine.state(workflow)
-    awaited = _is_awaited(state)
+    manual = state.escalation is not None and state.escalation.decision is Decision.MANUAL_FIX
+    asked = state.active.status in (Status.AWAITING_FIX, Status.FIXING)
+    awaited = not state.ended and (manual or state.paused or asked)
     answer = said(session, state, raw, awaited=awaited) if raw is not None else None
     kept = keep(session, workflow, raw)
     if not awaited:
-        _refuse(session, state, kept)
+        why = f"issue {state.issue} awaits no fix: {state.active.name} is {state.active.status}"
+        why += f", outcome {state.outcome}" if state.ended else ""
+        session.engine.refuse(workflow, "fix-completed", why, sender=caller(MAIN_AGENT), artifacts=kept)
+        raise RefusedError(why)
     if answer is not None and not answer.ready:
         _signal(session, workflow, answer.blocker, kept)
         return None
@@ -187,21 +173,6 @@ def _hand_in(session: Session, workflow: str, raw: bytes | None, work: Work) -> 
     bundle = _bundle(session, state, change)
     session.bring(workflow, event.model_copy(update={"artifacts": kept, "bundle": bundle}))
     return change
-
-
-def _is_awaited(state: State) -> bool:
-    manual = state.escalation is not None and state.escalation.decision is Decision.MANUAL_FIX
-    asked = state.active.status in (Status.AWAITING_FIX, Status.FIXING)
-    return not state.ended and (manual or state.paused or asked)
-
-
-def _refuse(session: Session, state: State, artifacts: tuple[str, ...]) -> None:
-    why = f"issue {state.issue} awaits no fix: {state.active.name} is {state.active.status}"
-    why += f", outcome {state.outcome}" if state.ended else ""
-    session.engine.refuse(
-        state.workflow, "fix-completed", why, sender=caller(MAIN_AGENT), artifacts=artifacts
-    )
-    raise RefusedError(why)
 
 
 def _taken(session: Session, state: State, work: Work) -> Change:
@@ -310,45 +281,27 @@ def _reread_decision(session: Session, state: State, event: DecisionMade) -> Dec
     )
 
 
-def _publish(session: Session, workflow: str) -> None:
-    state = session.engine.state(workflow)
-    mirror = bring_work(session.store, state, session.settings.cache_dir)
-    published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
-    if published.note:
-        note(published.note)
-
-
 def _say_next(session: Session, workflow: str, decision: Decision) -> None:
     state = session.engine.state(workflow)
     issue = called(state)
     if state.ended:
         note(f"issue {issue} ended: {state.outcome}")
     elif state.paused and decision is Decision.MANUAL_FIX:
-        _say_where(session, state)
+        # It is made in a directory for it, or in the person's checkout.
+        where = f"mend it in your checkout, then `fixloop fixed {issue} --here`"
+        with suppress(RefusedError):
+            made = offer(session.engine, state, session.settings.cache_dir)
+            where += f"; or in {made.directory}, then `fixloop fixed {issue}`"
+        note(where)
     else:
         note(f"issue {issue} goes on; `fixloop resume {issue}` or a running worker takes it up")
 
 
-def _say_where(session: Session, state: State) -> None:
-    """A manual fix is made in a directory of its own, or in the person's checkout."""
-    here = f"mend it in your checkout, then `fixloop fixed {called(state)} --here`"
-    try:
-        made = offer(session.engine, state, session.settings.cache_dir)
-    except RefusedError:
-        note(here)
-        return
-    note(f"{here}; or in {made.directory}, then `fixloop fixed {called(state)}`")
-
-
-def _pushed(branch: str) -> BranchPushed:
-    return BranchPushed(branch=branch, sender=caller(USER))
-
-
 HANDLERS: Final = CommandHandlers(
-    cancelled=_cancelled,
-    paused=_paused,
-    continued=_continued,
-    pushed=_pushed,
+    cancelled=lambda reason: Cancelled(by=getpass.getuser(), reason=reason, sender=caller(USER)),
+    paused=lambda reason: Paused(by=getpass.getuser(), reason=reason, sender=caller(USER)),
+    continued=lambda: Continued(by=getpass.getuser(), sender=caller(USER)),
+    pushed=lambda branch: BranchPushed(branch=branch, sender=caller(USER)),
     decide=_decide,
     ack=_ack,
     fixed=_fixed,

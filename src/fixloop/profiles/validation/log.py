@@ -1,4 +1,4 @@
-"""The log of a validation workflow: what was said, as lines, in full or as data, and what happened beside it."""
+"""The log of a validation workflow: what was said, as lines, in full or as data, and what else happened."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -22,7 +22,16 @@ def log_text(logged: Logged[State]) -> str:
     """One line a message, and the statistics; of one specialist its flow."""
     if logged.agent:
         return _flow(logged, _lines(logged))
-    return "\n".join(_text(logged))
+    if logged.beside:
+        lines = list(_history_lines(list(with_ticks(logged.entries, logged.moment))))
+    else:
+        spoken = [each for each in happenings(logged.entries) if each.message is not None]
+        lines = list(_history_lines(spoken, kinds=False))
+    lines.append("")
+    for name, value in _statistics(logged.state, _lines(logged)).model_dump().items():
+        shown = name.replace("_", " ").replace("revalidation", "re-validation").capitalize()
+        lines.append(f"{shown}: {value}")
+    return "\n".join(lines)
 
 
 def log_markdown(logged: Logged[State]) -> str:
@@ -34,7 +43,7 @@ def log_markdown(logged: Logged[State]) -> str:
 
 
 def log_document(logged: Logged[State]) -> dict[str, Any]:
-    """`log --json` (DESIGN, Command line)."""
+    """`log --json`."""
     lines = _lines(logged)
     as_lines = log.as_json_entries([line.message for line in lines])
     texts = [line.rendered for line in lines]
@@ -48,7 +57,16 @@ def log_document(logged: Logged[State]) -> dict[str, Any]:
     if logged.agent:
         document |= {"specialist": _specialist(logged), "flow": _flow(logged, lines)}
     if logged.beside:
-        document["history"] = [_as_json(each) for each in with_ticks(logged.entries, logged.moment)]
+        document["history"] = [
+            {
+                "timestamp": iso_stamp(each.at),
+                "kind": each.kind,
+                "text": each.text,
+                "message_id": each.message.message_id if each.message is not None else None,
+                "entry": each.entry,
+            }
+            for each in with_ticks(logged.entries, logged.moment)
+        ]
     return document
 
 
@@ -70,20 +88,18 @@ def _lines(logged: Logged[State]) -> list[Said]:
 
 def _flow(logged: Logged[State], lines: Sequence[Said]) -> str:
     messages, name = [line.message for line in lines], _specialist(logged)
-    return flow_log(messages, name, outcome=_decided(logged.state, name))
+    state, entry = logged.state, logged.state.specialist(name)
+    # What a person's decision made of the specialist's loop; empty where there was none.
+    outcome = ""
+    if entry.skipped:
+        outcome = log.outcome_text(WorkflowOutcome.SKIPPED)
+    elif state.outcome in (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED):
+        outcome = log.outcome_text(state.outcome) if entry.status is not Status.COMPLETED else ""
+    return flow_log(messages, name, outcome=outcome)
 
 
 def _specialist(logged: Logged[State]) -> str:
     return slot(logged.agent).name
-
-
-def _decided(state: State, specialist: str) -> str:
-    """What a person's decision made of the specialist's loop, empty where there was none."""
-    entry = state.specialist(specialist)
-    if entry.skipped:
-        return log.outcome_text(WorkflowOutcome.SKIPPED)
-    over = state.outcome in (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED)
-    return log.outcome_text(state.outcome) if over and entry.status is not Status.COMPLETED else ""
 
 
 def _statistics(state: State, lines: Sequence[Said]) -> log.Statistics:
@@ -94,17 +110,6 @@ def _outcome_of(state: State) -> str | None:
     if state.outcome is None:
         return "escalated" if state.paused else None
     return state.outcome.value
-
-
-def _as_json(each: Happening) -> dict[str, Any]:
-    message_id = each.message.message_id if each.message is not None else None
-    return {
-        "timestamp": iso_stamp(each.at),
-        "kind": each.kind,
-        "text": each.text,
-        "message_id": message_id,
-        "entry": each.entry,
-    }
 
 
 def _markdown(logged: Logged[State], lines: Sequence[Said]) -> Iterator[str]:
@@ -137,7 +142,11 @@ def _every_record(
         elif each.message is not None:
             line = next(lines)
             kind = line.message.body.kind
-            yield _sent(line) if kind == "failure-report" else _in_full(line)
+            if kind == "failure-report":
+                sent = documents.sending(line.message, line.rendered)
+                yield f"{log.render_entry(line.message)}{_RULE}{sent}"
+            else:
+                yield _in_full(line)
             if kind == "fix-completion":
                 yield documents.confirmation(line.message)
     waited_for = documents.waiting(logged.state, logged.moment.clock)
@@ -145,24 +154,9 @@ def _every_record(
         yield waited_for
 
 
-def _sent(line: Said) -> str:
-    return f"{log.render_entry(line.message)}{_RULE}{documents.sending(line.message, line.rendered)}"
-
-
 def _in_full(line: Said) -> str:
     """The line's entry, and below it the message as it was said (A77, A85)."""
     return f"{log.render_entry(line.message)}{_RULE}{line.rendered}"
-
-
-def _text(logged: Logged[State]) -> Iterator[str]:
-    if logged.beside:
-        yield from _history_lines(list(with_ticks(logged.entries, logged.moment)))
-    else:
-        spoken = [each for each in happenings(logged.entries) if each.message is not None]
-        yield from _history_lines(spoken, kinds=False)
-    yield ""
-    for name, value in _statistics(logged.state, _lines(logged)).model_dump().items():
-        yield f"{name.replace('_', ' ').replace('revalidation', 're-validation').capitalize()}: {value}"
 
 
 def _history_lines(found: Sequence[Happening], *, kinds: bool = True) -> Iterator[str]:

@@ -1,18 +1,22 @@
 """The validation loop as commands show it."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from fixloop.commands import outcome, validation_status
-from fixloop.commands.choices import choices, fix_choices
+from fixloop.commands.choices import Choice, choices, fix_choices, no_fixer
 from fixloop.commands.clocks import deadline_of
 from fixloop.commands.presenter import Logged, Presenter
 from fixloop.commands.screen import short
-from fixloop.commands.timeline import Happening, happenings
+from fixloop.commands.timeline import happenings
 from fixloop.engine.snapshots import load_state
-from fixloop.profiles.validation.items import items
-from fixloop.protocol.durations import hours_minutes_seconds, minutes_seconds
+from fixloop.outside.offer import offered_at
+from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds
+from fixloop.protocol.ids import called, request_id
 from fixloop.protocol.log import title
+from fixloop.protocol.messages import MAIN_AGENT, USER, Decision
+from fixloop.protocol.notices import count_of
 from fixloop.protocol.state import State
 from fixloop.store.records import Entry, Snapshot
 
@@ -25,16 +29,12 @@ def _happened(entries: Iterable[Entry]) -> Iterator[str]:
     found = list(happenings(entries))
     spoken = {each.entry for each in found if each.message is not None}
     for each in found:
-        if each.message is not None or (each.entry not in spoken and each.kind in _TOLD):
-            yield f"{each.at:%H:%M:%S}  {_said(each)}"
-
-
-def _said(each: Happening) -> str:
-    if each.message is None:
-        return short(each.text)
-    message = each.message
-    run = f"{message.specialist} {message.iteration}/{message.max_iterations}"
-    return f"{run}  {title(message)}: {short(message.summary)}"
+        message = each.message
+        if message is not None:
+            run = f"{message.specialist} {message.iteration}/{message.max_iterations}"
+            yield f"{each.at:%H:%M:%S}  {run}  {title(message)}: {short(message.summary)}"
+        elif each.entry not in spoken and each.kind in _TOLD:
+            yield f"{each.at:%H:%M:%S}  {short(each.text)}"
 
 
 def _clocks(found: Snapshot, state: State) -> str:
@@ -50,23 +50,67 @@ def _clocks(found: Snapshot, state: State) -> str:
     return " · ".join(parts)
 
 
-def _log_text(logged: Logged[State]) -> str:
+def _log() -> Any:
     # The log's texts take a while to load, and `status` needs none of them.
-    from fixloop.profiles.validation.log import log_text
+    from fixloop.profiles.validation import log
 
-    return log_text(logged)
-
-
-def _log_markdown(logged: Logged[State]) -> str:
-    from fixloop.profiles.validation.log import log_markdown
-
-    return log_markdown(logged)
+    return log
 
 
-def _log_document(logged: Logged[State]) -> dict[str, Any]:
-    from fixloop.profiles.validation.log import log_document
+def _items(found: Snapshot, state: State, cache: Path) -> Iterator[dict[str, Any]]:
+    """What waits for somebody outside the engine: one item at most, as its steps follow one another."""
+    common = {
+        "specialist": state.current,
+        "iteration": state.active.iteration,
+        "max_iterations": state.active.max_iterations,
+    }
+    opened = state.escalation
+    if state.held is not None:
+        yield common | {
+            "waits_for": "continue",
+            "escalation_id": None,
+            "reason": f"paused by {state.held.by}",
+            "detail": state.held.reason,
+            "target": USER,
+            "since": iso_stamp(state.held.at),
+            "directory": None,
+            "commands": [f"fixloop continue {called(state)}"],
+        }
+    elif opened is not None:
+        manual = opened.decision is Decision.MANUAL_FIX
+        yield common | {
+            "waits_for": "manual-fix" if manual else "decision",
+            "escalation_id": opened.message_id,
+            "reason": opened.reason.text,
+            "detail": opened.detail,
+            "target": opened.target,
+            "since": iso_stamp(opened.at),
+            "directory": _directory(state, cache) if manual else None,
+            **_answers(choices(state)),
+        }
+    elif outcome.waits_for_agent(state):
+        yield common | {
+            "waits_for": "fix",
+            "escalation_id": None,
+            "reason": request_id(state.issue, state.active.iteration),
+            "detail": count_of(state.failure_count),
+            "target": MAIN_AGENT,
+            "since": iso_stamp(outcome.offered_since(found, state)),
+            "directory": _directory(state, cache),
+            "hint": "; ".join(no_fixer(state)),
+            **_answers(fix_choices(state)),
+        }
 
-    return log_document(logged)
+
+def _answers(found: Iterable[Choice]) -> dict[str, Any]:
+    listed = list(found)
+    return {"commands": [each.command for each in listed], "choices": [each._asdict() for each in listed]}
+
+
+def _directory(state: State, cache: Path) -> str | None:
+    """Where the fix is to be made; None until `ack` or `run` has made the directory on this machine."""
+    made = offered_at(state, cache).directory if state.snapshot else None
+    return str(made) if made is not None and made.is_dir() else None
 
 
 def _report(found: Snapshot, logged: Logged[State], form: str) -> str:
@@ -91,9 +135,9 @@ PRESENTER: Final[Presenter[State]] = Presenter(
     clocks=_clocks,
     happened=_happened,
     result=outcome.result_lines,
-    items=items,
-    log_text=_log_text,
-    log_markdown=_log_markdown,
-    log_document=_log_document,
+    items=_items,
+    log_text=lambda logged: _log().log_text(logged),
+    log_markdown=lambda logged: _log().log_markdown(logged),
+    log_document=lambda logged: _log().log_document(logged),
     report=_report,
 )
