@@ -15,8 +15,8 @@ from fixloop.errors import UsageError
 from fixloop.profiles.cycle.events import CycleStarted
 from fixloop.profiles.cycle.intake import cycle_started
 from fixloop.profiles.cycle.state import Limits as CycleLimits
-from fixloop.profiles.handoff.beginning import handoffs_started
 from fixloop.profiles.handoff.events import HandoffsStarted
+from fixloop.profiles.handoff.intake import handoffs_started
 from fixloop.profiles.handoff.state import Limits as HandoffLimits
 from fixloop.repository.snapshot import take_snapshot
 from fixloop.store.keys import workflow_id

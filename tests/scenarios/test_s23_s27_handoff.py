@@ -26,7 +26,7 @@ from fixloop.profiles.handoff.events import (
     StateWritten,
 )
 from fixloop.profiles.handoff.files import named_files, state_document
-from fixloop.profiles.handoff.locking import wait_seconds
+from fixloop.profiles.handoff.locks import wait_seconds
 from fixloop.profiles.handoff.metrics import Escalations, measured, started_at
 from fixloop.profiles.handoff.records import EVENT_NAMES, EventRecord, Message
 from fixloop.profiles.handoff.returns import InvalidReturn, read_return

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fixloop.profiles.handoff.drawing import fields_written
+from fixloop.profiles.handoff.agent_output import fields_written
 from fixloop.profiles.handoff.events import Answered, StateWritten
 from fixloop.profiles.handoff.files import state_document
 from fixloop.protocol.refusals import Unexpected

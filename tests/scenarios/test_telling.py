@@ -8,7 +8,7 @@ from fixloop.profiles.cycle.records import AgentStatus, InputKind
 from fixloop.profiles.handoff.events import DecisionMade, HandoffRejected
 from fixloop.profiles.handoff.returns import InvalidReturn
 from fixloop.profiles.handoff.routes import HandoffStatus
-from fixloop.profiles.handoff.working import rejection
+from fixloop.profiles.handoff.runs import rejection
 from fixloop.protocol.refusals import Unexpected
 from tests.scenarios.cycle_stage import CycleStage
 from tests.scenarios.handoff_stage import HandoffStage

@@ -7,7 +7,7 @@ import pytest
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.model import OutsideAgent
 from fixloop.errors import UsageError
-from fixloop.profiles.validation.beginning import limits_of
+from fixloop.profiles.validation.intake import limits_of
 from tests.unit.configuration_project import written
 
 CHECK = "\n[specialist.test-runner]\ncommand = 'make test'\n"

@@ -8,7 +8,7 @@ import pytest
 from fixloop.configuration.loading import load_configuration
 from fixloop.configuration.settings import LimitSettings, keys_of, sections_in
 from fixloop.errors import UsageError
-from fixloop.profiles.validation.beginning import limits_of
+from fixloop.profiles.validation.intake import limits_of
 from fixloop.protocol.state import Limits
 from tests.unit.configuration_project import written
 

@@ -12,8 +12,8 @@ from fixloop.engine.registry import PROFILES, profile_in
 from fixloop.errors import NewerVersion, UsageError
 from fixloop.profiles.cycle.decide import decide as decide_cycle
 from fixloop.profiles.cycle.intake import cycle_started
-from fixloop.profiles.handoff.beginning import handoffs_started
 from fixloop.profiles.handoff.decide import decide as decide_handoff
+from fixloop.profiles.handoff.intake import handoffs_started
 from fixloop.protocol.moment import Moment
 from tests.unit.configuration_project import written
 

@@ -54,7 +54,7 @@ def test_a_sample_is_the_same_for_the_same_seed_and_asks_for_what_has_no_rule() 
     assert len(set(numbers)) == 40
     asked_for = asked("D17", [])
     assert asked_for.startswith("D17: Of two agents that accept one handoff, one succeeds.\n")
-    assert re.search(r"code  src/fixloop/profiles/handoff/working\.py:\d+\n", asked_for)
+    assert re.search(r"code  src/fixloop/profiles/handoff/runs\.py:\d+\n", asked_for)
     assert "::test_a_handoff_is_accepted_once_by_its_addressee_only" in asked_for
     assert asked("D17", [RULES[0]._replace(requirements=("D16", "D17"))]) == ""
 

@@ -15,7 +15,7 @@ from fixloop.outside.mailbox import Mailboxes
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle.intake import cycle_started
 from fixloop.profiles.handoff import events as hnd
-from fixloop.profiles.handoff.beginning import handoffs_started
+from fixloop.profiles.handoff.intake import handoffs_started
 from fixloop.protocol.ticket import Ticket
 from fixloop.testing.memory_store import MemoryStore
 from workers.steps.crew import crew

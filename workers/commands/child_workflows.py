@@ -17,11 +17,11 @@ from fixloop.engine.registry import profile_in
 from fixloop.intake.redaction_scope import redaction_of
 from fixloop.outside.transfer import bring_work, keep_bundle, keep_diff, snapshot_in
 from fixloop.profile_table import loaded, registered_in
-from fixloop.profiles.handoff.beginning import handoffs_started
 from fixloop.profiles.handoff.engine import HANDOFF
+from fixloop.profiles.handoff.intake import handoffs_started
 from fixloop.profiles.handoff.routes import Kind
-from fixloop.profiles.validation.beginning import validation_started
 from fixloop.profiles.validation.engine import VALIDATION
+from fixloop.profiles.validation.intake import validation_started
 from fixloop.protocol.events import FixCompleted, FixFailed
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.state import Completion, State, WorkflowOutcome

@@ -17,10 +17,10 @@ from fixloop.profiles.handoff.events import (
     PersonNotified,
     StateWritten,
 )
-from fixloop.profiles.handoff.making import changed
+from fixloop.profiles.handoff.records import changed
 from fixloop.profiles.handoff.returns import InvalidReturn, Returned, fitting, read_questions, read_return
 from fixloop.profiles.handoff.routes import HandoffStatus
-from fixloop.profiles.handoff.working import escalation, rejection
+from fixloop.profiles.handoff.runs import escalation, rejection
 from fixloop.statefiles.agent_run import Played
 from workers.steps import agent_runs
 from workers.steps.delivery import attend

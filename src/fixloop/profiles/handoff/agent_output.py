@@ -1,16 +1,18 @@
 """What an agent of handoffs left: its fields of the shared state, and the specification that it names (D19, D22)."""
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from fixloop.files.atomic import read
 from fixloop.outside.transfer import Carried, snapshot_in
-from fixloop.profiles.handoff.drawing import fields_written
-from fixloop.profiles.handoff.files import STATE_FILE
+from fixloop.profiles.handoff.engine import HANDOFF
+from fixloop.profiles.handoff.files import STATE_FILE, state_document
 from fixloop.profiles.handoff.returns import InvalidReturn, read_return
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.profiles.handoff.verdict import review_answer
+from fixloop.profiles.handoff.writes import MOST_OF_A_FIELD, MOST_OF_A_VALUE
 from fixloop.repository.git import Git
 from fixloop.statefiles.agent_run import AgentRuns, Left
 from fixloop.statefiles.sync import tell_of_edits
@@ -26,6 +28,29 @@ def left_by(
     fields = fields_written(snapshot, hide(read(folder, STATE_FILE) or b""))
     tell_of_edits(store, snapshot, folder, name, (STATE_FILE,) if fields else ())
     return Left(fields=fields)
+
+
+def fields_written(snapshot: bytes, content: bytes) -> dict[str, Any]:
+    """
+    What an agent of handoffs wrote into the `state.json` that `lay` gave it, by field (D19, D45).
+
+    Args:
+        content: as it stands there now; what cannot be read says nothing.
+    """
+    laid = state_document(HANDOFF.load(snapshot))
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {
+        name: value
+        for name, value in found.items()
+        if 0 < len(name) <= MOST_OF_A_FIELD
+        and (name not in laid or laid[name] != value)
+        and len(json.dumps(value)) <= MOST_OF_A_VALUE
+    }
 
 
 def missing_in(state: Handoffs, git: Git, commit: str, answer: str) -> str:

@@ -10,17 +10,15 @@ from typing import Any, Final, cast
 
 from fixloop.errors import UsageError
 from fixloop.profiles.handoff import events as ev
-from fixloop.profiles.handoff import locking, working, writing
-from fixloop.profiles.handoff.asking import answered, ask_person, decided, escalated, undelivered
+from fixloop.profiles.handoff import locks, questions, runs, writes
 from fixloop.profiles.handoff.outcome import Draft, Outcome
-from fixloop.profiles.handoff.restoring import restored
 from fixloop.profiles.handoff.routes import AGENTS
 from fixloop.profiles.handoff.state import SCHEMA_VERSION, Agent, Handoffs
 from fixloop.protocol.closing import branch_pushed, check_closing
 from fixloop.protocol.letters import stored
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.notifying import notified
-from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
+from fixloop.protocol.refusals import Repeated, Unexpected
 
 DECIDE_VERSION: Final = 2
 """Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
@@ -37,7 +35,7 @@ def decide(state: Handoffs | None, event: ev.Event, now: Moment) -> Outcome:
     if isinstance(event, ev.HandoffsStarted | ev.HandoffsRestored):
         if state is not None:
             raise Unexpected(f"workflow {state.workflow} has started already")
-        return _start(event, now) if isinstance(event, ev.HandoffsStarted) else restored(event, now)
+        return _started(event, now) if isinstance(event, ev.HandoffsStarted) else _restored(event, now)
     if state is None:
         raise Unexpected(f"{event.kind} came before the workflow started")
     draft = Draft(state, now)
@@ -54,7 +52,7 @@ def decide(state: Handoffs | None, event: ev.Event, now: Moment) -> Outcome:
     return draft.outcome()
 
 
-def _start(event: ev.HandoffsStarted, now: Moment) -> Outcome:
+def _started(event: ev.HandoffsStarted, now: Moment) -> Outcome:
     unknown = sorted(event.commands.keys() - set(AGENTS))
     if unknown:
         raise UsageError(f"there is a command for {', '.join(unknown)}; the agents are {', '.join(AGENTS)}")
@@ -73,27 +71,21 @@ def _start(event: ev.HandoffsStarted, now: Moment) -> Outcome:
         last_at=now.at,
     )
     draft = Draft(state, now)
-    working.activate(draft, "planner")
+    runs.activate(draft, "planner")
     return draft.outcome()
 
 
-def _deadline(draft: Draft, event: ev.DeadlineReached) -> None:
-    """
-    An agent's task took longer than a lock lasts (G15).
-
-    Raises:
-        NotDue: it lies ahead.
-    """
-    if draft.clock <= event.due:
-        raise NotDue(f"{event.name} falls due in {event.due - draft.clock:.1f} s")
-    name = event.name.partition("/")[2]
-    agent = draft.state.agent(name)
-    if not agent.asked:
-        raise Unexpected(f"{event.name} no longer matters: {name} is {agent.status}")
-    draft.drop(name)
-    draft.record("error_occurred", name, "timeout")
-    seconds = draft.state.limits.seconds_of(name) or 0.0
-    ask_person(draft, name, "timeout", f"{name} did not return within {seconds / 60:g} minutes")
+def _restored(event: ev.HandoffsRestored, now: Moment) -> Outcome:
+    """What was asked of an agent is asked again, and its time begins again (K23)."""
+    before = Handoffs.model_validate(event.state)
+    if before.ended:
+        raise Unexpected(
+            f"workflow {before.workflow} ended ({before.outcome}); there is nothing to go on with"
+        )
+    draft = Draft(before.with_(rebuilt=before.rebuilt + 1), now)
+    draft.note("rebuilt from the named files")
+    draft.ask_again()
+    return draft.outcome()
 
 
 def _cancelled(draft: Draft, event: ev.Cancelled) -> None:
@@ -120,24 +112,24 @@ def _continued(draft: Draft, event: ev.Continued) -> None:
 _HANDLERS: Final = cast(
     dict[type, Callable[[Draft, Any], None]],
     {
-        ev.AgentActivated: working.activated,
-        ev.HandoffAccepted: working.accept,
-        ev.HandoffRejected: working.reject,
-        ev.HandoffSent: working.sent,
-        ev.AgentReturned: working.returned,
-        ev.AgentFailed: working.failed,
-        ev.AgentEscalated: escalated,
-        ev.Answered: answered,
-        ev.DecisionMade: decided,
-        ev.LockAcquired: locking.acquire,
-        ev.LockReleased: locking.release,
-        ev.LockExtended: locking.extend,
-        ev.Heartbeat: writing.heartbeat,
-        ev.StateWritten: writing.write,
+        ev.AgentActivated: runs.activated,
+        ev.HandoffAccepted: runs.accept,
+        ev.HandoffRejected: runs.reject,
+        ev.HandoffSent: runs.sent,
+        ev.AgentReturned: runs.returned,
+        ev.AgentFailed: runs.failed,
+        ev.AgentEscalated: questions.escalated,
+        ev.Answered: questions.answered,
+        ev.DecisionMade: questions.decided,
+        ev.LockAcquired: locks.acquire,
+        ev.LockReleased: locks.release,
+        ev.LockExtended: locks.extend,
+        ev.Heartbeat: runs.heartbeat,
+        ev.StateWritten: writes.write,
         ev.MessageStored: stored,
-        ev.DeliveryFailed: undelivered,
+        ev.DeliveryFailed: questions.undelivered,
         ev.PersonNotified: notified,
-        ev.DeadlineReached: _deadline,
+        ev.DeadlineReached: runs.overdue,
         ev.Cancelled: _cancelled,
         ev.Paused: _paused,
         ev.Continued: _continued,

@@ -1,6 +1,6 @@
 """The `handoff` profile as the engine knows it."""
 
-from typing import Any, Final
+from typing import Final
 
 from fixloop.configuration.settings import VALIDATION_LOOP
 from fixloop.engine.profile import AnyEvent, Profile, iso
@@ -17,9 +17,7 @@ from fixloop.profiles.handoff.events import (
     Paused,
     event_from_json,
 )
-from fixloop.profiles.handoff.files import message_text
 from fixloop.profiles.handoff.metrics import measured
-from fixloop.profiles.handoff.outcome import Said
 from fixloop.profiles.handoff.records import Message
 from fixloop.profiles.handoff.returns import InvalidReturn
 from fixloop.profiles.handoff.state import SCHEMA_VERSION, Handoffs
@@ -28,8 +26,8 @@ from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import work_id
 
 
-def _fields(state: Handoffs) -> dict[str, str]:
-    """What a person would look for with `redis-cli`, beside the snapshot (DESIGN, Redis)."""
+def plain_fields(state: Handoffs) -> dict[str, str]:
+    """What a person would look for with `redis-cli` next to the snapshot."""
     return {
         "project": state.project,
         "name": state.name,
@@ -48,14 +46,6 @@ def _fields(state: Handoffs) -> dict[str, str]:
     }
 
 
-def _recorded(said: Said) -> dict[str, Any]:
-    return {"number": said.number} | said.message.model_dump(mode="json", by_alias=True)
-
-
-def _is_deadline(name: str) -> bool:
-    return name.startswith("run/")
-
-
 def _instead(event: AnyEvent, refused: Unexpected) -> AnyEvent | None:
     """A result that does not fit its contract is an attempt that failed (D37, D56)."""
     if not isinstance(refused, InvalidReturn) or not isinstance(event, AgentReturned):
@@ -72,16 +62,16 @@ HANDOFF: Final[Profile[Handoffs]] = Profile(
     decide=decide,
     load=loader(Handoffs, SCHEMA_VERSION),
     read_event=event_from_json,
-    fields=_fields,
-    recorded=_recorded,
+    fields=plain_fields,
+    recorded=lambda said: {"number": said.number} | said.message.model_dump(mode="json", by_alias=True),
     refused=EventRefused,
     reached=DeadlineReached,
     cancelled=Cancelled,
     check_party=own_results("agent-returned"),
     worker_of=worker_of,
-    is_deadline=_is_deadline,
+    is_deadline=lambda name: name.startswith("run/"),
     instead=_instead,
-    text=lambda kept: message_text(Message.model_validate(kept)),
+    text=lambda kept: Message.model_validate(kept).text,
     children=lambda state: [
         work_id(state, agent) for agent in state.agents if agent.command == VALIDATION_LOOP
     ],

@@ -7,40 +7,20 @@ from pydantic import Field, TypeAdapter
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.profiles.handoff.routes import Kind, Priority
 from fixloop.profiles.handoff.state import Limits
-from fixloop.protocol.agent_events import (
-    AgentEvent,
-)
-from fixloop.protocol.agent_events import (
-    AgentFailed as AgentFailed,
-)
-from fixloop.protocol.agent_events import (
-    BranchPushed as BranchPushed,
-)
-from fixloop.protocol.agent_events import (
-    Cancelled as Cancelled,
-)
-from fixloop.protocol.agent_events import (
-    Continued as Continued,
-)
-from fixloop.protocol.agent_events import (
-    DeadlineReached as DeadlineReached,
-)
-from fixloop.protocol.agent_events import (
-    DeliveryFailed as DeliveryFailed,
-)
-from fixloop.protocol.agent_events import (
-    EventRefused as EventRefused,
-)
-from fixloop.protocol.agent_events import (
-    MessageStored as MessageStored,
-)
-from fixloop.protocol.agent_events import (
-    Paused as Paused,
-)
-from fixloop.protocol.agent_events import (
-    PersonNotified as PersonNotified,
-)
+from fixloop.protocol import agent_events as shared
+from fixloop.protocol.agent_events import AgentEvent
 from fixloop.protocol.agents import USER
+
+AgentFailed = shared.AgentFailed
+BranchPushed = shared.BranchPushed
+Cancelled = shared.Cancelled
+Continued = shared.Continued
+DeadlineReached = shared.DeadlineReached
+DeliveryFailed = shared.DeliveryFailed
+EventRefused = shared.EventRefused
+MessageStored = shared.MessageStored
+Paused = shared.Paused
+PersonNotified = shared.PersonNotified
 
 
 class HandoffsStarted(AgentEvent):
@@ -115,11 +95,9 @@ class HandoffSent(AgentEvent):
     payload: dict[str, Any] = {}
 
 
-class AgentReturned(AgentEvent):
-    """An agent's result (D54). `sender` is the agent."""
+class _AtEnd(AgentEvent):
+    """What an agent left in the repository when its run ended, or when it asked a person."""
 
-    kind: Literal["agent-returned"] = "agent-returned"
-    result: Returned
     artifacts: tuple[str, ...] = ()
     base: str = ""
     """The commit that its agent began from."""
@@ -133,7 +111,14 @@ class AgentReturned(AgentEvent):
     """How many it changed in all."""
 
 
-class AgentEscalated(AgentEvent):
+class AgentReturned(_AtEnd):
+    """An agent's result (D54). `sender` is the agent."""
+
+    kind: Literal["agent-returned"] = "agent-returned"
+    result: Returned
+
+
+class AgentEscalated(_AtEnd):
     """An agent needs a person (D41). `sender` is the agent."""
 
     kind: Literal["agent-escalated"] = "agent-escalated"
@@ -142,17 +127,6 @@ class AgentEscalated(AgentEvent):
     options: tuple[str, ...] = ()
     context: str = ""
     blocking: bool = True
-    artifacts: tuple[str, ...] = ()
-    base: str = ""
-    """The commit that its agent began from."""
-    tip: str = ""
-    """The commit with what it changed; `base`, or empty, where that is nothing."""
-    bundle: str = ""
-    """Digest of what other machines need to have `tip`, an artifact."""
-    files: tuple[str, ...] = ()
-    """The first of the paths that it changed."""
-    file_count: int = 0
-    """How many it changed in all."""
 
 
 class Answered(AgentEvent):

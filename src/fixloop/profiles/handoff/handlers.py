@@ -1,7 +1,7 @@
 """What people and agents outside bring to a workflow of handoffs: answers, receipts, results (D41-D43, D54, G9)."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from fixloop.commands.handlers import Answer, Said
@@ -22,10 +22,9 @@ from fixloop.errors import RefusedError, UsageError
 from fixloop.outside.transfer import bring_work
 from fixloop.profiles.handoff import events as ev
 from fixloop.profiles.handoff.agent_output import missing_specification
-from fixloop.profiles.handoff.asking import ENGINE_REASONS
-from fixloop.profiles.handoff.making import changed
 from fixloop.profiles.handoff.presenter import options_of
-from fixloop.profiles.handoff.records import Question
+from fixloop.profiles.handoff.questions import ENGINE_REASONS
+from fixloop.profiles.handoff.records import changed
 from fixloop.profiles.handoff.returns import (
     InvalidReturn,
     Returned,
@@ -35,62 +34,38 @@ from fixloop.profiles.handoff.returns import (
     read_return,
 )
 from fixloop.profiles.handoff.routes import HandoffStatus, check_agent, sent_by
-from fixloop.profiles.handoff.state import Agent, Handoffs
-from fixloop.profiles.handoff.working import escalation, rejection
+from fixloop.profiles.handoff.runs import escalation, rejection
 from fixloop.protocol.agents import USER
 from fixloop.protocol.ticket import work_id
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
-    question = _question(look(session, workflow).state, given.escalation)
-    session.bring(workflow, _decision(question, given))
-    tell(look(session, workflow).standing, waits_for="another answer")
-
-
-def _question(state: Handoffs, wanted: str) -> Question:
-    """
-    The question that is answered.
-
-    Raises:
-        RefusedError: none is open, or not this one.
-        UsageError: there are several, and none was named.
-    """
+    """Raises RefusedError where nothing is open or not this; UsageError where several are, and none was named."""
+    state, wanted = look(session, workflow).state, given.escalation
     if not state.questions:
         ended = f": it ended ({state.outcome})" if state.ended else "; `fixloop inbox` lists what does"
         raise RefusedError(f"nothing of issue {state.issue} waits for an answer{ended}")
     names = ", ".join(question.id for question in state.questions)
     if not wanted and len(state.questions) > 1:
         raise UsageError(f"{len(state.questions)} questions are open ({names}); name one with --escalation")
-    for question in state.questions:
-        if wanted in ("", question.id):
-            return question
-    raise RefusedError(f"escalation {wanted} is not open in issue {state.issue}; open is {names}")
-
-
-def _decision(question: Question, given: Answer) -> AnyEvent:
+    question = next((each for each in state.questions if wanted in ("", each.id)), None)
+    if question is None:
+        raise RefusedError(f"escalation {wanted} is not open in issue {state.issue}; open is {names}")
     options = options_of(question)
     if options and given.word not in options:
         raise UsageError(f"{given.word!r} does not answer {question.id}; possible are {', '.join(options)}")
     refuse_bounds(given, "handoffs")
+    event: AnyEvent
     if question.reason not in ENGINE_REASONS:
         answer = f"{given.word}\n{given.text}".rstrip() if not options else given.word
-        return ev.Answered(sender=sender(USER), question=question.id, answer=answer)
-    iterations = {"iterations": given.iterations} if given.iterations is not None else {}
-    facts: dict[str, Any] = {"decision": given.word, "text": given.text, "question": question.id} | iterations
-    return ev.DecisionMade(sender=sender(USER), **facts)
-
-
-def _agents(state: Handoffs) -> Mapping[str, Facts]:
-    return {
-        agent.name: Facts(
-            agent.command, agent.asked, agent.status, work_id(state, agent), _place(state, agent)
-        )
-        for agent in state.agents
-    }
-
-
-def _place(state: Handoffs, agent: Agent) -> str:
-    return f"{state.workflow}.{agent.name}.{agent.activations}"
+        event = ev.Answered(sender=sender(USER), question=question.id, answer=answer)
+    else:
+        facts: dict[str, Any] = {"decision": given.word, "text": given.text, "question": question.id}
+        if given.iterations is not None:
+            facts["iterations"] = given.iterations
+        event = ev.DecisionMade(sender=sender(USER), **facts)
+    session.bring(workflow, event)
+    tell(look(session, workflow).standing, waits_for="another answer")
 
 
 def _began(agent: str) -> ev.AgentActivated:
@@ -132,7 +107,11 @@ def _events(handed: Handed) -> Iterator[AnyEvent]:
         return
     result = fitting("result", Returned, said)
     check_return(handed.agent, result)
-    _check_specification(handed, said)
+    if handed.work:  # without a repository nobody can look for it
+        mirror = bring_work(handed.session.store, handed.seen.state, handed.session.settings.cache_dir)
+        missing = missing_specification(handed.seen.state, mirror.git, handed.work["tip"], said)
+        if missing:
+            raise InvalidReturn(missing)
     facts: dict[str, Any] = {"sender": handed.agent, "result": result, "artifacts": handed.artifacts}
     yield ev.AgentReturned(**facts | _left(handed))
 
@@ -140,26 +119,6 @@ def _events(handed: Handed) -> Iterator[AnyEvent]:
 def _left(handed: Handed) -> dict[str, Any]:
     """What it left in the repository, as the events of its end carry it."""
     return dict(handed.work) | changed(handed.files)
-
-
-def _check_specification(handed: Handed, said: Mapping[str, Any]) -> None:
-    """
-    Without a repository nobody can look for it.
-
-    Raises:
-        InvalidReturn: it is no file of what was handed in.
-    """
-    if not handed.work:
-        return
-    state, settings = handed.seen.state, handed.session.settings
-    mirror = bring_work(handed.session.store, state, settings.cache_dir)
-    missing = missing_specification(state, mirror.git, handed.work["tip"], said)
-    if missing:
-        raise InvalidReturn(missing)
-
-
-def _accepted(agent: str, handoff: str) -> ev.HandoffAccepted:
-    return ev.HandoffAccepted(sender=agent, message_id=handoff)
 
 
 def _reject(session: Session, workflow: str, agent: str, handoff: str, reason: str) -> None:
@@ -181,27 +140,33 @@ def _send(session: Session, workflow: str, said: Said) -> None:
     if not named:
         raise UsageError("--agent says who passes it on; add it")
     check_agent(named)
+    try:
+        found = json.loads(said.text)
+    except ValueError:
+        found = said.text
+    payload = found if isinstance(found, dict) else {"text": found}
     event = ev.HandoffSent(
-        sender=named, to=said.to.lower(), type=said.kind or sent_by(named), payload=_payload(said.text)
+        sender=named, to=said.to.lower(), type=said.kind or sent_by(named), payload=payload
     )
     session.bring(workflow, event)
     note(f"{event.to} has it from {named}: {event.type}")
 
 
-def _payload(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = text
-    return found if isinstance(found, dict) else {"text": found}
-
-
 OUTSIDE: Final = Outside(
-    agents=_agents,
+    agents=lambda state: {
+        agent.name: Facts(
+            agent.command,
+            agent.asked,
+            agent.status,
+            run=work_id(state, agent),
+            place=f"{state.workflow}.{agent.name}.{agent.activations}",
+        )
+        for agent in state.agents
+    },
     began=_began,
     brought=_brought,
     priority=lambda state: state.priority.broker,
-    accepted=_accepted,
+    accepted=lambda agent, handoff: ev.HandoffAccepted(sender=agent, message_id=handoff),
 )
 HANDLERS: Final = handlers(
     OUTSIDE,

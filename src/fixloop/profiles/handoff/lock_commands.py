@@ -96,7 +96,7 @@ def write(
     written before a person has looked: exit code 3.
     """
     from fixloop.profiles.handoff.events import StateWritten
-    from fixloop.profiles.handoff.writing import MOST_OF_A_FIELD, MOST_OF_A_VALUE
+    from fixloop.profiles.handoff.writes import MOST_OF_A_FIELD, MOST_OF_A_VALUE
 
     with open_session() as session:
         workflow = session.workflow_of(issue, project)
@@ -157,7 +157,7 @@ def taken(
         RefusedError: nobody is called so, or the workflow ended.
     """
     from fixloop.profiles.handoff.events import LockAcquired
-    from fixloop.profiles.handoff.locking import wait_seconds
+    from fixloop.profiles.handoff.locks import wait_seconds
     from fixloop.profiles.handoff.routes import check_agent
 
     event, attempt, told = LockAcquired(sender=agent.lower(), resource=resource), 1, None

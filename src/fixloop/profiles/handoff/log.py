@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from fixloop.commands import spoken_log as spoken
-from fixloop.profiles.handoff.files import message_text
 from fixloop.profiles.handoff.metrics import measured
 from fixloop.profiles.handoff.records import Message
 from fixloop.profiles.handoff.routes import HandoffType
@@ -24,7 +23,7 @@ def line(kept: dict[str, Any], state: Handoffs | None) -> spoken.Line:
         summary=summary(message),
         iteration=message.context.iteration,
         max_iterations=state.max_iterations if state is not None else 0,
-        text=message_text(message),
+        text=message.text,
     )
 
 
@@ -33,12 +32,11 @@ def summary(message: Message) -> str:
     payload = message.payload
     if message.type is HandoffType.ESCALATION:
         return f"{payload.get('reason', '')}: {payload.get('details', '')}"
-    facts = (f"{name} {_shown(value)}" for name, value in payload.items() if value not in ("", [], {}, None))
-    return ", ".join(facts)
-
-
-def _shown(value: Any) -> str:
-    return str(value) if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)
+    return ", ".join(
+        f"{name} {value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in payload.items()
+        if value not in ("", [], {}, None)
+    )
 
 
 def statistics(state: Handoffs, said: Sequence[spoken.Line]) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """What a decision about a handoff workflow comes to, and the draft it is written on."""
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+from fixloop.profiles.handoff import events as ev
 from fixloop.profiles.handoff import records as rec
 from fixloop.profiles.handoff.routes import HandoffStatus, check_move, check_route
 from fixloop.profiles.handoff.state import Handoffs
@@ -12,6 +13,13 @@ from fixloop.protocol import draft
 from fixloop.protocol.closing import close
 from fixloop.protocol.ids import message_uid
 from fixloop.protocol.letters import About
+
+_KINDS: Final[dict[str, Literal["spec", "code", "report"]]] = {
+    "planner": "spec",
+    "builder": "code",
+    "reviewer": "report",
+    "fixer": "code",
+}
 
 
 class Said(BaseModel):
@@ -83,6 +91,18 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
         kept = tuple(new if m.message_id == message.message_id else m for m in self.state.messages)
         self.update(messages=kept)
 
+    def keep_files(self, event: ev.AgentReturned | ev.AgentEscalated) -> None:
+        """Record what the sender's present run left in the repository; nothing where it changed no file (D34)."""
+        if event.file_count:
+            made = rec.Made(
+                agent=event.sender,
+                run=self.state.agent(event.sender).activations,
+                kind=_KINDS[event.sender],
+                files=event.files,
+                count=event.file_count,
+            )
+            self.update(made=(*self.state.made, made))
+
     def end(self, status: str, outcome: str) -> None:
         """The workflow is over: nothing is left to do or to wait for."""
         self.withdraw()
@@ -93,6 +113,6 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
         close(self, outcome, lambda how: self.end("completed", how))
 
     def withdraw(self) -> None:
-        """Void every ticket and deadline, and whatever is asked of anybody."""
+        """Void every ticket and deadline, and every question."""
         super().withdraw()
         self.update(questions=(), current_agent="")

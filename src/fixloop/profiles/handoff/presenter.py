@@ -1,7 +1,8 @@
 """A workflow of handoffs as commands show it: its agents, handoffs, locks and questions, and its log."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,12 +14,12 @@ from fixloop.commands.report_pages import reported
 from fixloop.commands.screen import row, short, table
 from fixloop.engine.snapshots import loader
 from fixloop.errors import FixloopError
-from fixloop.profiles.handoff.asking import ENGINE_REASONS
 from fixloop.profiles.handoff.log import line, statistics
 from fixloop.profiles.handoff.metrics import Escalations, measured, started_at
-from fixloop.profiles.handoff.records import Message, Question
+from fixloop.profiles.handoff.questions import ENGINE_REASONS
+from fixloop.profiles.handoff.records import Question
 from fixloop.profiles.handoff.report import metrics_line, parts
-from fixloop.profiles.handoff.state import SCHEMA_VERSION, Agent, Handoffs
+from fixloop.profiles.handoff.state import SCHEMA_VERSION, Handoffs
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.protocol.ids import called
 from fixloop.store.contract import Store
@@ -35,13 +36,8 @@ def options_of(question: Question) -> tuple[str, ...]:
     return work.DECISIONS if question.reason in ENGINE_REASONS else question.options
 
 
-def _asked(state: Handoffs) -> dict[str, str]:
-    """The command of everybody who is asked for something; empty: somebody outside."""
-    return {agent.name: agent.command for agent in state.agents if agent.asked}
-
-
 def _standing(state: Handoffs) -> Standing:
-    asked = _asked(state)
+    asked = {agent.name: agent.command for agent in state.agents if agent.asked}
     held = "a person" if state.paused_clock is not None else ""
     asks = state.blocking() is not None or (bool(state.questions) and "" not in asked.values())
     return work.standing(state, asked, asks=asks, held=held)
@@ -61,51 +57,48 @@ def _document(found: Snapshot, state: Handoffs) -> dict[str, Any]:
         "commit": state.commit or None,
         "current_agent": state.current_agent or None,
         "state_file": ".claude/state.json",
-        "agents": [_agent(agent) for agent in state.agents],
-        "handoffs": [_handoff(message) for message in state.messages],
+        "agents": [
+            {
+                "name": agent.name,
+                "status": agent.status,
+                "command": agent.command or None,
+                "asked": agent.asked,
+                "run": agent.activations,
+                "attempt": agent.attempt,
+                "handoff": agent.handoff or None,
+                "last_active": iso_stamp(agent.last_active) if agent.last_active is not None else None,
+            }
+            for agent in state.agents
+        ],
+        "handoffs": [
+            {
+                "message_id": message.message_id,
+                "type": message.type.value,
+                "from": message.sender,
+                "to": message.recipient,
+                "status": message.status.value,
+                "created_at": iso_stamp(message.timestamp),
+                "reason": message.reason or None,
+            }
+            for message in state.messages
+        ],
         "locks": {resource: lock.model_dump(mode="json") for resource, lock in state.locks.items()},
-        "escalations": [_question(question) for question in state.questions],
+        "escalations": [
+            {
+                "id": question.id,
+                "reason": question.reason,
+                "detail": question.details,
+                "context": question.context or None,
+                "agents": [question.agent],
+                "since": iso_stamp(question.at),
+                "options": list(options_of(question)),
+                "blocking": question.blocking,
+            }
+            for question in state.questions
+        ],
         "metrics": measured(state.events).model_dump(mode="json"),
         "artifacts": [made.model_dump(mode="json") for made in state.made],
         "remaining_issues": list(state.remaining_issues),
-    }
-
-
-def _agent(agent: Agent) -> dict[str, Any]:
-    return {
-        "name": agent.name,
-        "status": agent.status,
-        "command": agent.command or None,
-        "asked": agent.asked,
-        "run": agent.activations,
-        "attempt": agent.attempt,
-        "handoff": agent.handoff or None,
-        "last_active": iso_stamp(agent.last_active) if agent.last_active is not None else None,
-    }
-
-
-def _handoff(message: Message) -> dict[str, Any]:
-    return {
-        "message_id": message.message_id,
-        "type": message.type.value,
-        "from": message.sender,
-        "to": message.recipient,
-        "status": message.status.value,
-        "created_at": iso_stamp(message.timestamp),
-        "reason": message.reason or None,
-    }
-
-
-def _question(question: Question) -> dict[str, Any]:
-    return {
-        "id": question.id,
-        "reason": question.reason,
-        "detail": question.details,
-        "context": question.context or None,
-        "agents": [question.agent],
-        "since": iso_stamp(question.at),
-        "options": list(options_of(question)),
-        "blocking": question.blocking,
     }
 
 
@@ -140,7 +133,10 @@ def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str
         yield "note", f"known issue: {short(issue)}"
     yield "files", ".claude/state.json"
     yield "updated", f"{stamp(state.last_at)} UTC"
-    yield "next", _next(state)
+    first = state.blocking() or next(iter(state.questions), None)
+    decide = next(_commands(state, first)) if first else ""
+    is_paused = state.paused_clock is not None
+    yield "next", work.next_command(state, _at_work(state), is_paused=is_paused, decide=decide)
 
 
 def _status(state: Handoffs) -> str:
@@ -157,40 +153,24 @@ def _asks(question: Question) -> str:
     return f"{question.agent}: {question.reason}: {short(question.details)}{context} ({question.id})"
 
 
-def _next(state: Handoffs) -> str:
-    question = state.blocking() or next(iter(state.questions), None)
-    decide = next(_commands(state, question)) if question else ""
-    is_paused = state.paused_clock is not None
-    return work.next_command(state, _at_work(state), is_paused=is_paused, decide=decide)
-
-
-def _decide(state: Handoffs, question: Question, answer: str) -> str:
-    which = f" --escalation {question.id}" if len(state.questions) > 1 else ""
-    return f"fixloop decide {called(state)} {answer}{which}"
-
-
 def _table(state: Handoffs) -> "Table":
     made = table("", "agent", "status", "run", "handoff", "last active")
     for agent in state.agents:
+        waiting = state.pending_for(agent.name)
+        handoff = f"{waiting.type} pending" if waiting is not None else ""
+        if agent.handoff:
+            handoff = f"{state.message(agent.handoff).type} accepted"
         row(
             made,
             ">" if agent.asked else "",
             agent.name,
             agent.status,
             agent.activations,
-            _held(state, agent),
+            handoff,
             f"{stamp(agent.last_active)} UTC" if agent.last_active is not None else "",
             style=_STYLES.get(agent.status, ""),
         )
     return made
-
-
-def _held(state: Handoffs, agent: Agent) -> str:
-    """The handoff it works on, or the one that waits for it."""
-    if agent.handoff:
-        return f"{state.message(agent.handoff).type} accepted"
-    waiting = state.pending_for(agent.name)
-    return f"{waiting.type} pending" if waiting is not None else ""
 
 
 def _at_work(state: Handoffs) -> Iterator[work.AtWork]:
@@ -199,10 +179,6 @@ def _at_work(state: Handoffs) -> Iterator[work.AtWork]:
             is_at_it = agent.started and agent.status == "active"
             began = started_at(state.events, agent.name) if is_at_it else None
             yield work.AtWork(agent.name, agent.activations, agent.command, began, agent.last_active)
-
-
-def _clocks(found: Snapshot, state: Handoffs) -> str:
-    return work.clocks(found, state, _at_work(state), _owner(state), is_paused=state.paused_clock is not None)
 
 
 def _result(state: Handoffs) -> Iterator[str]:
@@ -218,7 +194,8 @@ def _result(state: Handoffs) -> Iterator[str]:
         yield f"{who} is paused by a person"
         yield f"fixloop continue {called(state)}"
     for question in state.questions:
-        yield f"{who} waits for {_wanted(question)}: {_asks(question)}"
+        wanted = "a decision" if question.reason in ENGINE_REASONS else "an answer"
+        yield f"{who} waits for {wanted}: {_asks(question)}"
         yield from (f"  {short(issue, 200)}" for issue in state.remaining_issues)
         yield from _commands(state, question)
     for agent in work.outside(state.agents):
@@ -228,18 +205,15 @@ def _result(state: Handoffs) -> Iterator[str]:
         yield f"{who} goes on ({reviews})"
 
 
-def _wanted(question: Question) -> str:
-    return "a decision" if question.reason in ENGINE_REASONS else "an answer"
-
-
 def _commands(state: Handoffs, question: Question) -> Iterator[str]:
     """What answers the question."""
-    options = options_of(question)
-    for option in options:
-        plain = option.replace("-", "").isalnum()
-        yield _decide(state, question, option if plain else json.dumps(option, ensure_ascii=False))
-    if not options:
-        yield _decide(state, question, '"ANSWER"')
+    which = f" --escalation {question.id}" if len(state.questions) > 1 else ""
+    answers = [
+        option if option.replace("-", "").isalnum() else json.dumps(option, ensure_ascii=False)
+        for option in options_of(question)
+    ]
+    for answer in answers or ['"ANSWER"']:
+        yield f"fixloop decide {called(state)} {answer}{which}"
 
 
 def _items(found: Snapshot, state: Handoffs, cache: Path) -> Iterator[dict[str, Any]]:
@@ -260,23 +234,26 @@ def _items(found: Snapshot, state: Handoffs, cache: Path) -> Iterator[dict[str, 
         }
     for agent in work.outside(state.agents):
         since = agent.asked_at or agent.last_active or state.last_at
-        yield work.asked_item(state, agent.name, since, reason=_asked_for(state, agent), detail=agent.answer)
-
-
-def _asked_for(state: Handoffs, agent: Agent) -> str:
-    waiting = state.message(agent.handoff) if agent.handoff else state.pending_for(agent.name)
-    what = f": {waiting.type} from {waiting.sender}" if waiting is not None else ""
-    return f"{agent.name}, run {agent.activations}{what}"
+        waiting = state.message(agent.handoff) if agent.handoff else state.pending_for(agent.name)
+        what = f": {waiting.type} from {waiting.sender}" if waiting is not None else ""
+        reason = f"{agent.name}, run {agent.activations}{what}"
+        yield work.asked_item(state, agent.name, since, reason=reason, detail=agent.answer)
 
 
 def _across(store: Store, prefix: str) -> Across:
     """The escalation rate (D52); a workflow of an older version is asked for its events."""
-    found = [
-        _escalated(store, workflow, fields)
-        for workflow, fields in store.workflows()
-        if workflow.startswith(prefix) and fields.get("profile") == "handoff"
-    ]
-    counted = Escalations(len(found), sum(found))
+    workflows = escalated = 0
+    for workflow, fields in store.workflows():
+        if workflow.startswith(prefix) and fields.get("profile") == "handoff":
+            workflows += 1
+            if "escalated" in fields:
+                escalated += fields["escalated"] == "yes"
+                continue
+            # A damaged one was started, too; `audit verify` says what is wrong with it.
+            with suppress(FixloopError):
+                kept = store.read(workflow)
+                escalated += kept is not None and measured(PRESENTER.load(kept.snapshot).events).escalated
+    counted = Escalations(workflows, escalated)
     document = {
         "workflows": counted.workflows,
         "escalated": counted.escalated,
@@ -284,17 +261,6 @@ def _across(store: Store, prefix: str) -> Across:
     }
     text = f"{counted.escalated} of {counted.workflows} workflows escalated ({counted.rate:.0%})"
     return Across(document, "escalations", text)
-
-
-def _escalated(store: Store, workflow: str, fields: Mapping[str, str]) -> bool:
-    if "escalated" in fields:
-        return fields["escalated"] == "yes"
-    try:
-        found = store.read(workflow)
-        return found is not None and measured(PRESENTER.load(found.snapshot).events).escalated
-    except FixloopError:
-        # A damaged one was started, too; `audit verify` says what is wrong with it.
-        return False
 
 
 _SPEECH: Final = spoken.Speech(line, statistics)
@@ -305,7 +271,9 @@ PRESENTER: Final[Presenter[Handoffs]] = Presenter(
     document=_document,
     details=_details,
     table=_table,
-    clocks=_clocks,
+    clocks=lambda found, state: work.clocks(
+        found, state, _at_work(state), _owner(state), is_paused=state.paused_clock is not None
+    ),
     happened=spoken.happened(line),
     result=_result,
     items=_items,

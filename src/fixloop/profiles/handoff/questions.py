@@ -1,14 +1,12 @@
 """Questions to a person, and what follows from the answers (D38-D46, K20, K27, K33)."""
 
-from collections.abc import Callable
 from typing import Final
 
 from fixloop.profiles.handoff import events as ev
-from fixloop.profiles.handoff.making import keep_made
 from fixloop.profiles.handoff.outcome import Draft
 from fixloop.profiles.handoff.records import Question
-from fixloop.profiles.handoff.reviewed import applied
 from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, check_agent
+from fixloop.profiles.handoff.writes import settle
 from fixloop.protocol.agents import ORCHESTRATOR, USER
 from fixloop.protocol.letters import given_up
 from fixloop.protocol.refusals import Unexpected
@@ -27,10 +25,8 @@ ENGINE_REASONS: Final = (
 
 def ask_person(draft: Draft, agent: str, reason: str, details: str) -> None:
     """What retries or reviews could not settle: the workflow stands still until a person decides (D38, D40)."""
-    _open(
-        draft,
-        Question(id=_id(draft), agent=agent, reason=reason, details=details, blocking=True, at=draft.at),
-    )
+    number = draft.state.question_id
+    _open(draft, Question(id=number, agent=agent, reason=reason, details=details, blocking=True, at=draft.at))
 
 
 def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
@@ -52,11 +48,11 @@ def escalated(draft: Draft, event: ev.AgentEscalated) -> None:
     if not agent.started or agent.status != "active":
         raise Unexpected(f"{event.sender} is not at work; only who works can escalate")
     draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
-    keep_made(draft, event)
+    draft.keep_files(event)
     if event.blocking:
         draft.drop(agent.name)
     question = Question(
-        id=_id(draft),
+        id=draft.state.question_id,
         agent=event.sender,
         reason=event.reason,
         details=event.details,
@@ -66,10 +62,6 @@ def escalated(draft: Draft, event: ev.AgentEscalated) -> None:
         at=draft.at,
     )
     _open(draft, question)
-
-
-def _id(draft: Draft) -> str:
-    return f"ESC-{draft.state.issue}-{draft.state.sequence + 1}"
 
 
 def _open(draft: Draft, question: Question) -> None:
@@ -91,7 +83,11 @@ def answered(draft: Draft, event: ev.Answered) -> None:
     Raises:
         Unexpected: nothing is asked, the answer is none of the options, or what is open is settled by a decision.
     """
-    question = _found(draft, event.question)
+    state = draft.state
+    question = next((each for each in state.questions if event.question in ("", each.id)), None)
+    if question is None:
+        what = f"question {event.question}" if event.question else "nothing"
+        raise Unexpected(f"{what} of workflow {state.workflow} waits for an answer")
     if event.sender != USER:
         raise Unexpected(f"{event.sender} cannot answer; the question is the user's")
     if question.reason in ENGINE_REASONS:
@@ -102,9 +98,9 @@ def answered(draft: Draft, event: ev.Answered) -> None:
         raise Unexpected("an empty answer says nothing; give one")
     _close(draft, question)
     if question.field:
-        _settle_write(draft, question, event.answer)
-        return
-    _resume(draft, question, event.answer)
+        settle(draft, question, event.answer)
+    else:
+        _resume(draft, question, event.answer)
 
 
 def decided(draft: Draft, event: ev.DecisionMade) -> None:
@@ -117,12 +113,23 @@ def decided(draft: Draft, event: ev.DecisionMade) -> None:
     if event.sender != USER:
         raise Unexpected(f"{event.sender} cannot decide; the escalation is the user's")
     _close(draft, question)
-    _EFFECTS[event.decision](draft, question, event)
+    if event.decision == "abort":
+        draft.end("failed", "aborted")
+    elif event.decision == "skip":
+        known = (*draft.state.remaining_issues, question.details)
+        draft.update(remaining_issues=tuple(dict.fromkeys(known)))
+        draft.close("skipped")
+    else:
+        _extend(draft, question, event)
 
 
 def _extend(draft: Draft, question: Question, event: ev.DecisionMade) -> None:
-    if question.reason == "handoff_rejected":
-        _hand_anew(draft, question.agent)
+    if question.reason == "handoff_rejected" and draft.state.pending_for(question.agent) is None:
+        # A rejected handoff stays rejected (D16): a copy of it is sent, with what the person says about it.
+        received = (m for m in reversed(draft.state.messages) if m.recipient == question.agent)
+        last = next((m for m in received if m.status is HandoffStatus.REJECTED), None)
+        if last is not None:
+            draft.send(last.type, last.sender, last.recipient, last.payload)
     if question.reason != "max_iterations":
         _resume(draft, question, event.text)
         return
@@ -132,37 +139,6 @@ def _extend(draft: Draft, question: Question, event: ev.DecisionMade) -> None:
     draft.send(HandoffType.FIX_REQUEST, "reviewer", "fixer", payload)
     draft.update(remaining_issues=())
     _activate(draft, "fixer", event.text)
-
-
-def _hand_anew(draft: Draft, agent: str) -> None:
-    """What it rejected comes once more, with what the person says about it: a rejected handoff stays rejected (D16)."""
-    rejected = [
-        message
-        for message in draft.state.messages
-        if (message.recipient, message.status) == (agent, HandoffStatus.REJECTED)
-    ]
-    if rejected and draft.state.pending_for(agent) is None:
-        last = rejected[-1]
-        draft.send(last.type, last.sender, last.recipient, last.payload)
-
-
-def _skip(draft: Draft, question: Question, event: ev.DecisionMade) -> None:
-    """What is known stays known, and the workflow ends with it."""
-    known = (*draft.state.remaining_issues, question.details)
-    draft.update(remaining_issues=tuple(dict.fromkeys(known)))
-    draft.close("skipped")
-
-
-def _abort(draft: Draft, question: Question, event: ev.DecisionMade) -> None:
-    draft.end("failed", "aborted")
-
-
-_EFFECTS: Final[dict[str, Callable[[Draft, Question, ev.DecisionMade], None]]] = {
-    "manual-fix": _extend,
-    "extend": _extend,
-    "skip": _skip,
-    "abort": _abort,
-}
 
 
 def _close(draft: Draft, question: Question) -> None:
@@ -187,21 +163,3 @@ def _activate(draft: Draft, name: str, answer: str) -> None:
     )
     draft.agent(name, answer=answer)
     draft.ask(name)
-
-
-def _settle_write(draft: Draft, question: Question, answer: str) -> None:
-    held = next(write for write in draft.state.held_writes if write.question == question.id)
-    rest = tuple(write for write in draft.state.held_writes if write is not held)
-    draft.update(held_writes=rest)
-    changed = applied(draft.state, held) if answer == "apply" else {}
-    draft.update(**changed)
-    nothing = "" if changed or answer != "apply" else ", from which nothing follows"
-    draft.note(f"the user chose to {answer} {held.agent}'s write of {held.field}{nothing}")
-
-
-def _found(draft: Draft, question_id: str) -> Question:
-    for question in draft.state.questions:
-        if question_id in ("", question.id):
-            return question
-    what = f"question {question_id}" if question_id else "nothing"
-    raise Unexpected(f"{what} of workflow {draft.state.workflow} waits for an answer")

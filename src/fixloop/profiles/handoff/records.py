@@ -1,12 +1,16 @@
 """What a handoff workflow keeps: handoffs, locks, the six events, questions to a person (D1, D14, D25, D41, D47)."""
 
+import json
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from itertools import accumulate
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, Kind, Priority
+from fixloop.protocol.durations import iso_stamp
 
 EventName = Literal[
     "agent_started",
@@ -18,6 +22,10 @@ EventName = Literal[
 ]
 EVENT_NAMES: tuple[EventName, ...] = EventName.__args__  # type: ignore[attr-defined]
 """All there are (D48)."""
+
+
+MOST_CHARACTERS: Final = 3000
+"""Of the paths of one run: every snapshot of the workflow carries them."""
 
 
 class _Record(BaseModel):
@@ -58,6 +66,18 @@ class Message(_Record):
         if version != 4:
             raise ValueError(f"message_id {value!r} is no UUID of version 4")
         return value
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As the seed writes it (D1)."""
+        document = self.model_dump(mode="json", by_alias=True, exclude={"reason"})
+        document["timestamp"] = iso_stamp(self.timestamp)
+        return document | ({"reason": self.reason} if self.reason else {})
+
+    @property
+    def text(self) -> str:
+        """In full, as a person reads it."""
+        return json.dumps(self.document, indent=2, ensure_ascii=False)
 
 
 class Lock(_Record):
@@ -109,6 +129,16 @@ class EventRecord(_Record):
     spec: str
     detail: str = ""
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """As the seed writes it (D47)."""
+        return {
+            "event": self.event,
+            "agent": self.agent,
+            "timestamp": iso_stamp(self.timestamp),
+            "context": {"workflow": self.workflow.value, "spec": self.spec},
+        }
+
 
 class Question(_Record):
     """What waits for a person (D41-D43)."""
@@ -132,3 +162,9 @@ class HeldWrite(_Record):
     agent: str
     field: str
     value: Any
+
+
+def changed(files: Sequence[str]) -> dict[str, Any]:
+    """The paths that a run changed, as the events of its end carry them."""
+    within = sum(size <= MOST_CHARACTERS for size in accumulate(map(len, files)))
+    return {"files": tuple(files[:within]), "file_count": len(files)}

@@ -1,17 +1,16 @@
-"""An agent's life: activated, at work, done or in error (D32-D40, D54-D56, K5)."""
+"""Runs of agents: activated, at work, done or in error (D32-D40, D54-D56, K5)."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 from fixloop.profiles.handoff import events as ev
-from fixloop.profiles.handoff.asking import ask_person
-from fixloop.profiles.handoff.making import keep_made
 from fixloop.profiles.handoff.outcome import Draft
+from fixloop.profiles.handoff.questions import ask_person
 from fixloop.profiles.handoff.returns import InvalidReturn, Returned, check_return, fitting
 from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, check_agent, receiver
 from fixloop.profiles.handoff.state import Agent, Handoffs
 from fixloop.protocol.agents import ORCHESTRATOR
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.tips import advanced
 
 _FOLLOWS: Final = {
@@ -32,7 +31,7 @@ def activate(draft: Draft, name: str) -> None:
 
 
 def activated(draft: Draft, event: ev.AgentActivated) -> None:
-    """An agent begins, each attempt anew, and accepts what waits for it (D32); the planner has nothing (D33)."""
+    """An agent begins an attempt, and accepts what waits for it (D32); the planner has nothing (D33)."""
     agent = _asked(draft, event.agent)
     waiting = draft.state.pending_for(agent.name)
     if waiting is not None and not agent.handoff:
@@ -141,33 +140,27 @@ def returned(draft: Draft, event: ev.AgentReturned) -> None:
     draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
     if not agent.started:
         activated(draft, ev.AgentActivated(agent=agent.name))
-    keep_made(draft, event)
+    draft.keep_files(event)
     result = event.result
     draft.update(spec=result.spec or draft.state.spec, commit=result.commit or draft.state.commit)
     following = _FOLLOWS.get((agent.name, result.status))
-    reviews_left = (
-        following is not HandoffType.FIX_REQUEST or draft.state.iteration < draft.state.max_iterations
-    )
-    if following is not None and reviews_left:
-        _pass_on(draft, agent.name, following, result)
+    used_up = following is HandoffType.FIX_REQUEST and draft.state.iteration >= draft.state.max_iterations
+    if following is not None and not used_up:
+        if following is HandoffType.REREVIEW_REQUEST:
+            draft.update(iteration=draft.state.iteration + 1)
+        passed_on = (agent.name, following, HandoffStatus.PENDING)
+        if all((m.sender, m.type, m.status) != passed_on for m in draft.state.messages):
+            draft.send(following, agent.name, receiver(following), payload(draft, following, result))
     _complete(draft, agent.name, result)
     if following is None:
         draft.close("success")
-    elif not reviews_left:
-        _reviews_used_up(draft, result)
+    elif used_up:
+        left = () if isinstance(result.issues, int) else map(str, result.issues)
+        draft.update(remaining_issues=tuple(left) or (f"{result.issue_count} issues",))
+        detail = f"{result.issue_count} issues are left after {draft.state.iteration} reviews"
+        ask_person(draft, "reviewer", "max_iterations", detail)
     else:
         activate(draft, receiver(following))
-
-
-def _pass_on(draft: Draft, name: str, kind: HandoffType, result: Returned) -> None:
-    """The handoff for the next agent, unless it passed one on itself; a re-review is the next iteration."""
-    if kind is HandoffType.REREVIEW_REQUEST:
-        draft.update(iteration=draft.state.iteration + 1)
-    own = [
-        m for m in draft.state.messages if (m.sender, m.type, m.status) == (name, kind, HandoffStatus.PENDING)
-    ]
-    if not own:
-        draft.send(kind, name, receiver(kind), payload(draft, kind, result))
 
 
 def payload(draft: Draft, kind: HandoffType, result: Returned) -> Mapping[str, Any]:
@@ -187,16 +180,13 @@ def payload(draft: Draft, kind: HandoffType, result: Returned) -> Mapping[str, A
             "tests_added": result.further.get("tests_added", []),
         }
     if kind is HandoffType.FIX_REQUEST:
-        return {"issues": _issues(result), "priority": state.priority.value}
+        issues = result.issues if isinstance(result.issues, int) else list(result.issues)
+        return {"issues": issues, "priority": state.priority.value}
     return {
         "issues_fixed": result.further.get("issues_fixed", []),
         "commits": result.further.get("commits", []),
         "iteration": state.iteration,
     }
-
-
-def _issues(result: Returned) -> int | list[Any]:
-    return result.issues if isinstance(result.issues, int) else list(result.issues)
 
 
 def _complete(draft: Draft, name: str, result: Returned) -> None:
@@ -209,13 +199,6 @@ def _complete(draft: Draft, name: str, result: Returned) -> None:
     draft.send(
         HandoffType.COMPLETION, name, ORCHESTRATOR, result.model_dump(mode="json", exclude_defaults=True)
     )
-
-
-def _reviews_used_up(draft: Draft, result: Returned) -> None:
-    left = () if isinstance(result.issues, int) else map(str, result.issues)
-    draft.update(remaining_issues=tuple(left) or (f"{result.issue_count} issues",))
-    detail = f"{result.issue_count} issues are left after {draft.state.iteration} reviews"
-    ask_person(draft, "reviewer", "max_iterations", detail)
 
 
 def failed(draft: Draft, event: ev.AgentFailed) -> None:
@@ -234,6 +217,33 @@ def failed(draft: Draft, event: ev.AgentFailed) -> None:
         return
     draft.agent(agent.name, attempt=agent.attempt + 1, last_active=draft.at)
     draft.ask(agent.name, delay_seconds=limits.backoff_seconds(agent.attempt))
+
+
+def heartbeat(draft: Draft, event: ev.Heartbeat) -> None:
+    """An agent is still at it; no lock lasts longer for it (D34, G18)."""
+    agent = draft.state.agent(event.sender)
+    if agent.status != "active":
+        raise Unexpected(f"{event.sender} is {agent.status}; only who is active has a heartbeat")
+    draft.agent(event.sender, last_active=draft.at)
+
+
+def overdue(draft: Draft, event: ev.DeadlineReached) -> None:
+    """
+    An agent's run took longer than a lock lasts (G15).
+
+    Raises:
+        NotDue: its deadline lies ahead.
+    """
+    if draft.clock <= event.due:
+        raise NotDue(f"{event.name} falls due in {event.due - draft.clock:.1f} s")
+    name = event.name.partition("/")[2]
+    agent = draft.state.agent(name)
+    if not agent.asked:
+        raise Unexpected(f"{event.name} no longer matters: {name} is {agent.status}")
+    draft.drop(name)
+    draft.record("error_occurred", name, "timeout")
+    seconds = draft.state.limits.seconds_of(name) or 0.0
+    ask_person(draft, name, "timeout", f"{name} did not return within {seconds / 60:g} minutes")
 
 
 def _asked(draft: Draft, name: str) -> Agent:

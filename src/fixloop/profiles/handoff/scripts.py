@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from fixloop.profiles.handoff import events as ev
 from fixloop.profiles.handoff.state import Limits
@@ -28,7 +28,8 @@ _QUESTION: Final = {
 }
 
 
-def _returned(what: str, agent: str) -> str:
+def output(what: str, agent: str) -> str:
+    """What an agent prints for a word of its script."""
     result: Mapping[str, object] = _RETURNS[agent]
     if what == "no":
         result = {"status": "needs_fixes", "issues": [_ISSUE, {**_ISSUE, "id": "ISS-002"}]}
@@ -37,10 +38,6 @@ def _returned(what: str, agent: str) -> str:
     asked = {**_QUESTION, "blocking": what == "ask"}
     lines = [asked] if what in ("ask", "note") else []
     return "".join(f"{json.dumps(line)}\n" for line in [*lines, result])
-
-
-def _begun(facts: dict[str, Any]) -> ev.HandoffsStarted:
-    return ev.HandoffsStarted(**facts, limits=Limits(base_seconds=0.1))
 
 
 SCRIPTS: Final = Scripts(
@@ -56,6 +53,6 @@ SCRIPTS: Final = Scripts(
     given_up=ev.DecisionMade(decision="abort"),
     answers={"ask": ev.Answered(answer="jwt")},
     words=re.compile(AFFIXED.format("ok|no|ask|note|bad|fatal|silent|")),
-    answer=_returned,
-    begun=_begun,
+    answer=output,
+    begun=lambda facts: ev.HandoffsStarted(**facts, limits=Limits(base_seconds=0.1)),
 )

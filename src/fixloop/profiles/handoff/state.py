@@ -138,6 +138,11 @@ class Handoffs(Value):
         return self.priority.broker
 
     @property
+    def question_id(self) -> str:
+        """Of the question that is asked next."""
+        return f"ESC-{self.issue}-{self.sequence + 1}"
+
+    @property
     def ended(self) -> bool:
         return self.status in ("completed", "failed")
 

@@ -244,7 +244,7 @@ def _reread(session: Session, state: State, commit: str) -> _Reread:
     """The configuration as the person left it: a manual fix may change the gates, and the log says so."""
     from fixloop.intake.frozen_configuration import configuration_in, frozen_configuration
     from fixloop.intake.preparation import exported
-    from fixloop.profiles.validation.beginning import limits_of, unverified_in
+    from fixloop.profiles.validation.intake import limits_of, unverified_in
 
     snapshot = snapshot_in(state)
     frozen = frozen_configuration(session.store, state)

@@ -1,17 +1,13 @@
 """The event that begins a workflow of handoffs, made from a frozen configuration."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.settings import HandoffSettings
-from fixloop.engine.profile import AnyStart
-from fixloop.intake.feature import Feature
-from fixloop.intake.preparation import Intake, Prepared
+from fixloop.intake.preparation import Intake
 from fixloop.profiles.agents import agent_seconds, commands_of
 from fixloop.profiles.handoff.events import HandoffsStarted
 from fixloop.profiles.handoff.state import Limits
-from fixloop.store.contract import Store
 
 
 def handoffs_started(configuration: Configuration, /, **facts: Any) -> HandoffsStarted:
@@ -35,14 +31,13 @@ def handoffs_started(configuration: Configuration, /, **facts: Any) -> HandoffsS
     return HandoffsStarted(**written | facts, commands=commands_of(settings.agent), limits=limits)
 
 
-def _begun(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
-    return handoffs_started(
+INTAKE: Final = Intake(
+    begun=lambda store, prepared, feature, facts: handoffs_started(
         prepared.configuration,
         **facts,
         request=feature.task,
         type=feature.kind,
         priority=feature.priority,
-    )
-
-
-INTAKE: Final = Intake(begun=_begun, task=lambda state: str(state.request))
+    ),
+    task=lambda state: str(state.request),
+)
