@@ -15,8 +15,8 @@ FOLDERS = ("src/fixloop", "workers")
 LEFT_OUT = ("protocol", "testing")
 """What follows from events, and what plays users."""
 CONNECT = (
-    *("engine", "beginning", "intake", "handlers", "presenter", "report", "log"),
-    *("drawing", "named_files", "requests", "agent_output", "verdict", "lock_commands"),
+    *("engine", "intake", "handlers", "presenter", "report", "log"),
+    *("files", "named_files", "agent_output", "verdict", "lock_commands"),
 )
 """The modules of a profile that tie what follows from its events to the engine and the commands."""
 MADE_BY = {"HandoffRejected": "rejection", "AgentEscalated": "escalation"}
