@@ -103,6 +103,12 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
             )
             self.update(made=(*self.state.made, made))
 
+    def go_on(self, event: ev.Continued) -> None:
+        """Release what a person's pause has held; a question that blocks still does."""
+        super().go_on(event)
+        if self.state.blocking() is not None:
+            self.update(status="paused")
+
     def end(self, status: str, outcome: str) -> None:
         """The workflow is over: nothing is left to do or to wait for."""
         self.withdraw()
