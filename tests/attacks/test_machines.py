@@ -25,9 +25,9 @@ from tests.contract.making import FLOW, ME, change, created
 from tests.crash.test_workers_killed import unharmed
 from tests.e2e.deployment import Deployment, fresh_database
 from tests.e2e.sentinels import SENTINEL_PASSWORD, Sentinels
+from tests.integration.test_repository_apply import Work
 from tests.proofs import ROOT
 from tests.unit.repositories import write
-from tests.unit.test_repository_apply import Work
 
 pytestmark = pytest.mark.slow
 

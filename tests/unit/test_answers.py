@@ -505,23 +505,3 @@ def test_the_sample_completion_is_read_back() -> None:
     answer = parse(render(COMPLETION))
 
     assert (answer.summary, answer.fixes) == (COMPLETION.body.summary, COMPLETION.body.fixes)
-
-
-@pytest.mark.slow
-@pytest.mark.proves("A71")
-@pytest.mark.parametrize(
-    "line",
-    [
-        "### Files Modified\n",
-        "- x\n",
-        "> " * 24 + "\n",
-        "```\n",
-        "Files Modified\n---\n",
-        "**Fixes Applied**:\n",
-    ],
-)
-def test_what_is_wrong_with_a_hostile_answer_is_said_in_a_few_words(line: str) -> None:
-    found = violations("### Fixes Applied\n" + line * (LIMIT_LINES // 10))
-
-    assert len(found) <= 10
-    assert max(map(len, found)) < 300

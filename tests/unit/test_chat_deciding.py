@@ -14,7 +14,7 @@ from fixloop.chat.opening import open_chat, open_with
 from fixloop.chat.roles import Role
 from fixloop.chat.sections import Result, Verdict
 from fixloop.errors import RefusedError, UsageError
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, START, TWIN, Stage, body, message, meta
+from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, START, TWIN, Stage, body, meta
 
 
 @pytest.fixture
@@ -129,15 +129,6 @@ def test_a_message_with_its_number_is_posted_once_however_often_it_is_sent(stage
 
     assert stage.let(written(seq=1)) == Outcome(seq=1, file=first.file)
     assert stage.files() == before
-
-
-@pytest.mark.slow
-@pytest.mark.proves("G14")
-def test_a_thousandth_message_is_refused(stage: Stage) -> None:
-    for number in range(1, 1000):
-        stage.put(f"{number:03}-to-engineer.md", message(seq=f"{number:03}"))
-
-    refuse(stage, written(), "has 999 messages, and no more fit")
 
 
 @pytest.mark.proves("E8", "E12")

@@ -1,8 +1,6 @@
-"""What the program says and how it ends when a call is wrong, a server is away or a reader has gone."""
+"""What the program says and how it ends when a call is wrong or a server is away."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -142,21 +140,3 @@ def test_ctrl_c_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fixloop.commands.doctor.examine", interrupted)
 
     assert main(["doctor"]) == ExitCode.INTERRUPTED
-
-
-@pytest.mark.slow
-def test_a_reader_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-
-    done = subprocess.run(
-        [sys.executable, "-m", "fixloop.cli", "--help"],
-        cwd=tmp_path,
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    os.close(writing)
-
-    assert done.returncode == ExitCode.PIPE_CLOSED
-    assert done.stderr == ""

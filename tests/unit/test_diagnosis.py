@@ -6,7 +6,7 @@ import pytest
 
 from fixloop.protocol import analysis, diagnosis
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.protocol.messages import Decision, Escalation, FixRequest, PersistentFailure, Reason
+from fixloop.protocol.messages import Decision, Escalation, FixRequest, Reason
 from tests.scenarios.script import SILENT, Breaks, Fix, Result, errs, fails, failure, passes
 from tests.scenarios.stage import Stage
 
@@ -244,13 +244,3 @@ def test_many_names_are_cut_and_counted() -> None:
     requests = Requests(Stage([fails(*"abcdef"), fails(*"abcdef")]).run())
 
     assert "the cause of a, b, c and 3 more: try another way" in requests.approach(2)[0]
-
-
-@pytest.mark.slow
-def test_a_large_history_is_diagnosed_in_no_time() -> None:
-    many = [fails(*(f"t{number}" for number in range(shift, 3000 + shift))) for shift in range(4)]
-
-    report = escalated(*many, max_iterations=4)
-
-    assert len(report.persistent) == diagnosis.SHOWN
-    assert isinstance(report.persistent[0], PersistentFailure)

@@ -1,9 +1,6 @@
 """What the documentation names exists, and the figures in it are counted."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -46,19 +43,3 @@ def test_the_lines_the_readme_promises_are_about_those_there_are() -> None:
     assert counted == pytest.approx(promised, rel=0.2)
     assert whole is not None
     assert sum(counted) == pytest.approx(int(whole[1].replace(",", "")), rel=0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.proves("E5", "E18")
-def test_the_session_with_a_chat_works_in_an_empty_project(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "chat.md").read_text().split("## From the first file to the last")[1]
-    block = re.search(r"```console\n(.*?)```", page, re.DOTALL)
-    assert block is not None
-    for typed, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block[1], re.MULTILINE):
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        done = subprocess.run(
-            typed, shell=True, cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True
-        )
-
-        assert done.returncode == 0, f"{typed}: {done.stderr}"
-        assert done.stdout.endswith(expected.replace("…\n", "")), typed

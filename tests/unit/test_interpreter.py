@@ -1,60 +1,12 @@
-"""Which interpreter is chosen, and that no editable install fools a check."""
+"""Which interpreter is chosen."""
 
 import os
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 
-import pytest
-
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
-from fixloop.repository.snapshot import mirror_of, take_snapshot
-from tests.unit.repositories import make_repository, write
-from workers.workspaces.environment import environment_for
-from workers.workspaces.interpreter import probe_imports
-from workers.workspaces.workspace import Workspace, open_workspace
-
-# What setuptools writes for an editable install without a plain path, and what others do in the first place.
-FINDER = """
-import importlib.util, sys
-class Finder:
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        if name == "shop":
-            return importlib.util.spec_from_file_location(
-                name, {init!r}, submodule_search_locations=[{folder!r}])
-sys.meta_path.{how}
-"""
-
-
-def make_venv(folder: Path) -> Path:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    return folder
-
-
-def site_packages(venv: Path) -> Path:
-    return next((venv / "lib").glob("python*/site-packages"))
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    return make_repository(
-        tmp_path / "shop", {"src/shop/__init__.py": "", "top.py": "", "tests/__init__.py": ""}
-    )
-
-
-@pytest.fixture
-def workspace(checkout: Path, tmp_path: Path) -> Workspace:
-    snapshot = take_snapshot(checkout, issue=1, cache=tmp_path / "cache")
-    mirror = mirror_of(snapshot, tmp_path / "cache")
-    return open_workspace(tmp_path / "cache", mirror, snapshot.commit, ticket="t", fence=1)
-
-
-def probe(workspace: Workspace, interpreter: Interpreter) -> str | None:
-    return probe_imports(
-        interpreter, workspace.directory, workspace.path, environment_for(workspace, interpreter)
-    )
+from tests.unit.repositories import write
 
 
 def choose(
@@ -103,89 +55,3 @@ def test_the_environment_of_fixloop_itself_is_not_taken_from_the_path(tmp_path: 
     assert choose(path=f"{own}{os.pathsep}{system}").path == str(system / "python")
     assert choose(path=str(own)).origin == "none"
     assert choose(active=sys.prefix, path=str(own)).path == str(own / "python")
-
-
-@pytest.mark.slow
-def test_a_clean_interpreter_takes_the_project_from_the_workspace(
-    workspace: Workspace, tmp_path: Path
-) -> None:
-    venv = make_venv(tmp_path / "venv")
-
-    assert probe(workspace, Interpreter(str(venv / "bin/python"), str(venv), "checkout")) is None
-
-
-@pytest.mark.slow
-def test_an_editable_install_by_path_does_not_fool_a_check(workspace: Workspace, checkout: Path) -> None:
-    venv = make_venv(checkout / ".venv")
-    (site_packages(venv) / "__editable__.shop.pth").write_text(f"{checkout / 'src'}\n{checkout}\n")
-    (checkout / "src/shop/__init__.py").write_text("raise SystemExit('the checkout was imported')\n")
-    interpreter = choose_interpreter(made=None, source=checkout, subdirectory="", variables=os.environ)
-
-    assert interpreter.origin == "checkout"
-    assert probe(workspace, interpreter) is None
-    env = environment_for(workspace, interpreter)
-    done = subprocess.run(
-        ["python", "-c", "import shop; print(shop.__file__)"], env=env, capture_output=True, check=True
-    )
-    assert done.stdout.decode().startswith(str(workspace.path))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("how", "is_fooled"), [("append(Finder)", False), ("insert(0, Finder)", True)])
-def test_an_import_hook_that_wins_over_the_workspace_is_an_error_with_both_paths(
-    workspace: Workspace, checkout: Path, how: str, is_fooled: bool
-) -> None:
-    venv = make_venv(checkout / ".venv")
-    inside = checkout / "src/shop"
-    write(
-        site_packages(venv),
-        {
-            "__editable___shop_finder.py": FINDER.format(
-                init=str(inside / "__init__.py"), folder=str(inside), how=how
-            ),
-            "__editable__.shop.pth": "import __editable___shop_finder\n",
-        },
-    )
-    (inside / "__init__.py").write_text("raise SystemExit('the checkout was imported')\n")
-    interpreter = choose_interpreter(made=None, source=checkout, subdirectory="", variables=os.environ)
-
-    problem = probe(workspace, interpreter)
-
-    if is_fooled:
-        assert problem is not None
-        assert str(inside) in problem
-        assert str(workspace.path / "src/shop") in problem
-        assert "\n" not in problem
-    else:
-        assert problem is None
-
-
-@pytest.mark.slow
-def test_packages_in_a_namespace_are_looked_for_too(
-    workspace: Workspace, checkout: Path, tmp_path: Path
-) -> None:
-    write(workspace.path, {"src/team/tool/__init__.py": "raise SystemExit('imported')\n"})
-    venv = make_venv(tmp_path / "venv")
-    interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
-    assert probe(workspace, interpreter) is None
-
-    write(
-        site_packages(venv), {"team/__init__.py": "", "team/tool/__init__.py": "", "a.pth": "import team\n"}
-    )
-
-    problem = probe(workspace, interpreter)
-    assert problem is not None
-    assert "imports team.tool from" in problem
-
-
-@pytest.mark.slow
-def test_an_interpreter_that_does_not_run_is_a_sentence(workspace: Workspace, tmp_path: Path) -> None:
-    broken = fake_venv(tmp_path / "v")
-
-    assert "does not run" in str(probe(workspace, Interpreter(str(tmp_path / "absent"), "", "PATH")))
-    assert "cannot say where" in str(probe(workspace, Interpreter(str(broken / "bin/python"), "", "PATH")))
-
-
-@pytest.mark.slow
-def test_a_project_without_python_needs_no_interpreter(workspace: Workspace) -> None:
-    assert probe(workspace, Interpreter("", "", "none")) is None

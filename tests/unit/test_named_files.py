@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ from fixloop.statefiles.named_files import Edited, Files, NamedFiles
 from fixloop.statefiles.record import Record, Stamp
 
 FOLDERS = ("pending", "accepted", "completed")
-READER = Path(__file__).with_name("file_reader.py")
 
 
 def drawn(*files: tuple[str, bytes], handoffs: dict[str, bytes] | None = None) -> Files:
@@ -32,26 +29,6 @@ def bring(files: NamedFiles, version: int) -> None:
     state = json.dumps({"first": version, "filler": "x" * 100_000, "last": version}).encode()
     handoff = {f"{status}/handoff-1.json": json.dumps({"status": status, "v": version}).encode()}
     files.write(of(version), drawn(("state.json", state), handoffs=handoff))
-
-
-@pytest.mark.slow
-@pytest.mark.proves("K23", "D15", "R13")
-def test_a_reader_that_polls_never_sees_half_a_file_nor_a_handoff_in_two_places(tmp_path: Path) -> None:
-    files = NamedFiles(tmp_path, "w")
-    bring(files, 1)
-    with subprocess.Popen(
-        [sys.executable, str(READER), str(tmp_path)], stdout=subprocess.PIPE, text=True
-    ) as reader:
-        assert reader.stdout is not None
-        assert reader.stdout.readline() == "reading\n"
-
-        for version in range(2, 60):
-            bring(files, version)
-
-        (tmp_path / "stop").touch()
-        looks, _ = reader.communicate(timeout=60)
-    assert reader.returncode == 0, looks
-    assert int(looks) > 10
 
 
 @pytest.mark.proves("K23")

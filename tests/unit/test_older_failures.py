@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,9 +11,7 @@ from hypothesis import strategies as st
 from fixloop.protocol.failures import Failure
 from fixloop.reports.older import comparable, tell_apart
 from fixloop.reports.output import whole_failure
-from fixloop.repository.git import Git
-from fixloop.repository.moves import LineMap, Moves
-from tests.unit.repositories import git, make_repository, write
+from fixloop.repository.moves import LineMap
 
 
 class Edited:
@@ -163,22 +160,3 @@ def test_where_lines_only_moved_every_failure_is_old(before: list[str], data: st
     after = data.draw(st.permutations(before))
 
     assert tell_apart(findings(before), findings(after), Edited(before, after)).new == ()
-
-
-@pytest.mark.slow
-def test_git_tells_where_lines_and_renamed_files_went(tmp_path: Path) -> None:
-    lines = [f"line {number}" for number in range(30)]
-    repository = make_repository(tmp_path / "r", {"old/a.py": "\n".join(lines) + "\n", "b.py": "one\ntwo\n"})
-    first = git(repository, "rev-parse", "HEAD")
-    git(repository, "mv", "old/a.py", "new name.py")
-    write(repository, {"new name.py": "\n".join(["top", *lines[:9], *lines[10:], lines[9]]) + "\n"})
-    write(repository, {"b.py": "one\n2\ntwo"})
-    git(repository, "commit", "-aqm", "second")
-
-    moves = Moves(Git(repository), first, git(repository, "rev-parse", "HEAD"))
-
-    assert moves.name_after("old/a.py") == "new name.py"
-    renamed = moves.lines("new name.py")
-    assert [renamed.after(line) for line in (1, 9, 10, 11, 30)] == [2, 10, None, 11, 30]
-    assert (renamed.removed, renamed.added) == ({10: "line 9"}, {1: "top", 31: "line 9"})
-    assert [moves.lines("b.py").after(line) for line in (1, 2)] == [1, None]

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fixloop.protocol.messages import ErrorNotification, ErrorType, Message
+from fixloop.protocol.messages import Message
 from fixloop.protocol.rendering import render, render_whole
 from fixloop.testing.parsing import LIMIT_CHARACTERS, LIMIT_LINES, UnreadableMessage, parse
 from fixloop.testing.parsing.blocks import read_blocks
 from tests.examples import at_most
 from tests.unit.hostile import BODIES, HOSTILE, MESSAGES, messages_of
-from tests.unit.message_samples import ERROR, ESCALATION, FIX_REQUEST, REPORT, SAMPLES, STILL_FAILING
+from tests.unit.message_samples import ESCALATION, FIX_REQUEST, REPORT, SAMPLES, STILL_FAILING
 
 #: Enough to meet each kind of hostile text in each field.
 _EXAMPLES: Final = at_most(25)
@@ -48,23 +48,6 @@ def test_a_message_of_each_type_reads_back_equal_whatever_its_words_are(
 @_EXAMPLES
 def test_a_message_reads_back_with_what_is_attached_to_it(message: Message) -> None:
     assert parse(render_whole(message)) == message
-
-
-@pytest.mark.slow
-@pytest.mark.proves("A22")
-def test_a_line_of_100_kilobytes_reads_back_unchanged() -> None:
-    for text in ("x" * 100_000, " *" * 50_000, "a" + " " * 100_000 + "b", "`~" * 50_000, "\\|" * 50_000):
-        body = ErrorNotification(
-            error_type=ErrorType.COMMUNICATION,
-            context=text,
-            error=text,
-            stack_trace=f"{text}\n{text}",
-            recovery=(text, text),
-            recovered=True,
-        )
-        message = ERROR.model_copy(update={"body": body})
-
-        assert parse(render(message)) == message
 
 
 @pytest.mark.proves("A22", "K9")

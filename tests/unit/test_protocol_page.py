@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.proofs import MOST, collect, read, statements
+from tests.proofs import MOST, collect, every, read, statements
 from tests.unit.protocol_page import PAGE, PROMISED, REGENERATE, page
 
 STATED = {number: sentence for told in statements().values() for number, sentence in told.items()}
@@ -91,3 +91,14 @@ def test_markers_are_read_from_the_text() -> None:
 def test_a_marker_that_would_not_be_seen_is_refused(hidden: str) -> None:
     with pytest.raises(ValueError, match="on a test function"):
         list(read(hidden, "tests/test_it.py"))
+
+
+def test_no_unit_test_is_slow_and_no_integration_test_is_quick() -> None:
+    misplaced = [
+        test.node
+        for test in every()
+        if (test.is_slow and test.path.startswith("tests/unit/"))
+        or (not test.is_slow and test.path.startswith("tests/integration/"))
+    ]
+
+    assert misplaced == []

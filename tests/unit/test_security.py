@@ -120,9 +120,8 @@ LAUGHS: Final = f'<!DOCTYPE l [<!ENTITY a0 "ha">{_LEVELS}]><testsuite>&a9;</test
         '<!DOCTYPE t [<!ENTITY x SYSTEM "file:///etc/passwd">]><testsuite>&x;</testsuite>',
         '<!DOCTYPE t SYSTEM "http://localhost:1/evil.dtd"><testsuite/>',
         '<!DOCTYPE t [<!ENTITY % p SYSTEM "file:///etc/passwd">%p;]><testsuite/>',
-        pytest.param("<a>" * 100_000, marks=pytest.mark.slow),
     ],
-    ids=["laughs", "entity", "dtd", "parameter", "depth"],
+    ids=["laughs", "entity", "dtd", "parameter"],
 )
 def test_xml_that_grows_or_reaches_out_proves_nothing(text: str, tmp_path: Path) -> None:
     (tmp_path / "r.xml").write_text(text)

@@ -1,17 +1,13 @@
 """Settings from the environment, and Redis URLs."""
 
 import ssl
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-import redis
-from celery import Celery
 
 from fixloop.errors import UsageError
 from fixloop.machine.processes import environment_for
 from fixloop.servers.broker_url import celery_settings, celery_url
-from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.redis_url import checked_url, place_of, shown_url
 from fixloop.servers.settings import RedisUrls, Settings, load_settings, redis_urls
 
@@ -196,21 +192,3 @@ def test_files_of_tls_are_told_to_every_client_that_uses_it(
 def test_tls_checks_certificates_unless_told_otherwise() -> None:
     assert celery_url("rediss://h/1") == "rediss://h/1?ssl_cert_reqs=required"
     assert celery_url("rediss://h/1?ssl_cert_reqs=none") == "rediss://h/1?ssl_cert_reqs=none"
-
-
-@pytest.mark.slow
-def test_celery_reaches_the_same_socket_and_database_as_redis_py(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runtime = tmp_path / "a %b ü"
-    runtime.mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-
-    with embedded_redis(tmp_path) as url:
-        broker = celery_url(f"{url}?db=3")
-        with Celery(broker=broker).connection_for_write() as connection:
-            connection.default_channel.client.set("who", "celery")
-        with closing(redis.Redis.from_url(f"{url}?db=3")) as client:
-            assert client.get("who") == b"celery"
-        with closing(redis.Redis.from_url(url)) as client:
-            assert client.get("who") is None

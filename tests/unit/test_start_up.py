@@ -1,13 +1,9 @@
-"""What a call of the program loads: a second of imports for a one-line answer is what nobody asks for twice."""
+"""Every command is found by its name without loading the others."""
 
-import json
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
 import typer
 
 from fixloop import commands
@@ -15,55 +11,6 @@ from fixloop.cli import app
 
 GROUP: Final[Any] = typer.main.get_command(app)
 CONTEXT: Final = GROUP.make_context("fixloop", [], resilient_parsing=True)
-
-LOADED: Final = """
-import contextlib, io, json, sys
-from fixloop.cli import main
-with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-    main(sys.argv[1:])
-print(json.dumps(sorted(sys.modules)))
-"""
-NEVER: Final = {
-    "celery",
-    "kombu",
-    "flower",
-    "jinja2",
-    "markdown_it",
-    "fixloop.reports.sarif",
-    "junitparser",
-    "asyncio",
-}
-"""What takes long to load, and no call that answers at once needs."""
-
-
-def loaded_by(words: list[str], directory: Path) -> set[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED, *words], cwd=directory, capture_output=True, text=True, check=True
-    )
-    return set(json.loads(done.stdout))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "not_needed"),
-    [
-        (["--version"], NEVER | {"redis", "rich", "fixloop.servers.settings"}),
-        # redis-py loads asyncio itself.
-        (
-            ["status"],
-            NEVER - {"asyncio"} | {"fixloop.engine.engine", "fixloop.reports", "fixloop.intake.preparation"},
-        ),
-        (
-            ["log", "47"],
-            NEVER - {"asyncio"} | {"fixloop.engine.engine", "fixloop.reports", "fixloop.intake.preparation"},
-        ),
-        (["decide", "47", "skip"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.intake.preparation"}),
-        (["fixed", "47"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.intake.preparation"}),
-    ],
-    ids=lambda value: value[0] if isinstance(value, list) else "",
-)
-def test_a_call_loads_no_more_than_it_needs(words: list[str], not_needed: set[str], tmp_path: Path) -> None:
-    assert loaded_by(words, tmp_path) & not_needed == set()
 
 
 def test_every_module_of_commands_is_found_by_the_names_of_its_commands() -> None:

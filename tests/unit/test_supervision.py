@@ -1,12 +1,11 @@
 """What a supervisor says of a process that ended, and how long it waits before it starts it again."""
 
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
-from workers.processes.child import BACKOFF_SECONDS, Child, pause_after, reason
+from workers.processes.child import BACKOFF_SECONDS, pause_after, reason
 from workers.processes.memory import NONE, Kills, kills
 
 
@@ -74,23 +73,3 @@ def test_each_death_in_a_row_is_followed_by_a_longer_pause_up_to_ten_seconds() -
     assert pauses[: len(BACKOFF_SECONDS)] == list(BACKOFF_SECONDS)
     assert pauses == sorted(pauses)
     assert max(pauses) == 10.0
-
-
-@pytest.mark.slow
-def test_a_process_that_ends_by_itself_is_reported_with_its_last_line(
-    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    child = Child("no-such-role", {})
-    deadline = time.monotonic() + 60
-    while not child.tend():
-        assert time.monotonic() < deadline, "it did not end"
-        time.sleep(0.02)
-
-    assert child.part().last_death == "exit code 1: KeyError: 'no-such-role'"
-    assert child.part().heard_at is None
-    assert (
-        "no-such-role ended (exit code 1: KeyError: 'no-such-role'); it is started again in 0.1 s"
-        in caplog.text
-    )
-    child.cut()
-    assert "Traceback" in capfd.readouterr().err

@@ -1,8 +1,6 @@
 """What a terminal would obey, and what nobody sees, is shown; what people write is left as it is."""
 
 import json
-import sys
-import unicodedata
 from typing import Any, Final
 
 import pytest
@@ -14,19 +12,6 @@ from fixloop.machine.terminal_text import HIDDEN, json_visible, on_one_line, vis
 
 ANY: Final = st.text(st.characters())
 CATEGORIES: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
-@pytest.mark.slow
-def test_every_character_that_unicode_calls_control_or_format_is_hidden() -> None:
-    signs = (chr(code) for code in range(sys.maxunicode + 1) if chr(code) not in "\n\t")
-
-    seen = [
-        f"{ord(sign):04x}"
-        for sign in signs
-        if unicodedata.category(sign) in CATEGORIES and not HIDDEN.match(sign)
-    ]
-
-    assert seen == []
 
 
 @given(ANY)

@@ -83,7 +83,7 @@ def test_what_a_killed_worker_left_half_made_is_never_used(
     dying = f"{{ touch {flag}; kill -9 $(cat {tmp_path}/worker); sleep 9; }}"
     script = f"mkdir .venv; [ -e {flag} ] || {dying}; touch .venv/whole"
     program = (
-        "import os; from pathlib import Path; from tests.unit.test_preparation import Project\n"
+        "import os; from pathlib import Path; from tests.integration.test_preparation import Project\n"
         f"Path({str(tmp_path / 'worker')!r}).write_text(str(os.getpid()))\n"
         "project = Project.__new__(Project)\n"
         f"project.__dict__ = dict(cache=Path({str(project.cache)!r}), repository=Path({str(project.repository)!r}), "

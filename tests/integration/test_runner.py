@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 
 from fixloop.machine.guard import RUNNER
+from tests.integration import test_guard
 from tests.processes import running
-from tests.unit import test_guard
 
 pytestmark = pytest.mark.slow
 

@@ -13,6 +13,7 @@ import pytest
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.messages import Decision, Reason
 from fixloop.protocol.state import Limits, WorkflowOutcome
+from tests.integration.test_validation_properties import Loop
 from tests.scenarios.happenings import SPECIALISTS
 from tests.scenarios.script import (
     SILENT,
@@ -27,7 +28,8 @@ from tests.scenarios.script import (
     passes,
 )
 from tests.scenarios.stage import Stage
-from tests.unit.test_validation_properties import Loop
+
+pytestmark = pytest.mark.slow
 
 ACTIONS = 40
 WALKS = 200
@@ -58,13 +60,11 @@ def stages() -> list[Stage]:
     return [walk(seed).stage for seed in range(WALKS)]
 
 
-@pytest.mark.slow
 @pytest.mark.proves("K37", "A92", "R4", "A69")
 def test_whatever_happens_on_a_long_walk_the_invariants_hold(stages: list[Stage]) -> None:
     assert len([stage for stage in stages if stage.state.ended]) > WALKS // 2
 
 
-@pytest.mark.slow
 @pytest.mark.proves("A12", "K37")
 def test_the_walks_reach_what_lies_deep(stages: list[Stage]) -> None:
     seen = Counter(str(stage.state.outcome) for stage in stages)

@@ -1,6 +1,7 @@
-"""A supervisor of two forked processes, for tests that must not fork themselves: `python -m tests.unit.forking NAME`.
+"""A supervisor of two forked processes, for tests that must not fork themselves.
 
-Each process does what NAME says. The last line is what the supervisor tells of the second one's end.
+Started as `python -m tests.integration.forking NAME`. Each process does what NAME says. The last line is what the
+supervisor tells of the second one's end.
 """
 
 import json

@@ -28,6 +28,8 @@ from tests.scenarios.happenings import ANSWERS, FAILING, RESULTS, SPECIALISTS, T
 from tests.scenarios.script import SILENT, Fix
 from tests.scenarios.stage import Stage, replayed
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = st.lists(st.one_of(FAILING, FAILING, FAILING, RESULTS), min_size=1, max_size=6)
 CONFIRMATIONS = st.lists(st.one_of(FAILING, RESULTS), max_size=3)
 
@@ -188,7 +190,6 @@ class Loop(RuleBasedStateMachine):
             assert replayed(self.stage.applied) == self.stage.snapshots
 
 
-@pytest.mark.slow
 @pytest.mark.proves("K37", "A92", "R4", "A69")
 def test_whatever_happens_the_invariants_hold() -> None:
     run_state_machine_as_test(

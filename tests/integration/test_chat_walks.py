@@ -14,6 +14,8 @@ from fixloop.chat.sections import Result, Verdict
 from fixloop.errors import UsageError
 from tests.unit.chat_stage import Stage, body
 
+pytestmark = pytest.mark.slow
+
 ROLES = st.sampled_from(Role)
 TWIN, ARCHITECT, ENGINEER = Role.TWIN, Role.ARCHITECT, Role.ENGINEER
 # Mostly what is allowed, or few walks would come far.
@@ -46,7 +48,6 @@ EVENTS = st.one_of(
 )
 
 
-@pytest.mark.slow
 @pytest.mark.proves("E27", "E29", "E30", "E31")
 def test_every_walk_leaves_a_chat_without_a_finding() -> None:
     posted: list[int] = []

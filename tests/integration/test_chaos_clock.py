@@ -11,6 +11,8 @@ import pytest
 
 from fixloop.testing import clock
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import datetime, json, sys, time
 from time import time as imported_before
@@ -30,7 +32,6 @@ print(json.dumps([*found, off(), time.monotonic(), round(sitecustomize.skew_seco
 """
 
 
-@pytest.mark.slow
 @pytest.mark.proves("R6")
 def test_all_of_a_process_sees_a_wrong_clock_and_sees_it_change(tmp_path: Path) -> None:
     path, place = tmp_path / "clock", tmp_path / "place"

@@ -1,0 +1,59 @@
+"""What a call of the program loads: a second of imports for a one-line answer is what nobody asks for twice."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+LOADED: Final = """
+import contextlib, io, json, sys
+from fixloop.cli import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    main(sys.argv[1:])
+print(json.dumps(sorted(sys.modules)))
+"""
+NEVER: Final = {
+    "celery",
+    "kombu",
+    "flower",
+    "jinja2",
+    "markdown_it",
+    "fixloop.reports.sarif",
+    "junitparser",
+    "asyncio",
+}
+"""What takes long to load, and no call that answers at once needs."""
+
+
+def loaded_by(words: list[str], directory: Path) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *words], cwd=directory, capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize(
+    ("words", "not_needed"),
+    [
+        (["--version"], NEVER | {"redis", "rich", "fixloop.servers.settings"}),
+        # redis-py loads asyncio itself.
+        (
+            ["status"],
+            NEVER - {"asyncio"} | {"fixloop.engine.engine", "fixloop.reports", "fixloop.intake.preparation"},
+        ),
+        (
+            ["log", "47"],
+            NEVER - {"asyncio"} | {"fixloop.engine.engine", "fixloop.reports", "fixloop.intake.preparation"},
+        ),
+        (["decide", "47", "skip"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.intake.preparation"}),
+        (["fixed", "47"], NEVER - {"asyncio"} | {"fixloop.reports", "fixloop.intake.preparation"}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_call_loads_no_more_than_it_needs(words: list[str], not_needed: set[str], tmp_path: Path) -> None:
+    assert loaded_by(words, tmp_path) & not_needed == set()
