@@ -1,5 +1,6 @@
 """What every test stands on: no settings from outside, and one Redis for those that need a real one."""
 
+import gc
 import os
 import re
 import signal
@@ -22,6 +23,9 @@ os.environ["FIXLOOP_KEEP"] = "0"
 # Where it is set, every process that a test starts would compile the whole of fixloop anew, and pytest every test.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A tenth of what the tests compute was looking for garbage among all that was collected for them.
+gc.set_threshold(50_000, 20, 50)
 
 # Tests that were started in the background ignore Ctrl-C, and so would whatever they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -54,6 +58,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if _is_quick(config) and is_test and _ALL_SLOW.search(collection_path.read_text(encoding="utf-8")):
         return True
     return None
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: nobody has to look through it again."""
+    gc.freeze()
 
 
 _OF_CALLERS: Final = {
