@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import fixloop
 from fixloop import cli
-from fixloop.hints import producer
+from fixloop.engine.hints import producer
 
 OTHERS: Final = (
     "celery.app.events",
