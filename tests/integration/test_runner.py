@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -33,18 +34,29 @@ SAME: Final = (
 )
 
 
-@pytest.fixture(autouse=True)
-def runner(
-    mode: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator["subprocess.Popen[bytes]"]:
-    place = tmp_path_factory.mktemp("runner") / "socket"
+@contextmanager
+def serving(place: Path) -> Iterator["subprocess.Popen[bytes]"]:
     program = [sys.executable, "-m", "fixloop.cli", "runner", str(place)]
     told = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     with subprocess.Popen(program, env=told) as process:
-        test_guard.wait_for(place.exists, 60)
-        monkeypatch.setenv(RUNNER, str(place))
-        yield process
-        process.terminate()
+        try:
+            test_guard.wait_for(place.exists, 60)
+            yield process
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where one runner serves all that leave it alive: it is told with each command how to guard that one."""
+    place = tmp_path_factory.mktemp("runner") / "socket"
+    with serving(place):
+        yield place
+
+
+@pytest.fixture(autouse=True)
+def runner(mode: str, socket: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(RUNNER, str(socket))
 
 
 @pytest.mark.parametrize("promise", SAME, ids=lambda promise: promise.__name__)
@@ -60,14 +72,18 @@ def test_a_command_elsewhere_is_told_nothing_but_its_own_variables() -> None:
 
 
 def test_a_runner_that_is_killed_is_an_injury_of_the_command(
-    runner: "subprocess.Popen[bytes]", tmp_path: Path
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def kill() -> bool:
-        if test_guard.are_there(tmp_path):
-            runner.kill()
-        return False
+    place = tmp_path_factory.mktemp("killed") / "socket"
+    monkeypatch.setenv(RUNNER, str(place))
+    with serving(place) as own:
 
-    result = test_guard.guarded("sh", "-c", test_guard.family(tmp_path) + "wait", cancelled=kill)
+        def kill() -> bool:
+            if test_guard.are_there(tmp_path):
+                own.kill()
+            return False
+
+        result = test_guard.guarded("sh", "-c", test_guard.family(tmp_path) + "wait", cancelled=kill)
 
     assert result.injured
     test_guard.wait_for(lambda: not running(tmp_path))
