@@ -54,12 +54,14 @@ class Run(NamedTuple):
         return {f"{path}:{line}" for path, line in found if (project / path).is_file()}
 
 
-def run_all(project: Path, reports: Path) -> dict[tuple[str, str], Run]:
+def run_all(project: Path, reports: Path, only: str = "") -> dict[tuple[str, str], Run]:
+    """Every check, or those of one name."""
     configuration = load_configuration(project)
     return {
         (entry.name, check.name): run(check, project, reports / f"{entry.name}-{check.name}")
         for entry in configuration.specialists
         for check in entry.checks
+        if only in ("", check.name)
     }
 
 
@@ -121,7 +123,7 @@ def test_mypy_names_each_type_error_with_its_line(tmp_path: Path) -> None:
     files = {**DEFECTS, "src/shop/old.py": "", "pyproject.toml": f"{TOOLS}[tool.mypy]\npretty = true\n"}
     project = written(tmp_path / "types", files)
 
-    done = run_all(project, tmp_path / "reports")["code-quality", "mypy"]
+    done = run_all(project, tmp_path / "reports", only="mypy")["code-quality", "mypy"]
 
     assert done.exit_code == 1
     assert done.lines_of(project) == {"src/shop/cart.py:9"}
@@ -133,7 +135,7 @@ def test_a_coverage_gate_of_the_project_leaves_the_exit_code_to_the_tests(tmp_pa
     pyproject = TOOLS.replace("fail_under = 80", "fail_under = 100") + options
     files = {**CLEAN, "src/shop/idle.py": "x = 1\n", "pyproject.toml": pyproject}
 
-    runs = run_all(written(tmp_path / "gated", files), tmp_path / "reports")
+    runs = run_all(written(tmp_path / "gated", files), tmp_path / "reports", only="pytest")
 
     assert {runs[name, "pytest"].exit_code for name in ("unit-test", "test-runner")} == {0}
     coverage = json.loads(runs["test-runner", "pytest"].reports["coverage"].read_text())
@@ -170,7 +172,7 @@ def test_coverage_is_measured_in_every_layout(tmp_path: Path, name: str) -> None
     if "shop" in name:
         files[name.replace("cart", "__init__")] = ""
 
-    runs = run_all(written(tmp_path / "layout", files), tmp_path / "reports")
+    runs = run_all(written(tmp_path / "layout", files), tmp_path / "reports", only="pytest")
 
     coverage = json.loads(runs["test-runner", "pytest"].reports["coverage"].read_text())
     assert name in coverage["files"]
