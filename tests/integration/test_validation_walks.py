@@ -27,7 +27,6 @@ from tests.scenarios.script import (
     failure,
     passes,
 )
-from tests.scenarios.stage import Stage
 
 pytestmark = pytest.mark.slow
 
@@ -54,19 +53,11 @@ def walk(seed: int) -> Loop:
     return loop
 
 
-@pytest.fixture(scope="module")
-def stages() -> list[Stage]:
-    """The ends of many walks, all invariants checked on the way."""
-    return [walk(seed).stage for seed in range(WALKS)]
-
-
 @pytest.mark.proves("K37", "A92", "R4", "A69")
-def test_whatever_happens_on_a_long_walk_the_invariants_hold(stages: list[Stage]) -> None:
+def test_on_long_walks_that_reach_what_lies_deep_the_invariants_hold() -> None:
+    stages = [walk(seed).stage for seed in range(WALKS)]
+
     assert len([stage for stage in stages if stage.state.ended]) > WALKS // 2
-
-
-@pytest.mark.proves("A12", "K37")
-def test_the_walks_reach_what_lies_deep(stages: list[Stage]) -> None:
     seen = Counter(str(stage.state.outcome) for stage in stages)
     for stage in stages:
         seen.update(_reason(message.body) for message in stage.said("escalation"))

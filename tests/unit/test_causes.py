@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -39,9 +40,14 @@ def sources(profile: str) -> Iterator[Path]:
                 yield path
 
 
-def words(path: Path) -> Iterator[str]:
+@cache
+def words(path: Path) -> frozenset[str]:
     """The names that are used, imports left out, and the texts."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    return frozenset(_words(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def _words(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             yield node.id
         if isinstance(node, ast.Attribute):

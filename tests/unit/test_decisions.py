@@ -160,17 +160,6 @@ def test_a_manual_fix_grows_the_limit_by_one_and_asks_for_the_next_run(make: Mak
     assert (ticket.step, ticket.iteration) == ("recheck", iteration + 1)
 
 
-@pytest.mark.proves("K20")
-@pytest.mark.parametrize("first", list(Decision))
-@pytest.mark.parametrize("make", ALL)
-def test_a_second_decision_is_refused(make: Maker, first: Decision) -> None:
-    stage = make()
-    stage.decide(first)
-
-    for second in Decision:
-        stage.refused(partial(stage.decide, second))
-
-
 @pytest.mark.proves("K20", "K7")
 @pytest.mark.parametrize("make", [max_iterations, deadlock])
 def test_extend_adds_iterations_and_reports_the_last_failed_run(make: Maker) -> None:

@@ -20,13 +20,13 @@ def changed(message: Message, **body: Any) -> dict[str, Any]:
 
 @pytest.mark.proves("A21", "A15")
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.parametrize("field", ["message_id", "sender", "recipient", "at", "priority"])
-def test_a_message_without_a_header_field_is_refused(name: str, field: str) -> None:
+def test_a_message_without_a_header_field_is_refused(name: str) -> None:
     data = SAMPLES[name].model_dump(mode="json")
 
-    for incomplete in ({key: data[key] for key in data if key != field}, data | {field: ""}):
-        with pytest.raises(ValidationError, match=field):
-            Message.model_validate(incomplete)
+    for field in ("message_id", "sender", "recipient", "at", "priority"):
+        for incomplete in ({key: data[key] for key in data if key != field}, data | {field: ""}):
+            with pytest.raises(ValidationError, match=field):
+                Message.model_validate(incomplete)
 
 
 @pytest.mark.proves("A21", "A7")

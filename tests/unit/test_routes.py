@@ -43,12 +43,12 @@ Yes
 
 
 @pytest.mark.proves("A3", "K26")
-@pytest.mark.parametrize("handle", [entry.handle for entry in SPECIALISTS])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_specialist_and_the_main_agent_never_talk_to_each_other(kind: str, handle: str) -> None:
-    for ends in ((handle, MAIN_AGENT), (MAIN_AGENT, handle)):
-        with pytest.raises(ForbiddenRoute, match="is on no route"):
-            check_route("validation", kind, *ends)
+def test_a_specialist_and_the_main_agent_never_talk_to_each_other(kind: str) -> None:
+    for handle in (entry.handle for entry in SPECIALISTS):
+        for ends in ((handle, MAIN_AGENT), (MAIN_AGENT, handle)):
+            with pytest.raises(ForbiddenRoute, match="is on no route"):
+                check_route("validation", kind, *ends)
 
 
 @pytest.mark.proves("A3", "R1")

@@ -33,17 +33,23 @@ def test_there_are_exactly_nine_statuses() -> None:
 
 
 @pytest.mark.proves("A51", "A52", "K19", "K37")
-@pytest.mark.parametrize(("before", "after", "role"), list(product(Status, Status, Role)))
-def test_a_status_follows_only_where_it_may_and_from_whom_it_may(
-    before: Status, after: Status, role: Role
-) -> None:
-    legal = after.value in LEGAL[before.value] and after.value in SETS[role]
+@pytest.mark.parametrize("before", Status)
+def test_a_status_follows_only_where_it_may_and_from_whom_it_may(before: Status) -> None:
+    legal = {
+        (after, role)
+        for after, role in product(Status, Role)
+        if after.value in LEGAL[before.value] and after.value in SETS[role]
+    }
 
-    if legal:
+    assert {pair for pair in product(Status, Role) if _is_taken(before, *pair)} == legal
+
+
+def _is_taken(before: Status, after: Status, role: Role) -> bool:
+    try:
         check_transition(before, after, role)
-    else:
-        with pytest.raises(ProtocolError):
-            check_transition(before, after, role)
+    except ProtocolError:
+        return False
+    return True
 
 
 @pytest.mark.proves("A51")
