@@ -39,10 +39,9 @@ RUST: Final = {
 }
 
 
-def looked_at(folder: Path, files: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
-    """What a dry run says of a repository with `files`."""
+def looked_at(home: Path, folder: Path, files: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    """What a dry run says of a repository with `files`; what compilers keep is in `home`."""
     written(folder, files)
-    home = folder.parent / "home"
     given = environment(home) | {
         name: os.environ.get(name, str(Path.home() / default))
         for name, default in (("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo"))
@@ -75,8 +74,9 @@ def test_a_project_of_another_language_is_green_unconfigured_and_red_with_a_defe
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not on the PATH")
 
-    right = looked_at(tmp_path / "right" / "shop", files)
-    wrong = looked_at(tmp_path / "wrong" / "shop", {**files, source: files[source].replace("a + b", "a - b")})
+    home, defect = tmp_path / "home", {source: files[source].replace("a + b", "a - b")}
+    right = looked_at(home, tmp_path / "right" / "shop", files)
+    wrong = looked_at(home, tmp_path / "wrong" / "shop", {**files, **defect})
 
     assert right.returncode == 0, right.stdout + right.stderr
     assert f"{check}: passed" in right.stdout
