@@ -12,6 +12,7 @@ from fixloop.chat.message import read_name
 from fixloop.testing.contrast import contrast
 from fixloop.testing.places import CHAT
 from fixloop.testing.plan import Boundary, Injury, Occasion
+from tests.unit.command_stage import said
 
 pytestmark = pytest.mark.slow
 
@@ -95,19 +96,23 @@ def test_agents_end_with_the_same_state_and_files_whatever_is_injured(tmp_path: 
         (["--network", "tcp"], "there is no network 'tcp'; there are auto, namespaces, relay"),
     ],
 )
-def test_what_a_profile_does_not_have_is_refused(words: list[str], told: str) -> None:
-    ended = chaos(*words)
+def test_what_a_profile_does_not_have_is_refused(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = said(capsys, "chaos", *words)
 
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert told in ended.stderr
+    assert (ended.code, ended.out) == (2, "")
+    assert told in ended.err
 
 
 @pytest.mark.proves("S30")
-def test_a_folder_that_is_there_is_not_written_into(tmp_path: Path) -> None:
-    ended = chaos("--keep", str(tmp_path))
+def test_a_folder_that_is_there_is_not_written_into(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = said(capsys, "chaos", "--keep", str(tmp_path))
 
-    assert ended.returncode == 2
-    assert "name a folder that is not there" in ended.stderr
+    assert ended.code == 2
+    assert "name a folder that is not there" in ended.err
     assert list(tmp_path.iterdir()) == []
 
 
