@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-from functools import reduce
+from functools import cache, reduce
 from typing import Final
 
 import pytest
@@ -51,10 +51,15 @@ def test_no_text_becomes_markup_of_the_page(text: str) -> None:
     page = Page(as_html(summary))
 
     assert page.wrong == []
-    assert page.tags - _lines(summary) == Page(as_html(plain())).tags - _lines(plain())
+    assert page.tags - _lines(summary) == plain_tags()
     assert {name for name, _ in page.attributes} <= ATTRIBUTES
     assert summary.name in page.text
     assert not any(ord(each) < 32 and each not in "\n\t" for each in page.text)
+
+
+@cache
+def plain_tags() -> Counter[str]:
+    return Page(as_html(plain())).tags - _lines(plain())
 
 
 def _lines(summary: Summary) -> Counter[str]:
@@ -71,14 +76,20 @@ def _lines(summary: Summary) -> Counter[str]:
     )
 )
 def test_no_text_becomes_layout_of_the_markdown(text: str) -> None:
-    def layout(summary: Summary) -> Counter[str]:
-        tokens = MarkdownIt("commonmark").enable("table").parse(as_markdown(summary))
-        inner = [child for token in tokens for child in token.children or ()]
-        # Underscores stay as they are (see `fixloop.protocol.markdown`): emphasis forges nothing.
-        harmless = {"text", "em_open", "em_close", "strong_open", "strong_close"}
-        return Counter(token.type for token in (*tokens, *inner) if token.type not in harmless)
+    assert layout(told(text)) == plain_layout()
 
-    assert layout(told(text)) == layout(plain())
+
+def layout(summary: Summary) -> Counter[str]:
+    tokens = MarkdownIt("commonmark").enable("table").parse(as_markdown(summary))
+    inner = [child for token in tokens for child in token.children or ()]
+    # Underscores stay as they are (see `fixloop.protocol.markdown`): emphasis forges nothing.
+    harmless = {"text", "em_open", "em_close", "strong_open", "strong_close"}
+    return Counter(token.type for token in (*tokens, *inner) if token.type not in harmless)
+
+
+@cache
+def plain_layout() -> Counter[str]:
+    return layout(plain())
 
 
 def long_workflow(text: str) -> Summary:
