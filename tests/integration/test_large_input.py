@@ -14,19 +14,24 @@ from fixloop.machine import terminal_text
 from fixloop.protocol import diagnosis
 from fixloop.protocol.answers import LIMIT_LINES
 from fixloop.protocol.checks import RunOutcome
-from fixloop.protocol.messages import ErrorNotification, ErrorType, PersistentFailure
-from fixloop.protocol.rendering import render
+from fixloop.protocol.failures import Failure
+from fixloop.protocol.messages import ErrorNotification, ErrorType, FailureReport, PersistentFailure
+from fixloop.protocol.rendering import DELIVERY_CHARACTERS, render, render_delivery
+from fixloop.protocol.request import request_json
 from fixloop.reports import read_report
 from fixloop.reports.document import MAX_CONTAINERS
 from fixloop.reports.junit import MAX_DEPTH, MAX_ELEMENTS_OF_A_TEST
+from fixloop.reports.limits import short_name
 from fixloop.secrets.disguises import HIDDEN
 from fixloop.secrets.redaction import Redaction
 from fixloop.testing.parsing import parse
-from tests.scenarios.script import fails
+from tests.scenarios.script import Fix, fails
+from tests.scenarios.stage import Stage as Played
 from tests.unit.chat_stage import ARCHITECT, Stage, message
 from tests.unit.message_samples import ERROR
 from tests.unit.reports.samples import junit, read
 from tests.unit.test_answers import violations
+from tests.unit.test_asking import LONG
 from tests.unit.test_chat_deciding import refuse, written
 from tests.unit.test_diagnosis import escalated
 from tests.unit.test_reports_hostile import BOMB
@@ -192,3 +197,27 @@ def test_every_character_that_unicode_calls_control_or_format_is_hidden() -> Non
     ]
 
     assert seen == []
+
+
+@pytest.mark.proves("K41")
+@pytest.mark.parametrize("others", ["x", "`" * 50, "# a\n---\n"])
+def test_a_request_has_at_most_ten_thousand_tokens_whatever_failed(others: str) -> None:
+    found = [
+        Failure(
+            name=short_name(f"tests/t.py::test_{n}[{others}]"),
+            message=f"E{n}\n{others * 20}\n{LONG}",
+            frame=f"a.py:{n % 500}",
+            context=LONG,
+        )
+        for n in range(1, 1000)
+    ]
+    played = Played([fails(*found), fails(*found)], answers=[Fix()]).run()
+
+    for run in (1, 2):
+        report = played.message(f"VFR-101-test-runner-{run}")
+        text = render_delivery(report)
+
+        assert len(text) <= DELIVERY_CHARACTERS
+        assert len(str(request_json(report))) <= 3 * DELIVERY_CHARACTERS
+        assert isinstance(report.body, FailureReport)
+        assert report.body.total == 999

@@ -6,9 +6,8 @@ import pytest
 
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.grouping import common_prefix, groups
-from fixloop.protocol.messages import FailureReport, FixRequest
+from fixloop.protocol.messages import FixRequest
 from fixloop.protocol.rendering import DELIVERY_CHARACTERS, render_delivery
-from fixloop.protocol.request import request_json
 from fixloop.protocol.state import FailureRef
 from fixloop.reports.limits import short_name
 from tests.scenarios.script import Fix, fails
@@ -46,30 +45,6 @@ def test_the_findings_of_one_rule_are_one_group_wherever_they_lie() -> None:
 )
 def test_what_names_have_in_common_ends_with_a_part(names: list[str], prefix: str) -> None:
     assert common_prefix(names) == prefix
-
-
-@pytest.mark.proves("K41")
-@pytest.mark.parametrize("others", ["x", "`" * 50, "# a\n---\n"])
-def test_a_request_has_at_most_ten_thousand_tokens_whatever_failed(others: str) -> None:
-    found = [
-        Failure(
-            name=short_name(f"tests/t.py::test_{n}[{others}]"),
-            message=f"E{n}\n{others * 20}\n{LONG}",
-            frame=f"a.py:{n % 500}",
-            context=LONG,
-        )
-        for n in range(1, 1000)
-    ]
-    stage = Stage([fails(*found), fails(*found)], answers=[Fix()]).run()
-
-    for run in (1, 2):
-        report = stage.message(f"VFR-101-test-runner-{run}")
-        text = render_delivery(report)
-
-        assert len(text) <= DELIVERY_CHARACTERS
-        assert len(str(request_json(report))) <= 3 * DELIVERY_CHARACTERS
-        assert isinstance(report.body, FailureReport)
-        assert report.body.total == 999
 
 
 def test_names_that_grow_as_they_are_written_make_no_longer_request() -> None:
