@@ -109,7 +109,7 @@ def said_with(message: Message, word: str) -> Message:
     return Message.model_validate({**message.model_dump(exclude={"body", "attached"}), "body": body})
 
 
-@pytest.mark.proves("A86", "B57")
+@pytest.mark.proves("A86", "B57", "B19", "B49")
 @pytest.mark.parametrize("name", SAMPLES)
 def test_each_type_is_rendered_as_its_golden_file(name: str) -> None:
     check_golden(name, render(SAMPLES[name]))
