@@ -9,7 +9,7 @@ import pytest
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, USER, Decision, Reason
 from fixloop.protocol.state import WorkflowOutcome
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.statuses import Role, Status
 from tests.scenarios.script import SILENT, Fix, fails, passes
 from tests.scenarios.stage import Stage
 from tests.unit import test_decisions as made
@@ -197,7 +197,7 @@ def test_extend(row: Row) -> None:
         assert stage.state.specialist(name).status in (AWAITING, FIXING)
 
 
-@pytest.mark.proves("K20", "A13", "B51")
+@pytest.mark.proves("K20", "A13", "B51", "K19")
 @of_row
 def test_manual_fix(row: Row) -> None:
     stage = row.make()
@@ -208,6 +208,8 @@ def test_manual_fix(row: Row) -> None:
         assert stage.state.paused
         assert stands(stage, name)[:2] == (ESCALATED, "")
         stage.done_by_hand()
+        assert stage.messages[-1].message_id == f"REVAL-101-{name}-{row.manual.iteration}"
+        assert [ticket.iteration for ticket in stage.pending] == [row.manual.iteration]
 
     assert not stage.state.paused
     assert stands(stage, name) == row.manual
@@ -219,8 +221,11 @@ def test_skip(row: Row) -> None:
     stage = row.make()
     name = stage.active.name
 
-    stage.decide("skip", reason="known")
+    change, *others = stage.decide("skip", reason="known").transitions
 
+    assert (change.before, change.after, change.role) == (ESCALATED, Status.COMPLETED, Role.ORCHESTRATOR)
+    begun = [] if stage.state.ended else [(stage.state.current, RUNNING)]
+    assert [(other.specialist, other.after) for other in others] == begun
     entry = stage.state.specialist(name)
     assert (entry.status, entry.skipped) == (Status.COMPLETED, True)
     assert entry.known_issues
@@ -235,9 +240,13 @@ def test_abort(row: Row) -> None:
     stage = row.make()
     name, iteration = stage.active.name, stage.active.iteration
     late = stage.completed(Fix(), iteration, name)
+    before = stage.state.specialists
 
-    stage.decide("abort")
+    outcome = stage.decide("abort")
 
+    assert not outcome.messages
+    assert not outcome.transitions
+    assert stage.state.specialists == before
     assert stage.state.outcome is WorkflowOutcome.ABORTED
     assert stage.state.specialist(name).status is ESCALATED
     assert not stage.pending

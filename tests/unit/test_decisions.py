@@ -107,59 +107,6 @@ def test_any_other_word_is_no_decision() -> None:
     assert {decision.value for decision in Decision} == {"manual-fix", "skip", "abort", "extend"}
 
 
-@pytest.mark.proves("K20", "B63", "K28")
-@pytest.mark.parametrize("make", ALL)
-def test_skip_begins_the_next_phase(make: Maker) -> None:
-    stage = make()
-
-    outcome = stage.decide("skip")
-
-    (change, begun) = outcome.transitions
-    assert (change.before, change.after, change.role) == (
-        Status.ESCALATED,
-        Status.COMPLETED,
-        Role.ORCHESTRATOR,
-    )
-    assert (begun.specialist, begun.after) == ("security", Status.IN_PROGRESS)
-    assert stage.state.specialist("test-runner").known_issues
-    stage.run()
-    assert stage.state.outcome is WorkflowOutcome.SKIPPED
-
-
-@pytest.mark.proves("K20", "B51")
-@pytest.mark.parametrize("make", ALL)
-def test_abort_ends_the_workflow_escalated(make: Maker) -> None:
-    stage = make()
-
-    outcome = stage.decide("abort")
-
-    assert stage.state.outcome is WorkflowOutcome.ABORTED
-    assert stage.active.status is Status.ESCALATED
-    assert stage.state.specialist("security").status is Status.PENDING
-    assert not outcome.messages
-    assert not outcome.transitions
-    assert not stage.pending
-
-
-@pytest.mark.proves("K20", "K19")
-@pytest.mark.parametrize("make", [make for make in ALL if make is not specialist_error])
-def test_a_manual_fix_grows_the_limit_by_one_and_asks_for_the_next_run(make: Maker) -> None:
-    stage = make()
-    iteration, maximum = stage.active.iteration, stage.active.max_iterations
-
-    stage.decide("manual-fix")
-    assert stage.state.paused
-    assert not stage.pending
-    stage.done_by_hand()
-
-    assert not stage.state.paused
-    assert (stage.active.iteration, stage.active.max_iterations) == (iteration + 1, maximum + 1)
-    assert stage.active.status is Status.RE_CHECKING
-    assert stage.messages[-1].message_id == f"REVAL-101-test-runner-{iteration + 1}"
-    (ticket,) = stage.pending
-    assert (ticket.step, ticket.iteration) == ("recheck", iteration + 1)
-
-
 @pytest.mark.proves("K20", "K7")
 @pytest.mark.parametrize("make", [max_iterations, deadlock])
 def test_extend_adds_iterations_and_reports_the_last_failed_run(make: Maker) -> None:
