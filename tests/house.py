@@ -36,8 +36,12 @@ def main() -> int:
 
 def figures() -> dict[str, float]:
     """Each figure by its name in `house.toml`."""
-    trees, between = _trees(), rooms()
-    at_import = {name: set(_imported(_at_import(tree), trees)) - {name} for name, tree in trees.items()}
+    trees = _trees()
+    between = _between(trees)
+    at_import = {
+        name: set(_imported(_statements(tree, at_import=True), trees)) - {name}
+        for name, tree in trees.items()
+    }
     functions, single = _functions(trees.values())
     return {
         "lines": sum(len(path.read_bytes().splitlines()) for path in _files(*OUTSIDE_TESTS)),
@@ -52,10 +56,13 @@ def figures() -> dict[str, float]:
 
 def rooms() -> dict[str, set[str]]:
     """Each room with those that it imports."""
-    trees = _trees()
+    return _between(_trees())
+
+
+def _between(trees: Mapping[str, ast.Module]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {_room(name): set() for name in trees.keys() - {"fixloop"}}
     for name, tree in trees.items():
-        wanted = {_room(each) for each in _imported(ast.walk(tree), trees)}
+        wanted = {_room(each) for each in _imported(_statements(tree), trees)}
         found.get(_room(name), set()).update((wanted & found.keys()) - {_room(name)})
     return found
 
@@ -104,13 +111,19 @@ def _imported(nodes: Iterable[ast.AST], known: Container[str]) -> Iterator[str]:
             yield from (each.name for each in node.names)
 
 
-def _at_import(node: ast.AST) -> Iterator[ast.AST]:
-    """What is done when a module is imported: not what its functions do, nor what only a type checker reads."""
-    for child in ast.iter_child_nodes(node):
-        yield child
-        is_later = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        if not is_later and not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
-            yield from _at_import(child)
+def _statements(node: ast.AST, at_import: bool = False) -> Iterator[ast.AST]:
+    """All below `node`; `at_import` without what functions do, and what only a type checker reads."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, field, ()):
+            yield child
+            if not (at_import and _is_later(child)):
+                yield from _statements(child, at_import)
+
+
+def _is_later(node: ast.AST) -> bool:
+    if isinstance(node, ast.If):
+        return ast.unparse(node.test) == "TYPE_CHECKING"
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
 def _functions(trees: Iterable[ast.Module]) -> tuple[int, int]:
