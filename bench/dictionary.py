@@ -78,7 +78,11 @@ WORTH: Final = (1000, 24, 12)
 def main() -> None:
     """What is most typical comes last, where it costs least."""
     found = ""
-    for worth, text in (*_texts(), (WORTH[-1], SPOKEN)):
+    texts: list[tuple[int, str]] = []
+    for issue, (script, specialists, fixer) in enumerate(PLAYS, 1):
+        worth = WORTH[min(issue, len(WORTH)) - 1]
+        texts += [(worth, text) for text in reversed(list(_Play(issue).play(script, specialists, fixer)))]
+    for worth, text in (*texts, (WORTH[-1], SPOKEN)):
         parts = [part for part in OWN.sub("\0", text).split("\0") if len(part) > 3]
         found = "".join(_news(part, found, worth) for part in parts if part not in found) + found
     sys.stdout.write(found)
@@ -102,13 +106,6 @@ def _news(part: str, found: str, worth: int) -> str:
 
 def _kept(stretch: str, worth: int) -> str:
     return stretch if len(stretch) >= min(worth // 2, 6) else ""
-
-
-def _texts() -> Iterator[tuple[int, str]]:
-    for issue, (script, specialists, fixer) in enumerate(PLAYS, 1):
-        worth = WORTH[min(issue, len(WORTH)) - 1]
-        for text in reversed(list(_Play(issue).play(script, specialists, fixer))):
-            yield worth, text
 
 
 class _Play:
@@ -176,7 +173,13 @@ def _event(holding: Holding) -> Event:
         return PersonNotified(detail="told")
     crew = ScriptedCrew()
     if ticket.step == "fix":
-        return _fixed(crew.fix(work))
+        done = crew.fix(work)
+        assert done is not None, "nobody cancels here"
+        if isinstance(done, FixCompleted):
+            changes = {"by": "command", "files": ("src/",), "tip": "b2" * 20, "tree": "c2" * 20}
+            changed: Completion = done.completion.model_copy(update=changes)
+            return done.model_copy(update={"completion": changed, "artifacts": ("f4" * 32,)})
+        return done
     run = crew.check(work)
     assert run is not None, "nobody cancels here"
     return _run(run)
@@ -201,15 +204,6 @@ def _run(run: RunFinished) -> RunFinished:
     )
     real: dict[str, Any] = {"failures": failures, "evidence": (evidence,), "artifacts": ("f2" * 32,)}
     return run.model_copy(update=real | {"passed": ("tests/test_",)})
-
-
-def _fixed(event: Any) -> Event:
-    done: Event = event
-    if isinstance(done, FixCompleted):
-        changes = {"by": "command", "files": ("src/",), "tip": "b2" * 20, "tree": "c2" * 20}
-        changed: Completion = done.completion.model_copy(update=changes)
-        return done.model_copy(update={"completion": changed, "artifacts": ("f4" * 32,)})
-    return done
 
 
 if __name__ == "__main__":

@@ -12,11 +12,10 @@ import argparse
 import subprocess
 import sys
 from datetime import date
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bench.preparing import prepared
 from bench.public import Project, public_projects
@@ -35,8 +34,13 @@ def main() -> None:
         PAGE.write_text(page(_kept(options.folder)))
         return
     chosen = [each for each in public_projects() if not options.name or each.name in options.name]
-    stamp = _commit(), f"{date.today():%d %B %Y}"
-    with _progress() as progress:
+    describe = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
+    commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    stamp = commit, f"{date.today():%d %B %Y}"
+    console = Console()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    # On a terminal what is done now; elsewhere nothing.
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         all_true = [_is_true(project, options, stamp, progress) for project in chosen]
     sys.exit(0 if all(all_true) else 1)
 
@@ -46,13 +50,18 @@ def _is_true(
 ) -> bool:
     """Prepare one project and try it; one that cannot be prepared is told, and the others are tried."""
     doing = progress.add_task(f"{project.name}: prepare", total=None)
-    tell = partial(_tell, progress, doing, project.name)
     folder = options.folder / project.name
     try:
         checkout = prepared(project, folder)
         if options.prepare:
             return True
-        trial = tried(project, checkout, runs=options.runs, stamp=stamp, tell=tell)
+        trial = tried(
+            project,
+            checkout,
+            runs=options.runs,
+            stamp=stamp,
+            tell=lambda what: progress.update(doing, description=f"{project.name}: {what}"),
+        )
     except (ValueError, subprocess.SubprocessError) as error:
         progress.console.print(f"{project.name}: {error}", markup=False, highlight=False, soft_wrap=True)
         return False
@@ -70,16 +79,6 @@ def _kept(folder: Path) -> list[tuple[Project, Trial | None]]:
         (project, Trial.model_validate_json(file.read_text()) if file.exists() else None)
         for project, file in files
     ]
-
-
-def _tell(progress: Progress, doing: TaskID, name: str, what: str) -> None:
-    progress.update(doing, description=f"{name}: {what}")
-
-
-def _commit() -> str:
-    """The commit that is checked out."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _options() -> argparse.Namespace:
@@ -103,13 +102,6 @@ def _options() -> argparse.Namespace:
         parser.error("--runs: at least 1")
     options.folder = (options.folder or Settings().cache_dir.parent / "fixloop-projects").resolve()
     return options
-
-
-def _progress() -> Progress:
-    """On a terminal what is done now; elsewhere nothing."""
-    console = Console()
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -113,14 +113,10 @@ def _inline(report: Message) -> set[str]:
         found |= {failure.name, failure.frame, failure.location, failure.rerun}
         for other in failure.others:
             number, _, name = other.partition(" ")
-            found |= {f"{number} {name[cut:]}" for cut in _cuts(name)}
+            # The beginning that all names of a list share may end anywhere behind a part of a name.
+            ends = [place + 1 for place, letter in enumerate(name) if letter in "/:"]
+            found |= {f"{number} {name[end:]}" for end in (0, *ends)}
     return {fact for fact in found if len(fact) > 1}
-
-
-def _cuts(name: str) -> Iterator[int]:
-    """Where the beginning that all names of a list share may end."""
-    yield 0
-    yield from (place + 1 for place, letter in enumerate(name) if letter in "/:")
 
 
 def main() -> None:

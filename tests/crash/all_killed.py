@@ -23,7 +23,7 @@ from fixloop.protocol.events import WorkflowStarted
 from fixloop.testing.bare import send
 from fixloop.testing.contrast import BareHost
 from fixloop.testing.processes import Access
-from fixloop.testing.undisturbed import undisturbed
+from fixloop.testing.rehearsal import undisturbed
 from fixloop.testing.wire import BEGUN, EFFECTS
 from tests.crash.figures import Report, begun
 from tests.e2e.deployment import Deployment, fresh_database, wait_until

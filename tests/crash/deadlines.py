@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.protocol.state import Limits
-from fixloop.testing.undisturbed import undisturbed
+from fixloop.testing.rehearsal import undisturbed
 from tests.crash.figures import Report, percentile
 from tests.e2e.deployment import Deployment, deployed
 from tests.redis_server import RedisServer

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fixloop.machine.owner import machine
 from fixloop.protocol.events import WorkflowStarted
-from fixloop.testing.undisturbed import undisturbed
+from fixloop.testing.rehearsal import undisturbed
 from tests.crash.figures import Report, begun
 from tests.e2e.deployment import Deployment, fresh_database
 from tests.redis_server import RedisServer

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fixloop.machine.owner import pid_of
 from fixloop.protocol.events import WorkflowStarted
-from fixloop.testing.undisturbed import undisturbed
+from fixloop.testing.rehearsal import undisturbed
 from tests.crash.figures import Begun, Report, begun, percentile
 from tests.e2e.deployment import Deployment, deployed
 from tests.redis_server import RedisServer

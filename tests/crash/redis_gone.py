@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from fixloop.protocol.events import WorkflowStarted
-from fixloop.testing.undisturbed import undisturbed
+from fixloop.testing.rehearsal import undisturbed
 from tests.crash.figures import Report, begun
 from tests.e2e.deployment import Deployment, fresh_database
 from tests.redis_server import RedisServer

@@ -18,7 +18,7 @@ from fixloop.protocol.events import Cancelled, Continued, Paused, WorkflowStarte
 from fixloop.protocol.messages import Escalation, Reason
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from fixloop.testing.processes import below
-from fixloop.testing.undisturbed import undisturbed
+from fixloop.testing.rehearsal import undisturbed
 from tests.e2e.deployment import PATIENCE_SECONDS, Deployment, Execution, deployed, fresh_database
 from tests.redis_server import RedisServer
 from workers.recovery.supervisor import DRAIN_SECONDS

@@ -30,7 +30,7 @@ from fixloop.protocol.outcome import Transition
 from fixloop.protocol.state import Limits, State
 from fixloop.store.keys import workflow_id
 from fixloop.store.redis_store import RedisStore
-from fixloop.testing.undisturbed import Answer, Story, told
+from fixloop.testing.rehearsal import Answer, Story, told
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROJECT: Final = "be9c4a11"

@@ -13,7 +13,7 @@ import redis
 from fixloop.engine.hints import producer
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
-from fixloop.testing.undisturbed import undisturbed
+from fixloop.testing.rehearsal import undisturbed
 from tests.e2e.deployment import Deployment, deployed
 from workflows.validation import canvas
 

@@ -11,7 +11,7 @@ import pytest
 from fixloop.protocol.events import BlockerSignalled, Cancelled, FixCompleted, WorkflowStarted
 from fixloop.protocol.messages import Escalation, Message, Reason
 from fixloop.protocol.state import Completion, Limits
-from fixloop.testing.undisturbed import Answer, Story, undisturbed
+from fixloop.testing.rehearsal import Answer, Story, undisturbed
 from tests.e2e.deployment import Deployment, deployed
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from fixloop.protocol.state import Limits
-from fixloop.testing.undisturbed import undisturbed
+from fixloop.testing.rehearsal import undisturbed
 from tests.e2e.deployment import Deployment, deployed
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from fixloop.protocol.events import Cancelled, Continued, FixCompleted, Paused, 
 from fixloop.protocol.messages import Escalation, Reason
 from fixloop.protocol.state import Completion, Limits
 from fixloop.protocol.statuses import Status
-from fixloop.testing.undisturbed import Answer, undisturbed
+from fixloop.testing.rehearsal import Answer, undisturbed
 from tests.e2e.deployment import ROOT, Deployment, deployed
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from fixloop.errors import RefusedError
 from fixloop.protocol.events import DecisionMade, FixCompleted, ManualFixDone
 from fixloop.protocol.messages import Decision, Escalation, Reason
 from fixloop.protocol.state import Completion
-from fixloop.testing.undisturbed import Answer, Story, undisturbed
+from fixloop.testing.rehearsal import Answer, Story, undisturbed
 from tests.e2e.deployment import Deployment, deployed
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,8 @@ virtual clock, and `fixloop chaos` compares real, injured ones with that.
 """
 
 from fixloop.testing.crew import ScriptedCrew, ScriptedError, scripted_crew
+from fixloop.testing.rehearsal import Answer, Rehearsal, Story, rehearse, told, undisturbed
 from fixloop.testing.script import AGENTS, Agent, Script, Word, script_of
-from fixloop.testing.undisturbed import Answer, Rehearsal, Story, rehearse, told, undisturbed
 
 __all__ = [
     "AGENTS",

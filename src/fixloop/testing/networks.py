@@ -73,11 +73,13 @@ class Networks(NamedTuple):
 class SocketNetwork:
     """A Unix socket; it is the relay that cuts it."""
 
+    _relay: Relay
+    """Since it was opened."""
+
     def __init__(self, host: str, path: Path) -> None:
         self.access = Access(f"unix://{path}")
         self._host = host
         self._path = path
-        self._relay: Relay | None = None
 
     async def open(self, relay: Relay) -> None:
         self._relay = relay
@@ -85,27 +87,21 @@ class SocketNetwork:
 
     @property
     def is_away(self) -> bool:
-        return self._opened.is_away(self._host)
+        return self._relay.is_away(self._host)
 
     @property
     def noticed(self) -> int:
         """Connections that were refused, and what came too late."""
-        return self._opened.refused[self._host] + self._opened.withheld[self._host]
+        return self._relay.refused[self._host] + self._relay.withheld[self._host]
 
     def cut(self) -> None:
-        self._opened.cut(self._host)
+        self._relay.cut(self._host)
 
     def silence(self) -> None:
-        self._opened.silence(self._host)
+        self._relay.silence(self._host)
 
     def mend(self) -> None:
-        self._opened.mend(self._host)
-
-    @property
-    def _opened(self) -> Relay:
-        if self._relay is None:
-            raise RuntimeError(f"the network of {self._host} was not opened")
-        return self._relay
+        self._relay.mend(self._host)
 
 
 class Unavailable(Exception):

@@ -133,7 +133,7 @@ class Agent(NamedTuple):
 AGENTS: Final[Mapping[str, Agent]] = MappingProxyType(
     {
         "apart": Agent(
-            "$a~0.2 $-~0.2; fix: $ok~0.2", "a check and a fixer that are commands of their own, under guard"
+            "$a~0.2 $-~0.2; fix: $ok~0.2", "a check and a fixer that are real commands, under the guard"
         ),
         "good": Agent("abc~0.05 a~0.05 -; fix: ok~0.1", "mends two of three failures, then the last"),
         "lazy": Agent("a~0.05; fix: same", "says each time that nothing had to be changed"),

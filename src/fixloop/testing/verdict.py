@@ -14,7 +14,7 @@ from fixloop.store.limits import LEASE_SECONDS
 from fixloop.testing.executions import Execution
 from fixloop.testing.injuries import AppliedInjury, Takeover
 from fixloop.testing.plan import Boundary, Injury
-from fixloop.testing.undisturbed import Rehearsal, told
+from fixloop.testing.rehearsal import Rehearsal, told
 
 AFTERMATH_SECONDS: Final = 15.0
 """So long after it lost Redis a worker may still die over it: Celery needs up to six seconds, twice."""

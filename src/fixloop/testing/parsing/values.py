@@ -1,16 +1,13 @@
-"""The values that stand in a message as words: numbers, durations, words of an enumeration, markers, ids.
+"""The values that a message has as words: numbers, durations, words of an enumeration, markers.
 
-Every function but `read_id` takes what stands there, still escaped, and the part it stands in; what does not fit raises
-UnreadableMessage and names both.
+Every function takes the words, still escaped, and their part; what does not fit raises UnreadableMessage naming both.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
-from fixloop.errors import UsageError
-from fixloop.protocol.specialists import NAMES
 from fixloop.testing.parsing.document import Part, UnreadableMessage
 
 E = TypeVar("E", bound=StrEnum)
@@ -78,42 +75,3 @@ def counts(items: Iterable[str], part: Part) -> tuple[int, ...]:
 def _unfit(words: str, part: Part, what: str, wanted: str) -> UnreadableMessage:
     shown = words if len(words) <= 80 else f"{words[:80]}…"
     return UnreadableMessage(f"{part}: {what} is {shown!r}, not {wanted}")
-
-
-class MessageId(NamedTuple):
-    """What a visible id says."""
-
-    prefix: str
-    issue: int
-    subject: str
-    """A specialist, an operation, an error type or an agent; empty where the id has none (A27, A31)."""
-    iteration: int | None
-    """None where the id ends in a time."""
-    stamp: str
-    """`20260301T103001Z`, with `-2` where it is the second of its second; empty where the id has none."""
-
-
-_ID: Final = re.compile(
-    r"(?P<prefix>[A-Z]+)-(?P<issue>-?[0-9]+)(?:-(?P<subject>.+?))?"
-    r"-(?:(?P<stamp>[0-9]{8}T[0-9]{6}Z(?:-[0-9]+)?)|(?P<iteration>[0-9]+))",
-    re.DOTALL,
-)
-_OF_A_SPECIALIST: Final = frozenset({"DETECT", "VFR", "REVAL", "REVALRES", "SUCCESS", "ESC"})
-_LONGEST: Final = 300
-
-
-def read_id(message_id: str) -> MessageId:
-    """
-    The parts of `message_id`: read from the right, because specialists' names contain hyphens (K3).
-
-    Raises:
-        UsageError: it is no id, or names no specialist where its type does.
-    """
-    found = _ID.fullmatch(message_id) if len(message_id) <= _LONGEST else None
-    if found is None:
-        raise UsageError(f"{message_id[:80]!r} is no message id such as VFR-47-test-runner-1")
-    subject = found["subject"] or ""
-    if found["prefix"] in _OF_A_SPECIALIST and subject not in NAMES:
-        raise UsageError(f"{message_id!r} names no specialist; the six are {', '.join(NAMES)}")
-    iteration = int(found["iteration"]) if found["iteration"] else None
-    return MessageId(found["prefix"], int(found["issue"]), subject, iteration, found["stamp"] or "")

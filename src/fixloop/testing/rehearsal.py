@@ -6,7 +6,6 @@ story as the undisturbed run.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Final, NamedTuple, cast
@@ -133,27 +132,6 @@ def rehearse(started: Event, answers: Sequence[Answer] = ()) -> Rehearsal:
             )
 
 
-@dataclass(frozen=True)
-class _Work:
-    """A claimed ticket, as the crew sees it."""
-
-    holding: SimpleNamespace
-    rehearsed: "_Run"
-
-    def cancelled(self) -> bool:
-        return self.holding.ticket.id not in self.rehearsed.held
-
-    @property
-    def store(self) -> SimpleNamespace:
-        """Nothing is kept."""
-        return SimpleNamespace(put_artifact=lambda workflow, data: digest_of(data))
-
-    def run(self, argv: Sequence[str], **_: object) -> SimpleNamespace | None:
-        """No command runs, but the time that it would take passes."""
-        self.rehearsed.advance(float(argv[-1]))
-        return None if self.cancelled() else SimpleNamespace(exit_code=0, output="")
-
-
 class _Run:
     """One workflow: what the store would hold, and the scripted crew."""
 
@@ -215,9 +193,26 @@ class _Run:
             self.fire(min(due, key=lambda name: self.deadlines[name]))
         self.clock = max(self.clock, target)
 
+    def _work(self, ticket: Ticket) -> SimpleNamespace:
+        """A claimed ticket, as the crew sees it."""
+
+        def cancelled() -> bool:
+            return ticket.id not in self.held
+
+        def run(argv: Sequence[str], **_: object) -> SimpleNamespace | None:
+            # No command runs, but the time that it would take passes.
+            self.advance(float(argv[-1]))
+            return None if cancelled() else SimpleNamespace(exit_code=0, output="")
+
+        return SimpleNamespace(
+            holding=SimpleNamespace(ticket=ticket, state=self.state, fence=1, deaths=0),
+            store=SimpleNamespace(put_artifact=lambda workflow, data: digest_of(data)),
+            cancelled=cancelled,
+            run=run,
+        )
+
     def _event(self, ticket: Ticket) -> Event | None:
-        state = self.state
-        work = _Work(SimpleNamespace(ticket=ticket, state=state, fence=1, deaths=0), self)
+        state, work = self.state, self._work(ticket)
         if ticket.step == "report":
             return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
         if ticket.step == "notify":
