@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import redis
@@ -22,30 +23,18 @@ GIVEN_UP: Final = DecisionMade(decision=Decision.ABORT, by="chaos")
 EXTENDED: Final = DecisionMade(decision=Decision.EXTEND, by="chaos")
 
 
+@dataclass
 class Workflows:
     """Some workflows, handed in at once."""
 
-    def __init__(
-        self,
-        engine: ProfileEngine[Any],
-        client: Any,
-        started: Sequence[AnyStart],
-        decisions: Mapping[str, Sequence[AnyEvent]],
-        given_up: AnyEvent,
-    ) -> None:
-        """
-        Nothing is handed in yet.
-
-        Args:
-            decisions: by workflow, what a person says to its escalations, in order.
-            given_up: what is said to those that should not be there.
-        """
-        self._given_up = given_up
-        self._engine = engine
-        self._client = client
-        self._started = started
-        self._decisions = decisions
-        self._decided: Counter[str] = Counter()
+    _engine: ProfileEngine[Any]
+    _client: Any
+    _started: Sequence[AnyStart]
+    _decisions: Mapping[str, Sequence[AnyEvent]]
+    """By workflow, what a person says to its escalations, in order."""
+    _given_up: AnyEvent
+    """What is said to escalations that should not be there."""
+    _decided: Counter[str] = field(default_factory=Counter)
 
     def begin(self) -> list[str]:
         for one in self._started:

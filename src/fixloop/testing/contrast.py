@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -81,13 +82,13 @@ class BareHost(Host):
         return {main: "work"} | {pid: "worker" for pid, parent in parents().items() if parent == main}
 
 
+@dataclass
 class _Chains:
     """One chain for each workflow, of its tickets."""
 
-    def __init__(self, app: Any, client: Any, tickets: Mapping[str, Sequence[str]]) -> None:
-        self._app = app
-        self._client = client
-        self._tickets = tickets
+    _app: Any
+    _client: Any
+    _tickets: Mapping[str, Sequence[str]]
 
     def begin(self) -> list[str]:
         for tickets in self._tickets.values():

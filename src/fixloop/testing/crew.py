@@ -35,13 +35,7 @@ class ScriptedCrew:
     acknowledges = False
 
     def __init__(self, executions: str = "", pause: Callable[[float], object] = time.sleep) -> None:
-        """
-        Nothing is done yet.
-
-        Args:
-            executions: a file that gets a line as each step begins, the fields of `Execution`.
-            pause: how seconds pass.
-        """
+        """`executions` is a file that gets a line as each step begins, `pause` how seconds pass."""
         self._executions = executions
         self._pause = pause
 

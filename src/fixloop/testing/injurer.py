@@ -53,12 +53,7 @@ class Injurer:
         networks: Mapping[str, HostNetwork],
         executions: Path,
     ) -> None:
-        """
-        Nothing is injured until it is armed.
-
-        Args:
-            executions: where agents write down what they begin.
-        """
+        """Nothing is injured until it is armed; in `executions` agents write down what they begin."""
         self.relay = Relay(server.socket, self)
         self.actions = InjuryActions(
             hosts, server, networks, lambda applied: self._schedule.put_off(applied.injury)
@@ -185,12 +180,7 @@ class Injurer:
     # What is done.
 
     def _injure(self, injury: Injury, ticket: str, boundary: Boundary, link: Link) -> None:
-        """
-        Do it.
-
-        Raises:
-            Cut: this link is gone with it.
-        """
+        """Do it, or raise Cut when this link is gone with it."""
         applied = AppliedInjury(injury, ticket, boundary, (), frozenset(), time.monotonic(), time.monotonic())
         self.injuries.append(applied)
         if injury in _OF_MESSAGES:

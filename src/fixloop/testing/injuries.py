@@ -107,12 +107,7 @@ class InjuryActions:
         networks: Mapping[str, HostNetwork],
         missed: Callable[[AppliedInjury], object],
     ) -> None:
-        """
-        Nobody is hurt yet.
-
-        Args:
-            missed: called with an injury that nobody felt, because another injury came in between.
-        """
+        """`missed` is called with an injury that nobody felt, because another injury came in between."""
         self.full: set[str] = set()
         """Hosts for which there is no room for artifacts."""
         self.redis_is_away = False
@@ -151,12 +146,7 @@ class InjuryActions:
         return role is not None and not (injury is Injury.WRONG_CLOCK and link.host in self._wrong)
 
     def apply(self, applied: AppliedInjury, link: Link) -> None:
-        """
-        Do it.
-
-        Raises:
-            Cut: this link is gone with it.
-        """
+        """Do it, or raise Cut when this link is gone with it."""
         match applied.injury:
             case Injury.KILL_WORKER | Injury.KILL_CONTROL:
                 self._killed(applied, [link.pid])

@@ -87,12 +87,7 @@ class KeptWorkflow:
     """Held: nothing of it is offered, and no deadline looked at."""
 
     def state(self, workflow: str) -> tuple[bytes, Context]:
-        """
-        The snapshot, and what a commit on it may lean on.
-
-        Raises:
-            ProtocolError: it is damaged.
-        """
+        """The snapshot, and what a commit on it may lean on; raises ProtocolError when it is damaged."""
         return state_of(self.snapshot, self.entries, workflow) if self.version else (b"", NOTHING)
 
     def as_snapshot(self, workflow: str, now: Moment, away: float) -> Snapshot:

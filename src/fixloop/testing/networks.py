@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol, get_args
 
@@ -112,12 +112,7 @@ class Namespace:
     """A network namespace without a name, until it is closed or this process ends."""
 
     def __init__(self) -> None:
-        """
-        Make it, with its loopback up.
-
-        Raises:
-            Unavailable: it cannot be made.
-        """
+        """Make it, with its loopback up, or raise Unavailable."""
         try:
             self._shell = subprocess.Popen(
                 ["unshare", "--net", "/bin/sh", "-f", "-c", _SHELL],
@@ -145,12 +140,7 @@ class Namespace:
         return ("nsenter", f"--net=/proc/{self.pid}/ns/net", "--")
 
     def do(self, command: str) -> None:
-        """
-        Run a command of plain words in it.
-
-        Raises:
-            Unavailable: it failed.
-        """
+        """Run a command of plain words in it, or raise Unavailable."""
         said = ""
         with suppress(OSError):
             print(command, file=self._shell.stdin, flush=True)
@@ -179,12 +169,7 @@ class NamespaceNetwork:
     """That of a host with a namespace."""
 
     def __init__(self, host: str, number: int, namespace: Namespace, middle: Namespace) -> None:
-        """
-        Link it to the relay's.
-
-        Raises:
-            Unavailable: it cannot be made.
-        """
+        """Link it to the relay's, or raise Unavailable."""
         self._host = host
         self._namespace = namespace
         self._middle = middle
@@ -256,33 +241,17 @@ class NamespaceNetwork:
 
 @contextmanager
 def namespace_networks(hosts: Sequence[str]) -> Iterator[Mapping[str, NamespaceNetwork]]:
-    """
-    A namespace for each host, linked to a common one, as long as the block lasts.
-
-    Raises:
-        Unavailable: this user, or this machine, cannot make them.
-    """
+    """A namespace for each host, linked to a common one, as long as the block lasts; or raise Unavailable."""
     with ExitStack() as ending:
-        middle = _namespace(ending)
+        middle, *others = (ending.enter_context(closing(Namespace())) for _ in ("relay", *hosts))
         yield {
-            host: NamespaceNetwork(host, number, _namespace(ending), middle)
-            for number, host in enumerate(hosts, 1)
+            host: NamespaceNetwork(host, number, namespace, middle)
+            for number, (host, namespace) in enumerate(zip(hosts, others, strict=True), 1)
         }
 
 
-def _namespace(ending: ExitStack) -> Namespace:
-    namespace = Namespace()
-    ending.callback(namespace.close)
-    return namespace
-
-
 def _connected_from(port: int, within: int) -> int:
-    """
-    The process that has a TCP connection from a port, 0 when it is gone.
-
-    Args:
-        within: a process of the same network namespace.
-    """
+    """The process in the namespace of `within` that has a TCP connection from a port, 0 when it is gone."""
     rows = map(str.split, Path(f"/proc/{within}/net/tcp").read_text().splitlines()[1:])
     inode = next((row[9] for row in rows if int(row[1].rpartition(":")[2], 16) == port), "")
     place = os.readlink(f"/proc/{within}/ns/net")

@@ -76,12 +76,7 @@ class RedisServer:
             client.close()
 
     def wait(self) -> None:
-        """
-        Return when it serves.
-
-        Raises:
-            InfrastructureError: it does not, in 10 s.
-        """
+        """Return when it serves; InfrastructureError when it does not, in 10 s."""
         give_up = time.monotonic() + START_SECONDS
         while not self.tell([b"PING"]):
             if time.monotonic() > give_up:

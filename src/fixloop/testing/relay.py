@@ -11,6 +11,7 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -27,16 +28,16 @@ class Cut(Exception):
     """The connection ends here: nothing more is passed on."""
 
 
+@dataclass(eq=False)
 class Link:
     """One connection of a worker's process."""
 
-    def __init__(self, host: str, pid: int) -> None:
-        self.host = host
-        self.pid = pid
-        self.unanswered: list[Request] = []
-        """Sent, and without their reply."""
-        self.pops = False
-        """Whether it waits for messages."""
+    host: str
+    pid: int
+    unanswered: list[Request] = field(default_factory=list)
+    """Sent, and without their reply."""
+    pops: bool = False
+    """Whether it waits for messages."""
 
 
 class Witness(Protocol):

@@ -7,6 +7,7 @@ tool or agent can begin with an unescaped star.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -40,14 +41,14 @@ class _Field(NamedTuple):
     """What follows the field's line without another line between."""
 
 
+@dataclass(eq=False)
 class Part:
     """Some blocks under one title."""
 
-    def __init__(self, title: str, line: int, blocks: Sequence[Block], rows: Sequence[str]) -> None:
-        self.title = title
-        self.line = line
-        self.blocks = blocks
-        self._rows = rows
+    title: str
+    line: int
+    blocks: Sequence[Block]
+    _rows: Sequence[str]
 
     def written(self, before: str = "") -> str:
         """Its own lines as they stand, still escaped: what lies between its title and the field `before`."""
@@ -55,12 +56,7 @@ class Part:
         return "\n".join(self._rows[1 if self.title else 0 : end]).strip("\n")
 
     def field(self, label: str) -> str:
-        """
-        The words after `**{label}**:`, on its line or in the fence below it; empty where there is nothing.
-
-        Raises:
-            UnreadableMessage: there is no such field.
-        """
+        """The words after `**{label}**:`, on its line or in the fence below; UnreadableMessage without it."""
         if not self.has(label):
             raise UnreadableMessage(f'{self} lacks the field "{label}"')
         return self.optional(label)
@@ -158,24 +154,14 @@ class Document:
         self.header, *self.parts = _parts(blocks, _TITLE + 1, rows, line + 1) or [Part("", line, (), ())]
 
     def part(self, title: str) -> Part:
-        """
-        The section called `title`.
-
-        Raises:
-            UnreadableMessage: there is none.
-        """
+        """The section called `title`; UnreadableMessage where there is none."""
         for part in self.parts:
             if part.title == title:
                 return part
         raise UnreadableMessage(f'message "{self.title}" (line {self.line}) lacks the section "{title}"')
 
     def untitled(self, label: str) -> Part:
-        """
-        The part without a title that has the field `label`.
-
-        Raises:
-            UnreadableMessage: there is none.
-        """
+        """The part without a title that has the field `label`; UnreadableMessage where there is none."""
         for part in self.parts:
             if not part.title and part.has(label):
                 return part
