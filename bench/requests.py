@@ -24,8 +24,8 @@ from fixloop.protocol.events import ReportDelivered, RunFinished, WorkflowStarte
 from fixloop.protocol.markdown import line
 from fixloop.protocol.messages import FailureReport, FixRequest, Message
 from fixloop.protocol.rendering import render_delivery
-from fixloop.reports.judging import judge
-from fixloop.reports.reproducing import without_reports
+from fixloop.reports.reruns import without_reports
+from fixloop.reports.verdict import judge
 from fixloop.testing.memory_store import MemoryStore
 
 WORKFLOW: Final = "0a1b2c3d-47-1"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.hints import send_hint
 from fixloop.engine.profile import AnyEvent

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Check
 from tests.unit.configuration_project import written
 

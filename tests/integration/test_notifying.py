@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.engine.engine import ProfileEngine, ProfileHolding
 from fixloop.engine.profile import AnyEvent
 from fixloop.engine.registry import PROFILES

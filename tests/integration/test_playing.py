@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import UsageError
 from fixloop.outside.mailbox import Mailboxes

@@ -9,15 +9,15 @@ from typing import Any, Final
 import pytest
 
 from fixloop.archive.files import Archive
-from fixloop.archive.moving import archive_ended
-from fixloop.archive.reading import with_archive
+from fixloop.archive.read_through import with_archive
+from fixloop.archive.retention import archive_ended
 from fixloop.engine.engine import ProfileEngine
 from fixloop.intake.trial import NOTE
 from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.protocol.events import Cancelled, RunFinished
-from fixloop.repository.publish import publish
+from fixloop.repository.publication import publish
 from fixloop.repository.tree import commit_tree, tree_id
 from fixloop.servers.settings import Settings
 from fixloop.testing.memory_store import MemoryStore

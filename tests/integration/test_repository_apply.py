@@ -17,7 +17,7 @@ from fixloop.repository.merge import (
     take_checkout,
 )
 from fixloop.repository.mirror import Mirror
-from fixloop.repository.publish import publish
+from fixloop.repository.publication import publish
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot
 from tests.unit.repositories import fingerprint, git, make_repository, write
 

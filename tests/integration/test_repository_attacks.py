@@ -11,7 +11,7 @@ from fixloop.repository.apply import apply_changes
 from fixloop.repository.identity import project_of, top_of
 from fixloop.repository.merge import merge_checkout, resolve_descendant
 from fixloop.repository.mirror import Mirror
-from fixloop.repository.publish import publish
+from fixloop.repository.publication import publish
 from fixloop.repository.snapshot import is_url, mirror_of, take_snapshot, take_snapshot_of_url
 from tests.unit.repositories import git, make_repository, write
 from workers.workspaces.workspace import open_workspace

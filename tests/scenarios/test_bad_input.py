@@ -11,7 +11,7 @@ import pytest
 
 from fixloop.chat.directory import read_chat
 from fixloop.chat.rules import examine
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.settings import CycleSettings
 from fixloop.errors import UsageError
 from fixloop.profiles.cycle.events import StateWritten as CycleStateWritten

@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from fixloop.archive.files import Archive
-from fixloop.archive.moving import Moved, archive_ended, purge_ended
-from fixloop.archive.reading import with_archive
+from fixloop.archive.read_through import with_archive
+from fixloop.archive.retention import Moved, archive_ended, purge_ended
 from fixloop.engine.replay import audit
 from fixloop.protocol.events import Cancelled
 from fixloop.servers.settings import Settings

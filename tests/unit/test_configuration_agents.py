@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import OutsideAgent
 from fixloop.errors import UsageError
 from fixloop.profiles.validation.intake import limits_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.configuration.init import Outcome, first_configuration, init
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.errors import UsageError
 from tests.unit.configuration_project import check_of, commands_of, installed, written

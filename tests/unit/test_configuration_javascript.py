@@ -9,7 +9,7 @@ import pytest
 
 from fixloop.configuration.init import first_configuration, init
 from fixloop.configuration.javascript import proposals
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Proposal
 from tests.unit.reports.samples import written
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.settings import LimitSettings, keys_of, sections_in
 from fixloop.errors import UsageError
 from fixloop.profiles.validation.intake import limits_of

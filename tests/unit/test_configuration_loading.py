@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.errors import NotVerifiedError, UsageError
 from tests.unit.configuration_project import check_of, commands_of, installed, written
 

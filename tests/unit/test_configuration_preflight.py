@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.configuration.installed import Installed
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of
 from fixloop.errors import NotVerifiedError, UsageError

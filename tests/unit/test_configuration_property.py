@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fixloop.configuration.document import Document
 from fixloop.configuration.init import first_configuration, init
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.place import Place
 from fixloop.errors import UsageError

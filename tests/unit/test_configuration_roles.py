@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.settings import Role
 from fixloop.engine.registry import PROFILES, profile_in

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.protocol.failures import Failure
-from fixloop.reports.older import comparable, tell_apart
+from fixloop.reports.baseline import comparable, tell_apart
 from fixloop.reports.output import whole_failure
 from fixloop.repository.moves import LineMap
 

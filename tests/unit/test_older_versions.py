@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from fixloop.archive.files import Archive
-from fixloop.archive.reading import with_archive
+from fixloop.archive.read_through import with_archive
 from fixloop.archive.record import stored_of
 from fixloop.engine.hints import arguments
 from fixloop.engine.history import said

@@ -7,7 +7,7 @@ import pytest
 from fixloop.protocol.failures import Failure
 from fixloop.reports.examples import digest, explained, with_examples, with_subtests
 from fixloop.reports.limits import plain
-from fixloop.reports.reproducing import narrower, without_reports
+from fixloop.reports.reruns import narrower, without_reports
 from fixloop.reports.tracebacks import deepest, source_around
 from fixloop.reports.tree import SourceTree
 

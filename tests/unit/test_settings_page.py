@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from tests.unit.configuration_project import written
 from tests.unit.settings_page import PAGE, REGENERATE, SCHEMA, page, schema
 

@@ -23,8 +23,8 @@ from fixloop.errors import FixloopError
 from fixloop.files.atomic import write_whole
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.protocol.failures import Failure
+from fixloop.reports.baseline import comparable, tell_apart
 from fixloop.reports.limits import one_line
-from fixloop.reports.older import comparable, tell_apart
 from fixloop.repository.feature_base import bring_base
 from fixloop.repository.moves import Moves
 from fixloop.repository.snapshot import Snapshot

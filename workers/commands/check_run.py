@@ -16,8 +16,8 @@ from fixloop.configuration.model import Check
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.reports.examples import with_examples
-from fixloop.reports.judging import judge
-from fixloop.reports.reproducing import without_reports
+from fixloop.reports.reruns import without_reports
+from fixloop.reports.verdict import judge
 from workers.workspaces.ground import Ground
 from workers.workspaces.node_modules import told_of
 

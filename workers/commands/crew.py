@@ -8,7 +8,7 @@ from fixloop.intake.frozen_configuration import frozen_configuration
 from fixloop.outside.push import push_branch
 from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
-from fixloop.repository.publish import publish
+from fixloop.repository.publication import publish
 from fixloop.servers.settings import load_settings
 from fixloop.statefiles.agent_run import Brought, Played
 from workers.commands import agent, fixer, notification, specialist

@@ -75,8 +75,22 @@ class Archive:
             for number in count(1):
                 more = f".{number}" if number > 1 else ""
                 path = folder / f"{ended_at:%Y-%m-%d}.{self._host}{more}{SUFFIX}"
-                if self._is_appended(path, data):
-                    return path
+                with _locked(path, os.O_RDWR | os.O_CREAT) as file:
+                    size = os.fstat(file).st_size
+                    if self._in(path).end < size:
+                        # Its last record was cut short: nothing that comes after could be found.
+                        continue
+                    try:
+                        written = 0
+                        while written < len(data):
+                            written += os.pwrite(file, data[written:], size + written)
+                        os.fsync(file)
+                    except OSError:
+                        os.ftruncate(file, size)
+                        raise
+                if not size:
+                    sync(path.parent)
+                return path
         except OSError as error:
             raise InfrastructureError(
                 f"cannot write to the archive {self.directory}: {error.strerror}; see FIXLOOP_ARCHIVE_DIR"
@@ -151,24 +165,6 @@ class Archive:
             end, size = self._in(path).end, path.stat().st_size
             if end < size:
                 yield f"{path} cannot be read from byte {end} of {size} on"
-
-    def _is_appended(self, path: Path, data: bytes) -> bool:
-        """False for a file whose last record was cut short: nothing that comes after could be found."""
-        with _locked(path, os.O_RDWR | os.O_CREAT) as file:
-            size = os.fstat(file).st_size
-            if self._in(path).end < size:
-                return False
-            try:
-                written = os.pwrite(file, data, size)
-                while written < len(data):
-                    written += os.pwrite(file, data[written:], size + written)
-                os.fsync(file)
-            except OSError:
-                os.ftruncate(file, size)
-                raise
-        if not size:
-            sync(path.parent)
-        return True
 
     def _in(self, path: Path) -> _Known:
         with _opened(path, os.O_RDONLY) as file:

@@ -24,7 +24,7 @@ def summary_text(chat: Conversation, given: str) -> str:
     text = given.strip() if given.lstrip().startswith("#") else f"# Summary: {title}\n\n{given.strip()}"
     went = []
     found = proofs(chat)
-    for criterion in chat.meta.acceptance if chat.meta is not None else ():
+    for criterion in chat.acceptance:
         result = found.get(criterion)
         went.append(
             f"- [{result.verdict}] {result.text}" if result is not None else f"- [not run] {criterion}"
@@ -87,9 +87,8 @@ def declared(text: str, by: Role, file: str = "") -> str:
 
 def proofs(chat: Conversation) -> dict[str, Result]:
     """By acceptance criterion: the last result that was given for it, with who gave it and where."""
-    criteria = chat.meta.acceptance if chat.meta is not None else ()
     # The longest first: `make test` is not what a line about `make test-all` is about.
-    by_length = sorted(criteria, key=len, reverse=True)
+    by_length = sorted(chat.acceptance, key=len, reverse=True)
     found: dict[str, Result] = {}
     for posted in chat.messages:
         front = posted.front
@@ -106,7 +105,7 @@ def proofs(chat: Conversation) -> dict[str, Result]:
 def unproven(chat: Conversation) -> list[str]:
     """The criteria without a result."""
     found = proofs(chat)
-    return [each for each in (chat.meta.acceptance if chat.meta is not None else ()) if each not in found]
+    return [each for each in chat.acceptance if each not in found]
 
 
 def _folded(text: str) -> str:

@@ -81,6 +81,11 @@ class Conversation:
         return self.contract.meta if self.contract is not None else None
 
     @property
+    def acceptance(self) -> tuple[str, ...]:
+        """The criteria of the contract; none without one that is right."""
+        return self.meta.acceptance if self.meta is not None else ()
+
+    @property
     def is_closed(self) -> bool:
         return self.contract is not None and self.contract.value("state") == ChatState.CLOSED
 

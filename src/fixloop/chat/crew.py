@@ -63,7 +63,7 @@ class Crew(NamedTuple):
     timeout_seconds: float | None = None
     """Of one run; None: as long as it takes (G15)."""
     log: IO[str] | None = None
-    """What the commands print besides their answers, tagged with role and channel."""
+    """What the commands print on stderr, tagged with role and channel."""
 
 
 class Ended(NamedTuple):

@@ -152,7 +152,7 @@ def _post(event: MessageWritten, chat: Conversation, now: datetime) -> Outcome:
         )
     seq = _number(event, chat)
     last = chat.last_front
-    # Times in a chat never decrease, whatever a clock does (K34).
+    # Times in a chat never decrease, even if a clock is set back (K34).
     at = max(now, last.ts) if last is not None else now
     front = Front(event.by, event.to, chat.name, seq, at, event.purpose.strip())
     file, text = file_name(seq, event.to), rendered(front, body)
@@ -222,7 +222,6 @@ def _refuse_closed(chat: Conversation) -> None:
 
 
 def _body(event: MessageWritten) -> str:
-    """The body as it will stand below the header line, complete and in order."""
     if event.by is event.to:
         raise UsageError(f"from and to are both {event.by}; a message goes to somebody else")
     if event.results and "GATES" not in TEMPLATES[event.by]:
@@ -300,7 +299,6 @@ def _number(event: MessageWritten, chat: Conversation) -> int:
 
 
 def _document(chat: Conversation, name: str, given: str, fresh: str) -> str:
-    """The document that is there, or the fresh one."""
     there = chat.documents.get(name)
     if there is None:
         return fresh

@@ -1,4 +1,4 @@
-"""What happens to a chat: the only input of a decision besides the chat itself, and what comes of it."""
+"""What happens to a chat: the only input of a decision apart from the chat itself, and what comes of it."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -77,7 +77,7 @@ class Prepended(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What follows from an event, in this order; a crash between two leaves what the next event mends."""
+    """What follows from an event, in this order; a crash between two leaves what the next event repairs."""
 
     files: tuple[Created | Replaced | Prepended, ...] = ()
     journal: tuple[str, ...] = ()

@@ -1,5 +1,5 @@
 """
-What a chat's directory remembers besides its messages: `.journal.jsonl`, one JSON object a line, appended only.
+What a chat's directory remembers in addition to its messages: `.journal.jsonl`, one JSON object a line, appended only.
 
 Who read what (E17, E22), on which branch a message was written (E19, E23), the digest that each message had when it
 was posted (E29), which files are older than the protocol (E45), and what a person was asked (E20). Nothing here is

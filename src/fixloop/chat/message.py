@@ -179,7 +179,6 @@ def _front_findings(
 
 
 def _complaint(entries: string_yaml.Mapping, key: str, name: FileName, chat: str) -> str:
-    """What is wrong with the value of `key`; empty when nothing is."""
     value = _text(entries, key)
     if key in ("from", "to"):
         role = _role(value)
@@ -210,7 +209,6 @@ def _role(value: str) -> Role | None:
 
 
 def _headed(lines: Sequence[str], start: int, name: FileName, file: str) -> tuple[int, list[Finding]]:
-    """Where the body begins below its header line, and what is wrong with that line."""
     first = next((number for number in range(start, len(lines)) if lines[number].strip()), start)
     line = lines[first].strip().lstrip("\ufeff") if first < len(lines) else ""
     if line == _FENCE:

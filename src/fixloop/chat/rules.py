@@ -117,7 +117,6 @@ def _legacy(chat: Conversation, posted: Posted) -> Finding:
 
 
 def _state(chat: Conversation) -> Iterator[Finding]:
-    """Whose turn it is in an open chat, and what a closed one lacks."""
     last, meta, contract = chat.last, chat.meta, chat.contract
     if contract is None:
         return
@@ -142,7 +141,6 @@ def _state(chat: Conversation) -> Iterator[Finding]:
 
 
 def _files(chat: Conversation) -> Iterator[Finding]:
-    """Those that are no part of a chat, and messages that are gone."""
     for name in chat.strangers:
         if loose_number(name) is not None:
             told = f"{shown(name)} is no name of a message; it has to be such as 004-to-engineer.md"

@@ -36,7 +36,7 @@ class Result(NamedTuple):
 
     verdict: Verdict
     text: str
-    """The criterion, and whatever the sender adds after it."""
+    """The criterion, and anything the sender adds after it."""
 
 
 def sections(body: Sequence[str]) -> list[Section]:

@@ -97,7 +97,6 @@ def understood(answer: str, role: Role, chat: Conversation) -> Turn:
 
 
 def _parted(answer: str) -> tuple[dict[str, str], str]:
-    """The answer's own front matter, and what is below it."""
     lines = lines_of(answer.strip())
     if lines[0].rstrip() != "---":
         return {}, answer

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from fixloop.archive.files import archive_at
-from fixloop.archive.moving import Moved, archive_ended, purge_ended
+from fixloop.archive.retention import Moved, archive_ended, purge_ended
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.lookup import prefix_of
 from fixloop.commands.screen import print_json, print_lines, say

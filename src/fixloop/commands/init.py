@@ -11,7 +11,7 @@ from fixloop.commands.screen import print_lines, say
 from fixloop.configuration.document import FILE_NAME, Document, read_document
 from fixloop.configuration.init import Outcome, first_configuration, init, unmeasured
 from fixloop.configuration.installed import Installed
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of
 from fixloop.errors import RefusedError, UsageError

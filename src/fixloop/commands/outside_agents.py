@@ -29,7 +29,7 @@ from fixloop.protocol.refusals import Repeated
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths
 from fixloop.repository.merge import brought_onto, commit_of_directory, merge_checkout, resolve_descendant
-from fixloop.repository.publish import publish
+from fixloop.repository.publication import publish
 
 
 class Facts(NamedTuple):

@@ -44,7 +44,7 @@ from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.protocol.ids import called
 from fixloop.protocol.letters import DELIVER
 from fixloop.protocol.notifying import NOTIFY
-from fixloop.repository.publish import publish
+from fixloop.repository.publication import publish
 from fixloop.repository.snapshot import is_url
 
 

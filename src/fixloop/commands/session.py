@@ -259,7 +259,7 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
                 store: Store = redis
                 if settings.archive_dir is not None:
                     from fixloop.archive.files import Archive
-                    from fixloop.archive.reading import with_archive
+                    from fixloop.archive.read_through import with_archive
 
                     store = with_archive(redis, Archive(settings.archive_dir))
                 session = Session(settings, urls, store, place, project_at(place))

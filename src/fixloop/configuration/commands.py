@@ -16,6 +16,7 @@ from fixloop.errors import UsageError
 PLACEHOLDERS: Final = ("junit", "sarif", "coverage", "jest", "eslint")
 """What a check's command may ask a path for; each has a reader of its name."""
 SHELL_WORDS: Final = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>"})
+PYTHON: Final = re.compile(r"python[\d.]*")
 _WORD: Final = re.compile(r"(?<!\{)\{([A-Za-z_][\w-]*)\}(?!\})")
 _NEARLY: Final = re.compile(rf"\{{\s*({'|'.join(PLACEHOLDERS)})\s*\}}", re.IGNORECASE)
 _LAUNCHERS: Final = (
@@ -97,10 +98,10 @@ def is_plain(words: tuple[str, ...]) -> bool:
 
 
 def program_name(words: tuple[str, ...]) -> str:
-    """What a check is called that has no name: the tool, whatever starts it (`npx vitest`, `uv run pytest`)."""
+    """The name of a check that is given none: the tool, without its launcher (`npx vitest`, `uv run pytest`)."""
     words = without_launchers(words)
     name = PurePath(words[0]).name or words[0]
-    if re.fullmatch(r"python[\d.]*", name) and len(words) > 1:
+    if PYTHON.fullmatch(name) and len(words) > 1:
         following = words[2] if words[1] == "-m" and len(words) > 2 else words[1]
         name = name if following.startswith("-") else PurePath(following).name or name
     if name in _WITH_SUBCOMMANDS and len(words) > 1 and not words[1].startswith("-"):
@@ -136,3 +137,9 @@ def program_of(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         while rest and ("=" in rest[0] or rest[0].startswith("-")):
             rest.pop(0)
     return (rest[0], tuple(rest[1:])) if rest else ("", ())
+
+
+def module_of(words: Sequence[str]) -> str:
+    """The module of `python -m MODULE`; empty for any other command."""
+    program, rest = program_of(words)
+    return rest[1] if PYTHON.fullmatch(program) and rest[:1] == ("-m",) and len(rest) > 1 else ""

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from fixloop.configuration import go, javascript, python, rust
-from fixloop.configuration.commands import program_of
-from fixloop.configuration.installed import PYTHON, Installed
+from fixloop.configuration.commands import PYTHON, module_of, program_of
+from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Check, Need, Proposal
 from fixloop.configuration.python_project import PythonProject, python_project
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.specialists import NAMES
 
-GUESTS: Final[tuple[Callable[[Path], Iterable[Proposal]], ...]] = (
+OTHER_LANGUAGES: Final[tuple[Callable[[Path], Iterable[Proposal]], ...]] = (
     javascript.proposals,
     go.proposals,
     rust.proposals,
 )
-"""The languages besides Python; each looks into a folder and proposes."""
+"""The languages other than Python; each looks into a folder and proposes."""
 
 
 class Found(NamedTuple):
@@ -53,8 +53,8 @@ def found_in(directory: Path, pyproject: Mapping[str, Any], installed: Installed
 
 def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal, ...]:
     found = [*python.proposals(project, gated=gated)]
-    for guest in GUESTS:
-        found.extend(guest(project.directory))
+    for proposals_of in OTHER_LANGUAGES:
+        found.extend(proposals_of(project.directory))
     return tuple(sorted(found, key=lambda proposal: NAMES.index(proposal.specialist)))
 
 
@@ -120,10 +120,10 @@ def settle_written(
 def needs_of(command: tuple[str, ...], project: PythonProject) -> tuple[Need, ...]:
     """What a command needs before it can start, as far as its words tell."""
     program, rest = program_of(command)
-    if PYTHON.fullmatch(program) and rest[:1] == ("-m",) and len(rest) > 1:
-        covers = rest[1] == "pytest" and any(word.startswith("--cov") for word in rest)
+    if module := module_of(command):
+        covers = module == "pytest" and any(word.startswith("--cov") for word in rest)
         plugin = (project.module("pytest_cov", "pytest-cov"),) if covers else ()
-        return (project.module(rest[1]), *plugin)
+        return (project.module(module), *plugin)
     if not program or "/" in program:
         return ()
     need = project.program(program)
@@ -131,7 +131,6 @@ def needs_of(command: tuple[str, ...], project: PythonProject) -> tuple[Need, ..
 
 
 def _startable(check: Check, needs: tuple[Need, ...], installed: Installed | None) -> Check | None:
-    """The check as it can be started here; None where it cannot."""
     missing = _missing(needs, installed)
     if not missing or installed is None:
         return check
@@ -139,11 +138,13 @@ def _startable(check: Check, needs: tuple[Need, ...], installed: Installed | Non
         return None
     # With the program of an environment that a tool of the project has made.
     program, rest = check.command[0], check.command[1:]
-    is_module = PYTHON.fullmatch(program) and rest[:1] == ("-m",) and len(rest) > 1
-    script = installed.lent(rest[1], hooks=False) if is_module else installed.lent(program)
+    module = module_of(check.command) if PYTHON.fullmatch(program) else ""
+    script = (
+        installed.from_environments(module, hooks=False) if module else installed.from_environments(program)
+    )
     if not script:
         return None
-    program = str(Path(script).with_name("python")) if is_module else script
+    program = str(Path(script).with_name("python")) if module else script
     return check.model_copy(update={"command": (program, *rest)})
 
 

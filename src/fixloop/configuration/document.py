@@ -33,7 +33,7 @@ LIMIT_BYTES: Final = 4_000_000
 
 
 class Document(NamedTuple):
-    """What the user wrote, and the project's own pyproject.toml beside it."""
+    """What the user wrote, and the project's own pyproject.toml."""
 
     place: Place
     table: dict[str, Any]

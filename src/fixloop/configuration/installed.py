@@ -4,7 +4,6 @@ Starts the interpreter at most once for all modules that presets ask for, and py
 """
 
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
@@ -12,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from fixloop.configuration.commands import PYTHON
 from fixloop.configuration.model import Need
 from fixloop.configuration.pre_commit import hooks_of
 from fixloop.machine.interpreters import Interpreter, importable_modules
 
-PYTHON: Final = re.compile(r"python[\d.]*")
 USUAL: Final = frozenset({"pytest", "pytest_cov", "mypy", "compileall", "unittest"})
 """What presets ask for; one start of the interpreter answers for all of it."""
 COLLECT_SECONDS: Final = 20.0
@@ -63,14 +62,14 @@ class Installed:
         return self.known[name]
 
     def program(self, name: str) -> str:
-        """The path of a program beside the interpreter or on the PATH; empty where there is none."""
+        """The path of a program next to the interpreter or on the PATH; empty where there is none."""
         if self.interpreter.path and PYTHON.fullmatch(name):
             return self.interpreter.path
-        beside = str(Path(self.interpreter.path).parent) if self.interpreter.path else ""
-        path = os.pathsep.join(filter(None, (beside, self.variables.get("PATH", os.defpath))))
+        own = str(Path(self.interpreter.path).parent) if self.interpreter.path else ""
+        path = os.pathsep.join(filter(None, (own, self.variables.get("PATH", os.defpath))))
         return shutil.which(name, path=path) or ""
 
-    def lent(self, name: str, *, hooks: bool = True) -> str:
+    def from_environments(self, name: str, *, hooks: bool = True) -> str:
         """
         The path of a program in an environment that tox, nox or pre-commit has made for the project; else empty.
 

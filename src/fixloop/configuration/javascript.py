@@ -20,7 +20,7 @@ _TEST_SCRIPTS: Final = ("test", "tests", "test:unit", "unit", "test:run", "test:
 _CHECK_SCRIPT: Final = re.compile(
     r"(?:lint|eslint|type-?check|check-?types|types|tsc|check|format:check|fmt:check|prettier:check|standard)"
 )
-# What these do is no check, whatever tool they call.
+# What these do is no check, with any tool.
 _NO_CHECK: Final = re.compile(
     r"(?:^|[:-])(?:dev|watch|start|serve|fix|write|format|release|publish\w*|pre\w+|post\w+|docs?|bench\w*|e2e)(?:$|[:-])"
 )
@@ -39,7 +39,7 @@ class _Project(NamedTuple):
 
 
 def proposals(directory: Path) -> tuple[Proposal, ...]:
-    """What the package.json in `directory`, and what lies beside it, speaks for; nothing where there is none."""
+    """What package.json and the files next to it in `directory` speak for; nothing where there is none."""
     try:
         package = json.loads((directory / "package.json").read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError):
@@ -76,7 +76,6 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
 
 
 def _of_tests(project: _Project) -> Iterator[Proposal]:
-    """The test script: each of its tools by itself where it is no more than that, else the whole."""
     name = next((name for name in _TEST_SCRIPTS if name in project.scripts), "")
     if not name or _NO_TESTS in project.scripts[name]:
         return

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-# Not a project's own code, wherever they lie.
+# Not a project's own code, in any folder.
 PRUNED = frozenset({"node_modules", "site-packages", "venv", "env", "build", "dist", "__pycache__"})
 NOT_SOURCES = frozenset(
     {"tests", "test", "testing", "docs", "doc", "examples", "example", "samples", "bench", "benchmarks"}
@@ -26,7 +26,7 @@ def has_python(directory: Path) -> bool:
 
 
 def first_with_tests(directory: Path, kind: str, patterns: Sequence[str] = ()) -> str:
-    """`tests/{kind}` or `test/{kind}`, whichever holds test files first; empty when none does."""
+    """The first of `tests/{kind}` and `test/{kind}` that holds test files; empty when none does."""
     for parent in ("tests", "test"):
         for path in files_below(directory / parent / kind):
             if any(fnmatch(path.name, pattern) for pattern in patterns or TEST_FILES):

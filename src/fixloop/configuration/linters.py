@@ -118,7 +118,6 @@ def _hook(project: PythonProject, names: tuple[str, ...]) -> Hook | None:
 
 
 def _left_out(grammar: Grammar, hook: Hook, project: PythonProject) -> tuple[str, ...]:
-    """The options that keep a tool away from what its hook is kept away from."""
     if grammar is MYPY or not (hook.files or hook.exclude):
         return ()
     folder = project.directory

@@ -24,7 +24,7 @@ from fixloop.configuration.values import Policy
 from fixloop.protocol.checks import Unverified
 
 NEW_BY_DEFAULT: Final = frozenset({"code-quality", "security"})
-"""Specialists whose checks look at code as it lies there; a test that fails is to be mended whoever broke it."""
+"""Specialists whose checks look at code as it lies there; a failing test has to be fixed in any case."""
 TARGET_COVERAGE_PERCENT: Final = 80.0
 """The gate where coverage is asked for and no other is written (A29, B68)."""
 
@@ -134,7 +134,6 @@ class Configuration(SharedSettings):
 
 
 def _without(data: Any, field: str) -> Any:
-    """What an older version stored, without a field that is no more."""
     return {key: value for key, value in data.items() if key != field} if isinstance(data, dict) else data
 
 
@@ -142,7 +141,7 @@ class Need(NamedTuple):
     """Something that has to be there before a check can start."""
 
     kind: Literal["module", "program", "file"]
-    """`module`: importable by the project's interpreter; `program`: beside that interpreter or on the PATH;
+    """`module`: importable by the project's interpreter; `program`: next to that interpreter or on the PATH;
     `file`: a path below the checkout."""
     name: str
     remedy: str

@@ -79,6 +79,6 @@ def shown(value: Any) -> str:
 
 
 def shown_path(path: Path) -> str:
-    """`path` whole, on one line whatever it is called."""
+    """`path` whole, on one line."""
     text = str(path)
     return text if text.isprintable() else ascii(text)

@@ -8,8 +8,8 @@ import shlex
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.configuration.commands import program_of
-from fixloop.configuration.installed import PYTHON, Installed
+from fixloop.configuration.commands import PYTHON, module_of, program_of
+from fixloop.configuration.installed import Installed
 from fixloop.configuration.layout import projects_below
 from fixloop.configuration.model import Check, Configuration
 from fixloop.protocol.checks import Unverified
@@ -118,8 +118,8 @@ def as_document(preflight: Preflight) -> dict[str, Any]:
 def _needs(check: Check, installed: Installed | None) -> str:
     if installed is None:
         return ""
-    program, rest = program_of(check.command)
-    if PYTHON.fullmatch(program) and rest[:1] == ("-m",) and len(rest) > 1:
-        return f"{rest[1]} from {installed.where}"
+    if module := module_of(check.command):
+        return f"{module} from {installed.where}"
+    program, _ = program_of(check.command)
     found = program if os.sep in program else installed.program(program)
     return f"{os.path.basename(program)} from {os.path.dirname(found)}" if found else program

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any, Final, NamedTuple, TypeVar
 
+from fixloop.configuration.commands import PYTHON
 from fixloop.configuration.declarations import Declarations, table_in, text_of, toml_of, yaml_of
 
 T = TypeVar("T")
 LAUNCHERS: Final = frozenset(
     {"uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "pipx", "rye", "run", "tool", "env", "coverage"}
 )
-_PYTHON: Final = re.compile(r"python[\d.]*")
 _SEPARATORS: Final = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
 _FACTOR: Final = re.compile(r"^!?[\w.{},!-]+:\s+")
 # Of tox: what stands for arguments that are passed on, with their defaults, and the folders that it knows.
@@ -91,7 +91,7 @@ def arguments_of(tool: str, command: ProjectCommand) -> tuple[str, ...] | None:
         name = re.split(r"[@=<>\[]", PurePath(word).name)[0]
         if name == tool:
             return command.words[position + 1 :]
-        if not (name in LAUNCHERS or _PYTHON.fullmatch(name) or word.startswith("-") or "=" in word):
+        if not (name in LAUNCHERS or PYTHON.fullmatch(name) or word.startswith("-") or "=" in word):
             return None
     return None
 

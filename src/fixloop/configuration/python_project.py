@@ -153,7 +153,7 @@ class PythonProject(NamedTuple):
         return Need("module", name, installing(package or name, self.declared, self.installed))
 
     def program(self, name: str) -> Need:
-        """A program beside the project's interpreter, or on the PATH."""
+        """A program next to the project's interpreter, or on the PATH."""
         return Need("program", name, installing(name, self.declared, self.installed))
 
 

@@ -143,6 +143,5 @@ def scope_of(grammar: Grammar, arguments: tuple[str, ...], directory: Path, why:
 
 
 def _is_path(word: str, directory: Path) -> bool:
-    """A file or folder of the project; `.` is one."""
     path = PurePosixPath(word)
     return bool(word) and not path.is_absolute() and ".." not in path.parts and (directory / word).exists()

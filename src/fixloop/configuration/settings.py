@@ -1,8 +1,8 @@
 """What `fixloop.toml` may say: each key once, with its type, its default, its limits and what it does.
 
 Reading the file, the advice for a misspelt key, the settings page and the JSON Schema for editors are made from
-these models, and a workflow's frozen configuration contains them. What keys mean together is in `choosing`,
-`loading` and `roles`.
+these models, and a workflow's frozen configuration contains them. What keys mean together is in `selection`,
+`loader` and `roles`.
 """
 
 from collections.abc import Iterator
@@ -39,13 +39,13 @@ from fixloop.configuration.values import (
 from fixloop.protocol.specialists import NAMES
 
 VALIDATION_LOOP: Final = "fixloop:validation"
-"""As a command: the agent's work is a validation workflow of its own."""
+"""As a command: the agent's work is a separate validation workflow."""
 HANDOFFS: Final = "fixloop:handoff"
-"""As a validation loop's fixer: each fix is a workflow of handoffs of its own."""
+"""As a validation loop's fixer: each fix is a separate workflow of handoffs."""
 
 
 class Unset(NamedTuple):
-    """What holds where a key is not written and no value of its own kind says so, for the settings page."""
+    """What holds where a key is not written and its default does not say so, for the settings page."""
 
     text: str
 

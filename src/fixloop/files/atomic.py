@@ -94,7 +94,6 @@ def is_ours(root: Path, directory: str) -> bool:
 
 
 def _generation(root: Path, directory: str) -> str:
-    """The path of a swapped directory's present generation; empty for anything else."""
     try:
         with _folder(root, directory, make=False) as (folder, name):
             leads_to = os.readlink(name, dir_fd=folder)
@@ -172,7 +171,6 @@ def _replace(root: Path, path: str, content: bytes) -> None:
 
 
 def _content(folder: int, name: str) -> bytes | None:
-    """What a regular file holds; None for anything else."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
@@ -206,7 +204,7 @@ def _folder(root: Path, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
 
 def swap(root: Path, directory: str, inside: Folders) -> None:
     """
-    Make the next generation beside the present one, then have the directory's name lead to it.
+    Make the next generation next to the present one, then have the directory's name lead to it.
 
     Raises:
         RefusedError: the directory is somebody else's.

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fixloop.configuration.installed import Installed, installed_with
-from fixloop.configuration.loading import load_configuration
+from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import Preflight, preflight_of
 from fixloop.errors import InfrastructureError

@@ -36,8 +36,6 @@ _BUILD_ENDS: Final = re.compile(r"could not compile|aborting due to|\d+ targets?
 
 @dataclass
 class _Binary:
-    """One test binary, or the doc tests of one crate."""
-
     target: str
     declared: int | None = None
     """How many tests it said it would run; None for one with a custom harness."""

@@ -14,7 +14,7 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.grouping import groups
 from fixloop.protocol.state import FailureRef
 from fixloop.reports.limits import FULL_FAILURES, bound, in_full
-from fixloop.reports.reproducing import narrower
+from fixloop.reports.reruns import narrower
 from fixloop.reports.tracebacks import Frame, deepest_of_test, frames_in, source_around
 from fixloop.reports.tree import SourceTree
 
@@ -131,7 +131,7 @@ def explained(
     return failure.model_copy(update={"message": message, "source": hide(source), "rerun": rerun})
 
 
-class Told(NamedTuple):
+class FailureTexts(NamedTuple):
     """Failures as a result has them."""
 
     failures: tuple[Failure, ...]
@@ -142,14 +142,14 @@ class Told(NamedTuple):
 
 def with_examples(
     failures: Sequence[Failure], argv: Sequence[str], workspace: Path, hide: Callable[[str], str]
-) -> Told:
+) -> FailureTexts:
     """The failures of a check with one of each group explained; arguments as `explained` has them."""
     told = list(failures)
     examples = {group.positions[0] for group in groups(map(FailureRef.of, told))[:FULL_FAILURES]}
     room = _CODE_CHARACTERS // max(1, len(examples))
     for place in examples:
         told[place] = explained(told[place], argv, workspace, hide, room=room)
-    return Told(bound(told, examples), tuple(map(in_full, told)))
+    return FailureTexts(bound(told, examples), tuple(map(in_full, told)))
 
 
 def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:

@@ -27,8 +27,6 @@ _CAUSES: Final = (
 
 @dataclass
 class _Run:
-    """A test, or a package outside its tests."""
-
     end: str = ""
     output: list[str] = field(default_factory=list)
 

@@ -71,8 +71,6 @@ class _Pieces(io.BytesIO):
 
 @dataclass
 class _Open:
-    """A suite whose end has not been read."""
-
     suite: Suite
     listed: Counter[str] = field(default_factory=Counter)
     counts_subtests: bool = False
@@ -90,8 +88,6 @@ class _Open:
 
 
 class _Walk:
-    """Where the reader is, and what it has seen."""
-
     def __init__(self, tree: SourceTree) -> None:
         self._tree = tree
         self._path: list[Element] = []

@@ -1,7 +1,7 @@
 """How much of a tool's text is kept, and in which form (K41).
 
 Owns the bounds: the first failures in full up to a size, further ones one line each, counts exact.
-Refuses nothing: whatever a tool printed comes out as valid UTF-8 without control characters.
+Refuses nothing: anything that a tool printed comes out as valid UTF-8 without control characters.
 Secrets have to be cut before a text is bounded, or half of one could survive at the edge of a cut.
 """
 

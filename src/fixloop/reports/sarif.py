@@ -3,7 +3,6 @@
 Owns levels, kinds and suppressions. Refuses a log that proves no analysis.
 """
 
-import contextlib
 from collections import Counter
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ from pydantic import ValidationError
 
 from fixloop.configuration.values import FailOn
 from fixloop.protocol.checks import Counts, RunOutcome
-from fixloop.protocol.failures import Failure, Severity
+from fixloop.protocol.failures import Failure
 from fixloop.reports.document import json_object
 from fixloop.reports.limits import MAX_FAILURES, clean, one_line, short_name
 from fixloop.reports.report import Report, Unusable
@@ -20,8 +19,6 @@ from fixloop.reports.sarif_run import Locations, Rules, filled
 from fixloop.reports.tree import SourceTree
 
 _SUGGESTION_BYTES: Final = 300
-_SEVERITIES: Final = ((9.0, Severity.CRITICAL), (7.0, Severity.HIGH), (4.0, Severity.MEDIUM))
-_NAMED_SEVERITIES: Final = {severity.value: severity for severity in Severity}
 
 
 def read_sarif(content: bytes, tree: SourceTree, fail_on: FailOn) -> Report:
@@ -44,8 +41,6 @@ def read_sarif(content: bytes, tree: SourceTree, fail_on: FailOn) -> Report:
 
 
 class _Tally:
-    """The results of all runs."""
-
     def __init__(self, fail_on: FailOn) -> None:
         self.threshold = LEVELS.index(fail_on.value)
         self.counts: Counter[str] = Counter()
@@ -136,20 +131,7 @@ def _failure(result: Finding, rule: Rule | None, level: str, locations: Location
         line=line if line and line > 0 else None,
         error_type=short_name((rule and rule.name) or level),
         message=clean(filled(result.message, rule) or help_text or name),
-        severity=_severity(result, rule),
+        severity=result.severity(rule),
         context=clean(place.shown),
         suggestion=next(filter(None, (one_line(clean(text), _SUGGESTION_BYTES) for text in told)), ""),
     )
-
-
-def _severity(result: Finding, rule: Rule | None) -> Severity:
-    """From the finding's own score or word, else its rule's; a lint finding without either is medium."""
-    for properties in (result.properties or {}, (rule and rule.properties) or {}):
-        given = properties.get("security-severity")
-        with contextlib.suppress(ValueError, OverflowError):
-            if isinstance(given, str | int | float):
-                score = float(given)
-                return next((severity for least, severity in _SEVERITIES if score >= least), Severity.LOW)
-        if named := _NAMED_SEVERITIES.get(str(properties.get("issue_severity", "")).lower()):
-            return named
-    return Severity.MEDIUM

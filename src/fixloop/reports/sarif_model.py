@@ -5,13 +5,19 @@ distrust a finding. The names are the standard's: errors cite them.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from fixloop.protocol.failures import Severity
+
 Level = Literal["none", "note", "warning", "error"]
 LEVELS: Final[tuple[str, ...]] = get_args(Level)
+# GitHub's steps of `security-severity`, a CVSS score.
+_SEVERITIES: Final = ((9.0, Severity.CRITICAL), (7.0, Severity.HIGH), (4.0, Severity.MEDIUM))
+_NAMED_SEVERITIES: Final = {severity.value: severity for severity in Severity}
 
 
 class _Part(BaseModel):
@@ -171,3 +177,15 @@ class Finding(_Part):
     @property
     def place(self) -> Location:
         return self.locations[0] if self.locations else Location()
+
+    def severity(self, rule: Rule | None) -> Severity:
+        """From the finding's own score or word, else its rule's; a lint finding without either is medium."""
+        for properties in (self.properties or {}, (rule and rule.properties) or {}):
+            given = properties.get("security-severity")
+            with suppress(ValueError, OverflowError):
+                if isinstance(given, str | int | float):
+                    score = float(given)
+                    return next((severity for least, severity in _SEVERITIES if score >= least), Severity.LOW)
+            if named := _NAMED_SEVERITIES.get(str(properties.get("issue_severity", "")).lower()):
+                return named
+        return Severity.MEDIUM

@@ -26,7 +26,7 @@ _DID_FAIL: Final = frozenset({"fail", "failed", "failure", "error"})
 # pytest heads each stream, also an empty one, with a line such as `--- Captured Out ---`.
 _BANNER: Final = re.compile(r"^-{3,} ?Captured (?:Log|Out|Err) ?-{3,}$\n?", re.MULTILINE)
 
-# What pytest says of every file that it could not import, whatever the reason.
+# What pytest says of every file that it could not import.
 _NOT_COLLECTED: Final = "collection failure"
 
 
@@ -68,8 +68,6 @@ class Case(NamedTuple):
 
 
 class _Fault(NamedTuple):
-    """One <failure> or <error>."""
-
     tag: str
     type: str | None
     message: str
@@ -165,7 +163,6 @@ def _with_place(failure: Failure, element: Element, context: str, tree: SourceTr
 
 
 def _identity(element: Element, suite: Suite, tree: SourceTree) -> tuple[str, str]:
-    """A test's id as its runner would write it, and its file."""
     name, classname = element.get("name", ""), element.get("classname", "")
     if file := tree.relative(element.get("file", "")):
         module = file.removesuffix(".py").replace("/", ".")

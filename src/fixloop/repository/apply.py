@@ -193,7 +193,18 @@ class _Moves:
         kept = None if delta.is_addition else os.fsencode(self.folder / f"old-{len(self.done)}")
         try:
             if kept is not None:
-                _keep(*self._place(delta.path), kept)
+                folder, name = self._place(delta.path)
+                try:
+                    os.link(name, kept, src_dir_fd=folder, follow_symlinks=False)
+                except OSError:
+                    # A file system without hard links.
+                    if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                        os.symlink(os.readlink(name, dir_fd=folder), kept)
+                    else:
+                        source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+                        with open(source, "rb") as old, open(kept, "wb") as new:
+                            shutil.copyfileobj(old, new)
+                            os.fchmod(new.fileno(), stat.S_IMODE(os.fstat(source).st_mode))
             if file is None:
                 folder, name = self._place(delta.path)
                 os.unlink(name, dir_fd=folder)
@@ -231,7 +242,6 @@ class _Moves:
         return False
 
     def _place(self, path: bytes, *, make: bool = False) -> tuple[int, bytes]:
-        """The folder that a path lies in, open, and its name there."""
         parent, _, name = path.rpartition(b"/")
         if len(self._open) > MOST_OPEN:
             self._forget()
@@ -252,20 +262,6 @@ class _Moves:
     def _forget(self) -> None:
         while self._open:
             os.close(self._open.popitem()[1])
-
-
-def _keep(folder: int, name: bytes, kept: bytes) -> None:
-    with contextlib.suppress(OSError):
-        os.link(name, kept, src_dir_fd=folder, follow_symlinks=False)
-        return
-    # A file system without hard links.
-    if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-        os.symlink(os.readlink(name, dir_fd=folder), kept)
-        return
-    source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    with open(source, "rb") as old, open(kept, "wb") as new:
-        shutil.copyfileobj(old, new)
-        os.fchmod(new.fileno(), stat.S_IMODE(os.fstat(source).st_mode))
 
 
 def _is_folder(folder: int, name: bytes) -> bool:

@@ -66,8 +66,6 @@ def absent_version_files(top: Path, pyproject: str) -> Iterator[str]:
 
 
 class _Search:
-    """From the tracked modules to the ignored ones, over their imports."""
-
     def __init__(self, top: Path, ignored: dict[bytes, bytes], modules: set[bytes], directory: str) -> None:
         self.top = top
         self.modules = modules
@@ -137,7 +135,6 @@ class _Search:
 
 
 def _ignored(git: Git) -> Iterator[bytes]:
-    """The ignored files outside of caches and environments."""
     top = os.fsencode(git.directory)
     for path in records(git.output("ls-files", "-o", "-i", "-z", "--exclude-standard", "--directory")):
         if not NOT_ENTERED.isdisjoint(os.fsdecode(path).split("/")):

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.errors import FixloopError, InfrastructureError, UsageError
-from fixloop.repository.taming import overrides, read_settings
+from fixloop.repository.git_config import overrides, read_settings
 
 TIMEOUT_SECONDS: Final = 600.0
 
 # `safe.directory` heals a checkout that another user owns (containers); with hooks and fsmonitor off, and what
-# `taming` takes back, none of the commands used here starts a program that such a repository names.
+# `git_config` takes back, none of the commands used here starts a program that such a repository names.
 SETTINGS: Final = (
     "safe.directory=*",
     "core.hooksPath=/dev/null",

@@ -38,7 +38,7 @@ NAMED_FILES: Final = (
     "**/.claude/events.ndjson",
     "**/.claude/state.json",
 )
-"""Drawn from the state of a cycle or of handoffs, wherever it lies (K23); untracked, they are no part of the work."""
+"""Drawn from the state of a cycle or of handoffs, in any folder (K23); untracked, they are no part of the work."""
 NEVER: Final = frozenset({b".git", b".fixloop"})
 READ_BY_GIT: Final = frozenset({b".gitignore", b".gitattributes", b".gitmodules", b".git"})
 NOT_ENTERED: Final = frozenset(name.encode() for name in CACHES) | NEVER
@@ -270,7 +270,6 @@ def _is_barred(path: bytes) -> bool:
 
 
 def _is_file(top: bytes, path: bytes, parents: dict[bytes, bool]) -> bool:
-    """True for a regular file or a symlink that is reached through real folders only."""
     parent, slash, _ = path.rpartition(b"/")
     if slash and not _is_real_folder(top, parent, parents):
         return False

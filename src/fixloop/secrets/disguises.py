@@ -130,8 +130,6 @@ class _Origin:
 
 
 class _Pieces(NamedTuple):
-    """What a text was put together from."""
-
     starts: list[int]
     """Of each piece in the new text."""
     old: list[tuple[int, int]]
@@ -218,7 +216,6 @@ def _bare(text: str) -> str:
 
 
 def _escaped(value: str) -> Iterator[str]:
-    """As XML, JSON and URLs have it."""
     yield from (html.escape(value), html.escape(value, quote=False))
     yield from (
         json.dumps(value)[1:-1],

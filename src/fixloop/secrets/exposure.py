@@ -35,7 +35,6 @@ def exposure(git: Git, old: str, new: str, variables: Mapping[str, str]) -> str:
 
 
 def _named(git: Git, delta: Delta, data: bytes, old: str, variables: Mapping[str, str]) -> str:
-    """The variable whose value the old commit does not have."""
     before = b"" if delta.is_addition else _blob(git, delta.old_blob)
     for name, value in variables.items():
         own = Redaction.of((), {name: value})

@@ -12,8 +12,6 @@ from fixloop.secrets.disguises import HIDDEN
 
 
 class _Form(NamedTuple):
-    """How one kind of secret looks."""
-
     anchor: str
     """What it begins with, or is handed on by."""
     pattern: re.Pattern[str]

@@ -175,7 +175,11 @@ def _refuse_disagreement(root: Path, known: list[Record]) -> None:
         for path, kept in record.files.items():
             digests.setdefault(path, set()).add(kept.digest)
     last = known[-1]
-    ours = _texts(last)
+    # Those that are drawn from the state alone.
+    made = drawn(last.snapshot.encode(), lambda digest: None)
+    documents = {path for path, parts in _parts(last) if any(part.startswith(ARTIFACT) for part in parts)}
+    ours = dict(made.inside())
+    ours |= {file.path: file.content for file in made.files if file.path not in documents}
     told = []
     # One that waited for the place has no files there.
     swapped = _files(last).swapped
@@ -198,15 +202,6 @@ def _refuse_disagreement(root: Path, known: list[Record]) -> None:
         )
 
 
-def _texts(record: Record) -> dict[str, bytes]:
-    """The files that are drawn from the state alone."""
-    files = drawn(record.snapshot.encode(), lambda digest: None)
-    made = dict(files.inside())
-    documents = {path for path, parts in _parts(record) if any(part.startswith(ARTIFACT) for part in parts)}
-    return made | {file.path: file.content for file in files.files if file.path not in documents}
-
-
 def _parts(record: Record) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Path and parts of each file that may hold artifacts."""
     snapshot = record.snapshot.encode()
     yield from _files(record).parts(profile_in(snapshot).load(snapshot))

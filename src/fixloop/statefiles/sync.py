@@ -216,7 +216,6 @@ def _whose(store: Store, root: Path, before: Record, stamp: Stamp) -> str:
 
 
 def _sentences(store: Store, written: Written) -> Iterator[str]:
-    """Each edit with its file, field and value."""
     before, ours = written.before, dict[str, bytes]()
     if written.edited and before.snapshot:
         files = _drawn(store, before.snapshot.encode())

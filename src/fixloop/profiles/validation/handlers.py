@@ -38,7 +38,7 @@ from fixloop.repository.merge import (
     resolve_descendant,
     take_checkout,
 )
-from fixloop.repository.publish import publish
+from fixloop.repository.publication import publish
 from fixloop.repository.snapshot import mirror_of
 
 if TYPE_CHECKING:

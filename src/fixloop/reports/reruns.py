@@ -4,9 +4,8 @@ Owns what is known of runners. Of a tool that it does not know it gives no narro
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
-from shlex import quote
 from typing import Final
 
 from fixloop.protocol.failures import Failure
@@ -30,11 +29,6 @@ def without_reports(argv: Sequence[str]) -> tuple[str, ...]:
         place = kept.index("sarif")
         del kept[place - 1 if _OPTION.match(kept[place - 1]) else place : place + 1]
     return tuple(kept)
-
-
-def command_line(argv: Sequence[str], variables: Mapping[str, str]) -> str:
-    """`argv` as a line of a shell, with the variables it needs."""
-    return " ".join([*(f"{name}={quote(value)}" for name, value in variables.items()), *map(quote, argv)])
 
 
 def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:

@@ -14,12 +14,12 @@ from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
 from fixloop.reports.coverage import missed_thresholds
-from fixloop.reports.examples import Told, with_examples, with_subtests
+from fixloop.reports.examples import FailureTexts, with_examples, with_subtests
 from fixloop.reports.limits import clean, one_line, tail
 from fixloop.reports.output import failures_in, whole_failure
-from fixloop.reports.reading import read_report
+from fixloop.reports.reader import read_report
 from fixloop.reports.report import Report
-from fixloop.reports.reproducing import without_reports
+from fixloop.reports.reruns import without_reports
 from fixloop.reports.symptoms import cannot_run, checked_nothing, died, is_wrong_call
 from fixloop.reports.tree import SourceTree
 
@@ -29,8 +29,6 @@ _LIST_TESTS: Final = frozenset({"junit", "jest", "go-test", "cargo-test"})
 
 
 class _Run(NamedTuple):
-    """A check that has ended."""
-
     check: Check
     exit_code: int
     output: str
@@ -42,8 +40,6 @@ class _Run(NamedTuple):
 
 
 class _Verdict(NamedTuple):
-    """What it came to."""
-
     outcome: RunOutcome
     reason: str
     failures: tuple[Failure, ...] = ()
@@ -97,7 +93,7 @@ def judge(
         if hide(whole) != whole:
             texts = {name: hide(text) for name, text in texts.items()}
         failures.append(failure.model_copy(update=texts | {"check": check.name}))
-    told = Told(tuple(failures))
+    told = FailureTexts(tuple(failures))
     if is_bounded:
         told = with_examples(failures, without_reports(check.command), workspace, hide)
     passed = tuple(name for report in read.values() for name in report.passed_names)

@@ -21,8 +21,6 @@ def with_archive(store: Store, archive: Archive | None) -> Store:
 
 
 class _WithArchive:
-    """See `Store`; what is not here goes straight to it."""
-
     def __init__(self, store: Store, archive: Archive) -> None:
         self._store = store
         self._archive = archive

@@ -6,7 +6,6 @@ configuration with no applicable specialist: nothing to check is not a PASS (K38
 
 from pathlib import Path
 
-from fixloop.configuration.choosing import FRONTEND_ONLY, Chosen, chosen_of
 from fixloop.configuration.commands import split_command
 from fixloop.configuration.detection import found_in
 from fixloop.configuration.document import FILE_NAME, Document, read_document, settings_in
@@ -15,6 +14,7 @@ from fixloop.configuration.layout import projects_below
 from fixloop.configuration.model import Configuration, Fixer, OutsideAgent
 from fixloop.configuration.place import Place, advice, shown, shown_path
 from fixloop.configuration.roles import sections_of_profiles
+from fixloop.configuration.selection import FRONTEND_ONLY, Selection, select_checks
 from fixloop.configuration.settings import HANDOFFS, FileSettings, SharedSettings
 from fixloop.errors import FixloopError, NotVerifiedError, UsageError
 from fixloop.protocol.specialists import NAMES
@@ -49,7 +49,7 @@ def load_configuration(
     written = settings_in(document)
     # What setup will make is not there yet.
     found = found_in(directory, document.pyproject, None if written.workspace.setup else installed)
-    chosen = chosen_of(written, found, document.place)
+    chosen = select_checks(written, found, document.place)
     sections = sections_of_profiles(written, document.place)
     if only is not None:
         chosen = _only(only, chosen)
@@ -109,12 +109,12 @@ def _agent(written: FileSettings, flag: str | None, place: Place) -> OutsideAgen
     return OutsideAgent(name=name, acks=declared[name].acks, timeout_minutes=fixer.timeout_minutes)
 
 
-def _only(only: str, chosen: Chosen) -> Chosen:
+def _only(only: str, chosen: Selection) -> Selection:
     name = only.removeprefix("@").removesuffix("-specialist")
     if name not in NAMES:
         told = advice(name, NAMES, f"the six are {', '.join(NAMES)}")
         raise UsageError(f"--only: unknown specialist {only[:60]!r}; {told}")
-    left = Chosen(
+    left = Selection(
         tuple(entry for entry in chosen.specialists if entry.name == name),
         tuple(entry for entry in chosen.unverified if entry.specialist == name),
     )
@@ -125,7 +125,7 @@ def _only(only: str, chosen: Chosen) -> Chosen:
 
 
 def _nothing_to_check(
-    chosen: Chosen, directory: Path, written: FileSettings, document: Document
+    chosen: Selection, directory: Path, written: FileSettings, document: Document
 ) -> FixloopError:
     place = shown_path(directory.absolute())
     if chosen.unverified:

@@ -20,7 +20,7 @@ FRONTEND_ONLY: Final = "e2e-accessibility"
 TEST_SPECIALISTS: Final = frozenset({"unit-test", "integration-test", "test-runner"})
 
 
-class Chosen(NamedTuple):
+class Selection(NamedTuple):
     """What runs, and what was found and does not."""
 
     specialists: tuple[SpecialistChecks, ...] = ()
@@ -28,7 +28,7 @@ class Chosen(NamedTuple):
     unverified: tuple[Unverified, ...] = ()
 
 
-def chosen_of(written: FileSettings, found: Found, place: Place) -> Chosen:
+def select_checks(written: FileSettings, found: Found, place: Place) -> Selection:
     """
     What the file says, else what is detected; the sixth specialist only for a front end (K28).
 
@@ -61,11 +61,10 @@ def chosen_of(written: FileSettings, found: Found, place: Place) -> Chosen:
         if settled.checks
     )
     left_out = _tests_left_out(found, each, strict) if named else []
-    return Chosen(specialists, (*(entry for one in each.values() for entry in one.unverified), *left_out))
+    return Selection(specialists, (*(entry for one in each.values() for entry in one.unverified), *left_out))
 
 
 def _written_checks(written: SpecialistSettings, place: Place) -> tuple[Check, ...]:
-    """The checks the user wrote; empty means those that are detected."""
     entries = written.check
     if written.command:
         if entries:
@@ -116,7 +115,6 @@ def _all(settled: Settled, *, blocks: bool) -> Settled:
 
 
 def _with_keys(check: Check, written: CheckKeys) -> Check:
-    """`check` with the keys that its own entry or its specialist writes."""
     kinds = check.report_kinds()
     keys = written.model_fields_set & CheckKeys.model_fields.keys() - {"command"}
     update = {key: getattr(written, key) for key in keys}

@@ -1,7 +1,7 @@
-"""Which of a check's failures are older than the feature: those that the base has too, wherever its lines are now.
+"""Which of a check's failures are older than the feature: those that the base has too, even if its lines have moved.
 
 A failure is old where the base has the same one (file, name, type, message) on the same line, unchanged or moved.
-One on a line that the feature wrote is new, whatever the base has elsewhere: in doubt a failure is the feature's.
+One on a line that the feature wrote is new, even if the base has the same elsewhere: in doubt it is the feature's.
 """
 
 import re
@@ -27,7 +27,7 @@ _FILE: Final = re.compile(r"[\w-]\.[A-Za-z]\w{0,5}\b")
 _CUT: Final = re.compile(r" bytes (cut\]|left out …\])")
 
 
-class Told(NamedTuple):
+class SplitFailures(NamedTuple):
     """A check's failures, told apart; each in the order in which they came."""
 
     new: tuple[Failure, ...]
@@ -35,8 +35,6 @@ class Told(NamedTuple):
 
 
 class _Moves(Protocol):
-    """See `fixloop.repository.moves.Moves`."""
-
     def name_after(self, path: str) -> str: ...
 
     def lines(self, path: str) -> LineMap: ...
@@ -67,7 +65,7 @@ def tell_apart(
     *,
     subdirectory: str = "",
     workspace: str = "",
-) -> Told:
+) -> SplitFailures:
     """
     Split the present failures into new and old ones; each of the base's explains at most one.
 
@@ -101,7 +99,7 @@ def tell_apart(
                 del candidates[place]
         open_ = still_open
     new = {*unexplained, *open_}
-    return Told(
+    return SplitFailures(
         tuple(failure for number, failure in enumerate(present) if number in new),
         tuple(failure for number, failure in enumerate(present) if number not in new),
     )
@@ -125,7 +123,6 @@ def _stayed(before: Failure, failure: Failure, lines: LineMap) -> bool:
 
 
 def _moved(before: Failure, failure: Failure, lines: LineMap) -> bool:
-    """The line was taken out in one place and put in at another, perhaps indented differently."""
     if failure.line is None or before.line is None:
         return False
     text = lines.added.get(failure.line, "").strip()
