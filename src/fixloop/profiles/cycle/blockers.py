@@ -105,25 +105,21 @@ def blocked(draft: Draft, key: str, result: PhaseResult) -> None:
     """An agent could not go on: each issue becomes a blocker, and goes to who can clear it (C52, C54, C57, G27)."""
     issues = result.issues or result.listed("blockers") or (result.summary or f"{key} ended {result.status}",)
     draft.agent(key, status=AgentStatus.WAITING)
-    for issue in issues:
-        _block(draft, key, categorised(issue)[1])
+    for _, issue in map(categorised, issues):
+        resolver = _resolver(draft.state, key, issue)
+        before = conflicts.content_of(draft.state, resolver) if resolver is not None else None
+        blocker = _new_blocker(draft, key, issue, before=before)
+        draft.tell(worker(key).name, f"found blocker {blocker.id}: {issue}")
+        if resolver is None:
+            escalate(draft, "blocker", f"{key}: {issue}", (key,), blockers=(blocker.id,))
+            continue
+        waits = (*draft.state.agent(key).waits_for, resolver)
+        draft.agent(key, waits_for=tuple(dict.fromkeys(waits)))
+        _clarify(draft, resolver, blocker, draft.state.primary(resolver), f"Resolve {blocker.id}: {issue}")
+        conflicts.add_steps(draft, blocker.id, "sent", resolver=resolver)
+        if not draft.state.agent(resolver).asked:
+            ask_run(draft, resolver)
     start_ready(draft)
-
-
-def _block(draft: Draft, key: str, issue: str) -> None:
-    resolver = _resolver(draft.state, key, issue)
-    before = conflicts.content_of(draft.state, resolver) if resolver is not None else None
-    blocker = _new_blocker(draft, key, issue, before=before)
-    draft.tell(worker(key).name, f"found blocker {blocker.id}: {issue}")
-    if resolver is None:
-        escalate(draft, "blocker", f"{key}: {issue}", (key,), blockers=(blocker.id,))
-        return
-    waits = (*draft.state.agent(key).waits_for, resolver)
-    draft.agent(key, waits_for=tuple(dict.fromkeys(waits)))
-    _clarify(draft, resolver, blocker, draft.state.primary(resolver), f"Resolve {blocker.id}: {issue}")
-    conflicts.took(draft, blocker.id, "sent", resolver=resolver)
-    if not draft.state.agent(resolver).asked:
-        ask_run(draft, resolver)
 
 
 def _resolver(state: Cycle, key: str, issue: str) -> str | None:
@@ -170,9 +166,9 @@ def _answer(draft: Draft, blocker: Blocker, key: str, result: PhaseResult) -> No
     document = (f"{key}/{changed[0].name}", changed[0].version) if changed else draft.state.primary(key)
     more_tasks = any(entry.startswith("TASK-") for entry in set(content) - set(before or content))
     steps = ("updated", "issued", "added") if more_tasks else ("updated", "issued")
-    conflicts.took(draft, blocker.id, *steps, resolver=key, documents=conflicts.listed(changed))
+    conflicts.add_steps(draft, blocker.id, *steps, resolver=key, documents=conflicts.listed(changed))
     _clarify(draft, reporter, blocker, document, f"Go on with {blocker.id} resolved: {decision}")
-    conflicts.took(draft, blocker.id, "clarified", resolution=decision)
+    conflicts.add_steps(draft, blocker.id, "clarified", resolution=decision)
 
 
 def _clarify(draft: Draft, recipient: str, blocker: Blocker, document: tuple[str, str], action: str) -> None:

@@ -52,10 +52,10 @@ _STEPS: Final = {
 def opened(draft: Draft, conflict: Conflict, *steps: str, **facts: str) -> None:
     """Record a conflict with the steps that its report comes to."""
     draft.append(conflicts=conflict)
-    took(draft, conflict.id, *steps, **facts)
+    add_steps(draft, conflict.id, *steps, **facts)
 
 
-def took(draft: Draft, identity: str, *steps: str, resolution: str = "", **facts: str) -> None:
+def add_steps(draft: Draft, identity: str, *steps: str, resolution: str = "", **facts: str) -> None:
     """Write steps of a conflict that have been taken; steps that its kind does not have are left out."""
     for conflict in draft.state.conflicts:
         if conflict.id != identity:
@@ -68,7 +68,7 @@ def took(draft: Draft, identity: str, *steps: str, resolution: str = "", **facts
 
 def closed(draft: Draft, identity: str, resolution: str) -> None:
     """Say how a conflict ended."""
-    took(draft, identity, resolution=resolution)
+    add_steps(draft, identity, resolution=resolution)
 
 
 def left_open(draft: Draft, outcome: str) -> None:
@@ -83,7 +83,7 @@ def resumed(draft: Draft, key: str) -> None:
     for conflict in draft.state.conflicts:
         clarified = _STEPS[conflict.kind].get("clarified", "").format(reporter=key)
         if conflict.reporter == key and clarified and conflict.steps[-1:] == (clarified,):
-            took(draft, conflict.id, "resumed")
+            add_steps(draft, conflict.id, "resumed")
 
 
 def fixed(draft: Draft, key: str) -> None:
@@ -91,21 +91,21 @@ def fixed(draft: Draft, key: str) -> None:
     for conflict in _open_failures(draft.state):
         sent = _STEPS[conflict.kind]["sent"].format(resolver=key)
         if sent in conflict.steps:
-            took(draft, conflict.id, "fixed", resolver=key)
+            add_steps(draft, conflict.id, "fixed", resolver=key)
 
 
 def retried(draft: Draft) -> None:
     """Another validation was asked for (C53)."""
     for conflict in _open_failures(draft.state):
         if _STEPS[conflict.kind]["retried"] not in conflict.steps:
-            took(draft, conflict.id, "retried")
+            add_steps(draft, conflict.id, "retried")
 
 
 def validated_again(draft: Draft, resolution: str) -> None:
     """The validation after a fix came to a result, which ends the conflicts before it (C53)."""
     for conflict in _open_failures(draft.state):
         if _STEPS[conflict.kind]["retried"] in conflict.steps:
-            took(draft, conflict.id, "validated", resolution=resolution)
+            add_steps(draft, conflict.id, "validated", resolution=resolution)
 
 
 def content_of(state: Cycle, key: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from fixloop.profiles.cycle import conflicts, escalations
 from fixloop.profiles.cycle import events as ev
 from fixloop.profiles.cycle.blockers import blocked, complete
 from fixloop.profiles.cycle.decisions import decided
-from fixloop.profiles.cycle.documents import check_files, log_tasks, take_in
+from fixloop.profiles.cycle.documents import check_files, keep_report, log_tasks
 from fixloop.profiles.cycle.inputs import input_requested, start_ready
 from fixloop.profiles.cycle.iterations import validated
 from fixloop.profiles.cycle.messages import Reported
@@ -131,7 +131,7 @@ def _reported(draft: Draft, event: ev.PhaseReported) -> None:
         _begin(draft, agent)
     draft.stop_clock(key)
     draft.agent(key, asked=False, converging=False, invalid=0)
-    take_in(draft, event)
+    keep_report(draft, event)
     log_tasks(draft, key, done)
     body = Reported(result=result, version=draft.state.primary(key)[1])
     draft.say(body, sender=key, recipient=ORCHESTRATOR, summary=result.summary)

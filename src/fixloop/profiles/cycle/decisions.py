@@ -62,7 +62,7 @@ def _go_on(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None
         if event.text:
             _guide(draft, key, opened, event.text)
             for identity in opened.blockers:
-                conflicts.took(draft, identity, "clarified")
+                conflicts.add_steps(draft, identity, "clarified")
         if not draft.state.agent(key).asked and not draft.state.open_blockers(key):
             ask_run(draft, key)
     start_ready(draft)

@@ -28,12 +28,18 @@ def check_files(state: Cycle, event: ev.PhaseReported) -> None:
     Refuse what an agent may not write or did not write.
 
     Raises:
-        InvalidResult: another agent's field (C61), a file that is not its own (C18), a log whose earlier bytes
+        InvalidResult: another agent's field (C61, K17), a file that is not its own (C18), a log whose earlier bytes
             changed (C15), or a document that it names and did not write.
     """
     key = event.result.phase
-    _check_fields(state, event)
     own = worker(key)
+    for name, value in event.result.fields.items():
+        further = (agent.key for agent in state.agents if name in worker(agent.key).fields)
+        owner = field_owner(name) or next(further, None)
+        if owner not in (None, key):
+            text = value if isinstance(value, str) else json.dumps(value)
+            shown = repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…")
+            raise InvalidResult(f"{key} reports {name} {shown}, which only {owner} writes")
     for written in event.documents:
         if written.name not in own.documents:
             raise InvalidResult(
@@ -53,19 +59,7 @@ def check_files(state: Cycle, event: ev.PhaseReported) -> None:
             )
 
 
-def _check_fields(state: Cycle, event: ev.PhaseReported) -> None:
-    """A field belongs to one of the four, or to a further agent that takes part (C61, K17)."""
-    key = event.result.phase
-    for name, value in event.result.fields.items():
-        further = (agent.key for agent in state.agents if name in worker(agent.key).fields)
-        owner = field_owner(name) or next(further, None)
-        if owner not in (None, key):
-            text = value if isinstance(value, str) else json.dumps(value)
-            shown = repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…")
-            raise InvalidResult(f"{key} reports {name} {shown}, which only {owner} writes")
-
-
-def take_in(draft: Draft, event: ev.PhaseReported) -> None:
+def keep_report(draft: Draft, event: ev.PhaseReported) -> None:
     """Issue what an agent wrote, archive what that replaces, append to its logs, set its fields."""
     result, key = event.result, event.result.phase
     own = worker(key)
@@ -108,11 +102,11 @@ def _issue(draft: Draft, key: str, written: ev.Written) -> Document | None:
         at=draft.at,
         iteration=state.iteration,
     )
-    _put(draft, present, new)
+    _replace(draft, present, new)
     return new
 
 
-def _put(draft: Draft, present: Document | None, new: Document) -> None:
+def _replace(draft: Draft, present: Document | None, new: Document) -> None:
     """A version that is replaced goes into the archive first; one that only renumbers the old text does not."""
     if present is None:
         draft.append(documents=new)
@@ -131,7 +125,7 @@ def open_iteration(draft: Draft) -> None:
     draft.update(iteration=number, base=version, iterations=(*state.iterations[:-1], done, opened))
     for present in state.documents:
         new = present.with_(version=version, at=draft.at, iteration=number, restamped=True)
-        _put(draft, present, new)
+        _replace(draft, present, new)
         if present.version != version:
             _log(draft, new, "version_sync")
 

@@ -1,6 +1,5 @@
 """What people and agents outside bring to a cycle: decisions with guidance, receipts, PHASE_RESULTs (C33, C35, C57)."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from fixloop.commands.agent_work import DECISIONS
@@ -47,20 +46,6 @@ def _decide(session: Session, workflow: str, given: Answer) -> None:
         facts["iterations"] = given.iterations
     session.bring(workflow, ev.DecisionMade(**facts))
     tell(look(session, workflow).standing, waits_for="another decision")
-
-
-def _agents(state: Cycle) -> Mapping[str, Facts]:
-    """An invalid answer is asked for in a further run, whose place, and what was made there, stays the same."""
-    return {
-        agent.key: Facts(
-            agent.command,
-            agent.asked,
-            agent.status.value,
-            work_id(state, agent),
-            f"{state.workflow}.{agent.key}.{agent.runs - agent.invalid}",
-        )
-        for agent in state.agents
-    }
 
 
 def _brought(handed: Handed) -> None:
@@ -110,7 +95,17 @@ def _send(session: Session, workflow: str, said: Said) -> None:
 
 
 OUTSIDE: Final = Outside(
-    agents=_agents,
+    agents=lambda state: {
+        agent.key: Facts(
+            agent.command,
+            agent.asked,
+            agent.status.value,
+            work_id(state, agent),
+            # The run after an invalid answer has the same place, with what was made there.
+            place=f"{state.workflow}.{agent.key}.{agent.runs - agent.invalid}",
+        )
+        for agent in state.agents
+    },
     began=lambda agent: ev.AgentStarted(agent=agent, sender=agent),
     brought=_brought,
     priority=lambda state: state.urgency,

@@ -58,7 +58,7 @@ def next_iteration(draft: Draft, key: str, blocking: tuple[str, ...]) -> None:
             ORCHESTRATOR.capitalize(), f"Sending feedback to {worker(target).name}, v{draft.state.version}"
         )
         send_feedback(draft, target, tuple(by_target[target]), key)
-        conflicts.took(draft, _conflict_id(draft.state.iteration - 1), "sent", resolver=target)
+        conflicts.add_steps(draft, _conflict_id(draft.state.iteration - 1), "sent", resolver=target)
     if by_target and "cd" not in by_target:
         # Development goes again after what it rests on is fixed.
         draft.agent("cd", status=AgentStatus.WAITING, waits_for=tuple(by_target))
