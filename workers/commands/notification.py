@@ -8,7 +8,7 @@ from fixloop.configuration.model import Configuration
 from fixloop.engine.history import said
 from fixloop.engine.registry import PROFILES
 from fixloop.machine.guard import run_guarded
-from fixloop.protocol.notifying import line_of
+from fixloop.protocol.ticket import line_of
 from fixloop.servers.settings import load_settings
 from workers.steps.crew import Work
 from workers.workspaces.environment import allowed_variables

@@ -12,9 +12,8 @@ from typing import Any, Final, NamedTuple
 from fixloop.engine.profile import AnyEvent, Profile
 from fixloop.engine.registry import profile_in
 from fixloop.errors import FixloopError, UsageError
-from fixloop.protocol.closing import PUSH
 from fixloop.protocol.letters import DELIVER, number_of
-from fixloop.protocol.notifying import NOTIFY
+from fixloop.protocol.ticket import NOTIFY, PUSH
 from fixloop.statefiles.agent_run import Played
 from workers.steps.crew import crew
 from workers.steps.delivery import deliver_letter, not_pushed, pushed

@@ -43,7 +43,7 @@ from fixloop.machine.processes import supervisor
 from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.protocol.ids import called
 from fixloop.protocol.letters import DELIVER
-from fixloop.protocol.notifying import NOTIFY
+from fixloop.protocol.ticket import NOTIFY
 from fixloop.repository.publication import publish
 from fixloop.repository.snapshot import is_url
 

@@ -4,7 +4,7 @@ Pure: no clock, no Redis, no files.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from fixloop.protocol.agent_events import (
     BranchPushed,
@@ -16,12 +16,12 @@ from fixloop.protocol.agent_events import (
     Paused,
     PersonNotified,
 )
-from fixloop.protocol.closing import branch_pushed, check_closing
 from fixloop.protocol.draft import AgentDraft, Outcome
-from fixloop.protocol.letters import stored
+from fixloop.protocol.letters import Letter
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.notifying import notified
 from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
+
+_WHILE_CLOSING: Final = frozenset(("branch-pushed", "cancelled", "paused", "continued"))
 
 S = TypeVar("S", bound=Any)
 D = TypeVar("D", bound=AgentDraft[Any, Any])
@@ -61,11 +61,14 @@ def decide(rules: Rules[S, D], state: S | None, event: Any, now: Moment) -> Outc
     if isinstance(event, EventRefused):
         draft.note(f"refused: {event.refused} from {event.sender}: {event.reason}")
     elif isinstance(event, BranchPushed):
-        branch_pushed(draft, event, lambda outcome: rules.end(draft, "completed", outcome))
+        _branch_pushed(draft, event, lambda outcome: rules.end(draft, "completed", outcome))
     elif state.ended:
         raise Unexpected(f"{event.kind} came after {rules.called(state)} ended ({state.outcome})")
+    elif state.closing and event.kind not in _WHILE_CLOSING:
+        raise Unexpected(
+            f"{event.kind} came while workflow {state.workflow} ends ({state.closing}): its branch is pushed"
+        )
     else:
-        check_closing(state, event.kind)
         _apply(rules, draft, event)
     return draft.outcome()
 
@@ -84,10 +87,15 @@ def _apply(rules: Rules[S, D], draft: D, event: Any) -> None:
             if draft.state.paused_clock is None:
                 raise Repeated(f"{rules.called(draft.state)} is not paused")
             draft.go_on(event)
-        case MessageStored():
-            stored(draft, event)
-        case PersonNotified():
-            notified(draft, event)
+        case MessageStored(number=number):
+            # That a mailbox has it is its delivery (G1).
+            if (letter := draft.letter(number)) is not None:
+                draft.note(
+                    f"the mailbox of {letter.agent} took {letter.message_id} (attempt {letter.attempt})"
+                )
+                draft.replace_letter(letter)
+        case PersonNotified(detail=detail):
+            draft.note(f"notified: {detail}")
         case DeadlineReached(name=name, due=due) if draft.clock <= due:
             raise NotDue(f"{name} falls due in {due - draft.clock:.1f} s")
         case _:
@@ -108,3 +116,63 @@ def restored(rules: Rules[S, D], before: S, now: Moment) -> D:
     draft = rules.draft(before.with_(rebuilt=before.rebuilt + 1), now)
     draft.ask_again()
     return draft
+
+
+def close(draft: AgentDraft[Any, Any], outcome: str, end: Callable[[str], None]) -> None:
+    """
+    End well; the branch is pushed before, where that was asked for.
+
+    Args:
+        end: ends the workflow with an outcome.
+    """
+    if not draft.state.push:
+        end(outcome)
+        return
+    draft.withdraw()
+    draft.update(closing=outcome)
+    draft.push()
+
+
+def _branch_pushed(draft: AgentDraft[Any, Any], event: BranchPushed, end: Callable[[str], None]) -> None:
+    """
+    The branch is there, or it was refused; also long after the end, when a person has tried again.
+
+    A push decides nothing about the work: the outcome stands. A URL that is away is tried again as a letter is; a
+    refusal is final, and kept where `status` and the last lines show it.
+    """
+    state = draft.state
+    if not (state.closing or (state.ended and state.outcome in ("success", "skipped"))):
+        raise Unexpected(
+            f"workflow {state.workflow} has no work to push: it is {state.outcome or state.status}"
+        )
+    if state.ended and not event.branch:
+        raise Unexpected(f"workflow {state.workflow} has ended, and what is told of it was not pushed")
+    draft.note(
+        f"pushed as {event.branch}" if event.branch else f"not pushed: {event.error or 'nothing was changed'}"
+    )
+    if event.error and not event.fatal and event.attempt < state.limits.delivery_attempts:
+        draft.push(event.attempt + 1, state.limits.backoff_seconds(event.attempt))
+        return
+    draft.update(pushed=event.branch, push_error=event.error, closing="")
+    if not state.ended:
+        end(state.closing)
+
+
+def given_up(draft: AgentDraft[Any, Any], number: int, error: str) -> Letter | None:
+    """
+    No mailbox took a letter: again, with longer pauses, as often as it may be tried (A70, K5).
+
+    Returns:
+        The letter whose attempts are spent, taken out; None where it is tried again, or no longer needed.
+    """
+    letter, limits = draft.letter(number), draft.state.limits
+    if letter is None:
+        return None
+    draft.note(f"delivery of {letter.message_id} failed (attempt {letter.attempt}): {error}")
+    if letter.attempt >= limits.delivery_attempts:
+        draft.replace_letter(letter)
+        return letter
+    again = letter.model_copy(update={"attempt": letter.attempt + 1})
+    draft.replace_letter(letter, again)
+    draft.deliver(again, limits.backoff_seconds(letter.attempt))
+    return None

@@ -9,11 +9,9 @@ from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from fixloop.protocol.agent_events import Continued, Paused
-from fixloop.protocol.closing import push_ticket
-from fixloop.protocol.letters import About, Letter, letter_ticket, post
+from fixloop.protocol.letters import About, Letter, letter_id, letter_ticket
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.notifying import notify_ticket
-from fixloop.protocol.ticket import Ticket, work_id, work_ticket
+from fixloop.protocol.ticket import Ticket, notify_ticket, push_ticket, work_id, work_ticket
 
 S = TypeVar("S", bound=Any)
 M = TypeVar("M")
@@ -130,10 +128,41 @@ class AgentDraft(Draft[S, M]):
     def outcome(self) -> Outcome[S, M]:
         """The finished outcome, with letters for what was said to agents outside."""
         outside = {agent.name for agent in self.state.agents if not agent.command}
-        said = [about for about in map(self.about, self._messages) if about.agent in outside]
-        runs = {name: work_id(self.state, self.state.agent(name)) for name in self._asked}
-        self._dropped += post(self, self._before, said, runs)
+        self.post([about for about in map(self.about, self._messages) if about.agent in outside])
         return super().outcome()
+
+    def post(self, said: list[About]) -> None:
+        """Write a letter for each message to an agent outside, and for each run that no message asks for."""
+        state, before = self.state, self._before
+        is_over = state.ended or bool(state.closing)
+        # An answer that came before it was delivered makes a letter void.
+        void = [
+            letter
+            for letter in state.letters
+            if is_over or (before.agent(letter.agent).asked and not state.agent(letter.agent).asked)
+        ]
+        told = {about.agent for about in said}
+        runs = {name: work_id(state, state.agent(name)) for name in self._asked if name not in told}
+        work = [About(name, run, run, f"{state.profile}.work") for name, run in runs.items()]
+        new = tuple(
+            Letter(number=number, **about._asdict())
+            for number, about in enumerate([] if is_over else [*said, *work], state.posted + 1)
+        )
+        kept = tuple(letter for letter in state.letters if letter not in void)
+        self.update(letters=(*kept, *new), posted=state.posted + len(new))
+        for letter in new:
+            self.deliver(letter)
+        self._dropped += [letter_id(state, letter) for letter in void]
+
+    def letter(self, number: int) -> Letter | None:
+        """A letter that no mailbox has; None where its agent has answered meanwhile."""
+        return next((letter for letter in self.state.letters if letter.number == number), None)
+
+    def replace_letter(self, letter: Letter, *by: Letter) -> None:
+        """Take a letter out, or put its next attempt in its place."""
+        letters = self.state.letters
+        at = letters.index(letter)
+        self.update(letters=(*letters[:at], *by, *letters[at + 1 :]))
 
     def update(self, **changes: Any) -> None:
         """Change fields of the workflow."""
@@ -171,11 +200,11 @@ class AgentDraft(Draft[S, M]):
 
     def push(self, attempt: int = 1, delay_seconds: float = 0.0) -> None:
         """Have the branch pushed."""
-        self._steps.append(push_ticket(self.state, self.state.urgency, attempt, delay_seconds))
+        self._steps.append(push_ticket(self.state, attempt, delay_seconds))
 
     def deliver(self, letter: Letter, delay_seconds: float = 0.0) -> None:
         """Have a letter brought to its agent's mailbox."""
-        self._steps.append(letter_ticket(self.state, letter, self.state.urgency, delay_seconds))
+        self._steps.append(letter_ticket(self.state, letter, delay_seconds))
 
     def notify(self) -> None:
         """Have a person told of what was said last, where there is a command for that."""

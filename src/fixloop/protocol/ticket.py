@@ -1,8 +1,13 @@
 """The right to do one step once: what it is for and what limits it. Who holds it is the store's business."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
+
+PUSH: Final = "push"
+"""The step that pushes the branch of a workflow of agents before it ends well."""
+NOTIFY: Final = "notify"
+"""The step that runs the notify command; what comes of it decides nothing."""
 
 # The store joins these into keys with `|`, blanks and line ends.
 _Word = Annotated[str, Field(pattern=r"^[^\s|]+$")]
@@ -56,3 +61,34 @@ def work_ticket(state: Any, agent: Any) -> Ticket:
         limit_name=f"run/{agent.name}" if limit is not None else "",
         limit_seconds=limit,
     )
+
+
+def push_ticket(state: Any, attempt: int, delay_seconds: float) -> Ticket:
+    """The right to push a workflow's branch once more."""
+    return Ticket(
+        id=f"{state.workflow}.push.{attempt}",
+        workflow=state.workflow,
+        step=PUSH,
+        queue=own_queue(state),
+        priority=state.urgency,
+        iteration=state.iteration,
+        attempt=attempt,
+        delay_seconds=delay_seconds,
+    )
+
+
+def notify_ticket(state: Any) -> Ticket:
+    """The right to tell a person, once, of the line that was said last."""
+    return Ticket(
+        id=f"{state.workflow}.{NOTIFY}.{state.lines}",
+        workflow=state.workflow,
+        step=NOTIFY,
+        queue=own_queue(state),
+        priority=0,  # an escalation is critical (K13)
+        iteration=state.iteration,
+    )
+
+
+def line_of(ticket: Ticket) -> int:
+    """The number of the line that a ticket tells a person of."""
+    return int(ticket.id.rpartition(".")[2])

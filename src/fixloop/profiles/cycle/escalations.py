@@ -13,9 +13,8 @@ from fixloop.profiles.cycle.records import (
     OpenEscalation,
 )
 from fixloop.profiles.cycle.state import Agent
-from fixloop.protocol import closing
+from fixloop.protocol import agent_decisions
 from fixloop.protocol.agents import ORCHESTRATOR, USER
-from fixloop.protocol.letters import given_up
 from fixloop.protocol.refusals import Unexpected
 
 
@@ -96,7 +95,7 @@ def _asked(draft: Draft, key: str) -> Agent:
 
 def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
     """An agent that no mailbox reaches and that has not begun by itself: a person is asked (A70, K5, K12)."""
-    letter = given_up(draft, event.number, event.error)
+    letter = agent_decisions.given_up(draft, event.number, event.error)
     if letter is None:
         return
     agent = draft.state.agent(letter.agent)
@@ -137,7 +136,7 @@ def deadline_reached(draft: Draft, event: ev.DeadlineReached) -> None:
 
 def close(draft: Draft, outcome: str) -> None:
     """It ends well; its branch is pushed before, where that was asked for."""
-    closing.close(draft, outcome, lambda how: end(draft, CycleStatus.COMPLETED, how))
+    agent_decisions.close(draft, outcome, lambda how: end(draft, CycleStatus.COMPLETED, how))
 
 
 def end(draft: Draft, status: CycleStatus, outcome: str) -> None:

@@ -7,20 +7,20 @@ from pydantic import Field, TypeAdapter
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.profiles.handoff.routes import Kind, Priority
 from fixloop.profiles.handoff.state import Limits
-from fixloop.protocol import agent_events as shared
-from fixloop.protocol.agent_events import AgentEvent
+from fixloop.protocol.agent_events import (
+    AgentEvent,
+    AgentFailed,
+    BranchPushed,
+    Cancelled,
+    Continued,
+    DeadlineReached,
+    DeliveryFailed,
+    EventRefused,
+    MessageStored,
+    Paused,
+    PersonNotified,
+)
 from fixloop.protocol.agents import USER
-
-AgentFailed = shared.AgentFailed
-BranchPushed = shared.BranchPushed
-Cancelled = shared.Cancelled
-Continued = shared.Continued
-DeadlineReached = shared.DeadlineReached
-DeliveryFailed = shared.DeliveryFailed
-EventRefused = shared.EventRefused
-MessageStored = shared.MessageStored
-Paused = shared.Paused
-PersonNotified = shared.PersonNotified
 
 
 class HandoffsStarted(AgentEvent):

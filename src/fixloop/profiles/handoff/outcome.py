@@ -10,7 +10,7 @@ from fixloop.profiles.handoff import records as rec
 from fixloop.profiles.handoff.routes import HandoffStatus, check_move, check_route
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.protocol import draft
-from fixloop.protocol.closing import close
+from fixloop.protocol.agent_decisions import close
 from fixloop.protocol.ids import message_uid
 from fixloop.protocol.letters import About
 

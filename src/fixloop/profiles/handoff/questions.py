@@ -7,8 +7,8 @@ from fixloop.profiles.handoff.outcome import Draft
 from fixloop.profiles.handoff.records import Question
 from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, check_agent
 from fixloop.profiles.handoff.writes import settle
+from fixloop.protocol.agent_decisions import given_up
 from fixloop.protocol.agents import ORCHESTRATOR, USER
-from fixloop.protocol.letters import given_up
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.tips import advanced
 
