@@ -94,7 +94,7 @@ def outside(agents: Iterable[A]) -> tuple[A, ...]:
 
 def standing(state: Any, asked: Mapping[str, str], *, asks: bool, held: str, done: bool = False) -> Standing:
     """
-    Where it stands for whoever follows it.
+    Where it stands for those who follow it.
 
     Args:
         asked: the command of everybody who is; empty: somebody outside.

@@ -27,20 +27,20 @@ from fixloop.protocol.state import State
 SHOWN_CHARACTERS: Final = 2000
 
 
-def read_answer(file: Path) -> bytes:
+def read_given(file: Path, what: str = "the answer", most: int = LIMIT_BYTES) -> bytes:
     """
-    The bytes of an answer, `-` for standard input; of one that is too long, one byte more than the limit.
+    The bytes of a file, `-` for standard input; of one that is too long, one byte more than `most`.
 
     Raises:
         UsageError: it cannot be read.
     """
     try:
         if str(file) == "-":
-            return sys.stdin.buffer.read(LIMIT_BYTES + 1)
+            return sys.stdin.buffer.read(most + 1)
         with file.open("rb") as opened:
-            return opened.read(LIMIT_BYTES + 1)
+            return opened.read(most + 1)
     except OSError as error:
-        raise UsageError(f"cannot read the answer {file}: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {what} {file}: {error.strerror or error}") from None
 
 
 def said(session: Session, state: State, raw: bytes, *, awaited: bool) -> Answer | None:

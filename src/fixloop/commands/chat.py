@@ -3,7 +3,6 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -169,6 +168,18 @@ def post(
     is answered as the first was, and one that says something else is refused.
     """
     directory = _directory_of(chat, chats)
+    meta = read_chat(directory).meta if result else None
+    criteria = meta.acceptance if meta is not None else ()
+    results = []
+    for word in result or ():
+        criterion, _, rest = word.partition("=")
+        verdict, text = (part.strip() for part in rest.partition(":")[::2])
+        is_one = criterion.isdecimal() and 1 <= int(criterion) <= len(criteria)
+        if not is_one or verdict not in tuple(Verdict):
+            numbers = f"N is 1 to {len(criteria)}" if criteria else f"{META} names no criterion"
+            raise UsageError(f"--result is {word!r}; it has to be N=pass or N=fail, and {numbers}")
+        told = criteria[int(criterion) - 1]
+        results.append(Result(Verdict(verdict), f"{told}: {text}" if text else told))
     written = MessageWritten(
         by=by,
         to=to if to is not None else ANSWERS[by],
@@ -176,7 +187,7 @@ def post(
         body=_given(file),
         seq=seq,
         branch=branch if branch is not None else branch_of(directory),
-        results=tuple(_results(result or [], directory)),
+        results=tuple(results),
     )
     outcome = apply(directory, written, _now())
     path = printable(str(directory / outcome.file))
@@ -374,19 +385,6 @@ def _given(file: str) -> str:
         raise UsageError(
             f"stdin is not UTF-8: byte {error.object[error.start]:#04x} at {error.start}"
         ) from None
-
-
-def _results(words: list[str], directory: Path) -> Iterator[Result]:
-    meta = read_chat(directory).meta if words else None
-    criteria = meta.acceptance if meta is not None else ()
-    for word in words:
-        number, _, rest = word.partition("=")
-        verdict, text = (part.strip() for part in rest.partition(":")[::2])
-        if not number.isdecimal() or not 1 <= int(number) <= len(criteria) or verdict not in tuple(Verdict):
-            numbers = f"N is 1 to {len(criteria)}" if criteria else f"{META} names no criterion"
-            raise UsageError(f"--result is {word!r}; it has to be N=pass or N=fail, and {numbers}")
-        criterion = criteria[int(number) - 1]
-        yield Result(Verdict(verdict), f"{criterion}: {text}" if text else criterion)
 
 
 def _document(chat: Conversation) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from fixloop.statefiles.rebuild import lost, rebuild
 from fixloop.statefiles.rendering import has_files
 from fixloop.statefiles.sync import lay, place_of, root_of
 from fixloop.statefiles.sync import project as projected
-from fixloop.store.records import Snapshot
 
 
 def register(app: typer.Typer) -> None:
@@ -50,38 +49,33 @@ def files(
         found = session.store.read(session.workflow_of(issue, project))
         if found is None or not has_files(found.snapshot):
             raise UsageError(f"workflow {found.workflow if found else issue} has no named files")
-        if to is None:
-            print_lines(str(_look(session, found)))
+        if to is not None:
+            try:
+                to.mkdir(parents=True, exist_ok=True)
+                lay(session.store, found.snapshot, to)
+            except OSError as error:
+                raise UsageError(f"cannot write {error.filename or to}: {error.strerror}") from None
+            print_lines(str(to.absolute()))
             return
-        try:
-            to.mkdir(parents=True, exist_ok=True)
-            lay(session.store, found.snapshot, to)
-        except OSError as error:
-            raise UsageError(f"cannot write {error.filename or to}: {error.strerror}") from None
-        print_lines(str(to.absolute()))
-
-
-def _look(session: Session, found: Snapshot) -> Path:
-    root = root_of(found.snapshot)
-    if root is None or not root.is_dir():
-        raise UsageError(
-            f"workflow {found.workflow} has no folder on this machine; `--to DIR` writes its files anywhere"
-        )
-    done = projected(session.store, found.workflow, again=True)
-    for edit in done.edits:
-        say(edit)
-    if done.problem:
-        raise InfrastructureError(done.problem)
-    record = NamedFiles(root, place_of(found.snapshot, found.workflow)).record
-    if not done.written and record.version > found.version:
-        raise RefusedError(
-            f"the files in {root} are of version {record.version} of {found.workflow}, and Redis has version "
-            f"{found.version}: it was set back; restore its newer data, or remove .fixloop/files to draw them anew"
-        )
-    if done.edits:
+        root = root_of(found.snapshot)
+        if root is None or not root.is_dir():
+            raise UsageError(
+                f"workflow {found.workflow} has no folder on this machine; `--to DIR` writes its files anywhere"
+            )
+        done = projected(session.store, found.workflow, again=True)
+        for edit in done.edits:
+            say(edit)
+        if done.problem:
+            raise InfrastructureError(done.problem)
+        record = NamedFiles(root, place_of(found.snapshot, found.workflow)).record
+        if not done.written and record.version > found.version:
+            raise RefusedError(
+                f"the files in {root} are of version {record.version} of {found.workflow}, and Redis has version "
+                f"{found.version}: it was set back; restore its newer data, or remove .fixloop/files to draw them anew"
+            )
         print_lines(str(root))
-        raise typer.Exit(UsageError.exit_code)
-    return root
+        if done.edits:
+            raise typer.Exit(UsageError.exit_code)
 
 
 def restore_lost(issue: str | None) -> None:

@@ -51,7 +51,7 @@ class Lookup:
             try:
                 is_there = self.store.read(issue) is not None
             except ProtocolError:
-                # Whatever is asked of it says so itself; `repair` does not ask.
+                # The next command to read it raises this itself; `repair` does not read it.
                 is_there = True
             if not is_there:
                 hash8, found_issue, _ = issue.split("-")

@@ -1,17 +1,16 @@
 """Agents outside, of the profiles whose steps are runs of agents: they are asked, begin, and hand in what they made.
 
-An agent works in a directory of its own, made from the work so far with the named files in it; what it leaves there is
+Each agent works in its own directory, made from the work so far with the named files in it; what it leaves there is
 taken as it stands. Which events that comes to is each profile's own.
 """
 
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fixloop.commands.answer_file import read_answer
+from fixloop.commands.answer_file import read_given
 from fixloop.commands.handlers import Answer, CommandHandlers, Said, Work
 from fixloop.commands.presenter import Standing
 from fixloop.commands.screen import note, print_lines, print_text
@@ -75,6 +74,101 @@ class Outside(NamedTuple):
     accepted: Callable[[str, str], AnyEvent] | None = None
     """Of handoffs: an agent takes this one."""
 
+    def ack(self, session: Session, workflow: str, agent: str, handoff: str = "") -> None:
+        """
+        Begin the run that is asked of an agent: prints its request, and the directory to work in.
+
+        Args:
+            handoff: taken by the first who names it, and by nobody else (D17); empty: an agent that has begun reads its
+                request again.
+        """
+        seen = look(session, workflow)
+        name = chosen(self, seen, agent)
+        if handoff and self.accepted is None:
+            raise UsageError(f"{workflow} has no handoffs to accept; leave --handoff out")
+        if handoff and self.accepted is not None:
+            session.bring(workflow, self.accepted(name, handoff))
+        else:
+            with suppress(Repeated):
+                session.bring(workflow, self.began(name))
+        seen = look(session, workflow)
+        print_text(request_for(session.store, seen.found.snapshot, name))
+        made = offered(self, session, seen, name)
+        where = f"work in {made.directory}, then " if made is not None else ""
+        note(f"{where}`fixloop fixed {called(seen.state)} --agent {name} --file ANSWER`")
+
+    def show(self, session: Session, workflow: str) -> None:
+        """Tell a person who is asked, and how they read their request."""
+        seen = look(session, workflow)
+        for name, facts in self.agents(seen.state).items():
+            if facts.asked and not facts.command:
+                one = f"fixloop ack {called(seen.state)} --agent {name}"
+                note(f"{name} is asked: `{one}` in another terminal shows for what")
+
+    def hand_in(self, session: Session, workflow: str, work: Work) -> None:
+        """Take what an agent made and what it says about it; prints the files that it changed."""
+        seen = look(session, workflow)
+        agent = chosen(self, seen, work.agent)
+        if work.file is None and work.blocked is None:
+            raise UsageError(f"{agent} says how it went: give its answer with --file FILE, - for stdin")
+        if work.blocked is not None and not work.blocked.strip():
+            raise UsageError("--blocked says why it cannot be done; give the reason")
+        hidden = redaction_for(session.store, seen.state)
+        raw = hidden.data(read_given(work.file)) if work.file is not None else b""
+        text = text_of(raw)
+        kept = (session.store.put_artifact(workflow, raw),) if raw else ()
+        folder, laid, base, change = self._taken(session, seen, agent, work)
+        carried: dict[str, str] = {}
+        if change is not None:
+            mirror = bring_work(session.store, seen.state, session.settings.cache_dir)
+            bundle = keep_bundle(session.store, seen.state, mirror, change.commit)
+            carried = {"base": base, "tip": change.commit, "bundle": bundle}
+        files = change.files if change is not None else ()
+        self.brought(Handed(session, seen, agent, text, kept, work.blocked, folder, laid, carried, files))
+        seen = look(session, workflow)
+        if files:
+            mirror = bring_work(session.store, seen.state, session.settings.cache_dir)
+            written = publish(
+                snapshot_in(seen.state), issue=seen.state.issue, tip=seen.state.tip, mirror=mirror
+            )
+            if written.note:
+                note(written.note)
+            print_lines(*files)
+        tell(seen.standing, waits_for="a decision", taken="it is taken; ")
+
+    def _taken(
+        self, session: Session, seen: Seen, agent: str, work: Work
+    ) -> tuple[Path | None, bytes, str, Change | None]:
+        """Where it worked, the state that lay there, the commit it began from and what it made of that."""
+        state = seen.state
+        if not state.snapshot:
+            return None, b"", "", None
+        mirror = bring_work(session.store, state, session.settings.cache_dir)
+        message = f"fixloop: issue {state.issue}, {agent}, iteration {state.iteration}\n"
+        if work.rev is not None:
+            change = resolve_descendant(work.rev, path=session.directory, tip=state.tip, mirror=mirror)
+            return None, b"", state.tip, change
+        snapshot = snapshot_in(state)
+        if work.here:
+            change = merge_checkout(
+                session.directory, base=snapshot.commit, tip=state.tip, mirror=mirror, message=message
+            )
+            return session.directory, seen.found.snapshot, state.tip, change
+        made = run_offered_at(state, self.agents(state)[agent].place, session.settings.cache_dir)
+        if not made.top.is_dir():
+            if work.blocked is not None:
+                return None, b"", "", None
+            raise RefusedError(
+                f"nothing was offered to {agent} yet; `fixloop ack {called(state)} --agent {agent}` makes a directory "
+                "to work in, or use --here for the current checkout"
+            )
+        laid = (made.top.parent / SNAPSHOT).read_bytes()
+        base = seen.presenter.load(laid).tip
+        copied = copied_paths(mirror, snapshot_in(state).copied)
+        own = commit_of_directory(made.top, base, mirror, message, without=copied)
+        change = brought_onto(state.tip, own, base=base, mirror=mirror, message=message)
+        return made.directory, laid, state.tip, change
+
 
 def handlers(
     outside: Outside,
@@ -93,9 +187,9 @@ def handlers(
         continued=lambda: continued(sender=_person("continue")),
         pushed=lambda branch: pushed(sender=_person("push"), branch=branch),
         decide=decide,
-        ack=partial(_ack, outside),
-        fixed=partial(_hand_in, outside),
-        show=partial(_show, outside),
+        ack=outside.ack,
+        fixed=outside.hand_in,
+        show=outside.show,
         send=send,
     )
 
@@ -116,39 +210,6 @@ def _person(what: str) -> str:
     if named not in (USER, ORCHESTRATOR):
         raise RefusedError(f"{named} cannot {what} a workflow; that is the user's")
     return named
-
-
-def _ack(outside: Outside, session: Session, workflow: str, agent: str, handoff: str = "") -> None:
-    """
-    Begin the run that is asked of an agent: prints its request, and the directory to work in.
-
-    Args:
-        handoff: taken by the first who names it, and by nobody else (D17); empty: whoever began already reads its
-            request again.
-    """
-    seen = look(session, workflow)
-    name = chosen(outside, seen, agent)
-    if handoff and outside.accepted is None:
-        raise UsageError(f"{workflow} has no handoffs to accept; leave --handoff out")
-    if handoff and outside.accepted is not None:
-        session.bring(workflow, outside.accepted(name, handoff))
-    else:
-        with suppress(Repeated):
-            session.bring(workflow, outside.began(name))
-    seen = look(session, workflow)
-    print_text(request_for(session.store, seen.found.snapshot, name))
-    made = offered(outside, session, seen, name)
-    where = f"work in {made.directory}, then " if made is not None else ""
-    note(f"{where}`fixloop fixed {called(seen.state)} --agent {name} --file ANSWER`")
-
-
-def _show(outside: Outside, session: Session, workflow: str) -> None:
-    """Tell a person who is asked, and how they read their request."""
-    seen = look(session, workflow)
-    for name, facts in outside.agents(seen.state).items():
-        if facts.asked and not facts.command:
-            one = f"fixloop ack {called(seen.state)} --agent {name}"
-            note(f"{name} is asked: `{one}` in another terminal shows for what")
 
 
 def offered(outside: Outside, session: Session, seen: Seen, agent: str) -> Offer | None:
@@ -192,36 +253,6 @@ def chosen(outside: Outside, seen: Seen, agent: str) -> str:
     return asked[0]
 
 
-def _hand_in(outside: Outside, session: Session, workflow: str, work: Work) -> None:
-    """Take what an agent made and what it says about it; prints the files that it changed."""
-    seen = look(session, workflow)
-    agent = chosen(outside, seen, work.agent)
-    if work.file is None and work.blocked is None:
-        raise UsageError(f"{agent} says how it went: give its answer with --file FILE, - for stdin")
-    if work.blocked is not None and not work.blocked.strip():
-        raise UsageError("--blocked says why it cannot be done; give the reason")
-    hidden = redaction_for(session.store, seen.state)
-    raw = hidden.data(read_answer(work.file)) if work.file is not None else b""
-    text = text_of(raw)
-    kept = (session.store.put_artifact(workflow, raw),) if raw else ()
-    folder, laid, base, change = _taken(outside, session, seen, agent, work)
-    carried: dict[str, str] = {}
-    if change is not None:
-        mirror = bring_work(session.store, seen.state, session.settings.cache_dir)
-        bundle = keep_bundle(session.store, seen.state, mirror, change.commit)
-        carried = {"base": base, "tip": change.commit, "bundle": bundle}
-    files = change.files if change is not None else ()
-    outside.brought(Handed(session, seen, agent, text, kept, work.blocked, folder, laid, carried, files))
-    seen = look(session, workflow)
-    if files:
-        mirror = bring_work(session.store, seen.state, session.settings.cache_dir)
-        written = publish(snapshot_in(seen.state), issue=seen.state.issue, tip=seen.state.tip, mirror=mirror)
-        if written.note:
-            note(written.note)
-        print_lines(*files)
-    tell(seen.standing, waits_for="a decision", taken="it is taken; ")
-
-
 def text_of(raw: bytes) -> str:
     """
     An answer as text.
@@ -239,40 +270,6 @@ def text_of(raw: bytes) -> str:
         raise UsageError(
             f"the answer is not UTF-8: byte {error.object[error.start]:#04x} at {error.start}"
         ) from None
-
-
-def _taken(
-    outside: Outside, session: Session, seen: Seen, agent: str, work: Work
-) -> tuple[Path | None, bytes, str, Change | None]:
-    """Where it worked, the state that lay there, the commit it began from and what it made of that."""
-    state = seen.state
-    if not state.snapshot:
-        return None, b"", "", None
-    mirror = bring_work(session.store, state, session.settings.cache_dir)
-    message = f"fixloop: issue {state.issue}, {agent}, iteration {state.iteration}\n"
-    if work.rev is not None:
-        change = resolve_descendant(work.rev, path=session.directory, tip=state.tip, mirror=mirror)
-        return None, b"", state.tip, change
-    snapshot = snapshot_in(state)
-    if work.here:
-        change = merge_checkout(
-            session.directory, base=snapshot.commit, tip=state.tip, mirror=mirror, message=message
-        )
-        return session.directory, seen.found.snapshot, state.tip, change
-    made = run_offered_at(state, outside.agents(state)[agent].place, session.settings.cache_dir)
-    if not made.top.is_dir():
-        if work.blocked is not None:
-            return None, b"", "", None
-        raise RefusedError(
-            f"nothing was offered to {agent} yet; `fixloop ack {called(state)} --agent {agent}` makes a directory to "
-            "work in, or use --here for the current checkout"
-        )
-    laid = (made.top.parent / SNAPSHOT).read_bytes()
-    base = seen.presenter.load(laid).tip
-    beside = copied_paths(mirror, snapshot_in(state).copied)
-    own = commit_of_directory(made.top, base, mirror, message, without=beside)
-    change = brought_onto(state.tip, own, base=base, mirror=mirror, message=message)
-    return made.directory, laid, state.tip, change
 
 
 def tell(now: Standing, *, waits_for: str, taken: str = "") -> None:

@@ -1,4 +1,4 @@
-"""`pause`, `continue` and `cancel`: a person halts a workflow, lets it go on or ends it, whatever it is doing."""
+"""`pause`, `continue` and `cancel`: a person halts a workflow, lets it go on or ends it, at any step."""
 
 from typing import Annotated
 

@@ -26,7 +26,7 @@ UNVERIFIED = "unverified"
 
 
 class Standing(NamedTuple):
-    """Where a workflow stands for whoever follows it."""
+    """Where a workflow stands for those who follow it."""
 
     issue: int
     name: str
@@ -83,7 +83,7 @@ class Logged(NamedTuple, Generic[S]):
     state: S
     moment: Moment
     entries: Sequence[Entry]
-    beside: bool = False
+    everything: bool = False
     """Also what is no message."""
     agent: str = ""
     """Only what this agent or specialist says and is told."""

@@ -15,7 +15,7 @@ import typer
 from fixloop.commands.lookup import project_of
 from fixloop.commands.presenter import Logged
 from fixloop.commands.screen import print_json, print_lines, print_patch, print_text, say
-from fixloop.commands.session import Issue, ProjectOption, Seen, Session, look, open_session
+from fixloop.commands.session import Issue, ProjectOption, Session, look, open_session
 from fixloop.errors import UsageError
 from fixloop.outside.transfer import snapshot_in
 from fixloop.repository.change import diff_between
@@ -81,7 +81,17 @@ def report(
         seen = look(session, session.workflow_of(issue, project))
         # What was committed since the snapshot was read belongs to the next report.
         entries = session.store.history(seen.found.workflow)[: seen.found.version]
-        target = _target(session, seen, wanted, output)
+        target = Path(output).absolute() if output not in (None, STDOUT) else None
+        if output is None and wanted is Format.HTML:
+            top, _ = top_of(session.directory)
+            try:
+                folder = own_folder(top) / "reports"
+                folder.mkdir(exist_ok=True)
+            except OSError as error:
+                raise UsageError(
+                    f"cannot write to {top}: {error.strerror}; name a file with --output"
+                ) from None
+            target = folder / f"feature-{seen.state.issue}-{seen.state.profile}.html"
         artifact = partial(session.store.get_artifact, seen.found.workflow)
         whole = _whole_diff(session, seen.state, entries, artifact)
         across = seen.presenter.across(session.store, project_of(seen.found.workflow))
@@ -102,21 +112,6 @@ def report(
     print_lines(str(target))
     if open:
         _show(target)
-
-
-def _target(session: Session, seen: Seen, wanted: Format, output: str | None) -> Path | None:
-    """The file to write; None for stdout."""
-    if output is not None:
-        return None if output == STDOUT else Path(output).absolute()
-    if wanted is not Format.HTML:
-        return None
-    top, _ = top_of(session.directory)
-    try:
-        folder = own_folder(top) / "reports"
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write to {top}: {error.strerror}; name a file with --output") from None
-    return folder / f"feature-{seen.state.issue}-{seen.state.profile}.html"
 
 
 def _show(page: Path) -> None:

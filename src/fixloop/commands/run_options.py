@@ -1,7 +1,6 @@
 """The options that `run` and `enqueue` share, and which of them go with which profile."""
 
 import json
-import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
+from fixloop.commands.answer_file import read_given
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Kind, Priority
 from fixloop.profile_table import names, registered
@@ -140,15 +140,9 @@ def facts_of(options: Options) -> dict[str, Any]:
 
 
 def _text(file: Path, what: str) -> str:
+    raw = read_given(file, what, MOST_BYTES)
     try:
-        if str(file) == "-":
-            raw = sys.stdin.buffer.read(MOST_BYTES + 1)
-        else:
-            with file.open("rb") as opened:
-                raw = opened.read(MOST_BYTES + 1)
         text = raw.decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"cannot read {what} {file}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise UsageError(f"{what} {file} is not UTF-8: byte {byte:#04x} at {error.start}") from None

@@ -1,4 +1,4 @@
-"""The log of a profile whose steps are runs of agents: its messages as lines, and what happened beside them.
+"""The log of a profile whose steps are runs of agents: its messages as lines, and what else happened.
 
 Reads recorded entries only; what a message says in full is its profile's to tell.
 """
@@ -26,7 +26,7 @@ _NOTES: Final = {
 }
 _FACTS: Final = ("agent", "recipient", "name", "decision", "answer", "resource", "field", "refused", "reason")
 _TOLD: Final = ("status", "decision", "timer", "refusal", "pause", "note")
-"""What a commit without a message has to tell whoever watches."""
+"""What a commit without a message that a watcher is told."""
 
 
 class Line(NamedTuple):
@@ -71,7 +71,7 @@ class Speech(NamedTuple):
     line: Callable[[dict[str, Any], Any], Line]
     """A recorded message as a line; the second argument is the workflow's state."""
     statistics: Callable[[Any, Sequence[Line]], dict[str, Any]]
-    """What beside the messages' number and the duration is worth counting."""
+    """Figures besides the number of messages and the duration."""
 
 
 class _Happening(NamedTuple):
@@ -104,7 +104,7 @@ def log_text(speech: Speech) -> Callable[[Logged[Any]], str]:
     def text(logged: Logged[Any]) -> str:
         said = _said(speech, logged)
         shown = [f"{stamp(line.at)}  {short(str(line), 300)}" for line in said]
-        if logged.beside:
+        if logged.everything:
             shown = list(_history(speech, logged))
         figures = _statistics(speech, logged, said).items()
         return "\n".join([*shown, "", *(f"{_label(name)}: {_value(value)}" for name, value in figures)])
@@ -121,7 +121,7 @@ def log_markdown(speech: Speech) -> Callable[[Logged[Any]], str]:
         rows = (f"| {_label(name)} | {markdown.cell(_value(value))} |" for name, value in figures)
         head = f"## Full Communication Log: #{logged.state.issue} {markdown.line(logged.state.name)}"
         parts = ["\n".join([head, "", "| | |", "|---|---|", *rows, ""])]
-        if logged.beside:
+        if logged.everything:
             listed = (f"- {markdown.line(line)}" for line in _history(speech, logged))
             parts.append("\n".join(["## History", "", *listed, ""]))
         for each in said:
@@ -150,7 +150,7 @@ def log_document(speech: Speech) -> Callable[[Logged[Any]], dict[str, Any]]:
         }
         if logged.agent:
             made["agent"] = logged.agent
-        if logged.beside:
+        if logged.everything:
             made["history"] = [
                 {
                     "timestamp": iso_stamp(each.at),

@@ -112,13 +112,13 @@ def run_guarded(
         with contextlib.ExitStack() as held:
             mode = _mode()
             ward = held.enter_context(adopting()) if mode == "watched" else None
-            watched = _Watched(_started(command, mode), ward, stdin, output_limit_bytes)
+            watched = _Watched(command.started(mode), ward, stdin, output_limit_bytes)
             try:
                 reason = watched.watch(until, cancelled)
             finally:
                 watched.end()
         if not watched.word.startswith("unavailable"):
-            return _result(reason, watched, time.monotonic() - started)
+            return watched.result(reason, time.monotonic() - started)
         refusal = watched.word.partition(" ")[2]
         if load_settings().guard == "namespace":
             raise InfrastructureError(
@@ -146,31 +146,40 @@ def _mode() -> str:
     return "watched" if wanted == "watched" or (wanted == "auto" and _refusals) else "namespace"
 
 
-def _result(reason: str, watched: "_Watched", seconds: float) -> GuardedResult:
-    how, _, number = watched.word.partition(" ")
-    if reason:
-        how = reason
-    elif how in ("", "starting", "started", "ending"):
-        # The guard itself was killed, and the command with it.
-        how, number = "signalled", str(int(signal.SIGKILL))
-    return GuardedResult(
-        exit_code=int(number) if how == "exited" else None,
-        signal=int(number) if how == "signalled" else None,
-        output=watched.excerpt.text(),
-        talk=watched.talk.text(),
-        output_bytes=watched.excerpt.total + watched.talk.total,
-        timed_out=how == "timed out",
-        cancelled=how == "cancelled",
-        not_found=how == "unstartable",
-        duration_seconds=seconds,
-    )
-
-
 class _Command(NamedTuple):
     argv: Sequence[str]
     cwd: Path
     env: Mapping[str, str]
     apart: bool
+
+    def started(self, mode: str) -> "_Started":
+        """Its guard, running."""
+        # The worker keeps the writing end of `life` open: when it is gone, however it went, the pipe ends.
+        life_read, life_write = os.pipe()
+        status_read, status_write = os.pipe()
+        runner = os.environ.get(RUNNER, "")
+        program = (remote_guard.__file__, runner) if runner else (guard_program.__file__,)
+        try:
+            process = subprocess.Popen(
+                [*_PYTHON, *program, mode, str(life_read), str(status_write), *self.argv],
+                cwd=self.cwd,
+                env=self.env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE if self.apart else subprocess.STDOUT,
+                bufsize=0,
+                pass_fds=(life_read, status_write),
+                # Not in the worker's group: who kills that group must not kill the guard with it.
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            os.close(life_write)
+            os.close(status_read)
+            raise InfrastructureError(f"cannot start {self.argv[0]!r} in {self.cwd}: {error}") from error
+        finally:
+            os.close(life_read)
+            os.close(status_write)
+        return _Started(process, life_write, status_read)
 
 
 @dataclass(frozen=True)
@@ -190,35 +199,6 @@ class _Started:
     def stdout(self) -> IO[bytes]:
         assert self.process.stdout is not None
         return self.process.stdout
-
-
-def _started(command: _Command, mode: str) -> _Started:
-    # The worker keeps the writing end of `life` open: when it is gone, however it went, the pipe ends.
-    life_read, life_write = os.pipe()
-    status_read, status_write = os.pipe()
-    runner = os.environ.get(RUNNER, "")
-    program = (remote_guard.__file__, runner) if runner else (guard_program.__file__,)
-    try:
-        process = subprocess.Popen(
-            [*_PYTHON, *program, mode, str(life_read), str(status_write), *command.argv],
-            cwd=command.cwd,
-            env=command.env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE if command.apart else subprocess.STDOUT,
-            bufsize=0,
-            pass_fds=(life_read, status_write),
-            # Not in the worker's group: who kills that group must not kill the guard with it.
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        os.close(life_write)
-        os.close(status_read)
-        raise InfrastructureError(f"cannot start {command.argv[0]!r} in {command.cwd}: {error}") from error
-    finally:
-        os.close(life_read)
-        os.close(status_write)
-    return _Started(process, life_write, status_read)
 
 
 @dataclass
@@ -339,6 +319,26 @@ class _Watched:
             self.started.process.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.started.process.wait(timeout=ANSWER_SECONDS)
+
+    def result(self, reason: str, seconds: float) -> GuardedResult:
+        """How it ended; `reason` is why it was ended before that."""
+        how, _, number = self.word.partition(" ")
+        if reason:
+            how = reason
+        elif how in ("", "starting", "started", "ending"):
+            # The guard itself was killed, and the command with it.
+            how, number = "signalled", str(int(signal.SIGKILL))
+        return GuardedResult(
+            exit_code=int(number) if how == "exited" else None,
+            signal=int(number) if how == "signalled" else None,
+            output=self.excerpt.text(),
+            talk=self.talk.text(),
+            output_bytes=self.excerpt.total + self.talk.total,
+            timed_out=how == "timed out",
+            cancelled=how == "cancelled",
+            not_found=how == "unstartable",
+            duration_seconds=seconds,
+        )
 
     def _serve_until(self, seconds: float, is_over: Callable[[], bool]) -> None:
         until = time.monotonic() + seconds

@@ -1,6 +1,6 @@
 """The guard: runs one command and sees to it that nothing of it outlives the worker.
 
-A program of its own, started as `python -I -S guard_program.py MODE LIFE STATUS ARGV…`, standard library only.
+A separate program, started as `python -I -S guard_program.py MODE LIFE STATUS ARGV…`, standard library only.
 MODE `namespace` runs the command in a PID namespace with a `/proc` to match: nothing in there can signal the guard,
 and when the namespace's first process ends, the kernel kills all others. MODE `watched` needs nothing of the kernel:
 the guard is a subreaper and kills what descends from it; a command that kills its guard is left to the worker.
@@ -92,7 +92,7 @@ def _become_first_process(life: int, status: int) -> None:
         _follow(first, life)
     os.close(held)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # Whoever died before that has closed the other end.
+    # A parent that died before that has closed the other end.
     if select.select([tie], [], [], 0)[0]:
         os._exit(1)
     try:

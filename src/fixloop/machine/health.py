@@ -63,7 +63,7 @@ class Health:
 
 
 def health_file(cache: Path, owner: str) -> Path:
-    """Where the supervisor `owner` writes; containers that share a cache have files of their own."""
+    """Where the supervisor `owner` writes; each container that shares a cache has its own file."""
     return cache / "workers" / f"{sha256(owner.encode()).hexdigest()[:16]}.json"
 
 

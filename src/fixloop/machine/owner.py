@@ -15,8 +15,8 @@ from typing import Final
 VARIABLE: Final = "FIXLOOP_SUPERVISOR"
 """In the environment of a worker's processes: the identity of their supervisor."""
 
-# PF_EXITING: it will do nothing any more. Its files are closed already when it is not a zombie yet, so whoever waited
-# for that would find it alive.
+# PF_EXITING: it will do nothing any more. Its files are closed already when it is not a zombie yet, so a
+# process that waited for that would find it alive.
 EXITING: Final = 0x4
 
 

@@ -38,7 +38,7 @@ def supervisor(
 
     Args:
         log: where its processes write; a person who watches the workflow need not see that.
-        environment: variables of its own, besides those of this process.
+        environment: variables in addition to those of this process.
         entering: words before its command, such as those that run it in another network namespace.
     """
     launch = str(app_folder() / "workers" / "launch.py")

@@ -1,6 +1,6 @@
 """A guard's stand-in where commands run in another container: hands the command and its pipes to the runner there.
 
-A program of its own, started as `python -I -S remote_guard.py SOCKET MODE LIFE STATUS ARGV…` in place of
+A separate program, started as `python -I -S remote_guard.py SOCKET MODE LIFE STATUS ARGV…` in place of
 `guard_program.py`, standard library only. It says on STATUS what the guard says there.
 A runner that is away for long is an injury: it ends without a word.
 """
@@ -16,7 +16,7 @@ WORDS = re.compile(
     rb"(?:starting|alive|ending|unavailable [^\n]{0,200}|(?:started|exited|signalled|unstartable) [0-9]{1,10})\n"
 )
 PATIENCE_SECONDS = 30.0
-"""How long a runner that is started anew may take."""
+"""How long a runner that restarts may take."""
 
 
 def main() -> None:

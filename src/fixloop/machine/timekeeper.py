@@ -1,4 +1,4 @@
-"""Clocks beside an embedded Redis: which workflows they go on for, and the start of the process that keeps them going.
+"""The clocks of an embedded Redis: which workflows they go on for, and the start of the process that keeps them going.
 
 Owns the way to Redis that a timekeeper has, which is small because the timekeeper has to be, and the lock by which a
 project has at most one. What the timekeeper does is `workers/recovery/timekeeper.py`.
@@ -25,10 +25,10 @@ from fixloop.store.limits import HORIZON_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SE
 from fixloop.store.scripts import source
 
 LOCK: Final = "timekeeper.lock"
-"""Beside the embedded Redis' data; held by the one timekeeper."""
+"""Next to the embedded Redis' data; held by the one timekeeper."""
 TELLING: Final = ("deliver", "escalate", "notify")
 """The steps that only tell somebody something; a timekeeper has them done."""
-BESIDE: Final = ("attend",)
+RECURRING: Final = ("attend",)
 """The steps that come again and again as long as a workflow lives."""
 ANSWER_SECONDS: Final = 3.0
 START_SECONDS: Final = 10.0
@@ -76,7 +76,7 @@ class Clocks:
         Raises:
             OSError, InfrastructureError: Redis is away, or cannot serve.
         """
-        steps = [json.dumps(dict.fromkeys(names, True)) for names in (TELLING, BESIDE)]
+        steps = [json.dumps(dict.fromkeys(names, True)) for names in (TELLING, RECURRING)]
         found = []
         for shard in range(SHARDS):
             clock, each = self._run("waiting", shard, workflow_key_prefix(shard), *steps)
@@ -118,7 +118,7 @@ def keep_time(place: Place) -> int:
     """
     Start a timekeeper, unless there is one or nothing waits; its process id, 0 where none was started.
 
-    Whoever calls holds the embedded Redis at `place`.
+    The caller holds the embedded Redis at `place`.
 
     Raises:
         OSError, InfrastructureError: Redis is away, or no process can be started.

@@ -1,4 +1,4 @@
-"""What fixloop asks a broker beside sending and taking messages, of RabbitMQ and of Redis alike.
+"""What fixloop asks a broker besides sending and taking messages, for RabbitMQ and Redis alike.
 
 Loads kombu; who only handles URLs uses `fixloop.servers.broker_url`.
 """
@@ -54,7 +54,7 @@ def connection_to(url: str) -> Connection:
 
 
 def errors_of(connection: Any) -> tuple[type[BaseException], ...]:
-    """Whatever a broker that is away or unwilling raises."""
+    """The exceptions of a broker that is away or refuses."""
     return (redis.RedisError, KombuError, OSError, *connection.connection_errors, *connection.channel_errors)
 
 

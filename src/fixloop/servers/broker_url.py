@@ -1,4 +1,4 @@
-"""Broker URLs: RabbitMQ's `amqp://` and `amqps://` beside those of a Redis, and how Celery is told of each.
+"""Broker URLs: RabbitMQ's `amqp://` and `amqps://` besides those of a Redis, and how Celery is told of each.
 
 Owns the options of a connection for both kinds. Loads neither Celery nor kombu.
 """

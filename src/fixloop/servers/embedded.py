@@ -127,7 +127,7 @@ def _start(place: Place) -> None:
 
 
 def _launch(place: Place, assignment: Assignment) -> str:
-    """Start a keeper in a session of its own; its word on how that went."""
+    """Start a keeper in a new session; its last word on how that went."""
     environment = {kept: os.environ[kept] for kept in _KEPT_VARIABLES if kept in os.environ}
     for name in ("keeper.log", "server.log"):
         path = place.data / name

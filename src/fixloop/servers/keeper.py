@@ -1,6 +1,6 @@
 """The keeper: a program that owns one embedded Redis server for as long as anybody uses it.
 
-Started by `fixloop.servers.embedded` as a program of its own, with the standard library and the modules of
+Started by `fixloop.servers.embedded` as a separate program, with the standard library and the modules of
 `fixloop.files` only, so that neither the user's project nor the environment it was started from can change what it
 does. It owns the server process, from the first start to the last user's end, however that user ended. It refuses to
 share: one keeper per data directory (`keeper.lock`), one server per data directory (`server.lock`, held by the server
@@ -229,7 +229,7 @@ def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
         else:  # asked to end, it would take along the socket of the server after it
             _log("the data were removed")
             server.kill()
-        # In this order: whoever then gets the users' lock never meets a keeper that is leaving.
+        # In this order: a process that then gets the users' lock never meets a keeper that is leaving.
         charge.close()
         users.close()
 

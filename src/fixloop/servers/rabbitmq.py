@@ -30,7 +30,7 @@ FOREIGN: Final = "celery"
 
 
 def queue_arguments(name: str) -> dict[str, Any] | None:
-    """What a queue is declared with; whoever uses it has to say the same."""
+    """What a queue is declared with; everybody who uses it has to say the same."""
     if name == FOREIGN:
         return None
     arguments: dict[str, Any] = {
@@ -91,7 +91,7 @@ def _tolerant(connection: Any, callback: Any) -> Callable[[Any], Any]:
 
 
 class Transport(pyamqp.Transport):
-    """kombu's, with these channels; whatever the broker refuses is an OperationalError for who sends."""
+    """kombu's, with these channels; what the broker refuses is an OperationalError for the sender."""
 
     Connection = _Driver
     recoverable_channel_errors = pyamqp.Transport.channel_errors

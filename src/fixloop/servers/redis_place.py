@@ -1,7 +1,7 @@
 """Where a project's embedded Redis lives: its data below the project, its socket in the runtime directory.
 
-Owns the names of both. Refuses a runtime directory that somebody else owns or may look into: whoever can
-reach the socket commands the server.
+Owns the names of both. Refuses a runtime directory that somebody else owns or may look into: the
+server obeys everybody who reaches the socket.
 """
 
 import hashlib
@@ -75,10 +75,10 @@ class Place:
 
 def own_folder(project: Path) -> Path:
     """
-    `.fixloop` in a project, with a `.gitignore` of its own.
+    `.fixloop` in a project, with its own `.gitignore`.
 
     Raises:
-        UsageError: it is a link: whoever made the project does not decide where fixloop writes.
+        UsageError: it is a link: the author of a project does not decide where fixloop writes.
         OSError: it cannot be made.
     """
     folder = project / ".fixloop"

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from fixloop.errors import UsageError
+from fixloop.files.cache_folder import usual_cache
 from fixloop.servers.broker_url import checked_broker_url, is_rabbitmq
 from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.redis_url import (
@@ -25,11 +26,6 @@ from fixloop.servers.redis_url import (
 )
 
 _PREFIX: Final = "FIXLOOP_"
-
-
-def _default_cache() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache") / "fixloop"
 
 
 class Settings(BaseSettings):
@@ -57,7 +53,7 @@ class Settings(BaseSettings):
     """How many replicas confirm a commit: one with sentinels, none without, if not given."""
     replica_seconds: float = Field(default=1.0, gt=0, le=MOST_REPLICA_SECONDS)
     """How long they may take."""
-    cache_dir: Path = Field(default_factory=_default_cache)
+    cache_dir: Path = Field(default_factory=usual_cache)
     """Where mirrors and workspaces lie; outside any checkout."""
     allow_env: Annotated[tuple[str, ...], NoDecode] = ()
     """Variables a shared worker may pass on to checks and fixers, separated by commas."""
@@ -66,7 +62,7 @@ class Settings(BaseSettings):
     embedded: Path | None = None
     """The project whose embedded Redis to join; set for the processes a command starts."""
     keep: bool = True
-    """Whether clocks beside an embedded Redis run on without a worker, where somebody outside is waited for."""
+    """Whether the clocks of an embedded Redis run on without a worker, where somebody outside is waited for."""
     archive_dir: Path | None = None
     """Where ended workflows are moved to; None: they stay in Redis."""
     archive_after_days: float = Field(default=30.0, ge=0)

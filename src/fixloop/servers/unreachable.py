@@ -1,4 +1,4 @@
-"""Why a server could not be reached, in a few words and with what to do, from whatever exception said so."""
+"""Why a server could not be reached, in a few words and with what to do, from the exception that said so."""
 
 import ssl
 from collections.abc import Iterator

@@ -4,7 +4,7 @@ A validation workflow does one thing at a time, so the stretches add up to its w
 times, no clock. What a stretch was is known from what came before it, how it ended from the entry that ends it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -84,11 +84,30 @@ def intervals(entries: Sequence[Recorded], now: Now | None) -> list[Interval]:
         now: The present of a workflow that goes on, None for one that has ended.
     """
     joined: list[Interval] = []
-    for stretch in _between(entries, now):
+    activity, specialist, interrupted = Activity.ENGINE, "", Activity.ENGINE
+    for index, entry in enumerate(entries):
+        if entry.kind == "paused":
+            interrupted = activity
+        activity = _activity(index, entries, interrupted if entry.kind == "continued" else activity)
+        if entry.changes:
+            specialist = entry.changes[-1].specialist
+        following = entries[index + 1] if index + 1 < len(entries) else None
+        until = now if following is None else Now(following.at, following.clock)
+        if until is None:
+            break
+        run = following.run if following is not None else None
+        if run is not None:
+            specialist = run.specialist
+        wall = max(0.0, (until.at - entry.at).total_seconds())
+        away = max(0.0, wall - max(0.0, until.clock - entry.clock))
+        if away < _AWAY_SECONDS or activity is Activity.PERSON:
+            away = 0.0
+        end = max(entry.at, until.at)
+        stretch = Interval(activity, specialist, entry.at, end, wall - away, away, index, index + 1)
         before = joined[-1] if joined else None
         same = before and (before.activity, before.specialist) == (stretch.activity, stretch.specialist)
         # The entry between them ended nothing: a receipt, a reminder, a note.
-        if before and same and entries[stretch.first].kind not in _ATTEMPTS:
+        if before and same and entry.kind not in _ATTEMPTS:
             joined[-1] = before._replace(
                 end=stretch.end,
                 seconds=before.seconds + stretch.seconds,
@@ -98,31 +117,6 @@ def intervals(entries: Sequence[Recorded], now: Now | None) -> list[Interval]:
         else:
             joined.append(stretch)
     return joined
-
-
-def _between(entries: Sequence[Recorded], now: Now | None) -> Iterator[Interval]:
-    """One stretch between each entry and the next."""
-    activity, specialist, interrupted = Activity.ENGINE, "", Activity.ENGINE
-    for index, entry in enumerate(entries):
-        if entry.kind == "paused":
-            interrupted = activity
-        before = interrupted if entry.kind == "continued" else activity
-        activity = _activity(index, entries, before)
-        if entry.changes:
-            specialist = entry.changes[-1].specialist
-        following = entries[index + 1] if index + 1 < len(entries) else None
-        until = now if following is None else Now(following.at, following.clock)
-        if until is None:
-            return
-        run = following.run if following is not None else None
-        if run is not None:
-            specialist = run.specialist
-        wall = max(0.0, (until.at - entry.at).total_seconds())
-        away = max(0.0, wall - max(0.0, until.clock - entry.clock))
-        if away < _AWAY_SECONDS or activity is Activity.PERSON:
-            away = 0.0
-        end = max(entry.at, until.at)
-        yield Interval(activity, specialist, entry.at, end, wall - away, away, index, index + 1)
 
 
 def _activity(index: int, entries: Sequence[Recorded], before: Activity) -> Activity:

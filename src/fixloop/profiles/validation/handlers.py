@@ -81,9 +81,9 @@ def _fixed(session: Session, workflow: str, work: Work) -> None:
     if work.blocked is not None:
         _signal(session, workflow, work.blocked)
     else:
-        from fixloop.commands.answer_file import read_answer
+        from fixloop.commands.answer_file import read_given
 
-        raw = read_answer(work.file) if work.file is not None else None
+        raw = read_given(work.file) if work.file is not None else None
         change = _hand_in(session, workflow, raw, work)
     state = session.engine.state(workflow)
     if state.held is not None:

@@ -22,7 +22,7 @@ def log_text(logged: Logged[State]) -> str:
     """One line a message, and the statistics; of one specialist its flow."""
     if logged.agent:
         return _flow(logged, _lines(logged))
-    if logged.beside:
+    if logged.everything:
         lines = list(_history_lines(list(with_ticks(logged.entries, logged.moment))))
     else:
         spoken = [each for each in happenings(logged.entries) if each.message is not None]
@@ -56,7 +56,7 @@ def log_document(logged: Logged[State]) -> dict[str, Any]:
     }
     if logged.agent:
         document |= {"specialist": _specialist(logged), "flow": _flow(logged, lines)}
-    if logged.beside:
+    if logged.everything:
         document["history"] = [
             {
                 "timestamp": iso_stamp(each.at),
@@ -122,7 +122,7 @@ def _markdown(logged: Logged[State], lines: Sequence[Said]) -> Iterator[str]:
         started=state.started_at,
         completed=state.until,
     )
-    if not logged.beside:
+    if not logged.everything:
         yield from map(_in_full, lines)
         return
     beside = list(with_ticks(logged.entries, logged.moment))
