@@ -15,7 +15,7 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.specialists import NAMES
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.summary import Summary, as_html, as_markdown
-from fixloop.summary.drawing import chart
+from fixloop.summary.chart import chart
 from fixloop.summary.model import GateState, Standing
 from tests.scenarios.report import report_on
 from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, failure, passes

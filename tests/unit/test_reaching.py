@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from fixloop.servers.unreachable import reason_of
+from fixloop.servers.connection_errors import reason_of
 
 
 def wrapped(cause: BaseException) -> RuntimeError:

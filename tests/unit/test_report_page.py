@@ -13,7 +13,7 @@ import pytest
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.summary import Answer, Summary, Told, as_html, as_markdown, summarize
-from fixloop.summary.drawing import chart
+from fixloop.summary.chart import chart
 from tests.scenarios.report import history_of, report_on
 from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, fails, failure, passes
 from tests.scenarios.stage import Stage

@@ -19,7 +19,7 @@ _VERDICTS: Final = {"success": "passed", "skipped": "passed_with_known_issues"}
 
 
 class Asked(Protocol):
-    """An agent of either profile, as far as it is asked for something."""
+    """What is read of an agent of any profile."""
 
     @property
     def asked(self) -> bool: ...
@@ -43,7 +43,7 @@ class AtWork(NamedTuple):
     """When somebody outside was heard of last, if that is later."""
 
     def line(self, found: Snapshot) -> str:
-        """How its run stands."""
+        """The state of its run, on one line."""
         who = f"{self.name}, run {self.run}"
         now, heard = found.moment.at, ""
         if not self.command:
@@ -61,7 +61,7 @@ class AtWork(NamedTuple):
 
 
 def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str, *, is_paused: bool) -> str:
-    """One line of times."""
+    """Elapsed time, runs, deadline and whose turn it is, on one line."""
     now = state.ended_at or found.moment.at
     parts = [f"elapsed {hours_minutes_seconds((now - state.started_at).total_seconds())}"]
     parts += [each.line(found) for each in at_work]
@@ -73,13 +73,13 @@ def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str, *
 
 
 def away_line(state: Any) -> tuple[str, str]:
-    """That no worker is there to go on."""
+    """Label and text for a missing worker."""
     again = f" or `fixloop resume {called(state)}`" if state.queue else ""
     return "engine", f"away: no worker is running; `fixloop worker`{again} goes on"
 
 
 def ending(state: Any) -> str:
-    """What is known and was not mended, and what became of the branch that was to be pushed: the last line's end."""
+    """The end of the last line: known issues, and what became of the push."""
     known = f"; known issues: {few(state.remaining_issues)}" if state.remaining_issues else ""
     if state.push_error:
         again = f"`fixloop push {called(state)}` tries again"
@@ -88,7 +88,7 @@ def ending(state: Any) -> str:
 
 
 def outside(agents: Iterable[A]) -> tuple[A, ...]:
-    """The agents elsewhere of whom something is asked."""
+    """The agents without a command of whom something is asked."""
     return tuple(agent for agent in agents if agent.asked and not agent.command)
 
 
@@ -182,7 +182,7 @@ def answers(state: Any, agent: str) -> tuple[str, str]:
 
 
 def paused_item(state: Any, specialist: str, since: datetime) -> dict[str, Any]:
-    """What waits while a person has paused all of it."""
+    """The inbox item of a workflow that a person has paused."""
     return item(state) | {
         "specialist": specialist,
         "waits_for": "continue",
@@ -197,7 +197,7 @@ def paused_item(state: Any, specialist: str, since: datetime) -> dict[str, Any]:
 
 
 def asked_item(state: Any, agent: str, since: datetime, *, reason: str, detail: str) -> dict[str, Any]:
-    """What waits for an agent elsewhere."""
+    """The inbox item of an agent without a command."""
     return item(state) | {
         "specialist": agent,
         "waits_for": "work",
@@ -212,5 +212,5 @@ def asked_item(state: Any, agent: str, since: datetime, *, reason: str, detail: 
 
 
 def item(state: Any) -> dict[str, Any]:
-    """What every thing that waits says of its workflow."""
+    """The fields that all inbox items share."""
     return {"iteration": state.iteration, "max_iterations": state.max_iterations, "directory": None}

@@ -52,7 +52,7 @@ def fix_choices(state: State) -> tuple[Choice, ...]:
 
 
 def choice_lines(found: Sequence[Choice]) -> Iterator[str]:
-    """A line for each, ready to be pasted."""
+    """A line for each, ready to paste."""
     width = max((len(each.command) for each in found), default=0)
     for each in found:
         why = f" (recommended: {short(each.because, 300)})" if each.because else ""
@@ -60,7 +60,7 @@ def choice_lines(found: Sequence[Choice]) -> Iterator[str]:
 
 
 def no_fixer(state: State) -> Iterator[str]:
-    """What to add where nobody is told to fix, so that the reader has to do it."""
+    """A hint on how to configure a fixer, where there is none."""
     if state.fixer == "outside" and not state.agent:
         yield (
             "no fixer is configured: to have an agent do it, add [fixer] with its command to fixloop.toml, "

@@ -26,11 +26,11 @@ from fixloop.intake.frozen_configuration import preflight_at
 from fixloop.machine.guard import mode_in_use
 from fixloop.repository.identity import top_of
 from fixloop.servers.broker_url import is_rabbitmq
+from fixloop.servers.connection_errors import reason_of
 from fixloop.servers.redis_binary import server_for
 from fixloop.servers.redis_place import Place
 from fixloop.servers.redis_url import RedisPlace, place_of, shown_url
 from fixloop.servers.settings import Settings, load_settings, redis_urls
-from fixloop.servers.unreachable import reason_of
 from fixloop.store.connection import client_for
 from fixloop.store.records import DAMAGED
 from fixloop.store.redis_store import RedisStore

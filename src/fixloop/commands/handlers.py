@@ -62,7 +62,7 @@ def _refusing(sentence: str) -> Callable[..., NoReturn]:
 
 
 class CommandHandlers(NamedTuple):
-    """One profile's side of the commands that bring something; each raises UsageError for what cannot be."""
+    """What a profile does with what people and agents bring; each function raises UsageError for what it refuses."""
 
     cancelled: Callable[[str], AnyEvent]
     """Given the reason."""

@@ -44,7 +44,7 @@ class Shown(NamedTuple):
     """What a person is told before the commands where there is no directory."""
 
     def document(self) -> dict[str, Any]:
-        """It, as `--json` has it."""
+        """The entry for `--json`."""
         return self.facts | {
             "directory": self.directory(),
             "commands": list(self.commands),
@@ -119,7 +119,7 @@ def change_text(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def change_document(change: Change) -> dict[str, Any]:
-    """One of them as `--json` has it."""
+    """A status change as `--json` has it."""
     what = change.change
     return {
         "issue": change.issue,

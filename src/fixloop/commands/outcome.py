@@ -27,7 +27,7 @@ _VERDICTS: Final = {
 
 
 def standing(state: State) -> Standing:
-    """Where it stands, for those who follow it."""
+    """Where the workflow stands, for those who follow it."""
     waits_for: Literal["", "decision", "agent"] = "agent" if waits_for_agent(state) else ""
     return Standing(
         issue=state.issue,
@@ -47,7 +47,7 @@ def waits_for_agent(state: State) -> bool:
 
 
 def offered_since(found: Snapshot, state: State) -> datetime:
-    """When the fix was asked for, by the wall."""
+    """When the fix was asked for, on the wall clock."""
     operation = state.operation
     if operation is not None and operation.asked_at is not None:
         return operation.asked_at
@@ -198,7 +198,7 @@ def failure_lines(found: Sequence[FailureRef], count: int) -> Iterator[str]:
 
 
 def blocking(found: Iterable[Unverified]) -> list[Unverified]:
-    """Those without which nothing counts as verified."""
+    """The missing checks without which nothing counts as verified."""
     return [each for each in found if each.blocks]
 
 
@@ -210,7 +210,7 @@ def passed_over(found: Sequence[Unverified]) -> Iterator[str]:
 
 
 def missing_lines(found: Iterable[Unverified]) -> Iterator[str]:
-    """Of each what is missing, and how to add it or to leave it out."""
+    """What each of them lacks, and how to add it or leave it out."""
     for each in found:
         yield f"  {each.name} of {each.specialist} does not run here: {short(each.reason, 300)}"
         if each.remedy:

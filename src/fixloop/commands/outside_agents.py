@@ -32,7 +32,7 @@ from fixloop.repository.publication import publish
 
 
 class Facts(NamedTuple):
-    """One agent, as far as commands are concerned."""
+    """What commands need to know of an agent."""
 
     command: str
     asked: bool
@@ -63,7 +63,7 @@ class Handed(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """One profile's side."""
+    """What a profile does with its outside agents."""
 
     agents: Callable[[Any], Mapping[str, Facts]]
     began: Callable[[str], AnyEvent]
@@ -139,7 +139,7 @@ class Outside(NamedTuple):
     def _taken(
         self, session: Session, seen: Seen, agent: str, work: Work
     ) -> tuple[Path | None, bytes, str, Change | None]:
-        """Where it worked, the state that lay there, the commit it began from and what it made of that."""
+        """Its directory, the state that the files there show, the commit it began from, and its change."""
         state = seen.state
         if not state.snapshot:
             return None, b"", "", None
@@ -273,7 +273,7 @@ def text_of(raw: bytes) -> str:
 
 
 def tell(now: Standing, *, waits_for: str, taken: str = "") -> None:
-    """How it stands after what somebody brought."""
+    """Say where the workflow stands after an answer or a message."""
     if now.outcome:
         note(f"issue {now.issue} ended: {now.outcome}")
     elif now.waits_for == "decision":

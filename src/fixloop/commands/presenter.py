@@ -95,7 +95,7 @@ class Logged(NamedTuple, Generic[S]):
 
 
 class Presenter(NamedTuple, Generic[S]):
-    """One profile's side of the commands that look."""
+    """What a profile gives to the commands that show workflows."""
 
     load: Callable[[bytes], S]
     standing: Callable[[S], Standing]

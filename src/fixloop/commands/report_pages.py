@@ -78,7 +78,7 @@ def as_json(status: Mapping[str, Any], log: Mapping[str, Any]) -> str:
 def reported(
     parts: Callable[[Iterable[Row], Any], Parts], presenter: Callable[[], Presenter[Any]]
 ) -> Callable[[Snapshot, Logged[Any], str], str]:
-    """A profile's `report` from what makes its parts of details and state; `presenter` is asked late: it holds this."""
+    """A profile's `report`, from what makes its parts; `presenter` is a function, as the presenter holds this one."""
 
     def report(found: Snapshot, logged: Logged[Any], form: str) -> str:
         shown = presenter()

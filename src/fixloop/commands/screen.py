@@ -43,7 +43,7 @@ def show(what: "RenderableType") -> None:
 
 
 def table(*headings: str) -> "Table":
-    """An empty table in fixloop's one look."""
+    """An empty table in the style of all tables."""
     from rich.table import Table
 
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -104,5 +104,5 @@ def note(*lines: str) -> None:
 
 
 def say(sentence: str) -> None:
-    """Talk, on stderr."""
+    """One sentence on stderr, prefixed with `fixloop:`."""
     note(f"fixloop: {sentence}")

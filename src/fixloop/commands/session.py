@@ -179,7 +179,7 @@ class Session:
         return _obstacle(home) if self.settings.is_embedded else ""
 
     def draw(self, workflow: str) -> None:
-        """Bring a workflow's named files to its present version; what stands in the way is told."""
+        """Bring a workflow's named files to its present version, and say what prevents it."""
         from fixloop.statefiles.sync import project
 
         told = project(self.store, workflow)
@@ -217,14 +217,14 @@ class Seen(NamedTuple):
 
     @classmethod
     def of(cls, found: Snapshot) -> "Seen":
-        """What a store has, read. Raises NewerVersion for what this version cannot read."""
+        """Read what a store has. Raises NewerVersion for what this version cannot read."""
         with reading(found.workflow):
             presenter = presenter_in(found.snapshot)
             return cls(found, presenter, presenter.load(found.snapshot))
 
     @property
     def standing(self) -> Standing:
-        """Where it stands, for those who follow it."""
+        """Where the workflow stands, for those who follow it."""
         standing: Standing = self.presenter.standing(self.state)
         return standing
 

@@ -153,7 +153,7 @@ class _Command(NamedTuple):
     apart: bool
 
     def started(self, mode: str) -> "_Started":
-        """Its guard, running."""
+        """Start its guard."""
         # The worker keeps the writing end of `life` open: when it is gone, however it went, the pipe ends.
         life_read, life_write = os.pipe()
         status_read, status_write = os.pipe()

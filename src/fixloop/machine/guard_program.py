@@ -68,7 +68,7 @@ def _tell(status: int, word: str) -> None:
 
 
 def _become_first_process(life: int, status: int) -> None:
-    """Return as the first process of a PID namespace; the process that was started waits for it and ends with it."""
+    """Return as the first process of a PID namespace; the original process waits for it and ends with it."""
     try:
         try:
             _called("unshare", CLONE_NEWPID | CLONE_NEWNS)
@@ -132,7 +132,7 @@ def _follow(first: int, life: int) -> None:
 
 
 def prctl(option: int, value: int) -> None:
-    """Linux only; elsewhere what leaves the group is not caught."""
+    """`prctl(2)`, on Linux only: elsewhere, processes that leave the group are not caught."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 

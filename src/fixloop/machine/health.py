@@ -107,7 +107,7 @@ def healths(cache: Path) -> Iterator[Health]:
 
 
 def problems(health: Health, now: float) -> list[str]:
-    """What is wrong with a worker at `now`, each as a clause; none: it is well."""
+    """What is wrong with a worker at `now`, each as a clause; empty if it is well."""
     silent = now - health.at
     if silent > SILENT_SECONDS:
         return [f"its supervisor has said nothing for {silent:.0f} s"]

@@ -17,7 +17,7 @@ _wards: Final[set["Ward"]] = set()
 
 
 class Ward:
-    """One command's guard and what comes to this process from below it."""
+    """One command's guard, and the orphans that this process inherits from it."""
 
     def __init__(self) -> None:
         self.guard = 0
@@ -38,7 +38,7 @@ class Ward:
 
 @contextmanager
 def adopting() -> Iterator[Ward]:
-    """Be a subreaper as long as any thread is in here."""
+    """Be a subreaper as long as any thread is in the block."""
     with _lock:
         set_subreaper(on=True)
         ward = Ward()

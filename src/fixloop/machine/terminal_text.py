@@ -23,17 +23,17 @@ HIDDEN: Final = re.compile(
 
 
 def visible(text: str) -> str:
-    """`text` with its own line ends and tabs, all else that is not seen as Python escapes."""
+    """`text` with invisible characters as Python escapes; line ends and tabs stay."""
     return HIDDEN.sub(
         lambda found: found[0].encode("unicode_escape").decode("ascii"), text.replace("\r\n", "\n")
     )
 
 
 def on_one_line(text: str) -> str:
-    """`text` as one row: its line ends are escapes, too."""
+    """`visible` text on one row: line ends are escaped, too."""
     return visible(text).replace("\n", "\\n")
 
 
 def json_visible(document: str) -> str:
-    """A JSON document of the same meaning."""
+    """The same JSON document with invisible characters escaped."""
     return HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], document)

@@ -14,8 +14,8 @@ from kombu.exceptions import KombuError
 
 from fixloop.errors import InfrastructureError
 from fixloop.servers.broker_url import celery_settings, is_rabbitmq
+from fixloop.servers.connection_errors import reason_of
 from fixloop.servers.redis_url import shown_place
-from fixloop.servers.unreachable import reason_of
 
 SHORTLY: Final = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0.0, "interval_max": 0.1}
 """For a caller that waits: a connection that is refused is tried once more."""
@@ -27,7 +27,7 @@ def amqp_class(url: str) -> str | None:
 
 
 def transport_for(url: str) -> str | None:
-    """The transport of a process that is not ours alone, where `amqp://` has to mean what it always does."""
+    """The transport for a process that is not only ours, in which `amqp://` keeps its usual meaning."""
     if not is_rabbitmq(url):
         return None
     return f"fixloop.servers.rabbitmq:{'TLSTransport' if url.startswith('amqps') else 'Transport'}"
@@ -42,7 +42,7 @@ def app_for(url: str) -> Celery:
 
 
 def connection_to(url: str) -> Connection:
-    """A connection of a caller that waits; nothing is sent yet."""
+    """A connection with short timeouts; nothing is sent yet."""
     told = celery_settings(url, connect_seconds=1.0, answer_seconds=1.0)
     return Connection(
         told["broker_url"],

@@ -243,7 +243,7 @@ def _tell(text: str) -> None:
 
 
 def main() -> None:
-    """Leave the starter's process tree, then keep."""
+    """Leave the starter's process tree, then keep the server."""
     os.umask(0o077)
     if os.fork() > 0:
         os._exit(0)

@@ -45,7 +45,7 @@ def queue_arguments(name: str) -> dict[str, Any] | None:
 
 
 class Channel(pyamqp.Channel):
-    """Says priorities in RabbitMQ's way, and hears them in Redis'."""
+    """Sends priorities as RabbitMQ has them, and receives them as Redis has them."""
 
     def prepare_message(self, body: Any, priority: Any = None, *further: Any, **named: Any) -> Any:
         """A message as the driver sends it."""
@@ -112,7 +112,7 @@ class Transport(pyamqp.Transport):
 
 
 class TLSTransport(Transport, pyamqp.SSLTransport):
-    """The same with TLS."""
+    """`Transport` with TLS."""
 
 
 class Queues(celery_amqp.Queues):  # type: ignore[misc]

@@ -68,7 +68,7 @@ def checked_url(url: str) -> str:
 
 
 def completed(url: str, defaults: Mapping[str, Any]) -> str:
-    """`url` with those of `defaults` in its query that it does not say itself; None is no default."""
+    """`url` with `defaults` added to its query where it has no value of its own; None is no default."""
     parts = urlsplit(url)
     query = parse_qsl(parts.query)
     told = {key for key, _ in query}
@@ -123,7 +123,7 @@ def tls_options(query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def shown_url(url: str) -> str:
-    """`url` fit for a message: its password is three stars; behind a question mark only the database is left."""
+    """`url` for a message: three stars for the password, and of the query only the database."""
     head, at, tail = url.rpartition("@")
     scheme, slashes, user = head.partition("://")
     if not at or ":" not in user:

@@ -111,7 +111,7 @@ class Settings(BaseSettings):
 
     @property
     def keeps_time(self) -> bool:
-        """Whether a command sees to it that clocks run on when no worker does."""
+        """Whether commands start a timekeeper where no worker keeps the clocks."""
         return self.keep and self.is_embedded
 
     def urls(self) -> "RedisUrls | None":

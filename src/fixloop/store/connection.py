@@ -30,9 +30,9 @@ from redis.retry import Retry
 from redis.sentinel import MasterNotFoundError, Sentinel
 
 from fixloop.errors import InfrastructureError, ProtocolError, UsageError
+from fixloop.servers.connection_errors import Reason, one_line, reason_of
 from fixloop.servers.redis_exchange import Exchange
 from fixloop.servers.redis_url import RedisPlace, place_of, shown_place
-from fixloop.servers.unreachable import Reason, one_line, reason_of
 from fixloop.store.scripts import digest, source
 
 log = logging.getLogger("fixloop.store")

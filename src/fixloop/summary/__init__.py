@@ -4,7 +4,7 @@
 three views of it. Nothing here is counted twice or copied from a text: every figure comes from the history.
 """
 
-from fixloop.summary.building import Told, summarize
+from fixloop.summary.assembly import Told, summarize
 from fixloop.summary.model import Answer, Summary
 from fixloop.summary.pages import as_html, as_markdown
 

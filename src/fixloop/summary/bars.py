@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from fixloop.summary.clean import one_line
+from fixloop.summary.history import Recorded
 from fixloop.summary.intervals import Activity, Interval
 from fixloop.summary.model import Bar, Mark, Phase
 from fixloop.summary.phases import EndedRun, ended_runs
-from fixloop.summary.recorded import Recorded
+from fixloop.summary.plain_text import one_line
 
 ERRORS: Final = {
     "timeout-reminder": "reminder",

@@ -10,9 +10,9 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import SpecialistState, State
 from fixloop.protocol.statuses import Status
-from fixloop.summary.clean import one_line
+from fixloop.summary.history import Recorded
 from fixloop.summary.model import Gate, GateState
-from fixloop.summary.recorded import Recorded
+from fixloop.summary.plain_text import one_line
 
 
 class _Judged(NamedTuple):

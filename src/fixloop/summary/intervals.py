@@ -11,14 +11,14 @@ from typing import Final, NamedTuple
 
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.statuses import Status
-from fixloop.summary.recorded import Recorded
+from fixloop.summary.history import Recorded
 
 #: Wall time and engine time of one machine differ by less; more means that the engine was away (K34).
 _AWAY_SECONDS: Final = 10.0
 
 
 class Activity(StrEnum):
-    """What a stretch of time went into."""
+    """What a stretch of time was spent on."""
 
     CHECKS = "checks"
     AGENT = "agent"

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from fixloop.protocol import durations, markdown
 from fixloop.protocol.checks import Counts
 from fixloop.protocol.markdown import Verbatim
-from fixloop.summary.drawing import chart, columns, span
+from fixloop.summary.chart import chart, columns, span
 from fixloop.summary.model import Phase, Summary
 
 MOST_BYTES: Final = 2_000_000

@@ -11,10 +11,10 @@ from fixloop.protocol.messages import Reason
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, SpecialistState, State
 from fixloop.protocol.statuses import Status
-from fixloop.summary.clean import clean, one_line
+from fixloop.summary.history import Artifact, Recorded
 from fixloop.summary.intervals import Activity, Interval
 from fixloop.summary.model import Confirmation, Finding, FixRow, OldRow, Phase, RunRow, Times
-from fixloop.summary.recorded import Artifact, Recorded
+from fixloop.summary.plain_text import clean, one_line
 
 SHOWN: Final = 20
 """Of the failures that the base has too, those that are listed."""
@@ -32,7 +32,7 @@ _RESULTS: Final = {
 
 
 class EndedRun(NamedTuple):
-    """What a stretch of checks came to."""
+    """The result of a stretch of checks."""
 
     specialist: str
     number: int
@@ -171,7 +171,7 @@ def _rows(
 
 
 def finding_of(ref: FailureRef) -> Finding:
-    """The failure as a report names it."""
+    """A failure as a report names it."""
     where = f"{ref.file}:{ref.line}" if ref.file and ref.line is not None else ref.file
     error_type, headline = one_line(ref.error_type, 80), one_line(ref.headline, 160)
     return Finding(

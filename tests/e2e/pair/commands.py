@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn
 
-from fixloop.commands import spoken_log
+from fixloop.commands import agent_log
 from fixloop.commands.handlers import CommandHandlers
 from fixloop.commands.presenter import Presenter, Standing
 from fixloop.commands.screen import row, table
@@ -41,9 +41,9 @@ def _table(state: Pair) -> Any:
     return made
 
 
-def _line(kept: dict[str, Any], state: Pair | None) -> spoken_log.Line:
+def _line(kept: dict[str, Any], state: Pair | None) -> agent_log.Line:
     said = Message.model_validate(kept)
-    return spoken_log.Line(
+    return agent_log.Line(
         number=said.number,
         at=said.at,
         sender=said.sender,
@@ -61,7 +61,7 @@ def _impossible(*given: Any) -> NoReturn:
     raise UsageError("a pair goes on by itself")
 
 
-_SPEECH: Final = spoken_log.Speech(_line, lambda state, said: {})
+_SPEECH: Final = agent_log.Speech(_line, lambda state, said: {})
 INTAKE: Final = Intake(begun=_begun)
 PRESENTER: Final[Presenter[Pair]] = Presenter(
     load=PAIR.load,
@@ -70,12 +70,12 @@ PRESENTER: Final[Presenter[Pair]] = Presenter(
     details=_details,
     table=_table,
     clocks=lambda found, state: "",
-    happened=spoken_log.happened(_line),
+    happened=agent_log.happened(_line),
     result=lambda state: iter((f"#{state.issue} {state.name}: {state.outcome or state.status}",)),
     items=lambda found, state, cache: iter(()),
-    log_text=spoken_log.log_text(_SPEECH),
-    log_markdown=spoken_log.log_markdown(_SPEECH),
-    log_document=spoken_log.log_document(_SPEECH),
+    log_text=agent_log.log_text(_SPEECH),
+    log_markdown=agent_log.log_markdown(_SPEECH),
+    log_document=agent_log.log_document(_SPEECH),
     report=lambda found, logged, form: "",
 )
 HANDLERS: Final = CommandHandlers(

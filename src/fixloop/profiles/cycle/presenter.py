@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fixloop.commands import agent_log as spoken
 from fixloop.commands import agent_work as work
-from fixloop.commands import spoken_log as spoken
 from fixloop.commands.clocks import deadline_line
 from fixloop.commands.presenter import Presenter, Standing
 from fixloop.commands.report_pages import reported

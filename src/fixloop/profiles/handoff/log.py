@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from fixloop.commands import spoken_log as spoken
+from fixloop.commands import agent_log as spoken
 from fixloop.profiles.handoff.metrics import measured
 from fixloop.profiles.handoff.records import Message
 from fixloop.profiles.handoff.routes import HandoffType

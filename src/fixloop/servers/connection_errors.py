@@ -26,7 +26,7 @@ _NO_TLS: Final = (
 
 
 class Reason(NamedTuple):
-    """What went wrong."""
+    """What went wrong, and what to do."""
 
     text: str
     remedy: str = ""

@@ -20,7 +20,7 @@ class Change(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """One commit: what happened and what followed."""
+    """One commit: an event and what followed from it."""
 
     at: datetime
     clock: float

@@ -66,7 +66,7 @@ class Line(NamedTuple):
 
 
 class Speech(NamedTuple):
-    """What a profile tells of its messages."""
+    """How a profile shows its messages."""
 
     line: Callable[[dict[str, Any], Any], Line]
     """A recorded message as a line; the second argument is the workflow's state."""

@@ -11,8 +11,8 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import State, WorkflowOutcome
 from fixloop.store.records import Entry
 from fixloop.summary.bars import ERRORS, bars_of, marks_of
-from fixloop.summary.clean import clean, one_line
 from fixloop.summary.gates import gates
+from fixloop.summary.history import Artifact, Recorded, recorded
 from fixloop.summary.intervals import Interval, Now, intervals
 from fixloop.summary.model import (
     Answer,
@@ -27,7 +27,7 @@ from fixloop.summary.model import (
     Waiting,
 )
 from fixloop.summary.phases import old_rows, phases_of, times_of
-from fixloop.summary.recorded import Artifact, Recorded, recorded
+from fixloop.summary.plain_text import clean, one_line
 
 TAIL_LINES: Final = 15
 """Of what a fixer printed that failed: the end of a traceback."""
@@ -42,7 +42,7 @@ _STANDINGS: Final = {
 
 
 class Told(NamedTuple):
-    """What a report says that neither state nor history hold."""
+    """What a report needs besides state and history."""
 
     next_command: str = ""
     """What is most likely wanted next."""
