@@ -1,7 +1,7 @@
 """The canvas of the `cycle` profile, built from state: each agent after those it depends on, then the end.
 
-A chain's hop is the hint of the next ticket where one follows. Of several that may start at the same time each has a
-canvas of its own: no group, because nobody waits for all of them but the state (K31).
+A chain's hop is the hint of the next ticket where one follows. Agents that may start at the same time have a canvas
+each: no group, because only the state waits for all of them (K31).
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the profiles have in common whose steps are runs of named agents: whose a ticket is, and whose its result."""
+"""What the profiles share whose steps are runs of named agents: the worker of a ticket, commands and time limits."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,13 +10,13 @@ from fixloop.protocol.ticket import Ticket
 
 
 def worker_of(ticket: Ticket) -> str:
-    """The agent that a ticket asks for a run; the orchestrator for a step of its own."""
+    """The agent that a ticket asks for a run; the orchestrator for its own steps."""
     return ticket.specialist or ORCHESTRATOR
 
 
 def own_results(kind: str) -> Callable[[AnyEvent, str], None]:
     """
-    A check that a result, an event of this kind, is brought by whoever did the work (C36, D54).
+    A check that a result, an event of this kind, is brought by the agent that did the work (C36, D54).
 
     The check raises Unexpected, naming both.
     """
@@ -29,17 +29,17 @@ def own_results(kind: str) -> Callable[[AnyEvent, str], None]:
 
 
 def commands_of(agents: Mapping[str, Role]) -> dict[str, str]:
-    """What runs an agent, for people to read; its arguments are the configuration's."""
+    """The command of each agent, for people to read; the configuration has its arguments."""
     return {key: " ".join(role.command) for key, role in agents.items() if role.command}
 
 
 def agent_seconds(agents: Mapping[str, Role]) -> dict[str, float | None]:
-    """How long the runs of single agents may take, where that was configured."""
+    """How long the runs of single agents may take, where that is configured."""
     return {
         key: seconds(role.timeout_minutes) for key, role in agents.items() if role.timeout_minutes is not None
     }
 
 
 def seconds(minutes: float | None) -> float | None:
-    """None for what is switched off."""
+    """None where a limit is switched off."""
     return minutes * 60 if minutes else None

@@ -93,7 +93,7 @@ def written_by(
 
 
 def _grown(store: Store, state: Cycle, key: str, name: str, content: bytes) -> list[Written]:
-    """What a log has more than the state knows of; not intact where its earlier bytes are other ones (C15)."""
+    """What was added to a log; not intact where its earlier bytes have changed (C15)."""
     before = b"".join(
         part.text.encode() or store.get_artifact(state.workflow, part.digest) or b""
         for part in state.logs
@@ -109,7 +109,7 @@ def _grown(store: Store, state: Cycle, key: str, name: str, content: bytes) -> l
             raise InvalidResult(
                 f"line {number} of {name} has no time; write one into each line, as 2026-01-22T10:30:00+08:00"
             )
-    # What follows, an agent's line or the orchestrator's, begins one.
+    # The next part begins a line, whether an agent or the orchestrator writes it.
     grown = grown if grown.endswith(b"\n") else grown + b"\n"
     return [Written(name=name, digest=store.put_artifact(state.workflow, grown), intact=intact)]
 
@@ -156,7 +156,7 @@ def phase_answer(state: State, agent: str, cycle_id: str) -> str:
 
 
 def phase_documents(state: State, agent: str) -> dict[str, bytes]:
-    """The documents of the agent it stands for, by name (C12)."""
+    """The documents of that agent, by name (C12)."""
     texts = {"test-results.json": as_json(state), "summary.md": f"# Summary\n\n{summary_of(state)}\n"}
     return {name: texts.get(name, as_markdown(state)).encode() for name in worker(agent).documents}
 
@@ -164,7 +164,7 @@ def phase_documents(state: State, agent: str) -> dict[str, bytes]:
 def left_by(
     store: Store, state: Cycle, snapshot: bytes, key: str, folder: Path, hide: Callable[[bytes], bytes]
 ) -> Left:
-    """As `written_by`, with what it may not write told in a sentence."""
+    """As `written_by`; what it may not write is told in a sentence."""
     try:
         return Left(written_by(store, state, snapshot, key, folder, hide=hide))
     except InvalidResult as invalid:
@@ -172,7 +172,7 @@ def left_by(
 
 
 def verdict_of(loop: State, state: Cycle, key: str, keep: Callable[[bytes], str]) -> tuple[str, Writings]:
-    """What an agent says and writes that an ended validation loop stood for."""
+    """The answer and documents of an agent in whose place an ended validation loop worked."""
     documents = phase_documents(loop, key).items()
     written = tuple(Written(name=name, digest=keep(content)) for name, content in documents)
     return phase_answer(loop, key, state.cycle_id), Writings(documents=written)

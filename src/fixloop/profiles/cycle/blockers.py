@@ -22,7 +22,7 @@ from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.agents import ORCHESTRATOR
 
 RESOLVERS: Final = {ConflictKind.UNCLEAR_REQUIREMENT: "ra", ConflictKind.PLAN_MISMATCH: "ep"}
-"""Who can fix it without a person (C57)."""
+"""The agents that can fix an issue without a person (C57)."""
 
 _NAMED: Final = {
     "unclear-requirement": ConflictKind.UNCLEAR_REQUIREMENT,
@@ -52,7 +52,7 @@ _LEVELS: Final = {
 
 
 def categorised(issue: str) -> tuple[Severity, str]:
-    """An issue's severity and its text without the word that names it; a blocker where it names none (G23)."""
+    """An issue's severity, and its text without that word; a blocker where it has none (G23)."""
     found = _SEVERITY.match(issue)
     if found is None:
         return Severity.BLOCKER, issue.strip()
@@ -60,7 +60,7 @@ def categorised(issue: str) -> tuple[Severity, str]:
 
 
 def milder(level: Severity) -> Severity:
-    """What comes with a success re-opens no work unless it says so."""
+    """An issue that comes with a success re-opens no work unless it says so."""
     return Severity.MAJOR if level is Severity.BLOCKER else level
 
 

@@ -50,7 +50,7 @@ _STEPS: Final = {
 
 
 def opened(draft: Draft, conflict: Conflict, *steps: str, **facts: str) -> None:
-    """Record a conflict with the steps that its report comes to."""
+    """Record a conflict with the steps that were taken when it was reported."""
     draft.append(conflicts=conflict)
     add_steps(draft, conflict.id, *steps, **facts)
 
@@ -72,7 +72,7 @@ def closed(draft: Draft, identity: str, resolution: str) -> None:
 
 
 def left_open(draft: Draft, outcome: str) -> None:
-    """Say of the conflicts that nothing has ended yet how the cycle ended (C55)."""
+    """Close all open conflicts with the outcome of the cycle (C55)."""
     for conflict in draft.state.conflicts:
         if not conflict.resolution:
             closed(draft, conflict.id, f"open when the cycle ended: {outcome}")
@@ -102,7 +102,7 @@ def retried(draft: Draft) -> None:
 
 
 def validated_again(draft: Draft, resolution: str) -> None:
-    """The validation after a fix came to a result, which ends the conflicts before it (C53)."""
+    """The validation after a fix has a result, which closes the conflicts before it (C53)."""
     for conflict in _open_failures(draft.state):
         if _STEPS[conflict.kind]["retried"] in conflict.steps:
             add_steps(draft, conflict.id, "validated", resolution=resolution)

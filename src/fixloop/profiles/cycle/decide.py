@@ -144,7 +144,7 @@ def _reported(draft: Draft, event: ev.PhaseReported) -> None:
 
 
 def _take_plan(draft: Draft, event: ev.PhaseReported) -> tuple[str, ...]:
-    """The plan is EP's, what is done of it CD's; returns the tasks that are done now (C54, C61, S19)."""
+    """EP writes the plan, CD completes its tasks; returns those that this report completes (C54, C61, S19)."""
     plan, key = draft.state.plan, event.result.phase
     try:
         if event.plan is not None and key == "ep":

@@ -69,7 +69,7 @@ def _go_on(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None
 
 
 def _skip(draft: Draft, opened: OpenEscalation, event: ev.DecisionMade) -> None:
-    """What is known stays known, and the cycle goes on without it (K20)."""
+    """The known issues stay known, and the cycle goes on without fixing them (K20)."""
     _settle_blockers(draft, opened, event.text or "left as it is", BlockerStatus.WORKAROUND)
     if opened.reason == "max_iterations":
         close(draft, "skipped")

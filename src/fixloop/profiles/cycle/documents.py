@@ -15,7 +15,7 @@ from fixloop.protocol.durations import iso_stamp
 
 _CHANGES: Final = "changes.log"
 MOST_SHOWN: Final = 80
-"""Characters of a value that a sentence shows."""
+"""Characters of a value that an error shows."""
 
 
 def progress_path(cycle_id: str, agent: str, name: str) -> str:
@@ -85,7 +85,7 @@ def keep_report(draft: Draft, event: ev.PhaseReported) -> None:
 
 
 def _issue(draft: Draft, key: str, written: ev.Written) -> Document | None:
-    """Keep what was written as the present issue; None where it says the same as before."""
+    """Keep what was written as the present issue; None where nothing has changed."""
     state = draft.state
     present, base = state.document(key, written.name), version_of(state.base)
     if present is not None and present.digest == written.digest:

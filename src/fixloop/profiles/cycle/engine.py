@@ -45,7 +45,7 @@ def _fields(state: Cycle) -> dict[str, str]:
 
 
 def _instead(event: AnyEvent, refused: Unexpected) -> AnyEvent | None:
-    """A report that does not hold is an invalid answer (C35)."""
+    """A report that breaks a rule is an invalid answer (C35)."""
     if not isinstance(refused, InvalidResult) or not isinstance(event, PhaseReported):
         return None
     return AnswerInvalid(

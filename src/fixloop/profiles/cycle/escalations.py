@@ -44,7 +44,7 @@ def escalate(
 
 
 def announce(draft: Draft, opened: OpenEscalation) -> None:
-    """Tell the user of the escalation whose turn it is."""
+    """Tell the user of the escalation that is to be decided next."""
     body = Escalation(
         escalation_id=opened.id,
         reason=opened.reason,
@@ -73,7 +73,7 @@ def failed(draft: Draft, event: ev.AgentFailed) -> None:
 
 
 def answer_invalid(draft: Draft, event: ev.AnswerInvalid) -> None:
-    """No valid PHASE_RESULT: asked for once more, then a person is (C35, G2)."""
+    """No valid PHASE_RESULT: it is asked for again, until a person is asked (C35, G2)."""
     agent = _asked(draft, event.agent)
     draft.stop_clock(event.agent)
     invalid = agent.invalid + 1

@@ -1,4 +1,4 @@
-"""What can happen to a cycle. The only input of a decision; all of it is data (C6, C20, C35, C57)."""
+"""What can happen to a cycle: the only input of a decision, and all of it data (C6, C20, C35, C57)."""
 
 from typing import Annotated, Any, Literal
 
@@ -49,7 +49,7 @@ class CycleStarted(AgentEvent):
     graph: dict[str, tuple[str, ...]] = {}
     """Empty: the default order (C38)."""
     commands: dict[str, str] = {}
-    """What runs an agent, by key; one without is somebody outside."""
+    """The command of each agent, by key; one without is run outside."""
     max_iterations: int = 5
     limits: Limits = Limits()
     queue: str = ""
@@ -100,7 +100,7 @@ class PhaseReported(AgentEvent):
 
     @property
     def artifacts(self) -> tuple[str, ...]:
-        """The digests of all that it rests on."""
+        """The digests of everything it refers to."""
         written = (written.digest for written in (*self.documents, *self.logs))
         return tuple(filter(None, (*written, self.output)))
 

@@ -23,7 +23,7 @@ _ARTIFACT: Final = "sha256:"
 
 
 class Named(NamedTuple):
-    """One file and what stands in it."""
+    """One file and its content."""
 
     path: str
     """Relative to the folder that the cycle belongs to."""
@@ -32,7 +32,7 @@ class Named(NamedTuple):
 
 
 def state_path(cycle_id: str) -> str:
-    """Where the shared state stands (C4)."""
+    """The path of the shared state (C4)."""
     return f".workflow/.cycle/{cycle_id}.json"
 
 

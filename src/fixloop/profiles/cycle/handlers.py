@@ -27,7 +27,7 @@ from fixloop.protocol.ticket import work_id
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
-    """Bring a person's decision; what cannot be meant is refused before, naming what is possible."""
+    """Bring a person's decision; one that is impossible is refused before, naming what is possible."""
     state: Cycle = look(session, workflow).state
     if given.word not in DECISIONS:
         raise UsageError(
@@ -49,7 +49,7 @@ def _decide(session: Session, workflow: str, given: Answer) -> None:
 
 
 def _brought(handed: Handed) -> None:
-    """A PHASE_RESULT; one that is invalid, or says what it may not, is counted by the cycle as such (C35)."""
+    """Bring a PHASE_RESULT; the cycle counts one that is invalid, or breaks a rule (C35)."""
     store, state, agent = handed.session.store, handed.seen.state, handed.agent
     try:
         if handed.blocked is None:

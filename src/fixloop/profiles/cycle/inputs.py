@@ -90,7 +90,7 @@ def send_ready(draft: Draft, recipient: str, dependency: str) -> None:
 
 
 def send_feedback(draft: Draft, recipient: str, issues: tuple[str, ...], source: str) -> None:
-    """Send what was found to who can mend it; the iteration that it opens has begun already (C53, K15)."""
+    """Send the issues to an agent that can fix them; the iteration that they open has begun already (C53, K15)."""
     current = draft.state.iteration
     send(
         draft,
@@ -161,7 +161,7 @@ def _check_request(state: Cycle, event: ev.InputRequested) -> None:
 
 
 def start_ready(draft: Draft) -> None:
-    """Ask all for work whose dependencies are complete and who neither work nor stand still (C37-C39)."""
+    """Ask every agent whose dependencies are complete and that is neither at work nor held (C37-C39)."""
     held = {key for escalation in draft.state.escalations for key in escalation.agents}
     for agent in draft.state.agents:
         may = agent.status in (AgentStatus.IDLE, AgentStatus.WAITING) and not agent.asked

@@ -67,12 +67,12 @@ def next_iteration(draft: Draft, key: str, blocking: tuple[str, ...]) -> None:
 
 
 def _target(issue: str) -> str:
-    """The agent that fixes it: development, but for requirements and plan."""
+    """The agent that fixes an issue: development, except of requirements and plan."""
     return RESOLVERS.get(kind_of(issue), "cd")
 
 
 def _found(result: PhaseResult, limits: Limits) -> list[tuple[Severity, str]]:
-    """What a validation found, by severity; a success that its own figures deny is none (U13)."""
+    """What a validation found, by severity; figures below the limits make a success a failure (U13)."""
     issues = list(map(categorised, result.issues))
     if result.status is not ResultStatus.SUCCESS:
         failed = result.listed("failed_tests") or (result.summary or "the validation failed",)
@@ -97,7 +97,7 @@ def _number(text: str) -> float | None:
 
 
 def _record(draft: Draft, key: str, found: list[tuple[Severity, str]], blocking: tuple[str, ...]) -> None:
-    """Kept whether or not it re-opens work (C47, C55, C56)."""
+    """Keep all of it, whether or not it re-opens work (C47, C55, C56)."""
     content = "\n".join(f"{level}: {issue}" for level, issue in found)
     issues = tuple(issue for _, issue in found)
     present = draft.state.iterations[-1].with_(issues_found=issues, blocking=blocking)

@@ -12,7 +12,7 @@ from fixloop.protocol.event import Value
 
 
 class Input(Value):
-    """A `send_input`: what happened, what to do, and how one knows that it is done (C21, C32)."""
+    """A `send_input`: what happened, what to do, and when it is done (C21, C32)."""
 
     kind: Literal["cycle.input"] = "cycle.input"
     input: InputKind
@@ -38,7 +38,7 @@ class Reported(Value):
 
 
 class Violation(Value):
-    """An answer that was none, and what is expected (C35)."""
+    """An invalid answer, and what is expected (C35)."""
 
     kind: Literal["cycle.violation"] = "cycle.violation"
     problem: str
@@ -94,7 +94,7 @@ class Message(Value):
     body: Body
 
     def recorded(self) -> dict[str, Any]:
-        """As the history keeps it: always with its kind, which tells what it is."""
+        """As the history keeps it: always with the kind of its body."""
         kept = self.model_dump(mode="json", exclude_defaults=True)
         kept["body"]["kind"] = self.body.kind
         return kept

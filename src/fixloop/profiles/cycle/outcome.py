@@ -1,4 +1,4 @@
-"""What a decision about a cycle comes to, and the draft it is written on."""
+"""The outcome of a decision about a cycle, and the draft it is written on."""
 
 from typing import Any, TypeAlias
 
@@ -46,7 +46,7 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         return after
 
     def add_remaining(self, *issues: str) -> None:
-        """Remember issues that are known and not mended (G11)."""
+        """Remember issues that are known and not fixed (G11)."""
         self.update(remaining_issues=tuple(dict.fromkeys((*self.state.remaining_issues, *issues))))
 
     def record_feedback(self, source: str, target: str, content: str, *, is_blocking: bool) -> None:
@@ -87,7 +87,7 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         self.append(decisions=decision)
 
     def tell(self, actor: str, text: str) -> None:
-        """One line of the coordination log's timeline (C26)."""
+        """Add a line to the coordination log's timeline (C26)."""
         self.append(timeline=rec.TimelineEntry(at=self.at, actor=actor, text=text))
 
     def say(self, body: Body, *, sender: str = ORCHESTRATOR, recipient: str, summary: str) -> Message:
@@ -147,7 +147,7 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         self.update(escalations=())
 
     def stop_clock(self, name: str) -> None:
-        """An agent's run is not late any more."""
+        """An agent's run cannot be late any more."""
         self.clear_deadlines(f"run/{name}", f"converge/{name}")
 
 

@@ -25,11 +25,11 @@ _ITEM: Final = re.compile(r"^\s+[-*] (.*)$")
 _REQUIRED: Final = ("phase", "status", "files_written", "summary", "issues")
 _BRACKETED: Final = re.compile(r"\[(.*)\]", re.DOTALL)
 MOST_CHARACTERS: Final = 64 * 1024
-"""Of a block; what is longer is no summary."""
+"""Of a block, which is a summary."""
 
 
 class InvalidResult(Unexpected):
-    """What an agent brought is no PHASE_RESULT; the sentence says what is missing."""
+    """The answer of an agent is no valid PHASE_RESULT; the message says why."""
 
 
 class PhaseResult(Value):

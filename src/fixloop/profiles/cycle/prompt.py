@@ -23,7 +23,7 @@ _FIGURES: Final = {
         ("critical_issues", "how many"),
     ),
 }
-"""What of an answer, besides its status and issues, decides how the cycle goes on (U13)."""
+"""The fields of an answer that decide how the cycle goes on, besides its status and issues (U13)."""
 
 
 def request(store: Store, snapshot: bytes, agent: str) -> str:
@@ -118,7 +118,7 @@ def _tasks(state: Cycle, key: str) -> Iterator[str]:
 
 
 def _answer(own: Worker) -> str:
-    """The block is quoted, so that an agent that prints its request has not answered it."""
+    """Quoted, so that an agent that prints its request has not answered it."""
     block = [
         "PHASE_RESULT:",
         f"- phase: {own.key}",

@@ -15,11 +15,11 @@ EscalationReason = Literal[
     "fatal_error",
     "communication_error",
 ]
-"""Of K12's codes, those that a cycle has."""
+"""The codes of K12 that a cycle uses."""
 
 
 class CycleStatus(StrEnum):
-    """Where a cycle stands (U10); `failed` is its end without success."""
+    """The status of a cycle (U10); `failed` is its end without success."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -29,7 +29,7 @@ class CycleStatus(StrEnum):
 
 
 class AgentStatus(StrEnum):
-    """Where an agent stands; `waiting` is blocked, or between a failing validation and its re-run (G22)."""
+    """The status of an agent; `waiting` is blocked, or between a failing validation and its re-run (G22)."""
 
     IDLE = "idle"
     RUNNING = "running"
@@ -108,7 +108,7 @@ class Document(Value):
     at: datetime
     iteration: int
     restamped: bool = False
-    """Issued anew because an iteration began; its agent has not written it since (K11)."""
+    """Issued again because an iteration began; its agent has not written it since (K11)."""
 
 
 class LogPart(Value):
@@ -121,7 +121,7 @@ class LogPart(Value):
 
 
 class FieldValue(Value):
-    """A value that a field of the state had from `at` on; the last of a name is the present one (C9)."""
+    """A value that a field of the state has had since `at`; the last of a name is the present one (C9)."""
 
     name: str
     agent: str
@@ -154,11 +154,11 @@ class Blocker(Value):
     resolution: str = ""
     resolved_at: datetime | None = None
     before: tuple[str, ...] | None = None
-    """What its resolver's documents and plan said when it was asked; None: nobody was, or it is not known."""
+    """The content of its resolver's documents and plan when it was asked; None: unknown, or no agent was asked."""
 
     @property
     def blocked(self) -> bool:
-        """False for an issue that was named beside a success."""
+        """False for an issue that came with a success."""
         return self.status is not BlockerStatus.WORKAROUND or self.resolved_at is not None
 
 
@@ -196,7 +196,7 @@ class TimelineEntry(Value):
 
 
 class SentInput(Value):
-    """That a `send_input` was used up: one of a kind for each recipient and occasion (C22, K15)."""
+    """A `send_input` that was sent: one of a kind for each recipient and occasion (C22, K15)."""
 
     kind: InputKind
     recipient: str

@@ -20,11 +20,11 @@ class Limits(Value):
     """What may be set (G11, G15, K5, U13)."""
 
     run_seconds: float | None = 1800.0
-    """How long one run of an agent may take; None: as long as it likes."""
+    """How long one run of an agent may take; None: without limit."""
     agent_seconds: dict[str, float | None] = {}
     """The same for single agents, by key."""
     converge_seconds: float = 900.0
-    """How much longer after the request to converge."""
+    """How much longer it may take after the request to converge."""
     attempts: int = 3
     """Starts of one run, the first included."""
     responses: int = 2
@@ -60,7 +60,7 @@ class Agent(Value):
     waits_for: tuple[str, ...] = ()
     """Whom it waits for besides its dependencies: who has to clear its blocker, or fixes before it."""
     command: str = ""
-    """What runs it; empty: somebody outside does."""
+    """The command that runs it; empty: it is run outside."""
     status: AgentStatus = AgentStatus.IDLE
     started_at: datetime | None = None
     completed_at: datetime | None = None
@@ -73,11 +73,11 @@ class Agent(Value):
     invalid: int = 0
     """Answers of this run that were no PHASE_RESULT."""
     begun: bool = False
-    """It has begun what was last asked of it; an answer that is refused asks for the same once more."""
+    """It has begun what was last asked of it; after a refused answer the same is asked again."""
     asked_at: datetime | None = None
     """When work was last asked of it."""
     asked: bool = False
-    """Work was asked of it and not reported yet (C23)."""
+    """It was asked for work and has not reported yet (C23)."""
     converging: bool = False
     message: str = ""
     """The last `send_input` (C48)."""
@@ -95,9 +95,9 @@ class Cycle(Value):
     """One cycle."""
 
     profile: Literal["cycle"]
-    """Always in a snapshot: it tells whose it is."""
+    """Always in a snapshot: it tells the profile."""
     schema_version: int
-    """Always in a snapshot, too: what a newer fixloop wrote is told by it."""
+    """Always in a snapshot, too: it tells whether a newer fixloop wrote it."""
     workflow: str
     project: str = ""
     issue: int
@@ -113,7 +113,7 @@ class Cycle(Value):
     max_iterations: int = 5
     iteration: int = 1
     base: str = "1.0.0"
-    """What this iteration's documents were issued at (K11)."""
+    """The version that this iteration's documents were issued at (K11)."""
     agents: tuple[Agent, ...]
     documents: tuple[rec.Document, ...] = ()
     archive: tuple[rec.Document, ...] = ()
@@ -130,9 +130,9 @@ class Cycle(Value):
     escalations: tuple[rec.OpenEscalation, ...] = ()
     """The first waits for a person; the others come after it (K8)."""
     remaining_issues: tuple[str, ...] = ()
-    """What was known and not mended when it ended or was escalated (G11)."""
+    """The issues that were known and not fixed when it ended or was escalated (G11)."""
     letters: tuple[Letter, ...] = ()
-    """To agents outside, that no mailbox has taken yet."""
+    """To outside agents; no mailbox has taken them yet."""
     posted: int = 0
     """How many letters there were."""
     paused_at: datetime | None = None
@@ -150,7 +150,7 @@ class Cycle(Value):
     notify: bool = False
     """A command tells a person of what waits for an answer."""
     closing: str = ""
-    """The outcome that it ends with as soon as that has come to something."""
+    """The outcome that it ends with as soon as its branch is pushed or refused."""
     pushed: str = ""
     """As which branch; empty: it was not."""
     push_error: str = ""
@@ -170,7 +170,7 @@ class Cycle(Value):
 
     @property
     def version(self) -> str:
-        """The highest version of any document; what this iteration began at before there is one."""
+        """The highest version of any document; without documents, the one this iteration began at."""
         return str(iteration_version(self.iteration, (*self.versions, version_of(self.base))))
 
     @property
@@ -179,7 +179,7 @@ class Cycle(Value):
 
     @property
     def escalation(self) -> rec.OpenEscalation | None:
-        """What waits for a person now."""
+        """The escalation that waits for a person now."""
         return self.escalations[0] if self.escalations else None
 
     def agent(self, key: str) -> Agent:
@@ -222,7 +222,7 @@ class Cycle(Value):
         return all(agent.status is AgentStatus.COMPLETED for agent in self.agents)
 
     def ready(self, key: str) -> bool:
-        """Whether all it depends on is completed (C41)."""
+        """Whether all of its dependencies are completed (C41)."""
         return all(map(self.completed, self.agent(key).depends_on))
 
     def can_start(self, key: str) -> bool:

@@ -14,7 +14,7 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def one_line(text: str) -> str:
-    """Agents' words on one line, so that they cannot begin a section."""
+    """An agent's text on one line, so that it cannot begin a section."""
     return _CONTROLS.sub(" ", " ".join(text.split()))
 
 
@@ -72,7 +72,7 @@ def result_text(result: PhaseResult) -> str:
 
 
 def _listed(values: tuple[str, ...]) -> str:
-    """One to a line where one has a comma in it."""
+    """On one line, or on a line each where one has a comma in it."""
     if any("," in value for value in values):
         return "".join(f"\n  - {value}" for value in values)
     return f"[{', '.join(values)}]"

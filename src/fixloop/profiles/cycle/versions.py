@@ -34,7 +34,7 @@ def version_of(text: str) -> Version:
 
 
 def iteration_version(iteration: int, present: Iterable[Version] = ()) -> Version:
-    """What all main documents are issued at when an iteration begins: never behind one that exists (K11)."""
+    """The version of all main documents when an iteration begins: never behind one that exists (K11)."""
     return max((Version(1, iteration - 1, 0), *present))
 
 

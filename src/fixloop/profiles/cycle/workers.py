@@ -15,9 +15,9 @@ class Worker(NamedTuple):
     documents: tuple[str, ...]
     """Rewritten each iteration, archived before (C14)."""
     logs: tuple[str, ...]
-    """They only grow (C15)."""
+    """Appended to, never rewritten (C15)."""
     fields: tuple[str, ...]
-    """Of the state, that nobody else may set (C61)."""
+    """Of the state; no other agent may set them (C61)."""
     depends_on: tuple[str, ...]
     """In the default graph (C38)."""
 
@@ -76,7 +76,7 @@ _OWNERS: Final = {field: entry.key for entry in WORKERS.values() for field in en
 
 
 def worker(key: str) -> Worker:
-    """The agent of this key; one that the seed does not name writes a document and a field of its own name (K17)."""
+    """The agent of this key; one that the seed does not name writes a document and a field named after it (K17)."""
     known = WORKERS.get(key)
     return known or Worker(key, key, (f"{key}.md",), (_CHANGES,), (key,), ())
 
@@ -96,7 +96,7 @@ def key_of(name: str) -> str:
 
 
 def field_owner(field: str) -> str | None:
-    """The key of the agent whose field of the state this is; None for one that nobody owns."""
+    """The key of the agent that owns a field of the state; None where there is none."""
     return _OWNERS.get(field)
 
 
@@ -107,7 +107,7 @@ DEFAULT_GRAPH: Final[Graph] = {key: entry.depends_on for key, entry in WORKERS.i
 
 
 class Order(NamedTuple):
-    """Who waits for whom, for those who read it from a file."""
+    """The default dependencies, and the check of those that a file gives."""
 
     default: Graph
     check: Callable[[Graph], None]
