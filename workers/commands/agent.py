@@ -35,7 +35,8 @@ def play(work: Work, configuration: Configuration, snapshot: bytes, cache: Path)
         ProtocolError: the agent has no command.
         PutOff: it is a validation loop that has not ended.
     """
-    state, key = work.holding.state, work.holding.ticket.specialist
+    state, ticket = work.holding.state, work.holding.ticket
+    key = ticket.specialist
     settings = getattr(configuration, state.profile)
     role: Role | None = settings.agent.get(key) if settings is not None else None
     if role is None or not role.command:
@@ -44,7 +45,24 @@ def play(work: Work, configuration: Configuration, snapshot: bytes, cache: Path)
         return child_workflows.validate(work, configuration, snapshot, cache)
     with open_ground(work, configuration, cache) as ground:
         lay(work.store, snapshot, ground.workspace.directory)
-        result = _run(work, role, ground, snapshot)
+        limit = state.limits.seconds_of(key)
+        if limit is not None:
+            limit += getattr(state.limits, "converge_seconds", 0.0)
+        result = work.run(
+            role.command,
+            cwd=ground.workspace.directory,
+            env=ground.environment(role.env)
+            | {
+                "FIXLOOP_WORKFLOW": ticket.workflow,
+                "FIXLOOP_ISSUE": str(state.issue),
+                "FIXLOOP_ROLE": key,
+                "FIXLOOP_ITERATION": str(ticket.iteration),
+                "FIXLOOP_ATTEMPT": str(ticket.attempt),
+            },
+            stdin=request_for(work.store, snapshot, key).encode(),
+            unheard_seconds=with_grace(limit),
+            apart=True,
+        )
         return _played(work, ground, result, snapshot) if result is not None else None
 
 
@@ -54,28 +72,6 @@ def bring_onto(work: Work, state: Any, base: str, tip: str, cache: Path) -> Brou
     own = change_between(mirror.git, base, tip)
     change = brought_onto(state.tip, own, base=base, mirror=mirror, message=_message(work))
     return Brought(state.tip, change.commit, keep_bundle(work.store, state, mirror, change.commit))
-
-
-def _run(work: Work, role: Role, ground: Ground, snapshot: bytes) -> GuardedResult | None:
-    state, ticket = work.holding.state, work.holding.ticket
-    limit = state.limits.seconds_of(ticket.specialist)
-    if limit is not None:
-        limit += getattr(state.limits, "converge_seconds", 0.0)
-    return work.run(
-        role.command,
-        cwd=ground.workspace.directory,
-        env=ground.environment(role.env)
-        | {
-            "FIXLOOP_WORKFLOW": ticket.workflow,
-            "FIXLOOP_ISSUE": str(state.issue),
-            "FIXLOOP_ROLE": ticket.specialist,
-            "FIXLOOP_ITERATION": str(ticket.iteration),
-            "FIXLOOP_ATTEMPT": str(ticket.attempt),
-        },
-        stdin=request_for(work.store, snapshot, ticket.specialist).encode(),
-        unheard_seconds=with_grace(limit),
-        apart=True,
-    )
 
 
 def _played(work: Work, ground: Ground, result: GuardedResult, snapshot: bytes) -> Played:

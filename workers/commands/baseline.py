@@ -108,8 +108,8 @@ def _age(file: Path) -> float:
         return float("-inf")
 
 
-class Comparing:
-    """The comparisons of one run of a specialist; a context manager, as its ground on the base is for all of them."""
+class Comparison:
+    """One run of a specialist compared with the base; a context manager, whose ground on the base is for all checks."""
 
     def __init__(self, around: Circumstances) -> None:
         self._around = around

@@ -13,7 +13,7 @@ from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.roles import worker_of
 from fixloop.reports.limits import failures_json
-from workers.commands.baseline import Circumstances, Comparing
+from workers.commands.baseline import Circumstances, Comparison
 from workers.commands.check_run import run_check
 from workers.steps.crew import Work, with_grace
 from workers.steps.validation_steps import run_failed
@@ -46,10 +46,10 @@ def check(work: Work, configuration: Configuration, cache: Path) -> RunFinished 
         if ground.problem:
             return run_failed(ticket, state.tree, ground.problem)
         tree, ran = ground.workspace.tree_hash(), []
-        with Comparing(_circumstances(work, configuration, cache)) as comparing:
+        with Comparison(_circumstances(work, configuration, cache)) as comparison:
             for entry in checks[0]:
                 one = run_check(entry, ground, tree, partial(_guarded, work))
-                told = one and comparing.without_old(ticket.specialist, entry, one.result, ground)
+                told = one and comparison.without_old(ticket.specialist, entry, one.result, ground)
                 if one is None or told is None:
                     return None
                 ran.append(one._replace(result=_with_old_kept(work, told)))

@@ -18,7 +18,7 @@ from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.repository.snapshot import mirror_of
-from workers.commands.baseline import Circumstances, Comparing
+from workers.commands.baseline import Circumstances, Comparison
 from workers.commands.check_run import run_check
 from workers.processes import lifeline
 from workers.workspaces.ground import Attempt, ground_at
@@ -77,10 +77,10 @@ def _results(asked: Asked, entry: SpecialistChecks) -> Iterator[CheckResult]:
             return run_guarded(argv, cwd=cwd, env={**env, "FIXLOOP_ROLE": handle}, timeout_seconds=rest)
 
         around = Circumstances(snapshot, asked.configuration, asked.cache, attempt, 0, run)
-        with Comparing(around) as comparing:
+        with Comparison(around) as comparison:
             for check in entry.checks:
                 ran = run_check(check, ground, tree, run)
-                told = ran and comparing.without_old(entry.name, check, ran.result, ground)
+                told = ran and comparison.without_old(entry.name, check, ran.result, ground)
                 if told is not None:
                     yield told
 

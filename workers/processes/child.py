@@ -108,22 +108,20 @@ class Child:
             self._died(self._started, f"it cannot be started: {error.strerror}")
 
     def pass_on(self) -> None:
-        """Pass on what it says on stderr, by a thread."""
-        if self.process is not None:
-            self._passing = threading.Thread(
-                target=self._passed_on, args=(self._stderr, self._said), daemon=True
-            )
-            self._passing.start()
+        """Pass on what it says on stderr, by a thread; its last words are part of why it died."""
+        stderr = self._stderr
 
-    @staticmethod
-    def _passed_on(stderr: int, said: deque[bytes]) -> None:
-        """What it says on stderr goes on to ours; its last words are part of why it died."""
-        with open(stderr, "rb") as lines:
-            for line in lines:
-                if line.strip():
-                    said.append(line)
-                sys.stderr.buffer.write(line)
-                sys.stderr.buffer.flush()
+        def pass_lines() -> None:
+            with open(stderr, "rb") as lines:
+                for line in lines:
+                    if line.strip():
+                        self._said.append(line)
+                    sys.stderr.buffer.write(line)
+                    sys.stderr.buffer.flush()
+
+        if self.process is not None:
+            self._passing = threading.Thread(target=pass_lines, daemon=True)
+            self._passing.start()
 
     def part(self) -> Part:
         """How it is, for the health check."""

@@ -6,6 +6,7 @@ Nothing is lost by that (a lease comes back, a guard kills its command), and not
 import os
 import signal
 import threading
+from contextlib import suppress
 from typing import Final
 
 VARIABLE: Final = "FIXLOOP_LIFELINE"
@@ -20,15 +21,14 @@ def attached_fd() -> int | None:
 def attach() -> None:
     """Watch the lifeline in a thread of this process; after a fork, attach again."""
     descriptor = attached_fd()
-    if descriptor is not None:
-        threading.Thread(target=_watch, args=(descriptor,), name="fixloop-lifeline", daemon=True).start()
+    if descriptor is None:
+        return
 
+    def watch() -> None:
+        with suppress(OSError):
+            while os.read(descriptor, 1):
+                pass
+        # SIGKILL: Celery's own handlers would wait for the running step.
+        os.kill(os.getpid(), signal.SIGKILL)
 
-def _watch(descriptor: int) -> None:
-    try:
-        while os.read(descriptor, 1):
-            pass
-    except OSError:
-        pass
-    # SIGKILL: Celery's own handlers would wait for the running step.
-    os.kill(os.getpid(), signal.SIGKILL)
+    threading.Thread(target=watch, name="fixloop-lifeline", daemon=True).start()

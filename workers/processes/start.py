@@ -60,7 +60,6 @@ class Forked:
         self._asking = threading.Lock()
 
     def poll(self) -> int | None:
-        """See `Running`."""
         with self._asking:
             if self._code is None:
                 try:
@@ -72,7 +71,6 @@ class Forked:
             return self._code
 
     def send_signal(self, number: int, /) -> None:
-        """See `Running`."""
         with self._asking:
             if self._code is None:
                 os.kill(self._pid, number)

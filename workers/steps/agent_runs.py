@@ -6,7 +6,6 @@ What comes of a step is told in events of the profile's own (K30): the functions
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from fixloop.engine.profile import AnyEvent, Profile
@@ -63,13 +62,38 @@ def heard_of(step: Step, heartbeat: AnyEvent, every_seconds: float = HEARTBEAT_S
 
 
 class Told(NamedTuple):
-    """A profile's events for what comes of its steps."""
+    """A profile's events for what comes of its steps, and what is told by them."""
 
     stored: Callable[..., AnyEvent]
     undelivered: Callable[..., AnyEvent]
     notified: Callable[..., AnyEvent]
     pushed: Callable[..., AnyEvent]
     failed: Callable[..., AnyEvent]
+
+    def failure(self, step: Step, why: Failure) -> AnyEvent | None:
+        """The event that tells of a failed attempt; None of a step that is offered again."""
+        ticket = step.holding.ticket
+        if ticket.step == PUSH:
+            return not_pushed(step, why, self.pushed)
+        if ticket.step == DELIVER:
+            return self.undelivered(number=number_of(ticket), error=why.error)
+        if ticket.step == NOTIFY:
+            return self.notified(detail=why.error)
+        if not ticket.specialist:
+            return None
+        return self.failed(agent=ticket.specialist, reason=why.error, fatal=why.is_final)
+
+    def brought(self, step: Step, event: Any) -> AnyEvent:
+        """A result whose agent began from a commit that others went on from, brought onto theirs."""
+        ticket = step.holding.ticket
+        found = step.store.read(ticket.workflow)
+        state = profile_in(found.snapshot).load(found.snapshot) if found is not None else step.holding.state
+        try:
+            brought = crew().bring_onto(step, state, event.base, event.tip)
+        except UsageError as conflict:
+            return self.failed(agent=ticket.specialist, reason=str(conflict))
+        changed: AnyEvent = event.model_copy(update=brought._asdict())
+        return changed
 
 
 def step_handlers(
@@ -98,38 +122,7 @@ def step_handlers(
         retries={"work": RETRIES, DELIVER: RETRIES, NOTIFY: 0, PUSH: RETRIES, **retries},
         speaking=frozenset((DELIVER, *further)),
         unfailing=frozenset((DELIVER, NOTIFY, *further)),
-        failure=partial(_failure, told),
+        failure=told.failure,
         settle=lambda step, state: crew().settle(step, state),
-        brought=partial(_brought, told.failed),
+        brought=told.brought,
     )
-
-
-def _failure(told: Told, step: Step, why: Failure) -> AnyEvent | None:
-    ticket = step.holding.ticket
-    if ticket.step == PUSH:
-        return not_pushed(step, why, told.pushed)
-    if ticket.step == DELIVER:
-        return told.undelivered(number=number_of(ticket), error=why.error)
-    if ticket.step == NOTIFY:
-        return told.notified(detail=why.error)
-    if not ticket.specialist:
-        return None
-    return told.failed(agent=ticket.specialist, reason=why.error, fatal=why.is_final)
-
-
-def _brought(failed: Callable[..., AnyEvent], step: Step, event: Any) -> AnyEvent:
-    """
-    A result whose agent began from a commit that others went on from, brought onto theirs.
-
-    Args:
-        failed: the event where both changed the same lines.
-    """
-    ticket = step.holding.ticket
-    found = step.store.read(ticket.workflow)
-    state = profile_in(found.snapshot).load(found.snapshot) if found is not None else step.holding.state
-    try:
-        brought = crew().bring_onto(step, state, event.base, event.tip)
-    except UsageError as conflict:
-        return failed(agent=ticket.specialist, reason=str(conflict))
-    changed: AnyEvent = event.model_copy(update=brought._asdict())
-    return changed

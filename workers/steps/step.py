@@ -38,7 +38,6 @@ class Step:
         return self.lease.cancelled()
 
     def post(self, agent: str, letter: Letter) -> None:
-        """See `Work`."""
         self._mailboxes.put(agent, letter, self.holding.ticket.priority)
 
     def run(
@@ -51,7 +50,6 @@ class Step:
         stdin: bytes = b"",
         apart: bool = False,
     ) -> GuardedResult | None:
-        """See `Work`."""
         result = run_guarded(
             argv,
             cwd=cwd,

@@ -90,7 +90,7 @@ class Workspace:
 
         Every file is read: neither size nor date decides, so an edit of the same size in the same second is seen.
         """
-        return write_tree(self._git(), tracked=self._tracked(self.commit), without=self._beside)
+        return write_tree(self._git(), tracked=self._tracked(self.commit), without=self._copied_paths)
 
     def tracked_changes(self, before: str = "") -> tuple[str, ...]:
         """
@@ -118,7 +118,7 @@ class Workspace:
             self.mirror,
             message,
             also_tracked=self._committed(),
-            without=self._beside,
+            without=self._copied_paths,
         )
 
     def left_out(self) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ class Workspace:
         self.close()
 
     @cached_property
-    def _beside(self) -> frozenset[bytes]:
+    def _copied_paths(self) -> frozenset[bytes]:
         return copied_paths(self.mirror, self.copied)
 
     def _git(self) -> Git:

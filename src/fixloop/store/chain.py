@@ -36,7 +36,17 @@ def problems(raw: RawHistory, fetch: Fetch) -> list[str]:
             found.append("the snapshot cannot be read")
     elif last is not None and last.seq == raw.version and not digest_of(state).startswith(last.state):
         found.append(f"the snapshot was changed: it is not the state that entry {raw.version} recorded")
-    found.extend(_artifact_problems(raw, texts, fetch))
+    seen: set[str] = set()
+    for frame in filter(None, map(frame_of, raw.entries)):
+        for digest in _named(frame, texts):
+            if digest in seen:
+                continue
+            seen.add(digest)
+            data = fetch(digest)
+            if data is None:
+                found.append(f"artifact {digest}, named by entry {frame.seq}, is missing or cannot be read")
+            elif digest_of(data) != digest:
+                found.append(f"artifact {digest}, named by entry {frame.seq}, was changed")
     return found
 
 
@@ -66,20 +76,6 @@ def _missing(first: int, last: int) -> Iterator[str]:
         yield f"entries {first} to {last} are missing"
         return
     yield from (f"entry {seq} is missing" for seq in range(last, first - 1, -1))
-
-
-def _artifact_problems(raw: RawHistory, texts: Texts, fetch: Fetch) -> Iterator[str]:
-    seen: set[str] = set()
-    for frame in filter(None, map(frame_of, raw.entries)):
-        for digest in _named(frame, texts):
-            if digest in seen:
-                continue
-            seen.add(digest)
-            data = fetch(digest)
-            if data is None:
-                yield f"artifact {digest}, named by entry {frame.seq}, is missing or cannot be read"
-            elif digest_of(data) != digest:
-                yield f"artifact {digest}, named by entry {frame.seq}, was changed"
 
 
 def named(entries: Sequence[bytes]) -> Iterator[str]:

@@ -20,7 +20,6 @@ class Listing:
         self._connection = connection
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """See `Store`."""
         for shard in range(keys.SHARDS):
             if live_only:
                 numbers = self._connection.call(methodcaller("hgetall", keys.shard_keys(shard).live))
@@ -30,7 +29,6 @@ class Listing:
             yield from self._with_fields(shard, found)
 
     def unlisted(self) -> list[str]:
-        """See `Store`."""
         prefixes = {
             prefix: shard
             for shard in range(keys.SHARDS)
@@ -46,7 +44,6 @@ class Listing:
         return sorted(found.difference(*map(self._all_in, range(keys.SHARDS))))
 
     def ended(self, before: datetime, *, most: int) -> list[tuple[str, datetime]]:
-        """See `Store`."""
         self._note_older_ends()
         latest = f"({before.timestamp():.6f}"
         shards = self.of_all_shards(

@@ -69,7 +69,6 @@ class RedisLocks:
     def acquire(
         self, workflow: str, resource: str, agent: str, *, lease_seconds: float = LOCK_SECONDS
     ) -> Grant:
-        """See `Locks`."""
         check_lease(lease_seconds)
         keys = (shard_keys(shard_of(workflow)).shard, lock_key(workflow, resource))
         reply: list[Any] = self._connection.run_durably("acquire", keys, (agent, lease_seconds))
@@ -86,12 +85,10 @@ class RedisLocks:
     def extend(
         self, workflow: str, resource: str, token: int, *, lease_seconds: float = LOCK_SECONDS
     ) -> Kept:
-        """See `Locks`."""
         check_lease(lease_seconds)
         return self._keep(workflow, resource, token, lease_seconds)
 
     def release(self, workflow: str, resource: str, token: int) -> Kept:
-        """See `Locks`."""
         return self._keep(workflow, resource, token, 0)
 
     def _keep(self, workflow: str, resource: str, token: int, lease_seconds: float) -> Kept:

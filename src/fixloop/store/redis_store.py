@@ -81,7 +81,6 @@ class RedisStore:
         self.locks = RedisLocks(self._connection)
 
     def create(self, commit: Commit) -> Committed:
-        """See `Store`."""
         if commit.expected_version != 0:
             raise ProtocolError(
                 f"creating {commit.workflow} expects version 0, not {commit.expected_version}"
@@ -89,7 +88,6 @@ class RedisStore:
         return self.commit(commit)
 
     def commit(self, commit: Commit) -> Committed:
-        """See `Store`."""
         commit.check()
         head, context, sent = commit.head, commit.context, 0
         with self._naming(commit.workflow):
@@ -117,12 +115,10 @@ class RedisStore:
 
     @_of_one_workflow
     def read(self, workflow: str) -> Snapshot | None:
-        """See `Store`."""
         return replies.snapshot(self._connection.run("read", _with_history(workflow), ()), workflow)
 
     @_of_one_workflow
     def claim(self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS) -> Claim:
-        """See `Store`."""
         workflow = keys.workflow_of(ticket_id)
         check_claimant(owner, token, lease_seconds)
         # Its fence must not be given twice.
@@ -141,7 +137,6 @@ class RedisStore:
     def renew(
         self, ticket_id: str, owner: str, fence: int, *, lease_seconds: float = LEASE_SECONDS
     ) -> Renewal:
-        """See `Store`."""
         workflow = keys.workflow_of(ticket_id)
         check_holder(ticket_id, owner, fence)
         check_lease(lease_seconds)
@@ -155,7 +150,6 @@ class RedisStore:
     def release(
         self, ticket_id: str, owner: str, fence: int, *, poison: bool = False, delay_seconds: float = 0.0
     ) -> Ticket | None:
-        """See `Store`."""
         workflow = keys.workflow_of(ticket_id)
         check_holder(ticket_id, owner, fence)
         reply = self._connection.run(
@@ -165,12 +159,10 @@ class RedisStore:
 
     @_of_one_workflow
     def wake(self, ticket_id: str) -> Ticket | None:
-        """See `Store`."""
         reply = self._connection.run("wake", _keys(keys.workflow_of(ticket_id)), (ticket_id,))
         return replies.ticket(reply) if reply else None
 
     def release_dead(self, is_dead: Callable[[str], bool], *, poison: bool = False) -> list[Ticket]:
-        """See `Store`."""
         held = self.owners()
         dead = {owner for owner in {owner for owner, _ in held.values()} if is_dead(owner)}
         released = [
@@ -181,7 +173,6 @@ class RedisStore:
         return [ticket for ticket in released if ticket is not None]
 
     def owners(self) -> dict[str, tuple[str, int]]:
-        """See `Store`."""
         found: dict[str, tuple[str, int]] = {}
         for shard in self._listing.of_all_shards(lambda pipe, n: pipe.hgetall(keys.shard_keys(n).owners)):
             for ticket_id, value in shard.items():
@@ -199,7 +190,6 @@ class RedisStore:
         most_deadlines: int = MOST_PER_SWEEP,
         empty_lanes: Sequence[Lane] = (),
     ) -> Swept:
-        """See `Store`."""
         limits = (SHARD_LEASE_SECONDS, horizon_seconds, MOST_PER_SWEEP, most_deadlines)
         reply = self._connection.run(
             "sweep",
@@ -215,7 +205,6 @@ class RedisStore:
 
     @_of_one_workflow
     def history(self, workflow: str, start: int = 0) -> list[Entry]:
-        """See `Store`."""
         name = keys.history_key(workflow)
         stored: list[bytes] = self._connection.call(lambda client: _any(client).lrange(name, start, -1))
         texts = Texts(stored)
@@ -224,7 +213,6 @@ class RedisStore:
 
     @_of_one_workflow
     def verify(self, workflow: str) -> list[str]:
-        """See `Store`."""
         raw = self._raw_history(workflow)
         if raw is None:
             return []
@@ -236,7 +224,6 @@ class RedisStore:
 
     @_of_one_workflow
     def put_artifact(self, workflow: str, data: bytes, *, shared: bool = False) -> str:
-        """See `Store`."""
         kept = excerpt(data)
         digest, value = digest_of(kept), pack_alone(kept)
         own, name = keys.artifacts_key(workflow), keys.artifact_key(workflow, digest)
@@ -247,7 +234,6 @@ class RedisStore:
 
     @_of_one_workflow
     def get_artifact(self, workflow: str, digest: str) -> bytes | None:
-        """See `Store`."""
         own, shared = keys.artifacts_key(workflow), keys.artifact_key(workflow, digest)
 
         def ask(client: "redis.Redis") -> bytes | None:
@@ -258,7 +244,6 @@ class RedisStore:
         return None if stored is None else inflate(stored)
 
     def live(self, project: str, issue: int) -> str | None:
-        """See `Store`."""
         feature = keys.feature_of(keys.workflow_id(project, issue, 1))
         name = keys.shard_keys(keys.shard_of_feature(feature)).live
         found: bytes | None = self._connection.call(lambda client: _any(client).hget(name, feature))
@@ -271,40 +256,33 @@ class RedisStore:
         return named[0]
 
     def latest(self, project: str, issue: int) -> str | None:
-        """See `Store`."""
         first = keys.workflow_id(project, issue, 1)
         name = keys.shard_keys(keys.shard_of(first)).workflows
         found = self._connection.call(lambda client: _any(client).zrangebyscore(name, issue, issue))
         return keys.latest_of(names_in(found)).get(keys.feature_of(first))
 
     def search(self, issue: int) -> list[str]:
-        """See `Store`."""
         shards = self._listing.of_all_shards(
             lambda pipe, shard: pipe.zrangebyscore(keys.shard_keys(shard).workflows, issue, issue)
         )
         return sorted(keys.latest_of(names_in(found for shard in shards for found in shard)).values())
 
     def next_number(self, project: str, issue: int) -> int:
-        """See `Store`."""
         retired = self.retired(project, issue)
         used = (self.latest(project, issue), None if retired is None else retired.workflow)
         return 1 + max((keys.number_of(workflow) for workflow in used if workflow), default=0)
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """See `Store`."""
         return self._listing.workflows(live_only=live_only)
 
     def unlisted(self) -> list[str]:
-        """See `Store`."""
         return self._listing.unlisted()
 
     def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
-        """See `Store`."""
         return self._listing.ended(before, most=most)
 
     @_of_one_workflow
     def stored(self, workflow: str) -> Stored | None:
-        """See `Store`."""
         found, raw = self.read(workflow), self._raw_history(workflow)
         if found is None or raw is None:
             return None
@@ -321,7 +299,6 @@ class RedisStore:
 
     @_of_one_workflow
     def remove(self, workflow: str, head: str, how: Retirement) -> Removal:
-        """See `Store`."""
         shard = keys.shard_of(workflow)
         own = (keys.history_key(workflow), keys.artifacts_key(workflow))
         names = (*_keys(workflow), *own, keys.ended_key(shard), keys.retired_key(shard))
@@ -331,11 +308,9 @@ class RedisStore:
         return removal
 
     def set_aside(self, workflow: str, keep: Callable[[Mapping[str, bytes]], None]) -> None:
-        """See `Store`."""
         set_aside(self._connection, workflow, replies.retired_text("set-aside", self.now(workflow).at), keep)
 
     def retired(self, project: str, issue: int) -> Retired | None:
-        """See `Store`."""
         feature = keys.feature_of(keys.workflow_id(project, issue, 1))
         name = keys.retired_key(keys.shard_of_feature(feature))
         text: bytes | None = self._connection.call(lambda client: _any(client).hget(name, feature))
@@ -344,17 +319,14 @@ class RedisStore:
         return None
 
     def allocate_issue(self, project: str) -> int:
-        """See `Store`."""
         number: int = self._connection.run("number", keys.number_keys(project), (uuid.uuid4().hex,))
         return number
 
     def use_issue(self, project: str, issue: int) -> None:
-        """See `Store`."""
         used, _ = keys.number_keys(project)
         self._connection.call(lambda client: client.sadd(used, issue))
 
     def reject(self, messages: Sequence[RejectedMessage], count: int) -> None:
-        """See `Store`."""
         kept, total = keys.rejected_keys()
 
         def write(client: "redis.Redis") -> None:
@@ -367,7 +339,6 @@ class RedisStore:
         self._connection.call(write)
 
     def rejections(self) -> Rejections:
-        """See `Store`."""
         kept, total = keys.rejected_keys()
 
         def read(client: "redis.Redis") -> list[Any]:
@@ -380,13 +351,11 @@ class RedisStore:
         return Rejections(int(number or 0), replies.rejected(texts))
 
     def now(self, where: str | int) -> Moment:
-        """See `Store`."""
         shard = where if isinstance(where, int) else keys.shard_of(where)
         wall, clock, _away = self._connection.run("now", keys.shard_keys(shard), ())
         return replies.moment(wall, clock)
 
     def data_id(self) -> str:
-        """See `Store`."""
         name = keys.shard_keys(0).shard
 
         def ask(client: "redis.Redis") -> bytes:
@@ -399,11 +368,9 @@ class RedisStore:
         return self._connection.call(ask).decode()
 
     def ping(self) -> None:
-        """See `Store`."""
         self._connection.call(lambda client: client.ping())
 
     def close(self) -> None:
-        """See `Store`."""
         self._connection.close()
 
     def _entries(self, workflow: str, numbers: Sequence[int]) -> list[bytes]:
