@@ -77,7 +77,7 @@ class _Embedded(_Form):
 
 
 class _Headers(_Form):
-    """Celery's, as far as it does something with them."""
+    """Celery's headers, as far as it acts on them."""
 
     task: _Word
     id: _Word

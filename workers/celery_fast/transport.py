@@ -158,7 +158,7 @@ def _bytes(text: Any) -> bytes:
 
 
 def _json(message: Any) -> bytes | str:
-    """As kombu writes it, at a third of the cost; what is no Unicode is kombu's business."""
+    """As kombu writes it, at a third of the cost; kombu itself writes what is not Unicode."""
     try:
         return to_json(message)
     except PydanticSerializationError:
@@ -197,7 +197,7 @@ class _Poller(redis.MultiChannelPoller):
         return {fd: channel for fd, channel in found.items() if fd not in watched}
 
 
-class _Watching:
+class _KnowsLoop:
     """A transport that tells its poller which loop it is in."""
 
     cycle: Any
@@ -214,13 +214,13 @@ class _Watching:
         kombus.register_with_event_loop(connection, loop)
 
 
-class Transport(_Watching, redis.Transport):
+class Transport(_KnowsLoop, redis.Transport):
     """What `redis://`, `rediss://` and `redis+socket://` mean in this process once it is registered."""
 
     Channel = Channel
 
 
-class SentinelTransport(_Watching, redis.SentinelTransport):
+class SentinelTransport(_KnowsLoop, redis.SentinelTransport):
     """What `sentinel://` means."""
 
     Channel = SentinelChannel

@@ -71,7 +71,7 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         tree=tree,
         duration_seconds=round(result.duration_seconds, 3),
     )
-    wrong = _misdeed(ground, tree, began)
+    wrong = _violation(ground, tree, began)
     if not wrong and result.timed_out:
         wrong = "did not end within its time limit and was stopped"
     output = ground.redaction.text(result.output)
@@ -99,8 +99,8 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
     return Ran(judged, output, tuple(reports.values()))
 
 
-def _misdeed(ground: Ground, tree: str, began: float) -> str:
-    """What it did that makes its result useless, as the end of a sentence about it; usually nothing."""
+def _violation(ground: Ground, tree: str, began: float) -> str:
+    """What the check did that it may not, as the end of a sentence about it; usually nothing."""
     if injury := ground.workspace.injury():
         return injury
     if written := ground.lent.written_into(began):

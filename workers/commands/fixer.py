@@ -163,7 +163,7 @@ def _change(
 
 
 def _left_out(files: Sequence[str]) -> str:
-    """What the person and the next agent are told of changes that no commit of the project can hold."""
+    """What a person and the next agent are told of changes that cannot be committed."""
     if not files:
         return ""
     more = f" and {len(files) - 5} more" if len(files) > 5 else ""
@@ -181,7 +181,7 @@ def _failed(
 
 
 def _written(path: Path) -> bytes | None:
-    """At most one byte more than an answer may have; None where there is no answer."""
+    """The answer, cut one byte above its limit; None where there is none."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

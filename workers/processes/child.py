@@ -164,7 +164,7 @@ class Child:
 
 
 def _started(way: Callable[[Given, int], Running], given: Given) -> tuple[int, Running]:
-    """The process, and where to read what it says."""
+    """The process, and the pipe with its stderr."""
     reading, writing = os.pipe()
     try:
         process = way(given, writing)

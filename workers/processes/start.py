@@ -112,9 +112,9 @@ def forked(given: Given, stderr: int, main: Main) -> Running:
 
 def _become(given: Given, stderr: int, main: Main, masked: Iterable[int]) -> NoReturn:
     """
-    Do to this process what `spawned` asks for, and be it.
+    Turn this process into what `spawned` would have started.
 
-    End as every program does; never by an error that those who called `forked` would take for their own.
+    It ends as a program does: no error may reach the caller of `forked`.
     """
     try:
         stop_signals.unheeded()

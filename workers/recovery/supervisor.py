@@ -39,12 +39,12 @@ def supervise(children: Sequence[Child], own: str, stop: Stop) -> int:
     is_steady = next(child for child in children if child.role == "work").is_steady
     for target, arguments in ((release_for_ever, (stopped, is_steady)), (tidy_for_ever, (stopped,))):
         threading.Thread(target=target, args=arguments, daemon=True).start()
-    noting = _Noting(own)
+    notes = _HealthNotes(own)
     while not stopped.wait(POLL_SECONDS):
         for child in children:
             child.tend()
-        noting.note(children)
-    noting.note(children, stopping=True)
+        notes.note(children)
+    notes.note(children, stopping=True)
     # A single workflow's worker is stopped when nothing is left to do, or by a person who does not want to wait.
     deadline = time.monotonic() + (0.0 if own else DRAIN_SECONDS)
     for child in children:
@@ -61,11 +61,11 @@ def supervise(children: Sequence[Child], own: str, stop: Stop) -> int:
     except InfrastructureError as error:
         log.warning("%s", error)
     tidy()
-    noting.end()
+    notes.end()
     return 0
 
 
-class _Noting:
+class _HealthNotes:
     """Writes down, once a second, how the processes are."""
 
     def __init__(self, queue: str) -> None:

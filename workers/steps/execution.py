@@ -132,7 +132,7 @@ def _offer_again(task: Task, step: Step, why: str) -> str:
 
 
 def _put_off(task: Task, step: Step, why: str) -> str:
-    """Nobody holds the ticket until the workflow that does its work wakes it; a lost word costs no more than time."""
+    """Release the ticket until the child workflow wakes it; if that word is lost, only time is."""
     ticket = step.holding.ticket.id
     log.info("%s is put off: %s", ticket, why)
     stop_chain(task)

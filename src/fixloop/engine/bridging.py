@@ -95,11 +95,11 @@ def _is_awaited(found: Snapshot | None, ticket: str) -> bool:
 def has_word_of(store: Store, ticket: str) -> bool:
     """Whether the child that works for `ticket` has something to say to it."""
     found = store.read(child_of(ticket))
-    return found is not None and _says(profile_in(found.snapshot).load(found.snapshot))
+    return found is not None and _has_news(profile_in(found.snapshot).load(found.snapshot))
 
 
-def _says(state: Any) -> bool:
-    """Whether those whom a child works for have something to do about it."""
+def _has_news(state: Any) -> bool:
+    """Whether its parent has something to do about it."""
     return bool(state.ended or (isinstance(state, State) and go_on(state)))
 
 
@@ -118,7 +118,7 @@ def bridge(store: Store, engine_of: EngineOf, outcome: AnyOutcome[Any], hint: Hi
     """
     state = outcome.state
     parent = getattr(state, "parent", "")
-    if parent and _says(state):
+    if parent and _has_news(state):
         wake(store, parent, hint)
     void = set(outcome.dropped)
     asked = outcome.withdraws_tickets or outcome.holds is not None

@@ -45,7 +45,7 @@ class ProfileHolding(NamedTuple, Generic[S]):
 
 
 class _Basis(NamedTuple, Generic[S]):
-    """What a decision was made on."""
+    """The version that a decision is made on."""
 
     version: int
     head: str

@@ -140,7 +140,7 @@ def _based(prepared: Prepared, feature: Feature, cache: Path) -> Prepared:
 
 
 def _configuration(directory: Path, feature: Feature, project: Project, home: Path) -> Configuration:
-    """That of `directory`, whose place in the user's checkout is `home`, with what the feature says itself."""
+    """The configuration of `directory`, with what the feature sets; `home` is its place in the user's checkout."""
     loaded = configuration_in(
         directory,
         home=home,

@@ -81,7 +81,7 @@ def _join(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Fe
 
 
 def _difference(store: Store, state: Any, prepared: Prepared, feature: Feature) -> str:
-    """How the live workflow is another one than this call would begin; empty where it is the same."""
+    """How the live workflow differs from the one that this call would begin; empty where it does not."""
     if state.profile != feature.profile:
         return f"as a workflow of profile {state.profile}"
     if not state.snapshot or Snapshot.model_validate_json(state.snapshot).tree != prepared.snapshot.tree:

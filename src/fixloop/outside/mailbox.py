@@ -153,7 +153,7 @@ def announce(mailboxes: Mailboxes, told: Iterable[Told], workflow: str, issue: i
 
 
 class _NoLetter(Exception):
-    """What lay there cannot be read at all, and was taken off the queue to see that."""
+    """A message that cannot be read at all; it is off the queue."""
 
 
 def _first(queue: Queue, **how: Any) -> Any:

@@ -60,7 +60,7 @@ def blamed(connection: Connection, workflow: str, error: Misunderstood) -> Proto
 
 
 def _wrong(connection: Connection, kinds: dict[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Each key that is of another kind than it has to be: its name, what it is, what it should be."""
+    """Each key of the wrong type: its name, its type, and the right one."""
 
     def ask(client: Any) -> list[bytes]:
         with client.pipeline(transaction=False) as pipe:

@@ -190,7 +190,7 @@ def _json(content: Mapping[str, Any]) -> bytes:
 
 
 def _raw(digest: str) -> bytes:
-    """A digest's bytes; of what is none, and so never anybody's, zeros."""
+    """A digest's bytes; zeros for what is no digest."""
     try:
         raw = bytes.fromhex(digest)
     except ValueError:

@@ -67,7 +67,7 @@ class Listing:
         return self._connection.call(read)
 
     def _note_older_ends(self) -> None:
-        """Older versions listed what is live, and not what had ended: where numbers differ, it is made up for."""
+        """Older versions did not list ended workflows: they are added where the numbers do not add up."""
 
         def count(pipe: Any, shard: int) -> None:
             pipe.zcard(keys.shard_keys(shard).workflows)

@@ -56,7 +56,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _of_one_workflow(method: F) -> F:
-    """For a method whose first argument is the id of a workflow or a ticket: what breaks over it is its damage."""
+    """For a method that is given a workflow's or a ticket's id first: what breaks over it is that workflow's damage."""
 
     @wraps(method)
     def call(self: "RedisStore", name: str, *more: Any, **further: Any) -> Any:
@@ -374,7 +374,7 @@ class RedisStore:
         self._connection.close()
 
     def _entries(self, workflow: str, numbers: Sequence[int]) -> list[bytes]:
-        """The stored entries of these numbers, as far as they are there."""
+        """The stored entries of these numbers; missing ones are left out."""
         if not numbers:
             return []
         name = keys.history_key(workflow)
