@@ -11,14 +11,18 @@ import time
 
 from redis import Redis
 
-from bench.stage import background, fixloop_worker, redis_server, scripted_environment, wait_until
+from bench.stage import (
+    background,
+    fixloop_worker,
+    redis_server,
+    scripted_environment,
+    scripted_workflow,
+    wait_until,
+)
 from fixloop.engine.engine import Engine
 from fixloop.engine.hints import producer, send_hint
-from fixloop.protocol.events import WorkflowStarted
-from fixloop.store.keys import workflow_id
 from fixloop.store.redis_store import RedisStore
 
-PROJECT = "be9c4a11"
 MOST_RESENT = 0.2
 PATIENCE_SECONDS = 3600
 
@@ -63,20 +67,10 @@ def queued(url: str, store: RedisStore, options: argparse.Namespace) -> list[str
     """Workflows of one step each, started and hinted."""
     app = producer(url)
     engine = Engine(store, lambda ticket, state: send_hint(app, ticket, state.profile))
-    names = [workflow_id(PROJECT, issue, 1) for issue in range(1, options.steps + 1)]
-    for issue, name in enumerate(names, 1):
-        engine.start(
-            WorkflowStarted(
-                workflow=name,
-                issue=issue,
-                name=f"-~{options.seconds}",
-                specialists=("test-runner",),
-                fixer="command",
-                tip="commit-0",
-                tree="tree-0",
-            )
-        )
-    return names
+    events = [scripted_workflow(issue, f"-~{options.seconds}") for issue in range(1, options.steps + 1)]
+    for event in events:
+        engine.start(event)
+    return [event.workflow for event in events]
 
 
 def ended(store: RedisStore, workflow: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from redis import Redis
 
 from fixloop.machine.process_name import role_of
-from fixloop.testing import ScriptedCrew
+from fixloop.testing import ScriptedCrew, Word
 from fixloop.testing.processes import below
 
 TOLD: Final = "bench:pieces"
@@ -68,8 +68,9 @@ class _TimedCrew(ScriptedCrew):
         super().__init__()
         self._pieces = pieces
 
-    def _record(self, holding: Any) -> None:
+    def _begin(self, work: Any, word: Word) -> tuple[str, ...] | None:
         self._pieces.tell()
+        return super()._begin(work, word)
 
 
 def timed_crew() -> ScriptedCrew:

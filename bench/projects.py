@@ -17,10 +17,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bench.preparing import prepared
+from bench.checkout import prepared
 from bench.public import Project, public_projects
 from bench.table import page, row
-from bench.trying import Trial, tried
+from bench.trial import Trial, tried
 from fixloop.servers.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent

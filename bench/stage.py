@@ -11,7 +11,9 @@ from pathlib import Path
 
 from redis import Redis
 
+from fixloop.protocol.events import WorkflowStarted
 from fixloop.servers.redis_binary import server_binary
+from fixloop.store.keys import workflow_id
 
 ROOT = Path(__file__).resolve().parent.parent
 BARE_WORKER = (
@@ -25,6 +27,19 @@ def fixloop_worker(concurrency: int = 2) -> list[str]:
     """The command of fixloop's own worker."""
     launch = str(ROOT / "workers" / "launch.py")
     return [sys.executable, launch, "supervise", f'{{"concurrency": {concurrency}}}']
+
+
+def scripted_workflow(issue: int, script: str) -> WorkflowStarted:
+    """One of the test runner alone; `script` says what it and the fixer do, see `fixloop.testing.script`."""
+    return WorkflowStarted(
+        workflow=workflow_id("be9c4a11", issue, 1),
+        issue=issue,
+        name=script,
+        specialists=("test-runner",),
+        fixer="command",
+        tip="commit-0",
+        tree="tree-0",
+    )
 
 
 def scripted_environment(url: str, **more: str) -> dict[str, str]:

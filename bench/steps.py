@@ -24,16 +24,15 @@ from bench.stage import (
     fixloop_worker,
     redis_server,
     scripted_environment,
+    scripted_workflow,
     wait_until,
 )
 from fixloop.engine.engine import Engine
 from fixloop.engine.hints import producer, send_hint
-from fixloop.protocol.events import WorkflowStarted
-from fixloop.store.keys import workflow_id, workflow_key
+from fixloop.store.keys import workflow_key
 from fixloop.store.redis_store import RedisStore
 
 STEPS = 7
-PROJECT = "be9c4a11"
 LEAST = 0.75
 FURTHER = 1_000_000
 
@@ -83,18 +82,9 @@ class Fixloop:
 
     def _start(self) -> str:
         self._issue += 1
-        workflow = workflow_id(PROJECT, self._issue, 1)
-        event = WorkflowStarted(
-            workflow=workflow,
-            issue=self._issue,
-            name="scripted 3 1 0",
-            specialists=("test-runner",),
-            fixer="command",
-            tip="commit-0",
-            tree="tree-0",
-        )
+        event = scripted_workflow(self._issue, "scripted 3 1 0")
         self._engine.start(event)
-        return workflow
+        return event.workflow
 
     def _ended(self, workflows: list[str]) -> bool:
         """One field of the last, then of all: as cheap as the counter that tells the end of the bare chains."""

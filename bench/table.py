@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import starmap
 
 from bench.public import Project
-from bench.trying import Configured, Trial
+from bench.trial import Configured, Trial
 
 _HEAD = """\
 # Public projects

@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 
 from redis import Redis
 
-from bench.filling import Filling, workflow_of
 from bench.stage import (
     BARE_WORKER,
     ROOT,
@@ -28,6 +27,7 @@ from bench.stage import (
     scripted_environment,
     wait_until,
 )
+from bench.waiting_workflows import WaitingWorkflows, workflow_of
 from fixloop.engine.engine import Engine
 from fixloop.engine.hints import producer, send_hint
 from fixloop.machine.process_name import role_of
@@ -90,9 +90,9 @@ def _measured(url: str, worker: int, executions: Path, options: argparse.Namespa
     client = Redis.from_url(url)
     signals = _Signals(url, executions)
     # What is loaded with the first work is no cost of waiting.
-    filling = Filling(url)
+    waiting = WaitingWorkflows(url)
     for number in range(options.workflows, options.workflows + 20):
-        filling.make(number)
+        waiting.make(number)
         signals.ours(number)
         signals.bare()
     wait_until(lambda: _sweeper(worker) > 0, seconds=20)
@@ -132,9 +132,9 @@ class _Signals:
         self._noted = noted.s().set(queue="bare")
         self._client: Any = Redis.from_url(url)
         app = producer(url)
-        self._filling = Filling(url)
+        self._waiting = WaitingWorkflows(url)
         self._engine = Engine(
-            self._filling.store, lambda ticket, state: send_hint(app, ticket, state.profile)
+            self._waiting.store, lambda ticket, state: send_hint(app, ticket, state.profile)
         )
         self._executions = executions
 
@@ -169,7 +169,7 @@ class _Signals:
 def _fill(url: str, workflows: int, processes: int) -> None:
     began = time.monotonic()
     share = -(-workflows // processes)
-    command = [sys.executable, "-m", "bench.filling", url]
+    command = [sys.executable, "-m", "bench.waiting_workflows", url]
     started = [
         subprocess.Popen([*command, str(first), str(min(first + share, workflows))], cwd=ROOT)
         for first in range(0, workflows, share)

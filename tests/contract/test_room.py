@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import redis
 
-from bench.filling import Filling, workflow_of
 from bench.stage import ROOT, redis_server
+from bench.waiting_workflows import WaitingWorkflows, workflow_of
 from fixloop.engine.replay import audit
 from fixloop.servers.keeper import Assignment, _arguments
 from fixloop.store.keys import workflow_key
@@ -18,15 +18,15 @@ BEFORE, WORKFLOWS = 50, 100
 def test_a_waiting_workflow_takes_little_more_than_its_failure() -> None:
     with redis_server() as url:
         client: Any = redis.Redis.from_url(url)
-        filling = Filling(url)
+        waiting = WaitingWorkflows(url)
         for number in range(BEFORE):
-            filling.make(number)
+            waiting.make(number)
         before = client.info("memory")["used_memory"]
         for number in range(BEFORE, BEFORE + WORKFLOWS):
-            filling.make(number)
+            waiting.make(number)
         used = client.info("memory")["used_memory"] - before
         encoding = client.object("encoding", workflow_key(workflow_of(BEFORE)))
-        found = audit(filling.store, workflow_of(BEFORE))
+        found = audit(waiting.store, workflow_of(BEFORE))
         client.close()
 
     # Tables that double now and then count here; `python -m bench.waiting` has the figure.

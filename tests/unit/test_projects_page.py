@@ -8,7 +8,7 @@ import pytest
 from bench.projects import PAGE
 from bench.public import Edit, public_projects
 from bench.table import page, release_row, row
-from bench.trying import Answer, Configured, Trial
+from bench.trial import Answer, Configured, Trial
 
 PROJECTS = public_projects()
 VERDICT_ROW = re.compile(

@@ -1,4 +1,4 @@
-"""Workflows that wait for a fix, made through the engine as workers make them: `bench.filling URL FIRST LAST`.
+"""Makes workflows that wait for a fix, through the engine as workers do: `bench.waiting_workflows URL FIRST LAST`.
 
 Each has a different name, hashes and failure, so that nothing compresses better than in real use.
 """
@@ -31,9 +31,9 @@ _WORDS: Final = (
 def main() -> None:
     """Make those from FIRST to LAST, without LAST."""
     url, first, last = sys.argv[1:]
-    filling = Filling(url)
+    waiting = WaitingWorkflows(url)
     for number in range(int(first), int(last)):
-        filling.make(number)
+        waiting.make(number)
 
 
 def workflow_of(number: int) -> str:
@@ -41,7 +41,7 @@ def workflow_of(number: int) -> str:
     return workflow_id(project_hash(_project(number)), number // PROJECTS + 1, 1)
 
 
-class Filling:
+class WaitingWorkflows:
     """Makes one after the other."""
 
     def __init__(self, url: str) -> None:

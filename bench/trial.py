@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from bench.preparing import developer_environment, restore
+from bench.checkout import developer_environment, restore
 from bench.public import Edit, Project
 
 _FIXLOOP = Path(sys.executable).with_name("fixloop")
