@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from fixloop.errors import InfrastructureError
-from fixloop.repository.push import push
+from fixloop.repository.publication import push
 from fixloop.repository.snapshot import mirror_of, take_snapshot_of_url
 from tests.unit.repositories import git, make_repository
 

@@ -11,7 +11,7 @@ from fixloop.chat.journal import Adopted, entry, read_journal
 from fixloop.chat.message import file_name, loose_number, read_name
 from fixloop.chat.meta import Meta
 from fixloop.chat.roles import TEMPLATES, Role
-from fixloop.chat.sections import Result, Verdict, is_misplaced, missing, results, sections, with_results
+from fixloop.chat.sections import Result, Verdict, misplaced, missing, results, sections, with_results
 from fixloop.chat.validation import Examined, as_json, as_sarif, as_text
 from fixloop.reports import read_report
 from tests.proofs import ROOT
@@ -50,7 +50,7 @@ def test_a_whole_body_lacks_nothing_and_is_in_order(role: Role) -> None:
 
     assert tuple(section.title for section in found) == TEMPLATES[role]
     assert missing(found, role) == []
-    assert is_misplaced(found, role) is None
+    assert misplaced(found, role) is None
 
 
 @pytest.mark.proves("E24")

@@ -15,7 +15,7 @@ from fixloop.outside.prompts import request_for
 from fixloop.outside.transfer import NotKept, bring_work, keep_bundle
 from fixloop.profile_table import loaded, registered_in
 from fixloop.repository.change import change_between
-from fixloop.repository.merge import brought_onto
+from fixloop.repository.merge import rebased
 from fixloop.statefiles.agent_run import AgentRuns, Brought, Played
 from fixloop.statefiles.sync import lay
 from workers.commands import child_workflows
@@ -70,7 +70,7 @@ def bring_onto(work: Work, state: Any, base: str, tip: str, cache: Path) -> Brou
     """Merge what changed from `base` to `tip` onto the present tip of `state`, see `Crew`."""
     mirror = bring_work(work.store, state, cache)
     own = change_between(mirror.git, base, tip)
-    change = brought_onto(state.tip, own, base=base, mirror=mirror, message=_message(work))
+    change = rebased(state.tip, own, base=base, mirror=mirror, message=_message(work))
     return Brought(state.tip, change.commit, keep_bundle(work.store, state, mirror, change.commit))
 
 

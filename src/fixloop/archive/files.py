@@ -109,12 +109,7 @@ class Archive:
         return self.load(max(found, key=lambda each: each.version)) if found else None
 
     def load(self, archived: Archived) -> Stored:
-        """
-        All of an archived workflow.
-
-        Raises:
-            ProtocolError: its record is damaged, or of a newer version.
-        """
+        """All of an archived workflow. Raises ProtocolError: its record is damaged, or of a newer version."""
         try:
             with _opened(archived.path, os.O_RDONLY) as file:
                 return stored_of(read(file, archived.place))

@@ -61,12 +61,7 @@ def walk(file: int, start: int = 0) -> Iterator[Member | int]:
 
 
 def read(file: int, found: Member) -> bytes:
-    """
-    The data of a record.
-
-    Raises:
-        ValueError: it is not what was written.
-    """
+    """The data of a record. Raises ValueError: it is not what was written."""
     try:
         return zlib.decompress(os.pread(file, found.length, found.offset), wbits=16 + zlib.MAX_WBITS)
     except zlib.error as error:

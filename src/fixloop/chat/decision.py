@@ -35,7 +35,7 @@ from fixloop.chat.message import MAX_SEQ, Front, file_name, header, lines_of, re
 from fixloop.chat.meta import META, Contract, Meta, with_values
 from fixloop.chat.roles import CLOSERS, TEMPLATES, ChatState, Role
 from fixloop.chat.rules import edits
-from fixloop.chat.sections import is_misplaced, missing, sections, with_results
+from fixloop.chat.sections import misplaced, missing, sections, with_results
 from fixloop.errors import RefusedError, UsageError
 
 MAX_PURPOSE_CHARACTERS: Final = 200
@@ -248,7 +248,7 @@ def _body(event: MessageWritten) -> str:
         raise UsageError(
             f"the body lacks {', '.join(absent)}; the sections of a message of {event.by} are {template}"
         )
-    if pair := is_misplaced(found, event.by):
+    if pair := misplaced(found, event.by):
         told = f"section {pair[1].title} (line {pair[1].line + 1}) has to come before {pair[0].title}"
         raise UsageError(f"{told}; the order is {', '.join(TEMPLATES[event.by])}")
     results = [result._replace(text=declared(result.text, event.by)) for result in event.results]

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from fixloop.chat import string_yaml
 from fixloop.chat.findings import Finding, Level, shown
 from fixloop.chat.roles import Role
-from fixloop.chat.sections import is_misplaced, missing, sections
+from fixloop.chat.sections import misplaced, missing, sections
 
 KEYS: Final = ("from", "to", "chat", "seq", "ts", "purpose")
 """Of the front matter, in the order in which they are written (E7)."""
@@ -153,7 +153,7 @@ def read_message(text: str, name: FileName, chat: str, file: str) -> Message:
     role = _role(_text(entries, "from"))
     if role is not None and not misheaded:
         named = sections(body)
-        if pair := is_misplaced(named, role):
+        if pair := misplaced(named, role):
             told = f"section {pair[1].title} comes after {pair[0].title}; {role}'s template has it before"
             found.append(Finding("sections", file, told, body_start + pair[1].line + 1))
         if absent := missing(named, role):

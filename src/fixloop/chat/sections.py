@@ -64,7 +64,7 @@ def missing(found: Sequence[Section], role: Role) -> list[str]:
     return [title for title in TEMPLATES[role] if title not in titles and title not in OPTIONAL_SECTIONS]
 
 
-def is_misplaced(found: Sequence[Section], role: Role) -> tuple[Section, Section] | None:
+def misplaced(found: Sequence[Section], role: Role) -> tuple[Section, Section] | None:
     """The first two neighbours that stand in the wrong order; None when all stand as in the template."""
     template = TEMPLATES[role]
     own = [section for section in found if section.title in template]

@@ -51,12 +51,7 @@ Mapping: TypeAlias = dict[str, Entry]
 
 
 def load(text: str) -> Mapping:
-    """
-    The mapping that `text` is.
-
-    Raises:
-        YamlError: it is none, or is not what every reader reads alike.
-    """
+    """The mapping that `text` is. Raises YamlError: it is none, or is not what every reader reads alike."""
     simple = _simple(text)
     if simple is not None:
         return simple

@@ -27,7 +27,7 @@ from fixloop.protocol.ids import called
 from fixloop.protocol.refusals import Repeated
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths
-from fixloop.repository.merge import brought_onto, commit_of_directory, merge_checkout, resolve_descendant
+from fixloop.repository.merge import commit_of_directory, merge_checkout, rebased, resolve_descendant
 from fixloop.repository.publication import publish
 
 
@@ -166,7 +166,7 @@ class Outside(NamedTuple):
         base = seen.presenter.load(laid).tip
         copied = copied_paths(mirror, snapshot_in(state).copied)
         own = commit_of_directory(made.top, base, mirror, message, without=copied)
-        change = brought_onto(state.tip, own, base=base, mirror=mirror, message=message)
+        change = rebased(state.tip, own, base=base, mirror=mirror, message=message)
         return made.directory, laid, state.tip, change
 
 

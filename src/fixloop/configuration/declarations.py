@@ -14,14 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 INI_FILES = (
-    "setup.cfg",
-    "tox.ini",
-    "pytest.ini",
-    ".pytest.ini",
-    "mypy.ini",
-    ".mypy.ini",
-    ".coveragerc",
-    ".bandit",
+    *("setup.cfg", "tox.ini", "pytest.ini", ".pytest.ini"),
+    *("mypy.ini", ".mypy.ini", ".coveragerc", ".bandit"),
 )
 LIMIT_BYTES = 1_000_000
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")

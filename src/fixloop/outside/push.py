@@ -6,7 +6,7 @@ from pathlib import Path
 from fixloop.engine.registry import profile_in
 from fixloop.errors import ProtocolError, RefusedError
 from fixloop.outside.transfer import Carried, bring_work, snapshot_in
-from fixloop.repository.push import push
+from fixloop.repository.publication import push
 from fixloop.store.contract import Store
 from fixloop.store.keys import number_of
 

@@ -15,12 +15,7 @@ _ERROR = 2
 
 
 def read_eslint(content: bytes, tree: SourceTree) -> Report:
-    """
-    What the JSON in `content` says.
-
-    Raises:
-        Unusable: it is not ESLint's, or names no file that was looked at.
-    """
+    """What the JSON in `content` says. Raises Unusable: it is not ESLint's, or names no file that was looked at."""
     # The reader of objects refuses what two readers would understand differently; ESLint writes a list.
     files = json_object(b'{"files":' + content + b"}")["files"]
     if not isinstance(files, list) or not all(isinstance(file, dict) for file in files):

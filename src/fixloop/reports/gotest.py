@@ -60,12 +60,7 @@ class _Log:
 
 
 def read_go_test(content: bytes, tree: SourceTree) -> Report:
-    """
-    What the events in `content` say.
-
-    Raises:
-        Unusable: there are none, or a package has no end.
-    """
+    """What the events in `content` say. Raises Unusable: there are none, or a package has no end."""
     log, header = _Log(), ""
     for row in content.decode("utf-8", "replace").split("\n"):
         if row.startswith("{"):

@@ -18,12 +18,7 @@ _IN_SUITE: Final = re.compile(r"^\s*●.*$", re.MULTILINE)
 
 
 def read_jest(content: bytes, tree: SourceTree) -> Report:
-    """
-    What the JSON in `content` says.
-
-    Raises:
-        Unusable: it is not Jest's, not whole, or the run was interrupted.
-    """
+    """What the JSON in `content` says. Raises Unusable: it is not Jest's, not whole, or the run was interrupted."""
     log = json_object(content)
     files, declared = log.get("testResults"), log.get("numTotalTests")
     if not isinstance(files, list) or not isinstance(declared, int):

@@ -88,18 +88,8 @@ _CHAINED: Final = re.compile(
     re.MULTILINE,
 )
 _FOREIGN: Final = frozenset(
-    {
-        ".venv",
-        "venv",
-        "site-packages",
-        "dist-packages",
-        "node_modules",
-        ".tox",
-        ".nox",
-        ".git",
-        "vendor",
-        "target",
-    }
+    {".venv", "venv", "site-packages", "dist-packages", "node_modules"}
+    | {".tox", ".nox", ".git", "vendor", "target"}
 )
 _OUTERMOST_FIRST: Final = (".py", ".pyi", ".pyx")
 _AROUND: Final = (3, 12)

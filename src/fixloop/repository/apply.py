@@ -17,9 +17,8 @@ from fixloop.errors import InfrastructureError, UsageError
 from fixloop.files.locks import held
 from fixloop.repository.git import Git, shown
 from fixloop.repository.identity import is_repository, top_of
-from fixloop.repository.merge import import_folder
+from fixloop.repository.merge import import_folder, merge_trees
 from fixloop.repository.mirror import Mirror
-from fixloop.repository.threeway import merge_trees
 from fixloop.repository.tree import SYMLINK, Delta, Entry, deltas, entries_on_disk, folders_of
 
 LOCK_TIMEOUT_SECONDS = 60.0

@@ -171,12 +171,7 @@ def branch_of(directory: Path) -> str | None:
 
 @functools.cache
 def require_git() -> None:
-    """
-    Check once per process that git is there and not older than 2.38.
-
-    Raises:
-        InfrastructureError: it is not.
-    """
+    """Check once per process that git is there and not older than 2.38. Raises InfrastructureError: it is not."""
     try:
         said = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

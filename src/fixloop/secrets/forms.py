@@ -36,16 +36,8 @@ def _named(name: str, rest: str) -> _Form:
 
 
 _NAMES: Final = (
-    "SECRET",
-    "TOKEN",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "APIKEY",
-    "API_KEY",
-    "ACCESS_KEY",
-    "PRIVATE_KEY",
-    "CREDENTIAL",
+    *("SECRET", "TOKEN", "PASSWORD", "PASSWD", "PASSPHRASE"),
+    *("APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "CREDENTIAL"),
 )
 _LAST_WORDS: Final = ("_PWD", "_PAT", "_AUTH", "SSH_KEY", "SIGNING_KEY", "ENCRYPTION_KEY")
 """Names that end so; `_PATH` and `_AUTHOR` are others."""

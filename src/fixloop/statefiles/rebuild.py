@@ -164,12 +164,7 @@ def _agreed(root: Path, record: Record) -> tuple[Record, list[bytes]]:
 
 
 def _refuse_disagreement(root: Path, known: list[Record]) -> None:
-    """
-    Every file has to be as it was written.
-
-    Raises:
-        RefusedError: which are not, with field and value.
-    """
+    """Every file has to be as it was written. Raises RefusedError: which are not, with field and value."""
     digests: dict[str, set[str]] = {}
     for record in known:
         for path, kept in record.files.items():
