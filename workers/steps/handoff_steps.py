@@ -76,7 +76,7 @@ def _returned(step: Step, played: Played) -> AnyEvent:
     if played.wrong:
         raise InvalidReturn(played.wrong)
     if not said.get("commit") and name == "builder":
-        # What it left is the next commit, whatever it calls it.
+        # What it left is the next commit, under any name.
         said = said | {"commit": played.brought.tip}
     result = fitting("result", Returned, said)
     event = AgentReturned(sender=name, result=result, artifacts=played.artifacts)

@@ -40,7 +40,7 @@ class DeliveryFailed(AgentEvent):
 
 
 class PersonNotified(AgentEvent):
-    """The notify command was run, whatever came of it."""
+    """The notify command was run, successfully or not."""
 
     kind: Literal["person-notified"] = "person-notified"
     detail: str = ""

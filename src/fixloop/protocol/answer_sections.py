@@ -1,7 +1,7 @@
 """The sections of an agent's Markdown answer, however it marks them (A32).
 
 Headings of any level, bold labels, plain labels, with or without numbers and bullets; text before the first
-section and sections nobody asked for are passed over. Says where each one stands, and judges none of them.
+section and unknown sections are passed over. Says where each one stands, and judges none of them.
 """
 
 import re

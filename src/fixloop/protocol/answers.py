@@ -1,7 +1,7 @@
 """Reading a Fix Completion that an agent or a person wrote (A8, A31-A34, A71).
 
 Accepts the Markdown of the protocol, tolerant about headings, bold and order, and the same facts as JSON.
-Refuses whatever cannot be a completion of the open request, and says everything that is wrong with it at
+Refuses what cannot be a completion of the open request, and says everything that is wrong with it at
 once. Duration and marks are the engine's measurements and are not taken from an answer; files are what the
 agent says, to be held against what changed (`claims`).
 """

@@ -1,6 +1,6 @@
 """The files an agent says it changed, against those that did change (A32).
 
-What is recorded is always the real change; a difference is noted beside it, because who reads the completion
+What is recorded is always the real change; a difference is noted with it, because a reader of the completion
 may otherwise rely on words.
 """
 

@@ -1,4 +1,4 @@
-"""What the runs of a specialist say to whoever has to act: why failures persist, what to try, what to choose.
+"""What the runs of a specialist tell those who have to act: why failures persist, what to try, what to choose.
 
 Sentences made from the runs alone (A94, B49, B50, B62). Comparing runs is `analysis`; refuses to decide anything.
 """

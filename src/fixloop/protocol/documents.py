@@ -1,4 +1,4 @@
-"""Records beside the messages, made from them or from the state when somebody reads (A53, B26-B29, B33-B35).
+"""Records made from messages or from the state when they are read (A53, B26-B29, B33-B35).
 
 Nothing here is stored or is a line of the log (K39): the same facts always give the same record.
 """

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from fixloop.protocol.agent_events import Continued, Paused
 from fixloop.protocol.letters import About, Letter, letter_id, letter_ticket
 from fixloop.protocol.moment import Moment
+from fixloop.protocol.refusals import Moved
 from fixloop.protocol.ticket import Ticket, notify_ticket, push_ticket, work_id, work_ticket
 
 S = TypeVar("S", bound=Any)
@@ -39,7 +40,7 @@ class Outcome(NamedTuple, Generic[S, M]):
     stood_seconds: float = 0.0
     """How long deadlines were held that go on."""
     answer: str = ""
-    """What is told to whoever brought the event: `granted`, `forced`, `pending`, `lost` … (K10)."""
+    """What the sender of the event is told: `granted`, `forced`, `pending`, `lost` … (K10)."""
     commits: bool = True
     """False: nothing happened that anybody has to remember; the answer is all."""
 
@@ -197,6 +198,24 @@ class AgentDraft(Draft[S, M]):
     def stop_clock(self, name: str) -> None:
         """An agent's run is not late any more."""
         self.clear_deadlines(f"run/{name}")
+
+    def advance(self, base: str, tip: str) -> None:
+        """
+        Take an agent's commit as the one that holds the work from now on.
+
+        Args:
+            base: what the agent began from.
+            tip: what it made of that; `base`, or nothing, where it changed nothing.
+
+        Raises:
+            Moved: another agent's work lies between; nothing is lost by bringing it onto that.
+        """
+        present = self.state.tip
+        if tip in ("", base):
+            return
+        if base != present:
+            raise Moved(f"this work was begun on commit {base[:12]}; the work so far is {present[:12]}")
+        self.update(tip=tip)
 
     def push(self, attempt: int = 1, delay_seconds: float = 0.0) -> None:
         """Have the branch pushed."""

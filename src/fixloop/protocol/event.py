@@ -11,7 +11,7 @@ class Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     sender: str = ""
-    """Whom it is from, as a handle; empty: whoever brings such events."""
+    """Whom it is from, as a handle; empty: the usual sender of such events."""
 
 
 class Value(BaseModel):

@@ -242,7 +242,7 @@ class BranchPushed(envelope.Event):
 
 
 class PersonNotified(envelope.Event):
-    """The notify command was run, whatever came of it."""
+    """The notify command was run, successfully or not."""
 
     kind: Literal["person-notified"] = "person-notified"
     detail: str = ""

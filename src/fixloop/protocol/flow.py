@@ -1,6 +1,6 @@
 """The flow log of one specialist's loop: who told whom what, step by step, and what it came to (B53-B56).
 
-Made from the lines when somebody reads it; a record of its own beside the entries of the full log (K3).
+Made from the lines when it is read; a separate record next to the entries of the full log (K3).
 """
 
 from collections.abc import Iterable, Sequence

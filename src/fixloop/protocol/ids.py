@@ -59,7 +59,7 @@ def ticket_id(workflow: str, specialist: str, step: str, iteration: int, attempt
     """
     The ticket's and the Celery task's id: `{workflow}.{specialist}.{step}.{iteration}.{attempt}`.
 
-    `epoch` counts what makes the same step run anew (decisions, confirmations on a new tree).
+    `epoch` counts what makes the same step run again (decisions, confirmations on a new tree).
     """
     plain = f"{workflow}.{specialist}.{step}.{iteration}.{attempt}"
     return f"{plain}.e{epoch}" if epoch else plain

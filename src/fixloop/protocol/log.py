@@ -1,7 +1,7 @@
 """The communication log as text and as data: entries, the full log, its statistics (A77-A85).
 
 Works on the lines of a workflow as they stand, in their order (A84). Counts are computed from the lines,
-never kept beside them, so header and statistics cannot disagree (A83). What is not a line is K39's matter.
+never stored with them, so header and statistics cannot disagree (A83). What is not a line is K39's matter.
 """
 
 from collections import Counter

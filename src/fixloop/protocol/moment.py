@@ -1,6 +1,6 @@
 """One point in time as decisions see it: wall time for people, engine time for clocks (K34).
 
-Nothing here reads a clock: a moment comes from the store, and whoever holds one adds monotonic differences.
+Nothing here reads a clock: a moment comes from the store, and its holder adds monotonic differences.
 """
 
 from datetime import datetime, timedelta

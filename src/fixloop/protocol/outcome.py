@@ -107,7 +107,7 @@ class Draft(draft.Draft[State, Message]):
         return said
 
     def attachment(self, body: Body, message_id: str, *, summary: str, recipient: str) -> Message:
-        """A message that travels with another and has no line of its own (K9)."""
+        """A message that travels with another and has no line in the log (K9)."""
         return self._message(body, message_id, summary, (ORCHESTRATOR, recipient), Priority.HIGH)
 
     def _message(
@@ -226,7 +226,7 @@ class Draft(draft.Draft[State, Message]):
         return f"fixloop.{name}"
 
     def start_iteration(self, seconds: float | None) -> None:
-        """The iteration's clock begins anew; None: without a cap (K6)."""
+        """The iteration's clock starts again; None: without a cap (K6)."""
         due = self.clock + seconds if seconds is not None else None
         self.update(iteration_clock=self.clock)
         self.cap_iteration(due)

@@ -1,4 +1,4 @@
-"""Why an event changes nothing, whatever the profile: it does not fit, it was known, or it came too early."""
+"""Why an event changes nothing, in any profile: it does not fit, it was known, or it came too early."""
 
 from fixloop.errors import RefusedError
 
@@ -16,4 +16,4 @@ class NotDue(Unexpected):
 
 
 class Moved(Unexpected):
-    """It was made on a commit that others have gone on from; whoever made it brings it onto theirs first."""
+    """It was made on a commit that others have gone on from; its maker brings it onto theirs first."""

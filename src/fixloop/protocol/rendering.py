@@ -85,7 +85,7 @@ def render_delivery(report: Message, *, to_command: bool = False) -> str:
 
     Args:
         report: The failure report with its request attached.
-        to_command: It is read by a command that fixloop starts, and that has files of its own for its answer.
+        to_command: It is read by a command that fixloop starts, and that answers in a file.
 
     Returns:
         At most DELIVERY_CHARACTERS; groups of failures that do not fit are counted.

@@ -1,6 +1,6 @@
 """What a fixer command finds in the file that FIXLOOP_REQUEST names, and the schema of that file.
 
-Owns the shape; whoever starts the command adds the two paths. Refuses a message that is not a failure report.
+Owns the shape; the starter of the command adds the two paths. Refuses a message that is not a failure report.
 """
 
 import re

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from fixloop.protocol import analysis, diagnosis, ids, pushing
-from fixloop.protocol.asking import examples
+from fixloop.protocol import analysis, diagnosis, ids, push
 from fixloop.protocol.escalation import escalate, specialist_error
 from fixloop.protocol.events import BaselineBegun, RunFinished
+from fixloop.protocol.failure_report import examples
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import (
     MAIN_AGENT,
@@ -276,7 +276,7 @@ def go_on(draft: Draft) -> None:
             draft.note(f"confirming {slot(entry.name).phase} on the final tree")
             draft.ask("confirm", operation=OperationName.VALIDATION)
             return
-    pushing.ask_or_end(draft)
+    push.ask_or_end(draft)
 
 
 def _could_not_run(draft: Draft, event: RunFinished, error: str) -> None:

@@ -17,7 +17,7 @@ from fixloop.protocol.ticket import Ticket
 
 
 class WrongParty(Unexpected):
-    """An event from somebody whose it is not; nothing was changed."""
+    """An event from a party that may not bring it; nothing was changed."""
 
 
 _ANSWERS: Final = frozenset({MAIN_AGENT, USER})
@@ -61,11 +61,11 @@ _WORKERS: Final[Mapping[str, str]] = {
 
 def check_party(event: Event, sender: str) -> None:
     """
-    Refuse an event from somebody whose it is not (A51).
+    Refuse an event from a party that may not bring it (A51).
 
     Args:
         event: What is said to have happened.
-        sender: A handle; empty: nobody said whom it is from.
+        sender: A handle; empty: the sender is unknown.
 
     Raises:
         WrongParty: naming the event, its sender and whose it is.
@@ -73,7 +73,7 @@ def check_party(event: Event, sender: str) -> None:
     may = MAY_BRING.get(event.kind, frozenset({ORCHESTRATOR}))
     specialist = getattr(event, "specialist", "")
     expected = slot(specialist).handle if specialist in NAMES else SPECIALIST
-    # What a specialist finds is any specialist's to bring; that of another is nobody's.
+    # Any specialist may bring what it found, and none what another found.
     is_own = isinstance(event, RunFinished | BaselineBegun) and sender == expected
     if sender and (SPECIALIST if is_own else sender) not in may:
         named = " or ".join(sorted(may)).replace(SPECIALIST, expected)
@@ -81,7 +81,7 @@ def check_party(event: Event, sender: str) -> None:
 
 
 def worker_of(ticket: Ticket) -> str:
-    """The handle of whoever does a ticket's work: what comes of it is theirs."""
+    """The handle of the party that does a ticket's work and brings its result."""
     party = _WORKERS.get(ticket.step, ORCHESTRATOR)
     return slot(ticket.specialist).handle if party == SPECIALIST else party
 

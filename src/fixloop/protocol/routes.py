@@ -40,7 +40,7 @@ ROUTES: Final[Mapping[str, frozenset[Route]]] = {
             Route("success", ORCHESTRATOR, MAIN_AGENT),
             Route("escalation", ORCHESTRATOR, MAIN_AGENT),
             Route("escalation", ORCHESTRATOR, USER),
-            # To whoever is late (A59).
+            # To the late party (A59).
             Route("timeout-reminder", ORCHESTRATOR, MAIN_AGENT),
             Route("timeout-reminder", ORCHESTRATOR, SPECIALIST),
             Route("error-notification", ORCHESTRATOR, MAIN_AGENT),

@@ -339,7 +339,7 @@ class State(_Value):
     """One validation workflow."""
 
     schema_version: int = 1
-    """The schema of whoever wrote it last; snapshots of version 1 do not say so."""
+    """The schema of its last writer; snapshots of version 1 do not say so."""
     protocol_version: str = "2.0.0"
     workflow: str
     profile: Literal["validation"] = "validation"
@@ -363,7 +363,7 @@ class State(_Value):
     push_error: str = ""
     """Why it is not."""
     bundle_fix_request: bool = True
-    """The fix request travels with the failure report; otherwise it has a line of its own (K9)."""
+    """The fix request travels with the failure report; otherwise it has its own line (K9)."""
     # A plain default would be copied deeply with every snapshot that is read.
     limits: Limits = Field(default_factory=lambda: _NO_OTHER_LIMITS)
     configuration: str = ""
@@ -463,7 +463,7 @@ class State(_Value):
 
     @property
     def patience_seconds(self) -> float | None:
-        """How long whoever is at work may take: the limit and the window behind it; None: without an end."""
+        """How long the party at work may take: the limit and the window behind it; None: without an end."""
         limit = self.operation.limit_seconds if self.operation is not None else None
         window = self.limits.reminder_window_seconds
         return limit + window if limit is not None and window is not None else None

@@ -1,6 +1,6 @@
 """The nine status codes, who may set them, and which may follow which (A49-A52, K19).
 
-Everything that affects a specialist's status is in this file; the diagram in docs/ is drawn from it.
+Everything that affects a specialist's status is in this file; the diagram in docs/ is made from it.
 """
 
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ class Edge(NamedTuple):
 
     @property
     def roles(self) -> frozenset[Role]:
-        """Who may make it: whoever may set the status it leads to (A51)."""
+        """Who may make it: the roles that may set the status it leads to (A51)."""
         return frozenset(role for role, may in MAY_SET.items() if self.after in may)
 
 
@@ -82,7 +82,7 @@ EDGES: Final[tuple[Edge, ...]] = (
     # Only a failed confirmation reopens a phase.
     Edge(Status.COMPLETED, Status.RE_CHECKING, "it fails on the final tree", "K37"),
 )
-"""Every legal transition, each once: the one table that the checks use and the diagram is drawn from."""
+"""Every legal transition, each once: the one table that the checks use and the diagram is made from."""
 
 TRANSITIONS: Final[Mapping[Status, frozenset[Status]]] = {
     status: frozenset(edge.after for edge in EDGES if edge.before is status) for status in Status

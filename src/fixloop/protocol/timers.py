@@ -5,7 +5,7 @@ A deadline that is fired may be an old one of the same name: what it means is re
 
 from datetime import timedelta
 
-from fixloop.protocol import delivering
+from fixloop.protocol import delivery
 from fixloop.protocol.durations import minutes_seconds, stamp
 from fixloop.protocol.escalation import escalate
 from fixloop.protocol.events import DeadlineReached
@@ -24,8 +24,8 @@ def deadline_reached(draft: Draft, event: DeadlineReached) -> None:
     draft.clear_deadlines(event.name)
     if state.paused:
         draft.note(f"deadline {event.name} passed while paused")
-    elif event.name == delivering.RECEIPT_DEADLINE:
-        delivering.receipt_overdue(draft)
+    elif event.name == delivery.RECEIPT_DEADLINE:
+        delivery.receipt_overdue(draft)
     elif event.name == OperationName.ITERATION.value and state.iteration_due is not None:
         _iteration_over(draft, state.iteration_due)
     elif operation is not None and event.name == operation.name.value:

@@ -2,16 +2,16 @@
 
     decide(state, event, now) -> Outcome
 
-Pure: no clock, no Redis, no Celery. Reading order: this file (the flow of results), `fixing.py` (the main
-agent's side), `delivering.py` (the way to its mailbox), `timers.py` (lateness), `escalation.py`, `deciding.py` (what
-people decide), `outside/push.py` (the way out), `pausing.py`.
+Pure: no clock, no Redis, no Celery. Reading order: this file (the flow of results), `fixes.py` (the main
+agent's side), `delivery.py` (the way to its mailbox), `timers.py` (lateness), `escalation.py`, `decisions.py` (what
+people decide), `push.py` (the way out), `pauses.py`.
 """
 
 from collections.abc import Callable
 from typing import Any, Final, cast
 
 from fixloop.errors import UsageError
-from fixloop.protocol import deciding, delivering, fixing, pausing, pushing, results, timers
+from fixloop.protocol import decisions, delivery, fixes, pauses, push, results, timers
 from fixloop.protocol import events as ev
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.outcome import Draft, Outcome
@@ -49,7 +49,7 @@ def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
         raise Unexpected(f"{event.kind} came after workflow {state.workflow} ended ({state.outcome})")
     check_party(event, event.sender)
     draft = Draft(state, now)
-    pausing.while_held(draft, event, _handle)
+    pauses.while_held(draft, event, _handle)
     return draft.outcome()
 
 
@@ -62,23 +62,23 @@ _HANDLERS: Final = cast(
     {
         ev.RunFinished: results.run_finished,
         ev.BaselineBegun: results.baseline_begun,
-        ev.ReportDelivered: fixing.report_delivered,
-        ev.MessageStored: delivering.stored,
-        ev.DeliveryFailed: delivering.undelivered,
-        ev.ReceiptGiven: delivering.receipt_given,
-        ev.FixAcknowledged: fixing.acknowledged,
-        ev.FixCompleted: fixing.completed,
-        ev.FixFailed: fixing.failed,
-        ev.AnswerRejected: fixing.answer_rejected,
-        ev.BlockerSignalled: fixing.blocked,
+        ev.ReportDelivered: fixes.report_delivered,
+        ev.MessageStored: delivery.stored,
+        ev.DeliveryFailed: delivery.undelivered,
+        ev.ReceiptGiven: delivery.receipt_given,
+        ev.FixAcknowledged: fixes.acknowledged,
+        ev.FixCompleted: fixes.completed,
+        ev.FixFailed: fixes.failed,
+        ev.AnswerRejected: fixes.answer_rejected,
+        ev.BlockerSignalled: fixes.blocked,
         ev.DeadlineReached: timers.deadline_reached,
-        ev.DecisionMade: deciding.decision_made,
-        ev.ManualFixDone: deciding.manual_fix_done,
-        ev.PersonNotified: deciding.notified,
-        ev.BranchPushed: pushing.branch_pushed,
-        ev.Cancelled: deciding.cancelled,
-        ev.Paused: pausing.pause,
-        ev.Continued: lambda draft, event: pausing.continue_(draft, event, _handle),
+        ev.DecisionMade: decisions.decision_made,
+        ev.ManualFixDone: decisions.manual_fix_done,
+        ev.PersonNotified: decisions.notified,
+        ev.BranchPushed: push.branch_pushed,
+        ev.Cancelled: decisions.cancelled,
+        ev.Paused: pauses.pause,
+        ev.Continued: lambda draft, event: pauses.continue_(draft, event, _handle),
     },
 )
 

@@ -32,7 +32,6 @@ from fixloop.protocol import agent_decisions
 from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Repeated, Unexpected
-from fixloop.protocol.tips import advanced
 
 DECIDE_VERSION: Final = 3
 """Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
@@ -126,7 +125,7 @@ def _reported(draft: Draft, event: ev.PhaseReported) -> None:
         raise Unexpected(f"{key} reports, but nothing was asked of it; it stands at {agent.status}")
     check_files(draft.state, event)
     done = _take_plan(draft, event)
-    draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
+    draft.advance(event.base, event.tip)
     if agent.status is not AgentStatus.RUNNING:
         _begin(draft, agent)
     draft.stop_clock(key)

@@ -59,7 +59,7 @@ class HandoffsRestored(AgentEvent):
     kind: Literal["handoffs-restored"] = "handoffs-restored"
     workflow: str
     state: dict[str, Any]
-    """The snapshot that the files were drawn from."""
+    """The snapshot that the files were made from."""
     bundle: str = ""
     """Digest of what other machines need to have the work so far, an artifact."""
 

@@ -66,18 +66,12 @@ def prompt(state: Handoffs, name: str) -> str:
     failures = [e.detail for e in state.events if (e.event, e.agent) == ("error_occurred", name)]
     if agent.attempt > 1 and failures:
         parts.append(f"## Your last attempt failed\n\n{' '.join(failures[-1].split())}")
-    parts.append(_reading(state))
-    parts.append(_ANSWERING.format(statuses=" or ".join(STATUSES[name]), keys=_KEYS[name]))
-    return "\n\n".join(parts) + "\n"
-
-
-def _reading(state: Handoffs) -> str:
-    spec = f"\n- `{state.spec}`: the specification" if state.spec else ""
-    made = "".join(
-        f"\n- made by {each.agent} in run {each.run}: {each.line}" for each in state.made[-MOST_MADE:]
-    )
-    return (
+    parts.append(
         f"## What to read\n\nIteration {state.iteration} of {state.max_iterations}.\n\n"
         "- `.claude/state.json`: the shared state; a field of your own that you write there is kept\n"
-        f"- `.claude/handoffs/`: all handoffs{spec}{made}"
+        "- `.claude/handoffs/`: all handoffs"
+        + (f"\n- `{state.spec}`: the specification" if state.spec else "")
+        + "".join(f"\n- made by {m.agent} in run {m.run}: {m.line}" for m in state.made[-MOST_MADE:])
     )
+    parts.append(_ANSWERING.format(statuses=" or ".join(STATUSES[name]), keys=_KEYS[name]))
+    return "\n\n".join(parts) + "\n"

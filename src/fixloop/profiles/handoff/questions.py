@@ -10,7 +10,6 @@ from fixloop.profiles.handoff.writes import settle
 from fixloop.protocol.agent_decisions import given_up
 from fixloop.protocol.agents import ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
-from fixloop.protocol.tips import advanced
 
 ENGINE_REASONS: Final = (
     "max_iterations",
@@ -47,7 +46,7 @@ def escalated(draft: Draft, event: ev.AgentEscalated) -> None:
     agent = draft.state.agent(event.sender)
     if not agent.started or agent.status != "active":
         raise Unexpected(f"{event.sender} is not at work; only who works can escalate")
-    draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
+    draft.advance(event.base, event.tip)
     draft.keep_files(event)
     if event.blocking:
         draft.drop(agent.name)

@@ -11,7 +11,6 @@ from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, check_ag
 from fixloop.profiles.handoff.state import Agent, Handoffs
 from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
-from fixloop.protocol.tips import advanced
 
 _FOLLOWS: Final = {
     ("planner", "completed"): HandoffType.TASK_HANDOFF,
@@ -137,7 +136,7 @@ def returned(draft: Draft, event: ev.AgentReturned) -> None:
     """
     agent = _asked(draft, event.sender)
     check_return(agent.name, event.result)
-    draft.update(tip=advanced(draft.state.tip, base=event.base, tip=event.tip))
+    draft.advance(event.base, event.tip)
     if not agent.started:
         activated(draft, ev.AgentActivated(agent=agent.name))
     draft.keep_files(event)

@@ -94,7 +94,7 @@ class Handoffs(Value):
     questions: tuple[rec.Question, ...] = ()
     held_writes: tuple[rec.HeldWrite, ...] = ()
     metadata: dict[str, Any] = {}
-    """What agents wrote beside the fields of the protocol (D45)."""
+    """What agents wrote next to the fields of the protocol (D45)."""
     written: dict[str, int] = {}
     """How often each of these was written: what a writer has to have seen."""
     letters: tuple[Letter, ...] = ()
@@ -130,7 +130,7 @@ class Handoffs(Value):
     lines: int = 0
     sequence: int = 0
     rebuilt: int = 0
-    """How often it was rebuilt from its named files (K23); each time its versions begin anew."""
+    """How often it was rebuilt from its named files (K23); each time its versions begin again."""
 
     @property
     def urgency(self) -> int:

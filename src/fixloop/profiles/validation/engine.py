@@ -7,7 +7,7 @@ from fixloop.engine.history import recorded
 from fixloop.engine.profile import Profile, Told, iso
 from fixloop.engine.snapshots import load_state
 from fixloop.protocol.changes import change_letter
-from fixloop.protocol.delivering import RECEIPT_DEADLINE
+from fixloop.protocol.delivery import RECEIPT_DEADLINE
 from fixloop.protocol.events import (
     Cancelled,
     Continued,

@@ -2,8 +2,7 @@
 
 from collections import Counter
 
-from fixloop.protocol import delivering, ids
-from fixloop.protocol.asking import report_of, request_of
+from fixloop.protocol import delivery, ids
 from fixloop.protocol.escalation import escalate
 from fixloop.protocol.events import (
     AnswerRejected,
@@ -13,6 +12,7 @@ from fixloop.protocol.events import (
     FixFailed,
     ReportDelivered,
 )
+from fixloop.protocol.failure_report import report_of, request_of
 from fixloop.protocol.messages import (
     MAIN_AGENT,
     ORCHESTRATOR,
@@ -69,7 +69,7 @@ def report_delivered(draft: Draft, event: ReportDelivered) -> None:
         draft.say(request, named, summary=asks, recipient=MAIN_AGENT)
     draft.update(reported_clock=draft.clock, attempts=1, answers=0)
     draft.start_iteration(state.limits.iteration_seconds)
-    delivering.hand_over(draft, report)
+    delivery.hand_over(draft, report)
 
 
 def acknowledged(draft: Draft, event: FixAcknowledged) -> None:
@@ -79,9 +79,9 @@ def acknowledged(draft: Draft, event: FixAcknowledged) -> None:
         active.status not in AWAITING
     ):
         raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
-    delivering.refuse_other_receipt(draft, event)
+    delivery.refuse_other_receipt(draft, event)
     draft.note(f"receipt by {event.by} of {ids.report_id(draft.state.issue, active.name, active.iteration)}")
-    delivering.record_receipt(draft, event.by)
+    delivery.record_receipt(draft, event.by)
     if draft.state.fixer == "outside" and draft.state.operation is None:
         # It found the report in the state before its mailbox had it.
         draft.expect_fix(draft.state.limits.fix_seconds)
@@ -138,7 +138,7 @@ def take_completion(draft: Draft, completion: Completion) -> None:
     reminded = state.operation is not None and state.operation.reminded_clock is not None
     if active.status is Status.AWAITING_FIX:
         draft.move(Status.FIXING, Role.MAIN_AGENT, f"{completion.by} has the report")
-    delivering.record_receipt(draft, completion.by)
+    delivery.record_receipt(draft, completion.by)
     say_recovered(draft)
     _say_completion(draft, completion)
     record_fix(draft, completion)
@@ -172,7 +172,7 @@ def trigger(draft: Draft, fixes: tuple[str, ...]) -> None:
 
 
 def record_fix(draft: Draft, completion: Completion) -> None:
-    """Keep what was done beside the run it answers, and the tree it led to (B60, A93)."""
+    """Keep what was done with the run it answers, and the tree it led to (B60, A93)."""
     active = draft.state.active
     fixes = completion.fixes or ("no change",)
     if active.runs:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from fixloop.errors import UsageError
-from fixloop.protocol import fixing, results
+from fixloop.protocol import fixes, results
 from fixloop.protocol.events import Cancelled, DecisionMade, ManualFixDone, PersonNotified
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import (
@@ -87,7 +87,7 @@ def _extend(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> None:
         draft.update(confirm_rounds=0, confirm_failed=())
         if active.has_passed:
             # A confirmation failed and no run was left for it: it becomes run n+1 now (K37).
-            fixing.trigger(draft, ("fixes of later phases",))
+            fixes.trigger(draft, ("fixes of later phases",))
         else:
             draft.ask("report")
     elif opened.reason is Reason.SPECIALIST_ERROR:
@@ -105,7 +105,7 @@ def _take_up(draft: Draft) -> None:
         draft.ask("report")
         return
     draft.move(Status.AWAITING_FIX, Role.ORCHESTRATOR, "a completion that arrived meanwhile is taken up")
-    fixing.take_completion(draft, kept)
+    fixes.take_completion(draft, kept)
 
 
 def _run_again(draft: Draft, seconds: float | None = None) -> None:
@@ -180,10 +180,10 @@ def manual_fix_done(draft: Draft, event: ManualFixDone) -> None:
         diff=event.diff,
         diff_artifact=event.diff_artifact,
     )
-    fixing.record_fix(draft, completion)
+    fixes.record_fix(draft, completion)
     draft.update_specialist(active.name, max_iterations=active.max_iterations + 1)
     draft.update(paused=False, escalation=None, escalate_on_failure=True)
-    fixing.trigger(draft, completion.fixes)
+    fixes.trigger(draft, completion.fixes)
 
 
 def _reread(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
@@ -203,7 +203,7 @@ def _reread(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
 
 
 def notified(draft: Draft, event: PersonNotified) -> None:
-    """Somebody was told of the escalation; that decides nothing."""
+    """A person was told of the escalation; that decides nothing."""
     draft.note(f"notified: {event.detail}")
 
 

@@ -1,11 +1,13 @@
-"""A pause by a person: nothing begins, nothing is sent, clocks stand still; what runs may finish (A14, DESIGN).
+"""A pause by a person: nothing begins, nothing is sent, clocks stand still; what runs may finish (A14).
 
 No escalation, and nothing to decide. What happens meanwhile is kept, and taken up in its order when the person lets
 the workflow go on. What would be refused then is refused at once.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
+
+from pydantic import BaseModel
 
 from fixloop.protocol.durations import minutes_seconds
 from fixloop.protocol.events import (
@@ -22,9 +24,10 @@ from fixloop.protocol.events import (
 from fixloop.protocol.ids import called
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue, Unexpected
-from fixloop.protocol.state import Delivery, Hold, Operation, SpecialistState, State, changed
+from fixloop.protocol.state import Hold, changed
 
 Handle = Callable[[Draft, Event], None]
+_Part = TypeVar("_Part", bound=BaseModel)
 
 _AT_ONCE: Final = (Cancelled, Paused, Continued, PersonNotified)
 """What a pause does not hold up."""
@@ -49,7 +52,17 @@ def continue_(draft: Draft, event: Continued, handle: Handle) -> None:
         return
     stood = draft.clock - held.clock
     draft.note(f"continued by {event.by} after {minutes_seconds(stood)}")
-    draft.state = _set_forward(draft.state, stood)
+    # Every clock that ran when the pause began goes on as if it had begun later by the time that it stood.
+    state = _later(draft.state, stood, "iteration_clock", "iteration_due", "reported_clock")
+    operation, delivery = state.operation, state.delivery
+    if operation is not None:
+        operation = _later(operation, stood, "started_clock", "reminded_clock", "escalates_clock")
+    if delivery is not None:
+        delivery = _later(delivery, stood, "receipt_due")
+    specialists = tuple(_later(entry, stood, "started_clock") for entry in state.specialists)
+    draft.state = changed(
+        state, {"held": None, "operation": operation, "delivery": delivery, "specialists": specialists}
+    )
     draft.release(stood)
     for kept in held.events:
         handle(draft, event_from_json(kept))
@@ -81,32 +94,6 @@ def while_held(draft: Draft, event: Event, handle: Handle) -> None:
     draft.note(f"{event.kind} arrived while paused and is kept")
 
 
-def _set_forward(state: State, seconds: float) -> State:
-    """Every clock that ran when the pause began, as if it had begun `seconds` later."""
-
-    def later(clock: float | None) -> float | None:
-        return None if clock is None else clock + seconds
-
-    def of_operation(found: Operation | None) -> Operation | None:
-        names = ("started_clock", "reminded_clock", "escalates_clock")
-        return (
-            None if found is None else changed(found, {name: later(getattr(found, name)) for name in names})
-        )
-
-    def of_specialist(found: SpecialistState) -> SpecialistState:
-        return changed(found, {"started_clock": later(found.started_clock)})
-
-    def of_delivery(found: Delivery | None) -> Delivery | None:
-        return None if found is None else changed(found, {"receipt_due": later(found.receipt_due)})
-
-    names = ("iteration_clock", "iteration_due", "reported_clock")
-    return changed(
-        state,
-        {
-            "held": None,
-            "operation": of_operation(state.operation),
-            "delivery": of_delivery(state.delivery),
-            "specialists": tuple(map(of_specialist, state.specialists)),
-            **{name: later(getattr(state, name)) for name in names},
-        },
-    )
+def _later(part: _Part, seconds: float, *clocks: str) -> _Part:
+    running = {name: clock for name in clocks if (clock := getattr(part, name)) is not None}
+    return changed(part, {name: clock + seconds for name, clock in running.items()})

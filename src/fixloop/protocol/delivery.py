@@ -89,7 +89,7 @@ def receipt_overdue(draft: Draft) -> None:
 
 
 def receipt_given(draft: Draft, event: ReceiptGiven) -> None:
-    """Somebody has a message that asks for no fix: kept beside the lines, it changes nothing (G1, K39)."""
+    """A message that asks for no fix has arrived: no line of the log, and it changes nothing (G1, K39)."""
     opened = draft.state.escalation
     draft.note(f"receipt by {event.by} of {event.message_id}")
     if opened is not None and opened.message_id == event.message_id and opened.receipt is None:
@@ -112,7 +112,7 @@ def refuse_other_receipt(draft: Draft, event: FixAcknowledged) -> None:
 
 
 def record_receipt(draft: Draft, by: str) -> None:
-    """Keep the first receipt of the open report beside the run it reports, and stop waiting for one (A5, G1)."""
+    """Keep the first receipt of the open report with the run it reports, and stop waiting for one (A5, G1)."""
     state, active, delivery = draft.state, draft.state.active, draft.state.delivery
     draft.clear_deadlines(RECEIPT_DEADLINE)
     uid = delivery.uid if delivery is not None else ""

@@ -1,7 +1,7 @@
 """The last step of a workflow that was asked to push: its verified branch goes to the repository's URL.
 
-A push decides nothing about the work: whatever comes of it, the verdict stands. A URL that is away is tried again as
-a delivery is; a refusal is final, and kept where `status` and the last lines show it.
+A push decides nothing about the work: the verdict stands whether it succeeds or not. A URL that is away is tried
+again as a delivery is; a refusal is final, and kept where `status` and the last lines show it.
 """
 
 from fixloop.protocol.events import BranchPushed
