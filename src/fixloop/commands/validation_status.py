@@ -23,7 +23,7 @@ from fixloop.protocol.monitoring import running
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OperationName, State
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.statuses import WITH_MAIN_AGENT, Status
 from fixloop.store.records import Snapshot
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ _STYLES: Final = {
 }
 WAITS: Final = "WAITS"
 """The label of what a person has to do."""
-WITH_THE_MAIN_AGENT: Final = (Status.AWAITING_FIX, Status.FIXING)
 
 
 def status_document(found: Snapshot, state: State) -> dict[str, Any]:
@@ -108,7 +107,7 @@ def status_document(found: Snapshot, state: State) -> dict[str, Any]:
 def _report(state: State) -> dict[str, Any] | None:
     """The open failure report and its receipt (A5)."""
     delivery, run = state.delivery, state.active.last_run
-    if delivery is None or state.active.status not in WITH_THE_MAIN_AGENT:
+    if delivery is None or state.active.status not in WITH_MAIN_AGENT:
         return None
     receipt = run.receipt if run is not None else None
     if receipt is not None and receipt.uid != delivery.uid:

@@ -19,7 +19,7 @@ from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import State
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.statuses import WITH_MAIN_AGENT
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.records import RejectedMessage
@@ -27,7 +27,6 @@ from fixloop.store.records import RejectedMessage
 if TYPE_CHECKING:  # kombu is loaded only where a mailbox is opened
     from fixloop.outside.mailbox import Letter, Mailboxes, Received
 
-_AWAITING: Final = (Status.AWAITING_FIX, Status.FIXING)
 MOST_AT_ONCE: Final = 100
 """Letters taken before the messages among them are shown; the others wait for the next time."""
 _OF_A_REQUEST: Final = frozenset({"fix-request", "protocol-violation", "timeout-reminder"})
@@ -104,7 +103,7 @@ def waiting(store: Store, project: str, agent: str) -> list[Mail]:
     found: list[Mail] = []
     for workflow, fields in store.workflows(live_only=True):
         # Plain fields tell nearly all; the snapshot of the rest has to be read.
-        asked = bool(fields.get("paused")) or fields.get("status") in _AWAITING
+        asked = bool(fields.get("paused")) or fields.get("status") in WITH_MAIN_AGENT
         if asked and fields.get("agent") == agent and workflow.startswith(f"{project}-"):
             # What is damaged keeps nobody else's from being read.
             with suppress(ProtocolError), reading(workflow):
@@ -207,7 +206,7 @@ def _is_open(state: State, message: Message) -> bool:
             return False
         return opened.receipt is None and opened.decision is None
     at_rest = state.paused or state.held is not None or state.ended
-    if at_rest or state.active.status not in _AWAITING or delivery is None:
+    if at_rest or state.active.status not in WITH_MAIN_AGENT or delivery is None:
         return False
     if kind == "failure-report":
         return delivery.uid == message.uid

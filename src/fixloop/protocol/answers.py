@@ -138,28 +138,25 @@ def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> A
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if (rows := text.count("\n")) > LIMIT_LINES:
         raise InvalidAnswer(f"it has {rows} lines, the limit is {LIMIT_LINES}; shorten it")
-    first, text = _unwrapped(text)
+    first = 1
+    if not text.lstrip().startswith("{") and not sections(text):
+        # Some agents put a fence around their answer.
+        inside = [
+            (line, content)
+            for line, content in fences(text)
+            if content.lstrip().startswith("{") or sections(content)
+        ]
+        if len(inside) > 1:
+            lines = ", ".join(str(line) for line, _ in inside[:_MOST_LINES])
+            raise InvalidAnswer(f"it has {len(inside)} answers, in the fences at lines {lines}; write one")
+        if inside:
+            first, text = inside[0]
     expected = _Expected(issue, iteration, specialist)
     if declined := _DECLINED.fullmatch(text):
         return Answer(declined[1], (), (), ready=False, reason=declined[1])
     if text.lstrip().startswith("{"):
         return _from_json(text, expected)
     return _from_markdown(text, first, expected)
-
-
-def _unwrapped(text: str) -> tuple[int, str]:
-    """The answer without the one fence that some agents put around it, and the line it begins in."""
-    if text.lstrip().startswith("{") or sections(text):
-        return 1, text
-    inside = [
-        (line, content)
-        for line, content in fences(text)
-        if content.lstrip().startswith("{") or sections(content)
-    ]
-    if len(inside) > 1:
-        lines = ", ".join(str(line) for line, _ in inside[:_MOST_LINES])
-        raise InvalidAnswer(f"it has {len(inside)} answers, in the fences at lines {lines}; write one")
-    return inside[0] if inside else (1, text)
 
 
 def _from_markdown(text: str, first: int, expected: _Expected) -> Answer:

@@ -14,7 +14,7 @@ from fixloop.protocol.notices import say_recovered, say_unrecovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.state import Delivery, OperationName, PendingError, Receipt, changed
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.statuses import WITH_MAIN_AGENT, Status
 
 RECEIPT_DEADLINE: Final = "receipt"
 """Until when an agent with `acks = true` has to say that it has the report (A70)."""
@@ -131,7 +131,7 @@ def _is_awaited(draft: Draft, event: MessageStored | DeliveryFailed) -> bool:
         not state.paused
         and delivery is not None
         and (delivery.message_id, delivery.attempt) == (event.message_id, event.attempt)
-        and state.active.status in (Status.AWAITING_FIX, Status.FIXING)
+        and state.active.status in WITH_MAIN_AGENT
     )
 
 

@@ -3,20 +3,15 @@
 Nothing here is stored or is a line of the log (K39): the same facts always give the same record.
 """
 
-from typing import Final
-
 from fixloop.errors import ProtocolError
 from fixloop.protocol import ids
 from fixloop.protocol.markdown import Verbatim
 from fixloop.protocol.messages import FixCompletion, Message
+from fixloop.protocol.monitoring import TICK_SECONDS
 from fixloop.protocol.outcome import Transition
 from fixloop.protocol.rendering import fill, render_sent
 from fixloop.protocol.state import State
-from fixloop.protocol.statuses import Role, Status
-
-TICK_SECONDS: Final = 120.0
-"""How often the main agent's status is looked at (B30)."""
-_WAITING: Final = (Status.AWAITING_FIX, Status.FIXING)
+from fixloop.protocol.statuses import WITH_MAIN_AGENT, Role
 
 
 def status_change(change: Transition) -> str:
@@ -68,7 +63,7 @@ def waiting(state: State, clock: float) -> str | None:
         clock: Engine seconds, the present ones.
     """
     active = next((entry for entry in state.specialists if entry.name == state.current), None)
-    if active is None or active.status not in _WAITING or state.paused or state.ended:
+    if active is None or active.status not in WITH_MAIN_AGENT or state.paused or state.ended:
         return None
     since = state.reported_clock if state.reported_clock is not None else clock
     operation = state.operation

@@ -18,6 +18,13 @@ def hours_minutes_seconds(seconds: float) -> str:
     return f"{hours:02}:{minutes:02}:{rest:02}"
 
 
+def period(seconds: float) -> str:
+    """`5 minutes`, or seconds where the minutes are not whole."""
+    number, unit = (seconds / 60, "minute") if seconds % 60 == 0 else (seconds, "second")
+    shown = f"{number:.0f}" if number == int(number) else f"{number:g}"
+    return f"{shown} {unit}{'' if number == 1 else 's'}"
+
+
 def stamp(at: datetime) -> str:
     """`YYYY-MM-DD HH:MM:SS` in UTC (A16, K14). Raises ProtocolError for a time without a zone."""
     return _utc(at).isoformat(" ", "seconds")[:19]

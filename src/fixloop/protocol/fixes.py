@@ -35,11 +35,10 @@ from fixloop.protocol.state import (
     PendingError,
     changed,
 )
-from fixloop.protocol.statuses import Role, Status
+from fixloop.protocol.statuses import WITH_MAIN_AGENT, Role, Status
 
 LAST_LINES = 3
 LAST_CHARACTERS = 300
-AWAITING = (Status.AWAITING_FIX, Status.FIXING)
 
 
 def report_delivered(draft: Draft, event: ReportDelivered) -> None:
@@ -76,7 +75,7 @@ def acknowledged(draft: Draft, event: FixAcknowledged) -> None:
     """A receipt, not a line: AWAITING_FIX becomes FIXING (G1)."""
     active = draft.state.active
     if (event.specialist, event.iteration) != (active.name, active.iteration) or (
-        active.status not in AWAITING
+        active.status not in WITH_MAIN_AGENT
     ):
         raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
     delivery.refuse_other_receipt(draft, event)
@@ -102,7 +101,7 @@ def completed(draft: Draft, event: FixCompleted) -> None:
     elif opened is not None:
         # The pause interrupted the wait for it: the next extend or manual-fix takes it up (K20).
         named = ids.completion_id(draft.state.issue, completion.iteration)
-        if opened.interrupted not in AWAITING or opened.decision is not None:
+        if opened.interrupted not in WITH_MAIN_AGENT or opened.decision is not None:
             raise Unexpected(
                 f"{named} answers no open request: "
                 f"{opened.message_id} waits for a person; decide `manual-fix` to bring in a fix"
@@ -111,7 +110,7 @@ def completed(draft: Draft, event: FixCompleted) -> None:
             raise Repeated(f"{named} is kept already")
         draft.note(f"a completion by {completion.by} arrived while paused and is kept")
         draft.update(kept=completion)
-    elif active.status in AWAITING:
+    elif active.status in WITH_MAIN_AGENT:
         take_completion(draft, completion)
     else:
         raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
@@ -125,7 +124,7 @@ def _answers_another(draft: Draft, event: FixCompleted) -> None:
     repeated = 1 <= number <= asked.get(event.specialist, 0)
     if repeated:
         raise Repeated(f"{violation}; {active.name} is {active.status} in run {active.iteration}")
-    if active.status not in AWAITING:
+    if active.status not in WITH_MAIN_AGENT:
         raise Unexpected(f"{violation}; {active.name} is {active.status} in run {active.iteration}")
     violation += f"; open is {ids.request_id(state.issue, active.iteration)} of {active.name}"
     rejected = AnswerRejected(specialist=active.name, iteration=active.iteration, violations=(violation,))
@@ -201,7 +200,7 @@ def failed(draft: Draft, event: FixFailed) -> None:
     """A fixer that ended without a fix: again with backoff, then a person (A70, A73, K5)."""
     state, active = draft.state, draft.state.active
     if (event.specialist, event.iteration) != (active.name, active.iteration) or (
-        active.status not in AWAITING
+        active.status not in WITH_MAIN_AGENT
     ):
         raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
     if state.fixer != "command" or event.attempt < state.attempts:
@@ -240,7 +239,7 @@ def answer_rejected(draft: Draft, event: AnswerRejected) -> None:
     """A71, G2: one protocol violation notice with a new request, the second bad answer escalates."""
     state, active = draft.state, draft.state.active
     answered = event.specialist == active.name and event.iteration < active.iteration
-    if active.status not in AWAITING or answered:
+    if active.status not in WITH_MAIN_AGENT or answered:
         raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
     answers = state.answers + 1
     draft.update(answers=answers)
@@ -272,7 +271,7 @@ def answer_rejected(draft: Draft, event: AnswerRejected) -> None:
 def blocked(draft: Draft, event: BlockerSignalled) -> None:
     """The main agent cannot go on: an escalation at once, no timer any more (G8, S7)."""
     active = draft.state.active
-    if draft.state.paused or active.status not in AWAITING:
+    if draft.state.paused or active.status not in WITH_MAIN_AGENT:
         raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
     escalate(draft, Reason.BLOCKER, f"{event.by}: {event.text}")
 

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.state import OperationName, State
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.statuses import WITH_MAIN_AGENT, Status
 
 TICK_SECONDS: Final = 120.0
-_WAITING: Final = (Status.AWAITING_FIX, Status.FIXING)
+"""How often the main agent's status is looked at (B30)."""
 
 
 class Look(NamedTuple):
@@ -51,7 +51,7 @@ def ticks(looks: Iterable[Look], present: Look) -> Iterator[Tick]:
     """
     waited: float | None = None
     for look, following in pairwise((*looks, present)):
-        if look.status not in _WAITING:
+        if look.status not in WITH_MAIN_AGENT:
             waited = None
             continue
         waited = 0.0 if waited is None else waited

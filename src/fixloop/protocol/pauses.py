@@ -7,8 +7,6 @@ the workflow go on. What would be refused then is refused at once.
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from pydantic import BaseModel
-
 from fixloop.protocol.durations import minutes_seconds
 from fixloop.protocol.events import (
     Cancelled,
@@ -24,10 +22,10 @@ from fixloop.protocol.events import (
 from fixloop.protocol.ids import called
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue, Unexpected
-from fixloop.protocol.state import Hold, changed
+from fixloop.protocol.state import Delivery, Hold, Operation, SpecialistState, State, changed
 
 Handle = Callable[[Draft, Event], None]
-_Part = TypeVar("_Part", bound=BaseModel)
+_Part = TypeVar("_Part", bound=State | Operation | Delivery | SpecialistState)
 
 _AT_ONCE: Final = (Cancelled, Paused, Continued, PersonNotified)
 """What a pause does not hold up."""

@@ -141,20 +141,6 @@ def fill(template: str, **facts: object) -> str:
     return _environment().get_template(f"{template}{_ENDING}").render(facts)
 
 
-def _period(seconds: float) -> str:
-    """`5 minutes`, or seconds where the minutes are not whole."""
-    number, unit = (seconds / 60, "minute") if seconds % 60 == 0 else (seconds, "second")
-    shown = f"{number:.0f}" if number == int(number) else f"{number:g}"
-    return f"{shown} {unit}{'' if number == 1 else 's'}"
-
-
-def _without(names: Sequence[str], prefix: str) -> list[str]:
-    """`F2 name` each without the beginning that all names share."""
-    return [
-        f"{number} {name.removeprefix(prefix)}" for number, _, name in (each.partition(" ") for each in names)
-    ]
-
-
 def _history(counts: Sequence[int]) -> Verbatim:
     """One line for each run with its failure count (B40)."""
     rows = (
@@ -197,10 +183,14 @@ def _environment() -> "Environment":
         "lines": markdown.lines,
         "minutes_seconds": durations.minutes_seconds,
         "numbered": markdown.numbered,
-        "period": _period,
+        "period": durations.period,
         "signature": signature,
         "stamp": durations.stamp,
         "text": markdown.text,
-        "without": _without,
+        # `F2 name` each without the beginning that all names share.
+        "without": lambda names, prefix: [
+            f"{number} {name.removeprefix(prefix)}"
+            for number, _, name in (each.partition(" ") for each in names)
+        ],
     }
     return environment

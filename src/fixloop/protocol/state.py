@@ -239,11 +239,6 @@ class SpecialistState(_Value):
     """Checks all of whose failures count although only new ones should, each with the reason."""
 
     @property
-    def old_count(self) -> int:
-        """How many failures are older than the feature."""
-        return sum(self.old.values())
-
-    @property
     def last_run(self) -> Run | None:
         return self.runs[-1] if self.runs else None
 

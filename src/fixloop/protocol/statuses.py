@@ -24,6 +24,10 @@ class Status(StrEnum):
     COMPLETED = "COMPLETED"
 
 
+WITH_MAIN_AGENT: Final = (Status.AWAITING_FIX, Status.FIXING)
+"""While the main agent has an open request."""
+
+
 class Role(StrEnum):
     """The three participants that set statuses (A51)."""
 

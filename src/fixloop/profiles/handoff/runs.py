@@ -147,10 +147,18 @@ def returned(draft: Draft, event: ev.AgentReturned) -> None:
     if following is not None and not used_up:
         if following is HandoffType.REREVIEW_REQUEST:
             draft.update(iteration=draft.state.iteration + 1)
+        # It may have passed its work on already.
         passed_on = (agent.name, following, HandoffStatus.PENDING)
         if all((m.sender, m.type, m.status) != passed_on for m in draft.state.messages):
             draft.send(following, agent.name, receiver(following), payload(draft, following, result))
-    _complete(draft, agent.name, result)
+    handoff = draft.state.agent(agent.name).handoff
+    if handoff:
+        draft.move(draft.state.message(handoff), HandoffStatus.COMPLETED)
+    draft.clear_deadlines(f"run/{agent.name}")
+    draft.agent(agent.name, status="completed", last_active=draft.at, handoff="", asked=False, answer="")
+    draft.record("agent_completed", agent.name, result.status)
+    facts = result.model_dump(mode="json", exclude_defaults=True)
+    draft.send(HandoffType.COMPLETION, agent.name, ORCHESTRATOR, facts)
     if following is None:
         draft.close("success")
     elif used_up:
@@ -186,18 +194,6 @@ def payload(draft: Draft, kind: HandoffType, result: Returned) -> Mapping[str, A
         "commits": result.further.get("commits", []),
         "iteration": state.iteration,
     }
-
-
-def _complete(draft: Draft, name: str, result: Returned) -> None:
-    agent = draft.state.agent(name)
-    if agent.handoff:
-        draft.move(draft.state.message(agent.handoff), HandoffStatus.COMPLETED)
-    draft.clear_deadlines(f"run/{name}")
-    draft.agent(name, status="completed", last_active=draft.at, handoff="", asked=False, answer="")
-    draft.record("agent_completed", name, result.status)
-    draft.send(
-        HandoffType.COMPLETION, name, ORCHESTRATOR, result.model_dump(mode="json", exclude_defaults=True)
-    )
 
 
 def failed(draft: Draft, event: ev.AgentFailed) -> None:

@@ -29,7 +29,7 @@ from fixloop.protocol.events import (
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import MAIN_AGENT, USER, Decision, Reason
 from fixloop.protocol.state import Completion, Limits, State
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.statuses import WITH_MAIN_AGENT
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths
 from fixloop.repository.merge import (
@@ -133,7 +133,11 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
     )
     again = opened is not None and opened.reason is Reason.SPECIALIST_ERROR and opened.decision is None
     if decision is Decision.MANUAL_FIX and again:
-        event = _reread_decision(session, state, event)
+        # The person has mended the checkout: take what changed there, gates included. It may be the machine that was
+        # mended, so the fixes so far stay.
+        change = _taken(session, state, Work(here=True, merge=True))
+        brought = {"tip": change.commit, "tree": change.tree, "bundle": _bundle(session, state, change)}
+        event = event.model_copy(update={**brought, **_reread(session, state, change.commit)})
     session.bring(workflow, event)
     _say_next(session, workflow, decision)
 
@@ -156,7 +160,7 @@ def _hand_in(session: Session, workflow: str, raw: bytes | None, work: Work) -> 
 
     state = session.engine.state(workflow)
     manual = state.escalation is not None and state.escalation.decision is Decision.MANUAL_FIX
-    asked = state.active.status in (Status.AWAITING_FIX, Status.FIXING)
+    asked = state.active.status in WITH_MAIN_AGENT
     awaited = not state.ended and (manual or state.paused or asked)
     answer = said(session, state, raw, awaited=awaited) if raw is not None else None
     kept = keep(session, workflow, raw)
@@ -262,23 +266,6 @@ def _reread(session: Session, state: State, commit: str) -> _Reread:
         "unverified": unverified_in(loaded),
         "limits": limits_of(loaded),
     }
-
-
-def _reread_decision(session: Session, state: State, event: DecisionMade) -> DecisionMade:
-    """
-    After a specialist error the person has mended the checkout: take what changed there, gates included.
-
-    It may be the machine that was mended, so the fixes so far stay.
-    """
-    change = _taken(session, state, Work(here=True, merge=True))
-    return event.model_copy(
-        update={
-            "tip": change.commit,
-            "tree": change.tree,
-            "bundle": _bundle(session, state, change),
-            **_reread(session, state, change.commit),
-        }
-    )
 
 
 def _say_next(session: Session, workflow: str, decision: Decision) -> None:

@@ -39,7 +39,24 @@ def log_markdown(logged: Logged[State]) -> str:
     lines = _lines(logged)
     if logged.agent:
         return _RULE.join([_flow(logged, lines), *map(_in_full, lines)])
-    return _RULE.join(_markdown(logged, lines))
+    state = logged.state
+    parts = [
+        log.full_log(
+            [line.message for line in lines],
+            issue=state.issue,
+            feature=state.name,
+            outcome=_outcome_of(state),
+            started=state.started_at,
+            completed=state.until,
+        )
+    ]
+    if logged.everything:
+        history = list(with_ticks(logged.entries, logged.moment))
+        listed = (f"- {markdown.line(line)}" for line in _history_lines(history))
+        parts += ["\n".join(("## History", "", *listed, "")), *_every_record(logged, lines, history)]
+    else:
+        parts += map(_in_full, lines)
+    return _RULE.join(parts)
 
 
 def log_document(logged: Logged[State]) -> dict[str, Any]:
@@ -112,31 +129,12 @@ def _outcome_of(state: State) -> str | None:
     return state.outcome.value
 
 
-def _markdown(logged: Logged[State], lines: Sequence[Said]) -> Iterator[str]:
-    state = logged.state
-    yield log.full_log(
-        [line.message for line in lines],
-        issue=state.issue,
-        feature=state.name,
-        outcome=_outcome_of(state),
-        started=state.started_at,
-        completed=state.until,
-    )
-    if not logged.everything:
-        yield from map(_in_full, lines)
-        return
-    beside = list(with_ticks(logged.entries, logged.moment))
-    listed = (f"- {markdown.line(line)}" for line in _history_lines(beside))
-    yield "\n".join(("## History", "", *listed, ""))
-    yield from _every_record(logged, lines, beside)
-
-
 def _every_record(
-    logged: Logged[State], said_lines: Sequence[Said], beside: Sequence[Happening]
+    logged: Logged[State], said_lines: Sequence[Said], history: Sequence[Happening]
 ) -> Iterator[str]:
     """Status changes and messages in the order of their happening, each as the record that it is part of."""
     lines = iter(said_lines)
-    for each in beside:
+    for each in history:
         if each.change is not None:
             yield documents.status_change(each.change)
         elif each.message is not None:
