@@ -20,48 +20,67 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_lines, print_text, say
 from fixloop.errors import FixloopError, UsageError
 
-_MODULES: Final = {
-    **dict.fromkeys(("run", "resume", "enqueue"), "run"),
-    **dict.fromkeys(("apply", "push"), "apply"),
-    "status": "status",
-    "inbox": "inbox",
-    "watch": "watch",
-    "log": "log",
-    "report": "report",
-    **dict.fromkeys(("ack", "fixed", "decide"), "answers"),
-    "cancel": "pause",
-    **dict.fromkeys(("send", "reject"), "answers"),
-    **dict.fromkeys(("pause", "continue"), "pause"),
-    **dict.fromkeys(("lock", "unlock", "write", "heartbeat"), "fixloop.profiles.handoff.lock_commands"),
-    "mailbox": "mailbox",
-    "files": "files",
-    "chat": "chat",
-    **dict.fromkeys(("archive", "purge"), "archive"),
-    **dict.fromkeys(("worker", "flower", "runner"), "worker"),
-    "read": "read",
-    "doctor": "doctor",
-    "init": "init",
-    "chaos": "chaos",
-    **dict.fromkeys(("audit", "repair"), "audit"),
+_COMMANDS: Final = {
+    "run": "run:run",
+    "resume": "run:resume",
+    "enqueue": "run:enqueue_command",
+    "apply": "apply:apply_command",
+    "push": "apply:push_command",
+    "status": "status:status",
+    "inbox": "inbox:inbox",
+    "watch": "watch:watch",
+    "log": "log:log_command",
+    "report": "report:report",
+    "ack": "answers:ack",
+    "fixed": "answers:fixed",
+    "decide": "answers:decide",
+    "cancel": "pause:cancel",
+    "send": "answers:send",
+    "reject": "answers:reject",
+    "pause": "pause:pause",
+    "continue": "pause:continue_command",
+    "lock": "fixloop.profiles.handoff.lock_commands:lock",
+    "unlock": "fixloop.profiles.handoff.lock_commands:unlock",
+    "write": "fixloop.profiles.handoff.lock_commands:write",
+    "heartbeat": "fixloop.profiles.handoff.lock_commands:heartbeat",
+    "mailbox": "mailbox:mailbox",
+    "files": "files:files",
+    "chat": "chat:group",
+    "archive": "archive:archive",
+    "purge": "archive:purge",
+    "worker": "worker:worker",
+    "flower": "worker:flower",
+    "runner": "worker:runner",
+    "read": "read:read",
+    "doctor": "doctor:doctor",
+    "init": "init:init_command",
+    "chaos": "chaos:chaos",
+    "audit": "audit:group",
+    "repair": "audit:repair",
 }
-"""The module of a command, in `fixloop.commands` or of a profile that brings its own; in the order of the help page."""
+"""The function of a command, or a group, in `fixloop.commands` or a profile, in the order of the help page."""
 
 
 class _Commands(TyperGroup):
-    """Loads a module with the first of its commands: all of them take a second, and most calls need one."""
+    """Loads the module of a command with it: all of them take a second, and most calls need one."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(_MODULES)
+        return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         # Of an unknown word all names are needed, to find the nearest.
-        wanted = [_MODULES[cmd_name]] if cmd_name in _MODULES else dict.fromkeys(_MODULES.values())
-        if cmd_name not in self.commands:
-            for module in wanted:
+        for name in [cmd_name] if cmd_name in _COMMANDS else _COMMANDS:
+            if name not in self.commands:
+                module, _, part = _COMMANDS[name].partition(":")
+                module = module if "." in module else f"fixloop.commands.{module}"
+                command = getattr(import_module(module), part)
                 found = typer.Typer(rich_markup_mode=None)
                 # With a callback typer makes a group of a single command, too.
                 found.callback()(lambda: None)
-                import_module(module if "." in module else f"fixloop.commands.{module}").register(found)
+                if isinstance(command, typer.Typer):
+                    found.add_typer(command, name=name)
+                else:
+                    found.command(name=name)(command)
                 self.commands.update(typer.main.get_group(found).commands)
         return self.commands.get(cmd_name)
 

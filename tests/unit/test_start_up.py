@@ -1,10 +1,12 @@
 """Every command is found by its name without loading the others."""
 
+import inspect
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import typer
+from typer.models import ParameterInfo
 
 from fixloop import commands
 from fixloop.cli import app
@@ -13,19 +15,20 @@ GROUP: Final[Any] = typer.main.get_command(app)
 CONTEXT: Final = GROUP.make_context("fixloop", [], resilient_parsing=True)
 
 
-def test_every_module_of_commands_is_found_by_the_names_of_its_commands() -> None:
-    registered: list[str] = []
+def test_every_function_with_options_is_found_by_the_name_of_its_command() -> None:
+    written: list[tuple[str, str]] = []
     library = Path(commands.__file__).parents[1]
     for path in sorted([*library.glob("commands/*.py"), *library.glob("profiles/*/*_commands.py")]):
         module = import_module(".".join(("fixloop", *path.relative_to(library).with_suffix("").parts)))
-        if hasattr(module, "register"):
-            own = typer.Typer()
-            own.callback()(lambda: None)
-            module.register(own)
-            found: Any = typer.main.get_command(own)
-            registered += found.commands
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            given = [each.annotation for each in inspect.signature(function).parameters.values()]
+            marks = [mark for each in given for mark in getattr(each, "__metadata__", ())]
+            if function.__module__ == module.__name__ and any(isinstance(m, ParameterInfo) for m in marks):
+                written.append((module.__name__, name))
 
     names = GROUP.list_commands(CONTEXT)
+    listed = [GROUP.get_command(CONTEXT, name) for name in names]
+    found = [one for each in listed for one in getattr(each, "commands", {"": each}).values()]
 
-    assert sorted(names) == sorted(registered)
-    assert all(GROUP.get_command(CONTEXT, name).name == name for name in names)
+    assert [each.name for each in listed] == names
+    assert sorted((one.callback.__module__, one.callback.__name__) for one in found) == sorted(written)

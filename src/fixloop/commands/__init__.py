@@ -1,1 +1,1 @@
-"""The commands of `fixloop`: each module adds its own with `register(app)`; cli.py puts them together."""
+"""The commands of `fixloop`: functions with their options; the table of cli.py names them."""

@@ -10,13 +10,6 @@ from fixloop.commands.screen import print_text
 from fixloop.commands.session import Issue, ProjectOption, open_session
 from fixloop.errors import UsageError
 
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    for command in (ack, fixed, decide, send, reject):
-        app.command()(command)
-
-
 Agent = Annotated[
     str,
     typer.Option(

@@ -7,8 +7,6 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from fixloop.commands.handlers import handlers_of
 from fixloop.commands.presenter import PASSED, UNVERIFIED
 from fixloop.commands.screen import note, print_lines
@@ -19,12 +17,6 @@ from fixloop.outside.push import push_branch
 from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.protocol.ids import called
 from fixloop.repository.apply import apply_changes
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    app.command(name="apply")(apply_command)
-    app.command(name="push")(push_command)
 
 
 def apply_command(issue: Issue, project: ProjectOption = None) -> None:

@@ -21,12 +21,6 @@ from fixloop.store.keys import feature_of
 _UNITS: Final = {"d": "days", "h": "hours", "m": "minutes"}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    app.command()(archive)
-    app.command()(purge)
-
-
 def _age(text: str) -> timedelta:
     found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([dhm]?)", text.strip())
     if found is None:

@@ -22,16 +22,11 @@ from fixloop.servers.redis_place import own_folder
 
 FORMAT: Final = 1
 
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    audits = typer.Typer(help="Check that a history is what was recorded.", rich_markup_mode=None)
-    audits.callback()(lambda: None)
-    audits.command(name="verify")(verify)
-    app.add_typer(audits, name="audit")
-    app.command()(repair)
+group: Final = typer.Typer(help="Check that a history is what was recorded.", rich_markup_mode=None)
+group.callback()(lambda: None)
 
 
+@group.command()
 def verify(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOption = None) -> None:
     """
     Check a history's digests and decisions.

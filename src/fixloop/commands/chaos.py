@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 SHOWN: Final = 20
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
-    app.command()(chaos)
-
-
 def chaos(
     profile: Annotated[
         str, typer.Option("--profile", help=f"Which protocol: {', '.join(names())} or chat.")

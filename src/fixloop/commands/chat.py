@@ -33,6 +33,9 @@ from fixloop.commands.screen import print_json, print_lines, print_text, say
 from fixloop.errors import RefusedError, UsageError
 from fixloop.repository.git import branch_of
 
+group: Final = typer.Typer(help="Talk in files: twin, architect and engineer.", rich_markup_mode=None)
+group.callback()(lambda: None)
+
 _STDIN: Final = "-"
 _EXIT_CODES: Final = {Stop.CLOSED: ExitCode.DONE, Stop.FULL: ExitCode.DONE, Stop.FAILED: ExitCode.WRONG}
 
@@ -52,21 +55,7 @@ class Format(StrEnum):
     SARIF = "sarif"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    chat = typer.Typer(help="Talk in files: twin, architect and engineer.", rich_markup_mode=None)
-    chat.callback()(lambda: None)
-    chat.command()(new)
-    chat.command()(read)
-    chat.command()(post)
-    chat.command()(close)
-    chat.command()(run)
-    chat.command()(validate)
-    chat.command()(adopt)
-    chat.command(name="to-user")(to_user)
-    app.add_typer(chat, name="chat")
-
-
+@group.command()
 def new(
     area: Annotated[str, typer.Argument(metavar="AREA", help=f"One of {', '.join(AREAS)}.")] = "",
     slug: Annotated[str, typer.Argument(metavar="SLUG", help="Lower-case words joined by hyphens.")] = "",
@@ -104,6 +93,7 @@ def new(
     print_lines(printable(str(made)))
 
 
+@group.command()
 def read(
     chat: Chat,
     by: Annotated[Role | None, typer.Option("--as", help="Who you are; the reading is recorded.")] = None,
@@ -132,6 +122,7 @@ def read(
     print_text("\n\n".join(parts))
 
 
+@group.command()
 def post(
     chat: Chat,
     by: By,
@@ -197,6 +188,7 @@ def post(
         print_lines(path)
 
 
+@group.command()
 def close(
     chat: Chat,
     by: By,
@@ -222,6 +214,7 @@ def close(
         say(f"it is closed with errors ({len(wrong)}); `fixloop chat validate {found.called}` lists them")
 
 
+@group.command()
 def run(
     chat: Chat,
     architect: Annotated[
@@ -289,6 +282,7 @@ def run(
         raise typer.Exit(code)
 
 
+@group.command()
 def validate(
     paths: Annotated[
         list[Path] | None,
@@ -324,6 +318,7 @@ def validate(
         raise typer.Exit(ExitCode.WRONG)
 
 
+@group.command()
 def adopt(chat: Chat, chats: Chats = None) -> None:
     """
     Mark messages as older than the protocol.
@@ -336,6 +331,7 @@ def adopt(chat: Chat, chats: Chats = None) -> None:
     say(f"adopted in {printable(str(directory))} as older than the protocol: {outcome.seq}")
 
 
+@group.command(name="to-user")
 def to_user(
     chat: Chat,
     status: Annotated[str, typer.Option("--status", help="How things stand, in one line.")],

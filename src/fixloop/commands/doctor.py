@@ -64,11 +64,6 @@ class Finding(NamedTuple):
         return f"{line}; {self.remedy}" if self.remedy and not self.ok else line
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
-    app.command()(doctor)
-
-
 def doctor(
     json: AsJson = False,
     rejected: Annotated[

@@ -17,11 +17,6 @@ from fixloop.statefiles.sync import lay, place_of, root_of
 from fixloop.statefiles.sync import project as projected
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    app.command()(files)
-
-
 def files(
     issue: Issue,
     to: Annotated[

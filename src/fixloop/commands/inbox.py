@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import typer
-
 from fixloop.chat.channels import TO_USER
 from fixloop.chat.directory import read_chat
 from fixloop.chat.tree import chats_below, default_chats
@@ -29,11 +27,6 @@ _WHAT: Final = {
     "continue": "whoever paused it",
     "user": "you",
 }
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
-    app.command()(inbox)
 
 
 def inbox(json: AsJson = False, project: OnlyProject = None) -> None:

@@ -27,11 +27,6 @@ COVERAGE_REPORT: Final = "coverage.json"
 TESTS: Final = "test-runner"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
-    app.command(name="init")(init_command)
-
-
 def init_command(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="The project's folder.")] = Path("."),
     coverage: Annotated[

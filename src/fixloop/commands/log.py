@@ -19,11 +19,6 @@ class Format(StrEnum):
     JSON = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
-    app.command(name="log")(log_command)
-
-
 def log_command(
     issue: Issue,
     format: Annotated[

@@ -39,11 +39,6 @@ PATIENCE_SECONDS: Final = 30.0
 RULE: Final = "\n---\n\n"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
-    app.command()(mailbox)
-
-
 def mailbox(
     agent: Annotated[
         str,

@@ -9,13 +9,6 @@ from fixloop.commands.screen import note
 from fixloop.commands.session import Issue, ProjectOption, look, open_session
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    app.command()(pause)
-    app.command(name="continue")(continue_command)
-    app.command()(cancel)
-
-
 def pause(
     issue: Issue,
     reason: Annotated[str, typer.Option("--reason", help="Why; it is logged.")] = "",

@@ -29,11 +29,6 @@ class Kind(StrEnum):
     CLIPPY = "clippy"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
-    app.command()(read)
-
-
 def read(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The report.")],
     kind: Annotated[Kind, typer.Option("--as", help="What it is.")],

@@ -35,11 +35,6 @@ class Format(StrEnum):
     JSON = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
-    app.command()(report)
-
-
 def report(
     issue: Issue,
     format: Annotated[

@@ -48,13 +48,6 @@ from fixloop.repository.publication import publish
 from fixloop.repository.snapshot import is_url
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    app.command()(run)
-    app.command()(resume)
-    app.command(name="enqueue")(enqueue_command)
-
-
 def run(
     repo: Annotated[
         str, typer.Argument(metavar="PATH|URL", help="The project, a folder below its top, or a git URL.")

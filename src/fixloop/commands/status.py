@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-import typer
-
 from fixloop.commands.clocks import is_away
 from fixloop.commands.lookup import NothingYet, prefix_of, project_of
 from fixloop.commands.presenter import Across, across_all, documented
@@ -34,11 +32,6 @@ _PLAIN_FIELDS: Final = (
     "phase",
     "specialist",
 )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
-    app.command()(status)
 
 
 def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOption = None) -> None:

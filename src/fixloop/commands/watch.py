@@ -30,11 +30,6 @@ POLL_SECONDS: Final = 0.25
 PATIENCE_SECONDS: Final = 30.0
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
-    app.command()(watch)
-
-
 def watch(issue: Issue, project: ProjectOption = None) -> None:
     """
     Follow a workflow until it ends or waits.

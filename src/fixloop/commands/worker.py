@@ -31,13 +31,6 @@ _FLOWER: Final = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    app.command()(worker)
-    app.command()(flower)
-    app.command()(runner)
-
-
 def worker(
     concurrency: Annotated[
         int, typer.Option("--concurrency", "-c", min=1, help="How many checks and fixes at once.")

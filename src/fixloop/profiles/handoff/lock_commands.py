@@ -24,14 +24,6 @@ Resource = Annotated[
 Agent = Annotated[str, typer.Option("--agent", metavar="NAME", help="Who has or wants the lock.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    app.command()(lock)
-    app.command()(unlock)
-    app.command()(write)
-    app.command()(heartbeat)
-
-
 def lock(
     issue: Issue,
     resource: Resource,
