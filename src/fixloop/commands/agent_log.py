@@ -48,7 +48,7 @@ class Line(NamedTuple):
         return f"{self.sender} → {self.recipient} · {self.kind} · {self.message_id} · {self.summary}"
 
     def document(self) -> dict[str, Any]:
-        """An entry of `log --json` (DESIGN, Command line); these messages carry no status of the workflow."""
+        """An entry of `log --json`; these messages carry no status of the workflow."""
         return {
             "entry_id": self.number,
             "timestamp": iso_stamp(self.at),

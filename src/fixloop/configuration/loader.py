@@ -1,4 +1,4 @@
-"""Flags, the file and what is detected, to one frozen configuration (DESIGN: gates are frozen).
+"""Flags, the file and what is detected, to one frozen configuration. Gates are frozen with it.
 
 Flags win over the file, the file over what is detected; environment variables are never looked at. Refuses a
 configuration with no applicable specialist: nothing to check is not a PASS (K38).

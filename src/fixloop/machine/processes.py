@@ -1,4 +1,4 @@
-"""Starting the application's processes from the library: by path, never by import (DESIGN, Layout)."""
+"""Starting the application's processes from the library: by path, never by import."""
 
 import json
 import os
