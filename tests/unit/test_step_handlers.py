@@ -141,6 +141,19 @@ def test_the_commit_and_the_failure_handler_escalate_alike_and_whichever_is_seco
     assert found[0] == found[1]
 
 
+@pytest.mark.proves("K41")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_failure_handler_records_no_secret(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "wq7-Zp3kfeMs9")
+    _, step, store = exhausted(profile)
+
+    told_of(STEP_HANDLERS[profile], step, Failure("git said wq7-Zp3kfeMs9", "at wq7-Zp3kfeMs9"))
+
+    *_, last = store.history(FLOW)
+    assert "git said ***" in str(last.body)
+    assert "wq7-Zp3kfeMs9" not in str(last.body)
+
+
 @pytest.mark.proves("K5", "R9")
 @pytest.mark.parametrize(
     ("profile", "name"), [(shop, step) for shop in PROFILES for step in STEP_HANDLERS[shop].work]

@@ -81,14 +81,14 @@ def _raised(exc: Exception, stack_trace: str) -> Failure:
     return Failure(f"{type(exc).__name__}: {exc}", stack_trace)
 
 
-def told_of(handlers: StepHandlers, step: Step, failure: Failure) -> AnyOutcome[Any] | None:
+def told_of(handlers: StepHandlers, step: Step, why: Failure) -> AnyOutcome[Any] | None:
     """
     Record a failed attempt whose ticket is still held.
 
     Returns:
         None where somebody was faster, or where the step is one that cannot fail.
     """
-    event = handlers.failure(step, failure) if step.is_held() else None
+    event = failure(handlers, step, why) if step.is_held() else None
     return _finished(handlers, step, event).outcome if event is not None else None
 
 
