@@ -33,6 +33,7 @@ from fixloop.protocol.state import (
     Completion,
     OperationName,
     PendingError,
+    SpecialistState,
     changed,
 )
 from fixloop.protocol.statuses import WITH_MAIN_AGENT, Role, Status
@@ -77,7 +78,7 @@ def acknowledged(draft: Draft, event: FixAcknowledged) -> None:
     if (event.specialist, event.iteration) != (active.name, active.iteration) or (
         active.status not in WITH_MAIN_AGENT
     ):
-        raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
+        raise _none_awaited(active)
     delivery.refuse_other_receipt(draft, event)
     draft.note(f"receipt by {event.by} of {ids.report_id(draft.state.issue, active.name, active.iteration)}")
     delivery.record_receipt(draft, event.by)
@@ -113,7 +114,11 @@ def completed(draft: Draft, event: FixCompleted) -> None:
     elif active.status in WITH_MAIN_AGENT:
         take_completion(draft, completion)
     else:
-        raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
+        raise _none_awaited(active)
+
+
+def _none_awaited(active: SpecialistState) -> Unexpected:
+    return Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
 
 
 def _answers_another(draft: Draft, event: FixCompleted) -> None:
@@ -202,7 +207,7 @@ def failed(draft: Draft, event: FixFailed) -> None:
     if (event.specialist, event.iteration) != (active.name, active.iteration) or (
         active.status not in WITH_MAIN_AGENT
     ):
-        raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
+        raise _none_awaited(active)
     if state.fixer != "command" or event.attempt < state.attempts:
         raise Unexpected(f"no fixer is running in attempt {event.attempt} of run {event.iteration}")
     draft.note(f"the fixer failed (attempt {event.attempt}): {event.error}")
@@ -240,7 +245,7 @@ def answer_rejected(draft: Draft, event: AnswerRejected) -> None:
     state, active = draft.state, draft.state.active
     answered = event.specialist == active.name and event.iteration < active.iteration
     if active.status not in WITH_MAIN_AGENT or answered:
-        raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
+        raise _none_awaited(active)
     answers = state.answers + 1
     draft.update(answers=answers)
     draft.note(f"invalid answer: {'; '.join(event.violations)}")
@@ -272,7 +277,7 @@ def blocked(draft: Draft, event: BlockerSignalled) -> None:
     """The main agent cannot go on: an escalation at once, no timer any more (G8, S7)."""
     active = draft.state.active
     if draft.state.paused or active.status not in WITH_MAIN_AGENT:
-        raise Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
+        raise _none_awaited(active)
     escalate(draft, Reason.BLOCKER, f"{event.by}: {event.text}")
 
 
