@@ -139,6 +139,19 @@ def test_a_damaged_workflow_hides_no_other(
     assert NEIGHBOUR in kept(clocks)
 
 
+@pytest.mark.proves("B17")
+def test_a_damaged_workflow_keeps_no_deadline_of_another_from_a_sweep(store: Store, redis_url: str) -> None:
+    for workflow in (FLOW, NEIGHBOUR):
+        created(store, workflow=workflow, set_deadlines={"fix": now(store)})
+    with closing(cast(Any, redis.Redis.from_url(redis_url))) as client:
+        client.hset(workflow_key(FLOW), "d:fix", "soon")
+
+    swept = sweep(store)
+
+    assert [due.workflow for due in swept.deadlines] == [NEIGHBOUR]
+    assert swept.damaged == (FLOW,)
+
+
 @pytest.mark.proves("K34")
 def test_a_timekeeper_lets_clocks_run_on_until_a_worker_sweeps(
     store: Store, clocks: Clocks, world: RedisWorld

@@ -11,7 +11,7 @@ import pytest
 
 from fixloop.chat.events import ChatRead
 from fixloop.machine import terminal_text
-from fixloop.protocol import diagnosis
+from fixloop.protocol import diagnosis, markdown
 from fixloop.protocol.answers import LIMIT_LINES
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.failures import Failure
@@ -28,12 +28,13 @@ from fixloop.testing.parsing import parse
 from tests.scenarios.script import Fix, fails
 from tests.scenarios.stage import Stage as Played
 from tests.unit.chat_stage import ARCHITECT, Stage, message
-from tests.unit.message_samples import ERROR
+from tests.unit.message_samples import ERROR, REPORT
 from tests.unit.reports.samples import junit, read
 from tests.unit.test_answers import violations
 from tests.unit.test_asking import LONG
 from tests.unit.test_chat_deciding import refuse, written
 from tests.unit.test_diagnosis import escalated
+from tests.unit.test_rendering import said_with
 from tests.unit.test_reports_hostile import BOMB
 from tests.unit.test_secrets import LETTERS
 
@@ -221,3 +222,17 @@ def test_a_request_has_at_most_ten_thousand_tokens_whatever_failed(others: str) 
         assert len(str(request_json(report))) <= 3 * DELIVERY_CHARACTERS
         assert isinstance(report.body, FailureReport)
         assert report.body.total == 999
+
+
+def test_a_long_text_stays_whole() -> None:
+    trace = "\n".join(f"  line {number}" for number in range(5000))
+    report = said_with(REPORT, trace)
+
+    assert markdown.fence(trace, 2) in render(report)
+
+
+def test_a_long_run_of_spaces_is_escaped_in_one_pass() -> None:
+    # With a pattern that looks at each space anew this takes minutes; no clock is needed to notice.
+    for text in ("a" + " " * 200_000 + "*", "*" + "\t" * 200_000, "|" + " #" * 100_000):
+        assert markdown.unescape(markdown.line(text)) == text
+        assert markdown.unescape(markdown.cell(text)) == text

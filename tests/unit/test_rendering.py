@@ -308,13 +308,6 @@ def test_control_characters_in_a_fence_are_shown_and_not_sent_to_the_terminal() 
     assert markdown.fence("a\x1b[31m\\\r\nb") == "```escaped\na\\x1b[31m\\\\\\r\nb\n```"
 
 
-def test_a_long_text_stays_whole() -> None:
-    trace = "\n".join(f"  line {number}" for number in range(5000))
-    report = said_with(REPORT, trace)
-
-    assert markdown.fence(trace, 2) in render(report)
-
-
 def test_a_missing_fact_is_an_error_and_not_an_empty_place() -> None:
     with pytest.raises(UndefinedError):
         fill("status-change", entity="x", before=Status.PASS, at=START, reason="y")
