@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,11 @@ sys.dont_write_bytecode = False
 
 # A tenth of what the tests compute was looking for garbage among all that was collected for them.
 gc.set_threshold(50_000, 20, 50)
+
+# A script in front of the interpreter, such as pyenv's, takes longer than most of what tests start through it.
+_python = shutil.which("python")
+if _python is not None and Path(_python).read_bytes()[:2] == b"#!":
+    os.environ["PATH"] = f"{Path(sys.base_prefix) / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
 # Tests that were started in the background ignore Ctrl-C, and so would whatever they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
