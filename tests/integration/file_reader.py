@@ -14,23 +14,21 @@ def look(root: Path) -> str:
     if state["first"] != state["last"]:
         return f"half a state: {state['first']} and {state['last']}"
     handoffs = os.open(root / "handoffs", os.O_RDONLY | os.O_DIRECTORY)
+    places = []
     try:
-        return _misplaced(handoffs)
+        for folder in FOLDERS:
+            opened = os.open(folder, os.O_RDONLY, dir_fd=handoffs)
+            for name in os.listdir(opened):
+                with open(os.open(name, os.O_RDONLY, dir_fd=opened)) as file:
+                    places.append((folder, json.load(file)["status"]))
+            os.close(opened)
+        # A directory that was replaced is emptied, a file at a time.
+        if not places and os.fstat(handoffs).st_ino != (root / "handoffs").stat().st_ino:
+            return ""
     except FileNotFoundError:
-        # This generation of the directory was removed meanwhile: it was replaced more than once while we looked.
         return ""
     finally:
         os.close(handoffs)
-
-
-def _misplaced(handoffs: int) -> str:
-    places = []
-    for folder in FOLDERS:
-        opened = os.open(folder, os.O_RDONLY, dir_fd=handoffs)
-        for name in os.listdir(opened):
-            with open(os.open(name, os.O_RDONLY, dir_fd=opened)) as file:
-                places.append((folder, json.load(file)["status"]))
-        os.close(opened)
     wrong = len(places) != 1 or places[0][0] != places[0][1]
     return f"the handoff is in {places}" if wrong else ""
 
