@@ -166,7 +166,10 @@ def _print_pieces(url: str, count: int) -> None:
     """CPU of the pieces inside the processes that work, for a step; timing them makes them slower."""
     Fixloop(url, first=2 * FURTHER).run(count)
     print("inside the work processes, CPU per step, ms (timed, so in all somewhat more)")
-    for name, spent in sorted(told_pieces(Redis.from_url(url)).items(), key=lambda each: -each[1]):
+    pieces = told_pieces(Redis.from_url(url))
+    if not pieces:
+        raise SystemExit("no process told of its pieces: bench/pieces.py times a function that is gone")
+    for name, spent in sorted(pieces.items(), key=lambda each: -each[1]):
         print(f"  {name:<26} {spent / count / STEPS * 1000:8.2f}")
 
 
