@@ -7,6 +7,7 @@ import base64
 import copy
 import json
 import struct
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -189,7 +190,9 @@ POISON_OF_REDIS: Final[Mapping[str, Callable[[Message], Message]]] = {
 """What only Redis takes: it asks for no form."""
 
 _DEEP: Final = 3000
-TOO_DEEP: Final = _header("stamps", json.loads('{"a":' * 900 + "1" + "}" * 900))
+# How deep a pickle may be depends on the Python: 900 levels are too much for 3.11 and 3.12, 7,000 for 3.13.
+_TOO_DEEP: Final = 7000 if sys.version_info >= (3, 13) else 900
+TOO_DEEP: Final = _header("stamps", json.loads('{"a":' * _TOO_DEEP + "1" + "}" * _TOO_DEEP))
 """It is read, and cannot be passed on to another process."""
 POISON_OF_RABBITMQ: Final[Mapping[str, Callable[[Message], Message]]] = {
     name: partial(replace, fields=fields)

@@ -47,6 +47,8 @@ def make_certificates(folder: Path) -> Certificates:
 def _made(folder: Path, name: str, authority: Signed | None = None, extension: str = "") -> Signed:
     made = Signed(folder / f"{name}.pem", folder / f"{name}.key")
     command = ["openssl", "req", "-x509", "-days", "2", "-subj", f"/CN={name}", *_KEY]
+    # Python 3.13 refuses what may sign others and does not say so; openssl lets each of these.
+    command += ["-addext", "keyUsage=critical,keyCertSign,digitalSignature"]
     command += ["-keyout", str(made.key), "-out", str(made.cert)]
     if authority is not None:
         command += ["-CA", str(authority.cert), "-CAkey", str(authority.key), "-addext", extension]
