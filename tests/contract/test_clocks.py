@@ -45,7 +45,7 @@ def test_a_due_deadline_is_handed_out_again_until_a_commit_removes_it(store: Sto
         assert sweep(store).deadlines == ()
 
 
-def test_a_deadline_that_is_set_anew_counts_from_there(store: Store, world: World) -> None:
+def test_a_deadline_that_is_set_again_counts_from_there(store: Store, world: World) -> None:
     clock = store.now(FLOW).clock
     created(store, set_deadlines={"soon": clock + 1})
     assert names(sweep(store).deadlines) == ["soon"]

@@ -119,7 +119,7 @@ def test_a_large_artifact_is_kept_as_its_beginning_and_end(store: Store) -> None
     assert b"left out the middle of %d bytes" % len(data) in found
 
 
-def test_a_large_entry_is_kept_beside_the_list_and_read_as_any_other(store: Store, world: World) -> None:
+def test_a_large_entry_is_kept_outside_the_list_and_read_as_any_other(store: Store, world: World) -> None:
     noise = "".join(chr(0x4E00 + (number * number) % 20000) for number in range(20_000))
     entry = {"at": "t1", "text": noise, "artifacts": []}
     created(store, entry=entry)

@@ -69,7 +69,7 @@ def test_what_was_held_is_offered_when_it_goes_on(store: Store, world: World) ->
 
 
 @pytest.mark.proves("A14")
-def test_whoever_has_a_ticket_may_finish_it(store: Store) -> None:
+def test_the_owner_of_a_ticket_may_finish_it(store: Store) -> None:
     created(store, ticket("a"))
     claim = claimed(store, "a")
     held(store)

@@ -209,7 +209,7 @@ def test_a_mailbox_that_nobody_reads_keeps_its_last_letters(server: RedisServer,
 
 
 @pytest.mark.proves("G1")
-def test_anybody_may_listen_beside_the_agent(mailboxes: Mailboxes, client: Any) -> None:
+def test_anybody_may_listen_in_addition_to_the_agent(mailboxes: Mailboxes, client: Any) -> None:
     mailboxes.put("coder", letter(1, kind="escalation"), 0)
 
     (row,) = client.smembers(f"_kombu.binding.{EXCHANGE.name}")

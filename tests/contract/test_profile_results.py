@@ -84,7 +84,7 @@ def test_of_two_who_began_on_one_commit_the_second_brings_its_work_onto_the_firs
 
 
 @pytest.mark.proves("C43")
-def test_whoever_changed_nothing_need_not_look_at_others_work(store: Store) -> None:
+def test_an_agent_that_changed_nothing_need_not_look_at_others_work(store: Store) -> None:
     engine = begun(store, "cycle", graph=APART, commands=COMMANDS | {"docs": "d"}, tip="c0")
     first, second = held(engine, "ra.1.1"), held(engine, "docs.1.1")
     engine.finish(first, reported("ra").model_copy(update={"base": "c0", "tip": "c1"}), first.moment)

@@ -145,7 +145,7 @@ def test_a_lock_stands_in_the_state_file(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("K23", "D19", "D15")
-def test_a_handoff_that_was_moved_by_hand_is_told_with_field_and_value_and_drawn_anew(
+def test_a_handoff_that_was_moved_by_hand_is_reported_with_field_and_value_and_written_again(
     store: Store, tmp_path: Path
 ) -> None:
     steps = versions(store, tmp_path, "handoff")

@@ -42,7 +42,7 @@ def test_commands_of_a_channel_share_one_client(connection: Any) -> None:
         assert first is second
 
 
-def test_what_waits_for_messages_has_a_client_of_its_own(connection: Any) -> None:
+def test_blocking_reads_have_their_own_client(connection: Any) -> None:
     channel = connection.channel()
 
     with channel.conn_or_acquire() as shared:

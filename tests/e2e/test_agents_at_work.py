@@ -117,7 +117,7 @@ def test_s23_handoffs_go_from_hand_to_hand_until_the_review_approves(begun: Scen
 
 
 @pytest.mark.proves("C43", "K17", "R3")
-def test_agents_begin_beside_each_other_and_the_last_one_s_work_is_brought_onto_the_others(
+def test_agents_work_in_parallel_and_the_last_ones_work_is_merged_onto_the_others(
     deployment: Deployment,
 ) -> None:
     cycles = Crews(deployment, "cycle")

@@ -23,7 +23,7 @@ calc.write_text(calc.read_text().replace("-", "+"))
 
 
 @pytest.mark.proves("A32", "A34", "K35")
-def test_an_agent_that_lies_about_its_files_is_noted_beside_the_real_change(host: Host) -> None:
+def test_an_agent_that_lies_about_its_files_is_noted_with_the_real_change(host: Host) -> None:
     project = host.project("lying")
     assert project.hand_in().code == 3
     place = Path(re.findall(r"work in (/\S+), then", project.fixloop("ack", "1").err)[0])

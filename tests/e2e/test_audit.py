@@ -138,7 +138,7 @@ def test_a_changed_snapshot_is_named(kept: Kept, lie: Callable[[Kept, bytes], by
     assert "the snapshot" in told.out
 
 
-def test_a_verdict_that_was_written_beside_the_snapshot_is_named(kept: Kept) -> None:
+def test_a_verdict_that_disagrees_with_the_snapshot_is_named(kept: Kept) -> None:
     key = workflow_key(kept.workflow)
 
     with put_back(kept.client, key):
@@ -168,7 +168,7 @@ def test_a_changed_or_missing_artifact_is_named_with_its_entry(kept: Kept, what:
 
 
 @pytest.mark.proves("B18")
-def test_a_whole_chain_that_was_computed_anew_is_caught_by_deciding_again(kept: Kept) -> None:
+def test_a_recomputed_chain_is_caught_by_deciding_again(kept: Kept) -> None:
     key, hash_key = history_key(kept.workflow), workflow_key(kept.workflow)
     entries = kept.client.lrange(key, 0, -1)
 

@@ -72,7 +72,7 @@ def test_a_dry_run_in_which_a_check_could_not_run_is_not_verified(tmp_path: Path
     assert told.out.splitlines()[-1].startswith("shop: not verified: ")
 
 
-def test_a_dry_run_beside_a_live_workflow_leaves_it_alone(tmp_path: Path) -> None:
+def test_a_dry_run_leaves_a_live_workflow_alone(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop", toml="max_iterations = 1\n" + TOML)
     assert project.run().code == 3
     before = project.log()

@@ -414,7 +414,7 @@ def test_what_setup_makes_is_the_interpreter(host: Host) -> None:
     assert not (project.folder / ".venv").exists()
 
 
-def test_the_same_issue_joins_what_is_live_and_begins_anew_when_it_ended(host: Host) -> None:
+def test_the_same_issue_joins_a_live_workflow_and_begins_another_after_its_end(host: Host) -> None:
     project = host.project("again")
     first = project.fixloop("enqueue", "--issue", "5")
     assert project.fixloop("watch", "5").code == 3

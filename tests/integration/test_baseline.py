@@ -140,7 +140,7 @@ def test_a_check_runs_on_the_base_once_for_all_that_comes_from_there(site: Site)
     assert site.times() == 3
 
 
-def test_another_command_has_a_baseline_of_its_own(site: Site) -> None:
+def test_another_command_has_its_own_baseline(site: Site) -> None:
     site.branch({"b.py": "BAD\n"})
     site.lint()
     site.lint(script=LINT + " b.py")

@@ -170,7 +170,7 @@ def test_what_cannot_be_locked_or_freed_is_refused_in_one_sentence(
 
 
 @pytest.mark.proves("D19", "D45")
-def test_whoever_has_the_lock_writes_fields_of_its_own_and_the_last_write_wins(
+def test_the_holder_of_the_lock_writes_its_own_fields_and_the_last_write_wins(
     profiles: Profiles, capsys: Capsys
 ) -> None:
     workflow = profiles.handoff()

@@ -246,7 +246,7 @@ def test_a_cycles_log_shows_feedback_and_results_as_they_were_said(
 
 
 @pytest.mark.parametrize("name", ["cycle", "handoff"])
-def test_the_whole_log_shows_events_refusals_and_notes_beside_messages(
+def test_the_whole_log_shows_events_refusals_and_notes_as_well_as_messages(
     profiles: Profiles, capsys: Capsys, name: str
 ) -> None:
     profiles.whole(name)

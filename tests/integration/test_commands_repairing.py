@@ -34,7 +34,7 @@ def damaged(client: Any, workflow: str) -> str:
 
 
 @pytest.mark.parametrize("words", [("status",), ("log",), ("report",), ("cancel",), ("pause",), ("watch",)])
-def test_whoever_asks_for_it_is_told_what_is_wrong_and_what_to_do(
+def test_a_command_that_needs_it_says_what_is_wrong_and_what_to_do(
     agents: Agents, client: Any, capsys: Capsys, words: tuple[str, ...]
 ) -> None:
     workflow = agents.start()

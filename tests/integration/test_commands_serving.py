@@ -153,7 +153,7 @@ def test_a_check_without_redis_ends_with_4(environment: dict[str, str]) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_flower_starts_where_a_project_has_a_config_of_its_own_and_ends_with_its_caller(
+def test_flower_starts_where_a_project_has_its_own_config_and_ends_with_its_caller(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "config").mkdir()

@@ -57,7 +57,7 @@ def test_an_agent_that_sends_is_refused_and_the_history_tells_of_it(
 
 
 @pytest.mark.proves("G9", "D15")
-def test_a_handoff_is_rejected_and_sent_anew_by_a_person(profiles: Profiles, capsys: Capsys) -> None:
+def test_a_handoff_is_rejected_and_sent_again_by_a_person(profiles: Profiles, capsys: Capsys) -> None:
     workflow = planned(profiles)
 
     told = said(capsys, "reject", "9", "--reason", "no budget")

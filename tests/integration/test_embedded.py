@@ -225,7 +225,7 @@ def test_a_killed_server_is_started_again_on_the_same_socket_with_its_data(tmp_p
     until(lambda: leftovers(tmp_path) == [])
 
 
-def test_a_killed_keeper_takes_its_server_along_and_a_user_starts_both_anew(tmp_path: Path) -> None:
+def test_a_killed_keeper_takes_its_server_along_and_the_next_user_starts_both(tmp_path: Path) -> None:
     with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
         client.set("key", "kept")
         killed = client.info("server")["process_id"]

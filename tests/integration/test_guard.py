@@ -66,7 +66,7 @@ def test_exit_code_and_output_of_both_streams_are_told() -> None:
     assert (result.exit_code, result.output, result.signal) == (3, "out\nerr\n", None)
 
 
-def test_what_is_said_beside_an_answer_can_be_kept_apart_each_with_the_limit() -> None:
+def test_what_is_printed_besides_an_answer_can_be_kept_apart_each_with_the_limit() -> None:
     result = guarded("sh", "-c", "printf 12345678; printf abcdefgh >&2", apart=True, output_limit_bytes=4)
 
     assert (result.output, result.talk) == (

@@ -21,7 +21,7 @@ mode = test_guard.mode
 #: What those of a guard promise that does not depend on whose child it is.
 SAME: Final = (
     test_guard.test_exit_code_and_output_of_both_streams_are_told,
-    test_guard.test_what_is_said_beside_an_answer_can_be_kept_apart_each_with_the_limit,
+    test_guard.test_what_is_printed_besides_an_answer_can_be_kept_apart_each_with_the_limit,
     test_guard.test_a_command_that_does_not_exist_is_told,
     test_guard.test_a_large_stdin_and_a_large_output_do_not_block_each_other,
     test_guard.test_a_command_that_does_not_read_its_stdin_is_no_problem,

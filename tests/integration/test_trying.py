@@ -134,7 +134,7 @@ def test_a_snapshot_that_is_gone_is_refused_in_one_sentence(site: Site) -> None:
         list(try_checks(lost, Configuration(specialists=checks(security=(shell("true"),))), site.cache))
 
 
-def test_whoever_reads_no_further_ends_the_check_that_runs(site: Site, tmp_path: Path) -> None:
+def test_a_reader_that_stops_ends_the_check_that_runs(site: Site, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     specialists = checks(security=(shell("true"), shell(f"echo $$ > {pid}; sleep 600; true")))
     results = try_checks(site.snapshot(), Configuration(specialists=specialists), site.cache)

@@ -109,7 +109,7 @@ def test_an_answer_voids_the_letter_that_asks_for_it(profile: str) -> None:
 
 
 @pytest.mark.proves("C48", "G15")
-def test_a_request_to_converge_is_a_letter_of_its_own() -> None:
+def test_a_request_to_converge_is_a_separate_letter() -> None:
     stage = CycleStage(commands={**CYCLE_COMMANDS, "ra": ""})
     stage.bring(cyc.MessageStored(number=1))
 

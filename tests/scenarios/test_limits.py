@@ -103,7 +103,7 @@ def test_without_a_window_a_reminder_is_all_that_follows() -> None:
     ("switched_off", "silent"),
     [("validation_seconds", [SILENT]), ("revalidation_seconds", [fails("a"), SILENT])],
 )
-def test_each_run_has_a_limit_of_its_own_to_switch_off(switched_off: str, silent: list[Any]) -> None:
+def test_each_run_has_its_own_limit_to_switch_off(switched_off: str, silent: list[Any]) -> None:
     limits = Limits(iteration_seconds=None).model_copy(update={switched_off: None})
     stage = Stage(silent, limits=limits).run()
 
@@ -169,7 +169,7 @@ def test_what_extend_gives_by_default_is_a_setting() -> None:
 
 
 @pytest.mark.proves("K9")
-def test_the_fix_request_may_have_a_line_of_its_own() -> None:
+def test_the_fix_request_may_be_a_separate_message() -> None:
     stage = Stage([fails("a"), fails("b"), passes()], bundle_fix_request=False).run()
 
     assert stage.ids[:4] == [

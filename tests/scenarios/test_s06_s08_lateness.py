@@ -155,7 +155,7 @@ def test_s7_the_timers_of_the_answered_reminder_do_nothing() -> None:
 
 
 @pytest.mark.proves("A63", "G8", "K12", "S7")
-def test_s7_a_signalled_issue_opens_an_escalation_of_its_own() -> None:
+def test_s7_a_signalled_issue_opens_its_own_escalation() -> None:
     stage = waiting().advance_to(33 * MINUTE)
 
     stage.apply(ev.BlockerSignalled(by="agent", text="the specification contradicts itself"))

@@ -85,7 +85,7 @@ def test_the_agent_is_waited_for_from_the_moment_its_mailbox_has_the_report() ->
 
 
 @pytest.mark.proves("A5", "G1", "A55")
-def test_a_receipt_is_kept_with_its_time_beside_the_report_it_is_of() -> None:
+def test_a_receipt_is_kept_with_its_time_next_to_its_report() -> None:
     stage = staged().run().advance(90.0)
     report = stage.message("VFR-101-test-runner-1")
 

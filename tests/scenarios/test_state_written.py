@@ -16,7 +16,7 @@ def written(field: str, value: object, sender: str = "builder") -> StateWritten:
 
 
 @pytest.mark.proves("D19", "D45", "K10")
-def test_a_field_of_its_own_is_taken_while_nobody_has_the_lock_which_is_free_again_after_it() -> None:
+def test_an_agents_own_field_is_taken_while_nobody_has_the_lock_which_is_free_again_after_it() -> None:
     stage = HandoffStage().plan()
 
     stage.bring(written("coverage", 80))

@@ -74,7 +74,7 @@ def test_one_clarification_is_sent_for_each_occasion() -> None:
 
 
 @pytest.mark.proves("G9", "D16")
-def test_a_rejected_handoff_is_a_persons_and_comes_anew_with_what_they_say() -> None:
+def test_a_rejected_handoff_waits_for_a_person_and_is_sent_again_with_their_guidance() -> None:
     stage = HandoffStage().plan()
     stage.start("builder")
     event = rejection(stage.state, "builder", {"reason": "the spec contradicts itself"})

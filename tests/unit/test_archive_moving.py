@@ -141,7 +141,7 @@ def dying(stage: Stage, place: str, *, after: bool, monkeypatch: pytest.MonkeyPa
 @pytest.mark.proves("G26", "S30")
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("place", ["stored", "append", "find", "remove"])
-def test_whoever_dies_on_the_way_loses_nothing_and_the_next_one_ends_it(
+def test_a_writer_that_dies_halfway_loses_nothing_and_the_next_one_finishes(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, place: str, after: bool
 ) -> None:
     workflow = stage.ended()

@@ -34,7 +34,7 @@ def test_a_cycle_s_canvas_leads_from_its_first_agent_to_its_end() -> None:
 
 
 @pytest.mark.proves("R3", "C49", "C54")
-def test_whoever_was_blocked_comes_after_who_clears_it_and_then_the_others() -> None:
+def test_a_blocked_agent_comes_after_the_one_that_unblocks_it_and_then_the_others() -> None:
     stage = CycleStage()
     stage.work("ra")
     stage.work("ep")
@@ -72,7 +72,7 @@ def test_a_canvas_ends_where_somebody_outside_is_waited_for() -> None:
 
 
 @pytest.mark.proves("R3", "D55")
-def test_handoffs_lead_to_the_review_after_a_fix_and_a_further_round_has_a_canvas_of_its_own() -> None:
+def test_handoffs_lead_to_the_review_after_a_fix_and_a_further_round_has_its_own_canvas() -> None:
     stage = HandoffStage()
     first = stage.last.steps[0]
 

@@ -22,7 +22,7 @@ def test_the_same_seed_makes_the_same_plan_and_another_seed_another() -> None:
 
 @pytest.mark.parametrize(("tickets", "places"), [(TICKETS, VALIDATION), (RUNS, CYCLE), (TURNS, CHAT)])
 @given(seed=st.integers(), injuries=st.integers(0, 120))
-def test_each_injury_has_an_occasion_of_its_own_where_it_makes_sense(
+def test_each_injury_has_its_own_occasion_where_it_makes_sense(
     tickets: dict[str, int], places: Places, seed: int, injuries: int
 ) -> None:
     made = plan(seed, injuries, tickets, places)

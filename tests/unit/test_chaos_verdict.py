@@ -154,7 +154,7 @@ def test_nothing_else_explains_one(injuries: list[AppliedInjury], takeovers: lis
     assert unexplained(TWICE, injuries, takeovers, HOSTS) == [TWICE[1]]
 
 
-def test_whoever_was_stopped_with_its_claim_in_hand_may_begin_after_who_took_it_over() -> None:
+def test_a_process_that_was_frozen_with_its_claim_may_begin_after_the_one_that_took_it_over() -> None:
     late_and_early = [execution(20, 7.0, 2), execution(10, 9.1, 1)]
     stopped = applied(Injury.STOP_WORKER, pids=frozenset({10}), began=1.0, ended=9.0)
 

@@ -100,7 +100,7 @@ def test_the_counts_of_a_bare_step_stand_for_claim_and_commit(name: str, kind: s
     assert (found.kind, found.ticket) == (kind, TICKET)
 
 
-def test_a_copy_is_the_same_message_with_a_tag_of_its_own() -> None:
+def test_a_copy_is_the_same_message_with_its_own_tag() -> None:
     name, queue, data = twice(Request("hint", TICKET, PUSH))
 
     assert (name, queue) == PUSH[:2]

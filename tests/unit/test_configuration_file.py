@@ -93,7 +93,7 @@ def test_every_key_of_the_file_reaches_the_configuration(tmp_path: Path) -> None
     assert (prettier.command, prettier.optional) == (("prettier", "--check", "a b"), True)
 
 
-def test_the_table_in_pyproject_says_the_same_as_a_file_of_its_own(tmp_path: Path) -> None:
+def test_the_table_in_pyproject_says_the_same_as_a_separate_file(tmp_path: Path) -> None:
     alone = written(tmp_path / "alone", {"fixloop.toml": WHOLE})
     inside = WHOLE.replace("[[spec", "[[tool.fixloop.spec").replace("\n[spec", "\n[tool.fixloop.spec")
     inside = inside.replace("[workspace]", "[tool.fixloop.workspace]").replace(

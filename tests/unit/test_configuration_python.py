@@ -228,7 +228,7 @@ def test_what_is_measured_follows_the_layout_unless_the_project_says_so(
     )
 
 
-def test_mypy_keeps_to_the_files_of_its_own_configuration(tmp_path: Path) -> None:
+def test_mypy_keeps_to_the_files_of_its_configuration(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "mypy.ini": "[mypy]\nfiles = src/shop\n"})
 
     assert commands_of(load_configuration(tmp_path))["code-quality"] == {"mypy": "python -m mypy --no-pretty"}

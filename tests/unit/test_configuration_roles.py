@@ -69,7 +69,7 @@ def test_a_cycle_begins_with_the_agents_limits_and_order_that_are_written(tmp_pa
 
 
 @pytest.mark.proves("D53")
-def test_handoffs_need_nothing_to_check_and_whoever_is_not_written_down_is_outside(tmp_path: Path) -> None:
+def test_handoffs_need_nothing_to_check_and_an_agent_without_a_section_is_outside(tmp_path: Path) -> None:
     configuration = loaded(tmp_path, HANDOFF, "handoff")
     event = handoffs_started(configuration, workflow="0a1b2c3d-7-1", issue=7, name="x")
 

@@ -85,7 +85,7 @@ def test_nothing_of_redis_is_there_without_a_password_from_outside() -> None:
         assert "fixloop:${FIXLOOP_REDIS_PASSWORD:?" in services[name]["environment"]["FIXLOOP_STATE_URL"]
 
 
-def test_the_image_has_a_user_of_its_own_git_and_a_health_check() -> None:
+def test_the_image_has_its_own_user_git_and_a_health_check() -> None:
     image = (ROOT / "Dockerfile").read_text()
     final = image[image.rindex("FROM ") :]
 

@@ -122,7 +122,7 @@ def informed(agents: Agents, workflow: str) -> list[Taken]:
 
 
 @pytest.mark.proves("A53", "A55")
-def test_status_changes_are_lines_beside_the_messages_and_open_nothing(agents: Agents) -> None:
+def test_status_changes_are_lines_between_the_messages_and_open_nothing(agents: Agents) -> None:
     workflow = asked(agents)
     box: Any = Box(informed(agents, workflow))
     held: list[Any] = []
@@ -222,7 +222,7 @@ def test_a_success_is_read_once_and_only_from_the_mailbox(agents: Agents) -> Non
 
 
 @pytest.mark.proves("K9")
-def test_a_fix_request_with_a_line_of_its_own_is_read_with_its_report(agents: Agents) -> None:
+def test_a_fix_request_that_is_a_separate_message_is_read_with_its_report(agents: Agents) -> None:
     workflow = agents.start(47, script="1 0", fixer="outside", agent="coder", bundle_fix_request=False)
     agents.run(workflow)
 

@@ -61,7 +61,7 @@ def test_the_status_is_the_one_it_had_then() -> None:
 
 
 @pytest.mark.proves("B30")
-def test_each_request_is_waited_for_anew() -> None:
+def test_each_request_is_waited_for_again() -> None:
     stage = Stage([fails("a"), fails("b"), SILENT], answers=None).run().advance_to(3 * MINUTE)
     stage.complete()
     stage.run()
@@ -131,7 +131,7 @@ def runs(stage: Stage) -> list[tuple[str, float | None, float | None, bool]]:
 
 
 @pytest.mark.proves("A90")
-def test_an_open_request_runs_beside_its_iteration() -> None:
+def test_the_clock_of_an_open_request_runs_with_that_of_its_iteration() -> None:
     stage = waiting().advance_to(12 * MINUTE)
 
     assert runs(stage) == [("main-agent-fix", 12, 30, False), ("total-iteration", 12, 30, False)]

@@ -41,7 +41,7 @@ def test_an_older_state_writes_nothing_over_a_newer_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("K23", "R13")
-def test_a_rebuilt_workflow_counts_its_versions_anew(tmp_path: Path) -> None:
+def test_a_rebuilt_workflow_starts_its_versions_at_one(tmp_path: Path) -> None:
     files = NamedFiles(tmp_path, "w")
     files.write(of(7), drawn(("a.json", b"seven")))
 
@@ -99,7 +99,7 @@ def test_what_a_killed_writer_left_is_no_edit_and_is_brought_to_the_next_version
 
 
 @pytest.mark.proves("K23", "C5")
-def test_what_somebody_changed_by_hand_is_kept_aside_and_drawn_anew(tmp_path: Path) -> None:
+def test_a_file_that_was_edited_by_hand_is_kept_aside_and_written_again(tmp_path: Path) -> None:
     files = NamedFiles(tmp_path, "w")
     given = drawn(("a.json", b"{}"), ("b/c.json", b"{}"), ("gone.json", b"{}"), handoffs={"pending/x": b"1"})
     files.write(of(1), given)

@@ -12,7 +12,7 @@ from tests.unit.message_samples import START
 
 @pytest.mark.proves("K9", "B27")
 @pytest.mark.parametrize("bundled", [True, False])
-def test_the_request_is_given_with_its_report_even_where_it_has_a_line_of_its_own(bundled: bool) -> None:
+def test_the_request_is_given_with_its_report_even_where_it_is_a_separate_message(bundled: bool) -> None:
     agents = Agents(MemoryStore(lambda: START))
     workflow = agents.start(script="2 1 0", fixer="outside", bundle_fix_request=bundled)
     agents.run(workflow)

@@ -44,9 +44,7 @@ def test_an_agent_of_a_cycle_is_told_what_it_may_write_and_how_to_report(key: st
 
 
 @pytest.mark.proves("C43", "K17", "C54")
-def test_development_is_told_which_tasks_are_done_which_may_be_done_beside_each_other_and_which_wait() -> (
-    None
-):
+def test_development_is_told_which_tasks_are_done_which_can_run_in_parallel_and_which_wait() -> None:
     stage = CycleStage()
     stage.work("ra")
     plan = (
@@ -70,7 +68,7 @@ def test_development_is_told_which_tasks_are_done_which_may_be_done_beside_each_
 
 @pytest.mark.proves("C35")
 @pytest.mark.parametrize("key", KEYS)
-def test_whoever_prints_its_request_has_not_reported(key: str) -> None:
+def test_an_agent_that_prints_its_request_has_not_reported(key: str) -> None:
     with pytest.raises(InvalidResult, match="no PHASE_RESULT"):
         read_result(cycle_prompt(CycleStage().state, key, []))
 

@@ -275,7 +275,7 @@ def test_on_a_narrow_screen_the_timeline_says_that_it_goes_on_sideways() -> None
     assert ".sideways { display: block; }" in narrow
 
 
-def test_short_runs_stay_visible_beside_a_night_of_waiting() -> None:
+def test_short_runs_stay_visible_next_to_a_night_of_waiting() -> None:
     stage = Stage([fails("a", takes_seconds=2)] * 3, answers=[Fix(takes_seconds=1)] * 2).run()
     stage.advance(14 * 3600)
 

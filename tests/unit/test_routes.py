@@ -116,7 +116,7 @@ def test_an_answer_to_anybody_but_the_orchestrator_is_an_invalid_response(recipi
 
 @pytest.mark.proves("A3")
 @pytest.mark.parametrize("sender", [MAIN_AGENT, "coder", "@coder", "the coder of this project"])
-def test_an_agent_may_sign_with_a_name_of_its_own(sender: str) -> None:
+def test_an_agent_may_sign_with_its_own_name(sender: str) -> None:
     text = ANSWER.format(sender=sender, recipient=ORCHESTRATOR)
 
     answer = parse_answer(text, issue=101, iteration=1, specialist="test-runner")

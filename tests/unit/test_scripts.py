@@ -98,7 +98,7 @@ def test_a_slow_step_passes_the_time_it_is_told_to_or_is_cancelled() -> None:
     assert sum(passed) == pytest.approx(2.0)
 
 
-def test_a_command_of_its_own_takes_the_time_and_what_it_left_is_kept() -> None:
+def test_a_configured_command_takes_the_time_and_what_it_left_is_kept() -> None:
     kept: dict[str, bytes] = {}
     claimed = work("$a~0.2 -; fix: $ok~3")
     claimed.store = SimpleNamespace(
