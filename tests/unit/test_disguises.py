@@ -115,22 +115,23 @@ ENCODINGS: Final[dict[str, Callable[[str], str]]] = {
 LEFT: Final = 12
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
 @given(secret=SECRETS)
 @example(secret="/aB3dEf6hIj9lMn2pQr5")
 @example(secret="~/b64+/secret==9")
 @example(secret="a\"b\\c'd&e<f>g%41")
-def test_a_value_is_cut_out_in_every_disguise(encoding: str, secret: str) -> None:
-    encoded = ENCODINGS[encoding](secret)
+def test_a_value_is_cut_out_in_every_disguise(secret: str) -> None:
+    redaction = Redaction.of((), {"DEPLOY_TOKEN": secret})
+    for encoding, disguised in ENCODINGS.items():
+        encoded = disguised(secret)
 
-    shown = Redaction.of((), {"DEPLOY_TOKEN": secret}).text(f"before {encoded} after")
+        shown = redaction.text(f"before {encoded} after")
 
-    assert shown.startswith("before ")
-    assert shown.endswith(" after")
-    left = shown.removeprefix("before ").removesuffix(" after")
-    assert HIDDEN in left, left
-    around = len(encoded) - len(secret) if encoding.startswith("base64") else 0
-    assert sum(map(str.isalnum, left)) <= LEFT + around, left
+        assert shown.startswith("before ")
+        assert shown.endswith(" after")
+        left = shown.removeprefix("before ").removesuffix(" after")
+        assert HIDDEN in left, (encoding, left)
+        around = len(encoded) - len(secret) if encoding.startswith("base64") else 0
+        assert sum(map(str.isalnum, left)) <= LEFT + around, (encoding, left)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])

@@ -19,7 +19,7 @@ def statements_of(file: str) -> list[ast.stmt]:
 
 
 def changes_something(rule: Rule) -> bool:
-    """Whether more than comments and layout differs without the rule, in the statements that it is a part of."""
+    """Whether the statements that the rule is a part of compile without it, and differ by more than their layout."""
     without = switched_off(rule)
     before = (ROOT / rule.file).read_text(encoding="utf-8")
     if not rule.file.endswith(".py"):
@@ -31,7 +31,9 @@ def changes_something(rule: Rule) -> bool:
     end = next((node.end_lineno for node in touched if node.end_lineno and node.end_lineno >= last), last)
     lines, others = before.splitlines(), without.splitlines()
     here, there = lines[begin:end], others[begin : len(others) - len(lines) + end]
-    return ast.dump(ast.parse("\n".join(here))) != ast.dump(ast.parse("\n".join(there)))
+    tree = ast.parse("\n".join(there))
+    compile(tree, rule.file, "exec")
+    return ast.dump(ast.parse("\n".join(here))) != ast.dump(tree)
 
 
 def test_each_rule_can_be_switched_off() -> None:
