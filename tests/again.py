@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-# Ends with whoever started it, however that ended.
+# Ends with its parent, however that ended.
 _BURNER: Final = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 
 

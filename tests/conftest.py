@@ -21,7 +21,7 @@ for _name in [name for name in os.environ if name.startswith("FIXLOOP_")]:
 # A project that a test leaves waiting would have a process of its own; tests of that process say otherwise.
 os.environ["FIXLOOP_KEEP"] = "0"
 
-# Where it is set, every process that a test starts would compile the whole of fixloop anew, and pytest every test.
+# Where it is set, every process that a test starts would compile the whole of fixloop again, and pytest every test.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
@@ -33,7 +33,7 @@ _python = shutil.which("python")
 if _python is not None and Path(_python).read_bytes()[:2] == b"#!":
     os.environ["PATH"] = f"{Path(sys.base_prefix) / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
-# Tests that were started in the background ignore Ctrl-C, and so would whatever they start.
+# Tests that were started in the background ignore Ctrl-C, and so would their children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says how busy the machine is, nothing of the code.

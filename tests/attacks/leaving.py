@@ -95,7 +95,7 @@ def without_an_environment() -> None:
 
 
 def that_moves_on() -> None:
-    """From process to process, each in a session of its own: whoever looks finds the last one."""
+    """From process to process, each in its own session: a look finds only the last one."""
 
     def hop() -> None:
         while True:

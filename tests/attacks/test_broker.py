@@ -1,4 +1,4 @@
-"""Whatever somebody sends through the broker: workers refuse it, go on, and tell of it."""
+"""Hostile messages on the broker: workers refuse them, go on, and report them."""
 
 import os
 import subprocess
@@ -72,7 +72,7 @@ class Target:
         """
         What so many workflows cost, each with a fix and a second run, in seconds.
 
-        On the clock where nothing else runs; beside other tests that would measure them, so there of the processors.
+        By the clock where nothing else runs; where other tests run too, by CPU time.
         """
         now = time.monotonic if ATTACKS else lambda: cpu_seconds(p.pid for p in self.deployment.processes())
         began = now()

@@ -1,4 +1,4 @@
-"""Workers beside damaged workflows of the same shard: what is whole goes on, also what only the sweeper knows of."""
+"""Workers that share a shard with damaged workflows: what is whole goes on, also what only the sweeper knows of."""
 
 from collections.abc import Callable, Iterator
 from itertools import count

@@ -1,4 +1,4 @@
-"""Whatever a command leaves behind is gone when it has ended, in both modes, with and without the rights of root."""
+"""All that a command leaves behind is gone when it has ended, in both modes, with and without the rights of root."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Every command line that a text proposes is accepted in the state it is proposed in, whatever the profile."""
+"""Every command line that a text proposes is accepted in the state it is proposed in, for every profile."""
 
 import json
 import os
@@ -143,7 +143,7 @@ class World:
         self._redis.close()
 
     def validation(self, script: str, **further: object) -> None:
-        """A validation workflow of this checkout as issue 7; whoever fixes is outside."""
+        """A validation workflow of this checkout as issue 7; its fixer is outside."""
         self.done("enqueue --profile cycle --issue 1", "cancel 1")
         (workflow,) = (name for name, _ in self.store.workflows())
         found = self.store.read(workflow)

@@ -12,7 +12,7 @@ from tests.e2e.project import FIXLOOP, RIGHT, Project, environment, until
 
 pytestmark = pytest.mark.slow
 
-# In a mount namespace of its own: whatever becomes of the test, its mounts go with this shell.
+# In a separate mount namespace: however the test ends, its mounts go with this shell.
 HOLD = 'mkdir -p "$1" && mount -o loop,errors=remount-ro "$0" "$1" && findmnt -no SOURCE "$1" && read -r _'
 
 

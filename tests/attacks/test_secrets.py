@@ -19,7 +19,7 @@ from tests.unit.test_disguises import ALPHABETS, ENCODINGS
 pytestmark = pytest.mark.slow
 
 NAMES: Final = ("DEPLOY_TOKEN", "GH_PAT", "SSH_KEY", "MYSQL_PWD", "REGISTRY_AUTH", "AWS_SECRET_ACCESS_KEY")
-#: Everything a command can say something with: its streams, its report and whatever stands in that.
+#: Everything a command can say something with: its streams, its report and the texts in that.
 LEAK: Final = """\
 import json, os, pathlib, sys
 from xml.sax.saxutils import quoteattr

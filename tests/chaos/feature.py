@@ -70,7 +70,7 @@ class Feature(RuleBasedStateMachine):
     @precondition(lambda self: self.state.ended)
     @rule(told=WORKFLOWS, late=WILD)
     def another_one_begins(self, told: dict[str, Any], late: ev.Event) -> None:
-        """Whatever still comes for the one that ended is refused (K20), but that what has passed was pushed."""
+        """Everything that still comes for the one that ended is refused (K20), but that what has passed was pushed."""
         is_pushed = isinstance(late, ev.BranchPushed) and bool(late.branch)
         assert self.ground.tell(near(late, self.state)) == (is_pushed and self.state.verdict != "not_passed")
         self.ground.advance(4000.0)

@@ -179,7 +179,7 @@ class Ground:
         return True
 
     def tell_again(self, told: Told) -> None:
-        """A repetition gets its first answer, whatever has happened since (R8)."""
+        """A repetition gets its first answer, even if the state has changed since (R8)."""
         before = self.found
         try:
             applied = self.engine.apply(self.workflow, told.event, operation=told.operation)

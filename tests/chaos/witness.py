@@ -1,4 +1,4 @@
-"""What has to hold of a recorded history, entry by entry: each is decided anew and held to the protocol's rules."""
+"""What has to hold of a recorded history, entry by entry: each is decided again and held to the protocol's rules."""
 
 import json
 from collections import Counter

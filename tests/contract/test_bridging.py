@@ -252,7 +252,7 @@ def test_a_child_whose_parent_ended_unheard_is_cancelled_before_its_next_step(st
 
 
 def a_minute(ground: Bridge, world: World, workflow: str) -> None:
-    """Sweepers go round, and whatever they hint is followed."""
+    """Sweepers go round, and their hints are followed."""
     for _ in range(int(LOOK_AGAIN_SECONDS / 4) + 1):
         world.elapse(4.0)
         ground.hints += sweep(ground.store, workflow).ready

@@ -113,7 +113,7 @@ def said(engine: Engine, prefix: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def whole_history(engine: Engine) -> Iterator[None]:
-    """Whatever a test did, the history can be made again."""
+    """After every test the history can be replayed."""
     yield
     found = audit(engine.store, FLOW)
     assert found.problems == ()

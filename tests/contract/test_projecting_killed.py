@@ -31,7 +31,7 @@ class Killed(BaseException):
 
 
 class Reaper:
-    """Kills whoever makes one rename: before it, or right after."""
+    """Kills the process that makes one rename: before it, or right after."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made = 0
@@ -55,7 +55,7 @@ def ground() -> MemoryStore:
 
 
 def go(store: MemoryStore, root: Path, name: str) -> bool:
-    """A workflow until it ends or whoever draws its files is killed; whether that was so."""
+    """A workflow until it ends or the writer of its files is killed; whether it was."""
     root.mkdir()
     try:
         for _ in versions(store, root, name):

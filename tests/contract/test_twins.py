@@ -1,4 +1,4 @@
-"""The store in memory and the one in Redis give the same answers to the same calls, whatever they are."""
+"""The store in memory and the one in Redis give the same answers to the same calls."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -32,7 +32,7 @@ def _die(boundary: str, ticket: str = "") -> None:
     """Kill everybody, this process included, when this is the point; once only."""
     if not _is_due(boundary, ticket):
         return
-    # The run leads the session, so whoever asks is in its group.
+    # The run leads the session, so the asking process is in its group.
     group = os.getsid(0)
     assert group != int(os.environ["CRASH_SPARES"]), "these are the tests themselves"
     try:

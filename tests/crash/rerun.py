@@ -1,7 +1,7 @@
 """One workflow on the real engine and the store in memory, whose workers die at named points; the clock is virtual.
 
-A worker does what `workers/steps/execution.py` does: claim, work, commit, hint. Whoever dies is found dead by its
-supervisor, or its lease runs out; a hint that was never sent is sent by the sweeper; whoever said something from
+A worker does what `workers/steps/execution.py` does: claim, work, commit, hint. A process that dies is found dead by its
+supervisor, or its lease runs out; a hint that was never sent is sent by the sweeper; a caller that said something from
 outside and heard no answer says it again.
 """
 
@@ -207,10 +207,10 @@ class Rerun:
             return ev.PersonNotified(detail=self._crew.notify(work))
         return self._crew.fix(work) if ticket.step == "fix" else self._crew.check(work)
 
-    # Whoever says something from outside, and the sweeper that fires a deadline.
+    # A caller from outside, and the sweeper that fires a deadline.
 
     def _start(self) -> None:
-        """Whoever hears no answer asks again: the same call twice is one workflow."""
+        """A caller without an answer asks again: the same call twice is one workflow."""
         for _ in Boundary:
             with suppress(_Died):
                 self._speak("start", partial(self._engine.start, self._started()))
@@ -273,7 +273,7 @@ class Rerun:
         swept = self.store.sweep(shard_of(WORKFLOW), owner="sweeper", horizon_seconds=0.0, empty_lanes=empty)
         self._broker += [ticket.id for ticket in swept.hints]
         for due in swept.deadlines:
-            # Whoever dies over it acted on it or did not; in that case it is handed out once more.
+            # A process that dies over it acted on it or did not; in that case it is handed out once more.
             with suppress(_Died):
                 self._speak(due.name, partial(self._engine.reach, WORKFLOW, due.name, due.clock))
 

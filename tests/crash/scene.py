@@ -138,7 +138,7 @@ class Scene:
         return [line for line in lines if not line.startswith("edited")]
 
     def survivors(self) -> list[str]:
-        """Every process, of whatever session, that has this scene's folder in its command or its environment."""
+        """Every process, in any session, that has this scene's folder in its command or its environment."""
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):

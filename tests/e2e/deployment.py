@@ -132,7 +132,7 @@ class Deployment:
             self.supervisor.wait(PATIENCE_SECONDS)
 
     def end(self) -> None:
-        """Whatever is left is killed, each by its pid."""
+        """Kill what is left, each process by its pid."""
         if self.supervisor is not None and self.supervisor.poll() is None:
             self.supervisor.kill()
             self.supervisor.wait(PATIENCE_SECONDS)

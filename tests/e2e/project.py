@@ -138,7 +138,7 @@ class Project:
 
     @property
     def home(self) -> Path:
-        """The user's home, beside the project; the cache lies in it."""
+        """The user's home, next to the project; the cache lies in it."""
         return self.folder.parent / "home"
 
     def fixloop(self, *words: str, at: Path | None = None, stdin: str = "", **variables: str) -> Told:

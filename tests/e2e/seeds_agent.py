@@ -15,7 +15,7 @@ SPEC = Path("specs/20260122-user-auth.md")
 
 
 def main() -> None:
-    """Be whoever FIXLOOP_ROLE says."""
+    """Be the agent that FIXLOOP_ROLE names."""
     role, request = os.environ["FIXLOOP_ROLE"], sys.stdin.read()
     print(f"{role} talks beside its answer", file=sys.stderr)
     if role in ("ra", "ep", "cd", "vas"):

@@ -34,7 +34,7 @@ class Sentinels:
 
     @property
     def url(self) -> str:
-        """Where it is, for whoever asks the sentinels."""
+        """Where it is, as the sentinels say."""
         hosts = ",".join(f"127.0.0.1:{port}" for port in self.sentinels)
         return f"sentinel://:{quote(PASSWORD)}@{hosts}/{SERVICE}/0"
 

@@ -39,7 +39,7 @@ def project(folder: Path, profile: str, agents: Iterable[str] = (), scene: str =
 
 
 class Played(NamedTuple):
-    """All scenes, begun together so that they take their time beside each other; project and workflow of each."""
+    """All scenes, begun together so that they run in parallel; project and workflow of each."""
 
     cycles: Crews
     handoffs: Crews
@@ -119,7 +119,7 @@ def _is_published(repository: Path, issue: int) -> bool:
 
 
 def _done(crews: Crews, workflow: str) -> list[str]:
-    """The tickets of runs whose results were committed, in order; letters and notices are brought beside them."""
+    """The tickets of runs whose results were committed, in order; letters and notices are delivered in addition."""
     by = [entry.body.get("by", {}) for entry in crews.deployment.store.history(workflow)]
     done = [told["ticket"].removeprefix(f"{workflow}.") for told in by if told]
     return [ticket for ticket in done if not ticket.startswith(("letter.", "notify."))]

@@ -45,7 +45,7 @@ def kept(host: Host) -> Iterator[Kept]:
 
 @contextmanager
 def put_back(client: Any, key: str) -> Iterator[None]:
-    """Whatever the block does to `key`, it is undone."""
+    """Undo what the block does to `key`."""
     before = client.dump(key)
     try:
         yield

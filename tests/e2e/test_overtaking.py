@@ -20,7 +20,7 @@ AT_WORK = 4
 
 @pytest.fixture
 def deployment(redis_url: str, tmp_path: Path) -> Iterator[Deployment]:
-    """Nothing of it runs yet: whatever is hinted waits."""
+    """Nothing of it runs yet: what is hinted waits."""
     made = Deployment(fresh_database(redis_url), tmp_path, concurrency=1)
     yield made
     made.end()

@@ -1,4 +1,4 @@
-"""A `run` that brings its own worker, beside a worker for everybody on the same Redis."""
+"""A `run` that brings its own worker, with a shared worker on the same Redis."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""S20, S21, S25 and S27 on a real Redis: what agents outside, and whoever else speaks, may do and may not."""
+"""S20, S21, S25 and S27 on a real Redis: what agents outside and other senders may do and may not."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -40,7 +40,7 @@ def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture(scope="module")
 def begun(deployment: Deployment) -> Scenes:
-    """By name, workflows that all begin together, so that they take their time beside each other."""
+    """By name, workflows that all begin together, so that they run in parallel."""
     cycles, handoffs, issues = Crews(deployment, "cycle"), Crews(deployment, "handoff"), count(1)
     slow = Limits(base_seconds=BASE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""A shared deployment: workers as separate processes on one Redis, callers elsewhere, Flower beside them."""
+"""A shared deployment: workers as separate processes on one Redis, callers elsewhere, and Flower."""
 
 import base64
 import json

@@ -11,7 +11,7 @@ from tests.e2e.deployment import Deployment, deployed
 pytestmark = pytest.mark.slow
 
 LOADS_ITSELF: Final = "fixloop.testing"
-"""The crew of these tests: whoever sets FIXLOOP_CREW has it loaded in the work processes only."""
+"""The crew of these tests: with FIXLOOP_CREW it is loaded in the work processes only."""
 WATCH: Final = """
 import os, sys
 

@@ -1,4 +1,4 @@
-"""Whatever three roles do in whatever order: numbers without gaps, nothing edited, and no finding."""
+"""Three roles that do anything in any order: numbers without gaps, nothing edited, and no finding."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`fixloop fixed ISSUE --file ANSWER`: whatever an agent hands in ends as the protocol says, and nothing is lost."""
+"""`fixloop fixed ISSUE --file ANSWER`: every answer of an agent ends as the protocol says, and nothing is lost."""
 
 import io
 import sys

@@ -22,7 +22,7 @@ SECRET = "t0k3n-3141592653"
 
 
 class _Server(ThreadingHTTPServer):
-    """Git over HTTP, for whoever knows the password."""
+    """Git over HTTP, with a password."""
 
     folder: Path
     asked: list[str]

@@ -34,7 +34,7 @@ HOSTILE: Final = [
 
 
 def with_hostile(test: Test) -> Test:
-    """`test` with every text of the list, beside those that hypothesis finds."""
+    """`test` with every text of the list, in addition to those that hypothesis finds."""
     return reduce(lambda each, text: example(text)(each), HOSTILE, test)
 
 

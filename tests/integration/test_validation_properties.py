@@ -1,4 +1,4 @@
-"""Whatever happens, in whatever order: the loop's invariants hold, and a replay gives the same states.
+"""Any events, in any order: the loop's invariants hold, and a replay gives the same states.
 
 Events are legal ones from scripted agents, and wild ones: late, doubled, made up. A wild event is either taken, and
 then everything still holds, or refused, and then nothing has changed.

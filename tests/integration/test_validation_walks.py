@@ -1,6 +1,6 @@
 """Long seeded walks through the loop, with everything that can go wrong on the way.
 
-The state machine beside this file finds the smallest surprise; these walks reach what lies deep: confirmations that
+The state machine next to this file finds the smallest surprise; these walks reach what lies deep: confirmations that
 fail, rounds that undo each other, the second escalation after the third decision.
 """
 

@@ -1,4 +1,4 @@
-"""What holds after every decision, whatever happened (A14, A22, A51, A52, A69, A78, A84, A87, A92, B42, K21)."""
+"""What holds after every decision (A14, A22, A51, A52, A69, A78, A84, A87, A92, B42, K21)."""
 
 from itertools import pairwise
 

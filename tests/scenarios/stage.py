@@ -164,7 +164,7 @@ class Stage:
             self._carry_out(ticket)
 
     def lose(self, ticket: Ticket) -> None:
-        """Whoever had it died: it is offered again, the same attempt, without a message (K40)."""
+        """Its owner died: it is offered again, the same attempt, without a message (K40)."""
         del self.running[ticket.id]
         self.pending.insert(0, ticket.model_copy(update={"delay_seconds": 0.0}))
 
@@ -262,7 +262,7 @@ class Stage:
             self.pending.append(ticket)
 
     def _check_alive(self) -> None:
-        """Whoever is not waited for has something to do, and a wait with a limit has an end (B16, B63)."""
+        """An agent that is not waited for has something to do, and a wait with a limit has an end (B16, B63)."""
         state = self.state
         if state.paused or state.ended or state.held is not None:
             return
@@ -386,7 +386,7 @@ def replayed(applied: Iterable[tuple[ev.Event, Moment]]) -> list[str]:
 
 
 def started(runs: Mapping[str, Runs], further: dict[str, Any]) -> ev.WorkflowStarted:
-    """The first event: the specialists that `runs` names, and whatever is told `further`."""
+    """The first event: the specialists that `runs` names, and the fields in `further`."""
     issue = further.pop("issue", 101)
     told: dict[str, Any] = {
         "workflow": f"0f0f0f0f-{issue}-1",

@@ -2,7 +2,7 @@
 
     UPDATE_GOLDEN=1 pytest tests/scenarios/test_files_step_by_step.py
 
-writes the golden accounts anew; each says what a step changed, so that its difference is what a review has to see.
+writes the golden accounts again; each says what a step changed, so that its difference is what a review has to see.
 """
 
 import json

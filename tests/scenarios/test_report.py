@@ -1,4 +1,4 @@
-"""The report after the last phase: the same figures as the history, whatever state the workflow is in (U18, U3)."""
+"""The report after the last phase: the same figures as the history, in every state of the workflow (U18, U3)."""
 
 import os
 from collections.abc import Callable

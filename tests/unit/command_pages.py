@@ -1,4 +1,4 @@
-"""docs/commands.md, made from the help pages: `python -m tests.unit.command_pages` writes it anew."""
+"""docs/commands.md, made from the help pages: `python -m tests.unit.command_pages` writes it again."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ SETTINGS: Final = {
     "replica_seconds": "How long they may take, at most 2; 1.",
     "cache_dir": "Where mirrors and workspaces lie, outside any checkout; `~/.cache/fixloop` if not given.",
     "guard": "What keeps commands from leaving processes behind: auto, namespace or watched; auto.",
-    "keep": "Whether clocks beside an embedded Redis run on while somebody outside is waited for; yes.",
+    "keep": "Whether clocks of an embedded Redis run on while somebody outside is waited for; yes.",
     "archive_dir": "Where ended workflows are moved to and still read from; they stay in Redis if not given.",
     "archive_after_days": "How many days after their end workers move them there; 30.",
     "allow_env": "Variables that a shared worker may pass on to checks and fixers, separated by commas; none.",
@@ -37,7 +37,7 @@ SETTINGS: Final = {
 HEAD: Final = """\
 # Commands
 
-This page is made from the help pages; `python -m tests.unit.command_pages` writes it anew.
+This page is made from the help pages; `python -m tests.unit.command_pages` writes it again.
 
 Data goes to stdout, talk to stderr, and no command ever asks anything.
 ISSUE is an issue's number and means its latest workflow in the current directory's project.

@@ -1,4 +1,4 @@
-"""docs/protocol.md, made from the code and the tests: `python -m tests.unit.protocol_page` writes it anew."""
+"""docs/protocol.md, made from the code and the tests: `python -m tests.unit.protocol_page` writes it again."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,7 +20,7 @@ UNFOLDED: Final = 4
 HEAD: Final = f"""\
 # The protocol
 
-This page is made from the code and the tests; `{REGENERATE}` writes it anew.
+This page is made from the code and the tests; `{REGENERATE}` writes it again.
 """
 
 
@@ -41,7 +41,7 @@ def page() -> str:
         ),
         _section("Specialists", "In the order of their phases.", tables.specialists()),
         _section("Messages", "`{time}` reads `YYYYMMDDTHHMMSSZ`, in UTC.", tables.messages()),
-        _section("Routes", "Whatever else is tried is refused.", tables.routes()),
+        _section("Routes", "Everything else is refused.", tables.routes()),
         _section(
             "Time limits",
             "Clocks begin with the work and stand still while the engine is away.",

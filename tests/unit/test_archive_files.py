@@ -1,4 +1,4 @@
-"""The archive's files: they grow by whole records, whoever writes and whatever a crash cuts short."""
+"""The archive's files: they grow by whole records, with several writers and after a crash in mid-record."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Moving ended workflows to the archive: at no moment is one in neither place, whatever dies when."""
+"""Moving ended workflows to the archive: at no moment is one in neither place, whenever a process dies."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ FLOW: Final = f"{PROJECT}-47-1"
 
 
 class Stage:
-    """A store in memory with an archive beside it, and a clock."""
+    """A store in memory, an archive and a clock."""
 
     def __init__(self, folder: Path) -> None:
         self.now = NOW
@@ -153,7 +153,7 @@ def test_a_writer_that_dies_halfway_loses_nothing_and_the_next_one_finishes(
 
     assert stage.both.history(workflow) == history
     assert audit(stage.both, workflow).problems == ()
-    # Whoever died may hold its lease a little longer.
+    # A dead process may hold its lease a little longer.
     stage.later(seconds=130)
     stage.moved(owner="two")
 

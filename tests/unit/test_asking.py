@@ -1,4 +1,4 @@
-"""How failures are grouped and how much a request may hold, whatever failed."""
+"""How failures are grouped and how much a request may hold."""
 
 import re
 

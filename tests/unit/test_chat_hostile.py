@@ -1,4 +1,4 @@
-"""Chats written by others, with whatever lies in a directory: findings, never a traceback and never a wait."""
+"""Chats written by others, in directories with other files: findings, never a traceback and never a wait."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a package.json and the files beside it speak for."""
+"""What a package.json and the files next to it configure."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""Whatever stands in a configuration file, the answer is a configuration or one sentence."""
+"""For every text of a configuration file the answer is a configuration or one sentence."""
 
 import datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Records beside the messages: status change, sending, confirmation, waiting state."""
+"""Records that are no messages: status change, sending, confirmation, waiting state."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Escaping and its inverse: whatever a text is made of, it comes back as it was."""
+"""Escaping and its inverse: every text comes back as it was."""
 
 import pytest
 from hypothesis import example, given

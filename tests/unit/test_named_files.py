@@ -1,4 +1,4 @@
-"""Named files: whole at every moment for whoever reads them, never older than they were, and never outside."""
+"""Named files: whole at every moment for a reader, never older than they were, and never outside."""
 
 import json
 import os

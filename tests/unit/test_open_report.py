@@ -1,4 +1,4 @@
-"""What whoever fixes is given: the open failure report and the request that goes with it, however they were sent."""
+"""What a fixer is given: the open failure report and the request that goes with it, however they were sent."""
 
 import pytest
 

@@ -45,7 +45,7 @@ class Workspace:
         return written_by(self.store, self.engine.state(WORKFLOW), self.snapshot, agent, self.folder)
 
     def report(self, agent: str) -> None:
-        """What it wrote, reported; then all files are laid anew."""
+        """What it wrote, reported; then all files are written again."""
         found = self.written(agent)
         result = PhaseResult(phase=agent, status=ResultStatus.SUCCESS, summary="done")
         event = cyc.PhaseReported(
