@@ -1,6 +1,6 @@
 """One workflow on the real engine and the store in memory, whose workers die at named points; the clock is virtual.
 
-A worker does what `workers/steps/execution.py` does: claim, work, commit, hint. A process that dies is found dead by its
+A worker does what `workers/steps/execution.py` does: claim, work, commit, hint. A dead process is found by its
 supervisor, or its lease runs out; a hint that was never sent is sent by the sweeper; a caller that said something from
 outside and heard no answer says it again.
 """

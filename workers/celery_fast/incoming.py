@@ -176,7 +176,7 @@ def opened(data: bytes) -> dict[str, Any]:
 
     Raises:
         ValueError: it is none, or one that kombu could not take.
-        Exception: whatever else kombu raises over what is in it.
+        Exception: any other that kombu raises over its content.
     """
     if len(data) > _LONGEST_BYTES:
         raise ValueError(f"it has {len(data)} bytes")
@@ -199,7 +199,7 @@ def arrived(message: Any, known: Mapping[str, Any]) -> Arrived:
 
     Raises:
         ValueError: it is none, or would do harm.
-        Exception: whatever else kombu raises over what is in it.
+        Exception: any other that kombu raises over its content.
     """
     if len(message.body or b"") > _LONGEST_BYTES:
         raise ValueError(f"its body has {len(message.body)} bytes")

@@ -251,7 +251,7 @@ class FixCompletion(_Body):
     marks: tuple[str, ...] = ()
     """Tests, gates or tool configuration the fix touched."""
     unchanged: tuple[str, ...] = ()
-    """Files the agent named that did not change: `files` is the real change, whatever an answer says."""
+    """Files the agent named that did not change: `files` is the real change, not what the answer says."""
     unnamed: tuple[str, ...] = ()
     """Files that changed and that the agent did not name."""
 

@@ -258,7 +258,7 @@ class Operation(_Value):
     started_clock: float | None = None
     """None until the work is claimed (K34)."""
     asked_at: datetime | None = None
-    """When somebody outside was asked, by the wall; what people have waited for since, whatever the clocks do."""
+    """When somebody outside was asked, by the wall; what people have waited for since, by no clock that stops."""
     limit_seconds: float | None = None
     reminded_clock: float | None = None
     """Set once: exactly one reminder (A61)."""

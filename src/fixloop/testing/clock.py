@@ -1,7 +1,7 @@
 """A wall clock that is wrong: for a process that finds a copy of this file as `sitecustomize`, as a chaos run's do.
 
 What `time.time`, `time.time_ns`, `datetime.now` and `datetime.utcnow` answer is off by the seconds in the file that
-`FIXLOOP_TESTING_CLOCK` names, from one moment to the next and also for whoever imported them before. So a worker's own
+`FIXLOOP_TESTING_CLOCK` names, from one moment to the next, also where they were imported before. So a worker's own
 code, Celery's and kombu's see it; Redis and the monotonic clock do not. Standard library only: it comes before all.
 """
 

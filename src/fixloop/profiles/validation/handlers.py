@@ -194,8 +194,8 @@ def _taken(session: Session, state: State, work: Work) -> Change:
         way = f"`fixloop {'inbox' if state.paused else f'ack {called(state)}'}`"
         does = "says what is to be decided" if state.paused else "makes a directory to work in"
         raise RefusedError(f"nothing was offered yet; {way} {does}, or use --here for the current checkout")
-    beside = copied_paths(mirror, snapshot_in(state).copied)
-    return commit_of_directory(made.top, state.tip, mirror, message, without=beside)
+    copied = copied_paths(mirror, snapshot_in(state).copied)
+    return commit_of_directory(made.top, state.tip, mirror, message, without=copied)
 
 
 def _bundle(session: Session, state: State, change: Change) -> str:
