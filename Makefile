@@ -39,7 +39,7 @@ chaos: setup
 	.venv/bin/python -m pytest -q -n auto --maxprocesses 8 --hypothesis-profile chaos tests/chaos
 	ATTACKS=1 .venv/bin/python -m pytest -q tests/attacks/test_broker.py
 	CRASH_ALL=1 .venv/bin/python -m pytest -q -n auto --maxprocesses 8 tests/crash/test_boundaries.py tests/crash/test_agents_boundaries.py
-	CRASH_ALL=1 .venv/bin/python -m pytest -q -n 2 tests/crash/test_agents_killed.py tests/crash/test_bridging_killed.py
+	CRASH_ALL=1 .venv/bin/python -m pytest -q -n 2 tests/crash/test_agents_killed.py tests/crash/test_child_workflows_killed.py
 	for seed in 1 2 3; do .venv/bin/fixloop chaos --workflows 1000 --kills 100 --concurrency 4 --contrast --seed $$seed || exit; done
 	.venv/bin/fixloop chaos --workflows 200 --kills 40 --concurrency 4 --seed 4 --twice
 	for profile in cycle handoff; do for seed in 1 2 3; do .venv/bin/fixloop chaos --profile $$profile --workflows 200 --kills 100 --concurrency 4 --seed $$seed || exit; done; done

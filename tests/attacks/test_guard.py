@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fixloop.machine.guard import ANSWER_SECONDS, mode_in_use
-from tests.attacks import guarding, leaving
+from tests.attacks import guarded_worker, stray_processes
 from tests.processes import running
 from tests.proofs import ROOT
 
@@ -34,7 +34,7 @@ AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 def told(mode: str, user: str) -> dict[str, Any]:
     """What became of each way; one process runs all of them, one after the other."""
     done = subprocess.run(
-        [*entering(user), "-m", "tests.attacks.guarding", *leaving.WAYS],
+        [*entering(user), "-m", "tests.attacks.guarded_worker", *stray_processes.WAYS],
         cwd=ROOT,
         env={**environment(), "FIXLOOP_GUARD": mode},
         capture_output=True,
@@ -69,18 +69,18 @@ def environment() -> dict[str, str]:
 @pytest.mark.proves("K40")
 @pytest.mark.parametrize("user", ["oneself", "nobody"])
 @pytest.mark.parametrize("mode", ["namespace", "watched"])
-@pytest.mark.parametrize("way", leaving.WAYS)
+@pytest.mark.parametrize("way", stray_processes.WAYS)
 def test_nothing_is_left_and_the_limit_holds(way: str, mode: str, user: str) -> None:
     found = told(mode, user)[way]
 
     assert found["left"] == 0
-    assert found["seconds"] < guarding.LIMIT_SECONDS + ANSWER_SECONDS + SLACK_SECONDS
+    assert found["seconds"] < guarded_worker.LIMIT_SECONDS + ANSWER_SECONDS + SLACK_SECONDS
 
 
 def test_a_way_that_comes_by_no_guard_is_seen() -> None:
     """The trial itself: a process outside any guard is found by the token that it was given."""
     token = "of-this-test-alone"
-    left = subprocess.Popen([sys.executable, leaving.__file__, "survive", token])
+    left = subprocess.Popen([sys.executable, stray_processes.__file__, "survive", token])
     try:
         while left.pid not in running(token):
             assert left.poll() is None

@@ -21,7 +21,7 @@ from fixloop.protocol.state import WorkflowOutcome
 from fixloop.servers.settings import load_settings
 from fixloop.store.redis_store import RedisStore
 from tests.attacks.sizes import size
-from tests.contract.making import FLOW, ME, change, created
+from tests.contract.samples import FLOW, ME, change, created
 from tests.crash.test_workers_killed import unharmed
 from tests.e2e.deployment import Deployment, fresh_database
 from tests.e2e.sentinels import SENTINEL_PASSWORD, Sentinels

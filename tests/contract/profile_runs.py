@@ -13,7 +13,7 @@ from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
-from tests.contract.making import ME
+from tests.contract.samples import ME
 from tests.scenarios.cycle_stage import COMMANDS as CYCLE_COMMANDS
 from tests.scenarios.cycle_stage import reported
 from tests.scenarios.handoff_stage import COMMANDS as HANDOFF_COMMANDS

@@ -5,7 +5,7 @@ import pytest
 from fixloop.errors import UsageError
 from fixloop.store.contract import Store
 from fixloop.store.records import Due
-from tests.contract.making import FLOW, ME, change, claimed, created, sweep, ticket
+from tests.contract.samples import FLOW, ME, change, claimed, created, sweep, ticket
 from tests.contract.world import World
 
 

@@ -17,7 +17,7 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import Completion, Limits, State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from fixloop.store.contract import Store
-from tests.contract.making import ME, sweep
+from tests.contract.samples import ME, sweep
 from tests.contract.world import World
 from tests.scenarios.script import failure
 

@@ -10,7 +10,7 @@ import pytest
 from fixloop.errors import ProtocolError
 from fixloop.store.contract import Store
 from fixloop.store.entries import ARTIFACT_LIMIT_BYTES, ENTRY_LIMIT_BYTES, digest_of
-from tests.contract.making import FLOW, change, created, reworded, text_of
+from tests.contract.samples import FLOW, change, created, reworded, text_of
 from tests.contract.world import World
 
 

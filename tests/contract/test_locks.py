@@ -4,7 +4,7 @@ import pytest
 
 from fixloop.errors import ProtocolError
 from fixloop.store.contract import Store
-from tests.contract.making import FLOW, claimed, created, ticket
+from tests.contract.samples import FLOW, claimed, created, ticket
 from tests.contract.world import World
 
 FILE = "src/app.py"

@@ -11,8 +11,8 @@ from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.profiles.handoff.state import Limits
 from fixloop.store.contract import Store
-from tests.contract.making import ME
 from tests.contract.profile_runs import FLOW, SCRIPTS
+from tests.contract.samples import ME
 from tests.scenarios.cycle_stage import COMMANDS, reported
 
 APART = {"ra": (), "docs": (), "ep": ("ra",), "cd": ("ep",), "vas": ("cd",)}

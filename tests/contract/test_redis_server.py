@@ -13,7 +13,7 @@ import redis
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.store.keys import SHARDS, lock_key, shard_of
 from fixloop.store.redis_store import RedisStore
-from tests.contract.making import FLOW, ME, change, claimed, created, ticket
+from tests.contract.samples import FLOW, ME, change, claimed, created, ticket
 from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow

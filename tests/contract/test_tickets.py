@@ -5,7 +5,7 @@ import pytest
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.store.contract import Store
 from fixloop.store.records import Lane
-from tests.contract.making import FLOW, LANES, ME, QUEUE, change, claimed, created, sweep, sweep_all, ticket
+from tests.contract.samples import FLOW, LANES, ME, QUEUE, change, claimed, created, sweep, sweep_all, ticket
 from tests.contract.world import World
 
 

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 
 from fixloop.store.contract import Store
 from fixloop.store.records import Claim, Committed, Lane, Retirement, Snapshot
-from tests.contract.making import QUEUE, change, sweep, ticket
+from tests.contract.samples import QUEUE, change, sweep, ticket
 from tests.contract.world import MemoryWorld, RedisWorld, World
 
 # One feature, so that its workflows share a shard, one clock and one live entry.

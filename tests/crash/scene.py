@@ -208,7 +208,7 @@ class Scene:
     def _deadly(self, point: str) -> dict[str, str]:
         place = self.folder / "deadly"
         place.mkdir(exist_ok=True)
-        shutil.copy(Path(__file__).with_name("dying.py"), place / "sitecustomize.py")
+        shutil.copy(Path(__file__).with_name("deaths.py"), place / "sitecustomize.py")
         return {
             "PYTHONPATH": os.pathsep.join(filter(None, [str(place), os.environ.get("PYTHONPATH")])),
             "CRASH_AT": point,

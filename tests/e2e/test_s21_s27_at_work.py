@@ -18,8 +18,8 @@ from fixloop.profiles.handoff.state import Limits
 from tests.contract.test_profiles import CYCLE_TICKETS, HANDOFF_TICKETS
 from tests.e2e.crews import Crews, refused
 from tests.e2e.deployment import ROOT, Deployment, deployed
-from tests.e2e.meeting_crew import MEETING
-from tests.e2e.observing import drawn_at_each_version, outcomes
+from tests.e2e.file_observer import drawn_at_each_version, outcomes
+from tests.e2e.parallel_crew import MEETING
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ Scenes = Mapping[str, tuple[Crews, str]]
 
 @pytest.fixture(scope="module")
 def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    folder, crew = tmp_path_factory.mktemp("scenes"), "tests.e2e.meeting_crew:meeting_crew"
+    folder, crew = tmp_path_factory.mktemp("scenes"), "tests.e2e.parallel_crew:meeting_crew"
     with deployed(redis_url, folder, concurrency=4, FIXLOOP_CREW=crew, PYTHONPATH=str(ROOT)) as running:
         yield running
 

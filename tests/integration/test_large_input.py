@@ -31,9 +31,9 @@ from tests.unit.chat_stage import ARCHITECT, Stage, message
 from tests.unit.message_samples import ERROR, REPORT
 from tests.unit.reports.samples import junit, read
 from tests.unit.test_answers import violations
-from tests.unit.test_asking import LONG
-from tests.unit.test_chat_deciding import refuse, written
+from tests.unit.test_chat_decision import refuse, written
 from tests.unit.test_diagnosis import escalated
+from tests.unit.test_grouping import LONG
 from tests.unit.test_rendering import said_with
 from tests.unit.test_reports_hostile import BOMB
 from tests.unit.test_secrets import LETTERS

@@ -14,7 +14,6 @@ from fixloop.protocol.checks import Unverified
 from fixloop.protocol.messages import Decision, Reason
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from tests.integration.test_validation_properties import Loop
-from tests.scenarios.happenings import SPECIALISTS
 from tests.scenarios.script import (
     SILENT,
     BadAnswer,
@@ -27,6 +26,7 @@ from tests.scenarios.script import (
     failure,
     passes,
 )
+from tests.scenarios.strategies import SPECIALISTS
 
 pytestmark = pytest.mark.slow
 

@@ -18,8 +18,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.mutants.drawing import asked, drawn
 from tests.mutants.rules import Rule, asked_first, proofs_of, rules, switched_off
+from tests.mutants.sample import asked, drawn
 from tests.proofs import ROOT
 
 AT_A_TIME: Final = 2

@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
-from tests.mutants.drawing import asked, drawn
 from tests.mutants.rules import Rule, WrongRule, asked_first, proofs_of, rules, switched_off
+from tests.mutants.sample import asked, drawn
 from tests.proofs import ROOT, statements
 
 RULES = rules()
@@ -63,7 +63,7 @@ def test_before_a_rule_is_switched_off_its_quick_tests_are_seen_green_and_else_i
     slow = "test_without_a_timekeeper_status_says_that_clocks_stand_still"
     rule = RULES[0]._replace(requirements=(), tests=())
 
-    assert asked_first(rule._replace(tests=(quick, slow))) == [f"tests/unit/test_asking.py::{quick}"]
+    assert asked_first(rule._replace(tests=(quick, slow))) == [f"tests/unit/test_grouping.py::{quick}"]
     assert asked_first(rule._replace(tests=(slow,))) == [f"tests/e2e/test_timekeeper.py::{slow}"]
     assert asked_first(rule) == []
 

@@ -23,7 +23,7 @@ from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.testing import ScriptedCrew
-from tests.contract.making import ME, sweep
+from tests.contract.samples import ME, sweep
 from tests.contract.world import World
 from tests.scenarios.cycle_stage import COMMANDS, reported
 

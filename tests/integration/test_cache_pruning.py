@@ -22,7 +22,7 @@ from fixloop.repository.tree import commit_tree, tree_id
 from fixloop.servers.settings import Settings
 from fixloop.testing.memory_store import MemoryStore
 from tests.contract.profile_runs import SCRIPTS
-from tests.integration.test_carrying import WORKFLOW, Loop
+from tests.integration.test_transfer import WORKFLOW, Loop
 from tests.unit.repositories import git
 from workers.recovery.cleanup import is_over, prune_cache, prune_round
 

@@ -12,7 +12,7 @@ from fixloop.machine.timekeeper import Clocks
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.store.keys import shard_of, workflow_key
-from tests.contract.making import FLOW, change, claimed, created, sweep, ticket
+from tests.contract.samples import FLOW, change, claimed, created, sweep, ticket
 from tests.contract.world import RedisWorld
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 LOADED: Final = """
 import json, os
 import kombu.common
-from tests.integration.forking import opened
+from tests.integration.forked_processes import opened
 from workers.app import app
 from workers.processes.preload import load
 from workers.process import _process_of
@@ -47,7 +47,7 @@ def said_by(*words: str) -> "subprocess.CompletedProcess[str]":
 def test_why_a_forked_process_ended_is_known_and_nothing_else_ends_with_it(
     name: str, death: str, tracebacks: int
 ) -> None:
-    done = said_by("-m", "tests.integration.forking", name)
+    done = said_by("-m", "tests.integration.forked_processes", name)
 
     # Said once: no process goes on as another supervisor.
     assert done.stdout.splitlines() == [death]
@@ -55,7 +55,7 @@ def test_why_a_forked_process_ended_is_known_and_nothing_else_ends_with_it(
 
 
 def test_a_forked_process_begins_with_what_a_program_would_have() -> None:
-    *told, death = said_by("-m", "tests.integration.forking", "tells").stdout.splitlines()
+    *told, death = said_by("-m", "tests.integration.forked_processes", "tells").stdout.splitlines()
 
     assert death == "exit code 0"
     first, second = sorted((json.loads(line) for line in told), key=lambda found: found["words"])

@@ -6,7 +6,7 @@ import pytest
 
 from fixloop.store.contract import Store
 from fixloop.store.records import Committed
-from tests.contract.making import FLOW, LANES, ME, change, claimed, created, sweep, ticket
+from tests.contract.samples import FLOW, LANES, ME, change, claimed, created, sweep, ticket
 from tests.contract.world import World
 
 

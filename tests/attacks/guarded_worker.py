@@ -1,4 +1,4 @@
-"""A worker of a test's own: runs `leaving.py` in each way under guard, as `guarding.py MODE WAY…`.
+"""A worker of a test's own: runs `stray_processes.py` in each way under guard, as `guarded_worker.py MODE WAY…`.
 
 Prints a line of JSON for each: how long it took, how it ended, and how many processes were left.
 """
@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 
 from fixloop.machine.guard import run_guarded
-from tests.attacks import leaving
+from tests.attacks import stray_processes
 from tests.processes import running
 
 LIMIT_SECONDS = 3.0
@@ -22,7 +22,7 @@ def main() -> None:
         token = uuid.uuid4().hex
         began = time.monotonic()
         result = run_guarded(
-            [sys.executable, "-I", "-S", leaving.__file__, way, token],
+            [sys.executable, "-I", "-S", stray_processes.__file__, way, token],
             cwd=Path("/"),
             env={"PATH": os.environ["PATH"]},
             timeout_seconds=LIMIT_SECONDS,

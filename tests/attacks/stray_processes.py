@@ -1,4 +1,4 @@
-"""Twenty ways to leave a process behind: a program that a guarded command runs as `leaving.py WAY TOKEN`.
+"""Twenty ways to leave a process behind: a program that a guarded command runs as `stray_processes.py WAY TOKEN`.
 
 Every process that it leaves has TOKEN in its command line, by which the test finds it.
 """

@@ -7,7 +7,7 @@ import pytest
 from fixloop.store.chain import RawHistory, problems
 from fixloop.store.contract import Store
 from fixloop.store.records import Stored
-from tests.contract.making import FLOW, ME, change, claimed, created, ticket
+from tests.contract.samples import FLOW, ME, change, claimed, created, ticket
 from tests.contract.world import World
 
 OTHER = "0a1b2c3d-42-2"

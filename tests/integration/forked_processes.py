@@ -1,7 +1,7 @@
 """A supervisor of two forked processes, for tests that must not fork themselves.
 
-Started as `python -m tests.integration.forking NAME`. Each process does what NAME says. The last line is what the
-supervisor tells of the second one's end.
+Started as `python -m tests.integration.forked_processes NAME`. Each process does what NAME says. The last line is what
+the supervisor tells of the second one's end.
 """
 
 import json

@@ -21,7 +21,7 @@ from fixloop.statefiles.sync import project
 from fixloop.store.contract import Store
 from fixloop.testing.memory_store import MemoryStore
 from tests.contract.profile_runs import FLOW, SCRIPTS, carry_out
-from tests.contract.test_projecting import PROGRESS, tree_of, versions
+from tests.contract.test_named_files import PROGRESS, tree_of, versions
 from tests.unit.repositories import make_repository
 
 LAST = {"cycle": 9, "handoff": 5}
