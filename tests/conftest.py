@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import settings
 
-from tests.redis_server import RedisServer, valkey_binary
+from tests.fixtures.redis_server import RedisServer, valkey_binary
 
 for _name in [name for name in os.environ if name.startswith("FIXLOOP_")]:
     del os.environ[_name]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fixloop.machine.guard import run_guarded
 from tests.attacks import stray_processes
-from tests.processes import running
+from tests.fixtures.processes import running
 
 LIMIT_SECONDS = 3.0
 

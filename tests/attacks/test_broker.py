@@ -27,8 +27,8 @@ from tests.attacks.messages import (
     send_redis,
 )
 from tests.attacks.sizes import ATTACKS, size
-from tests.e2e.deployment import Deployment, fresh_database
-from tests.rabbitmq_server import RabbitServer
+from tests.fixtures.deployment import Deployment, fresh_database
+from tests.fixtures.rabbitmq_server import RabbitServer
 
 pytestmark = pytest.mark.slow
 QUEUES = tuple({honest(kind).queue for kind in KINDS} - {CONTROL_EXCHANGE})

@@ -18,8 +18,8 @@ import redis
 from fixloop.protocol.state import Limits
 from tests.attacks.sizes import size
 from tests.crash.test_workers_killed import unharmed
-from tests.e2e.deployment import Deployment
-from tests.redis_server import RedisServer
+from tests.fixtures.deployment import Deployment
+from tests.fixtures.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow
 

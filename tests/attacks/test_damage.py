@@ -26,8 +26,8 @@ from fixloop.store.contract import Store
 from fixloop.store.entries import frame_of
 from fixloop.store.packing import NOTHING, pack
 from tests.attacks.sizes import size
-from tests.unit.command_stage import OWNER, PROJECT, Agents, Said, empty_store, said
-from tests.unit.profile_stage import Profiles
+from tests.fixtures.command_stage import OWNER, PROJECT, Agents, Said, empty_store, said
+from tests.fixtures.profile_stage import Profiles
 
 pytestmark = pytest.mark.slow
 

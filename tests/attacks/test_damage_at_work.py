@@ -10,7 +10,7 @@ import redis
 
 from fixloop.store import keys
 from fixloop.store.packing import NOTHING, pack
-from tests.e2e.deployment import PROJECT, Deployment, fresh_database
+from tests.fixtures.deployment import PROJECT, Deployment, fresh_database
 
 pytestmark = pytest.mark.slow
 

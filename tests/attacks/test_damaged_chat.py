@@ -16,8 +16,8 @@ from fixloop.chat.opening import Plan
 from fixloop.chat.rules import examine
 from fixloop.chat.tree import CHATS
 from tests.attacks.sizes import size
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, Stage
-from tests.unit.command_stage import said
+from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, Stage
+from tests.fixtures.command_stage import said
 
 Capsys = pytest.CaptureFixture[str]
 OTHER_PLAN: Final = PLAN._replace(id="0006", slug="other")

@@ -13,7 +13,7 @@ import pytest
 
 from fixloop.machine.guard import ANSWER_SECONDS, mode_in_use
 from tests.attacks import guarded_worker, stray_processes
-from tests.processes import running
+from tests.fixtures.processes import running
 from tests.proofs import ROOT
 
 pytestmark = [

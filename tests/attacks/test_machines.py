@@ -21,13 +21,13 @@ from fixloop.protocol.state import WorkflowOutcome
 from fixloop.servers.settings import load_settings
 from fixloop.store.redis_store import RedisStore
 from tests.attacks.sizes import size
-from tests.contract.samples import FLOW, ME, change, created
 from tests.crash.test_workers_killed import unharmed
-from tests.e2e.deployment import Deployment, fresh_database
 from tests.e2e.sentinels import SENTINEL_PASSWORD, Sentinels
+from tests.fixtures.deployment import Deployment, fresh_database
+from tests.fixtures.repositories import write
+from tests.fixtures.store_samples import FLOW, ME, change, created
 from tests.integration.test_repository_apply import Work
 from tests.proofs import ROOT
-from tests.unit.repositories import write
 
 pytestmark = pytest.mark.slow
 

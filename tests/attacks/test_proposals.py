@@ -19,8 +19,8 @@ from fixloop.profiles.cycle.events import CycleFinished
 from fixloop.protocol.rendering import render_answer_format
 from fixloop.store.redis_store import RedisStore
 from tests.attacks.sizes import size
-from tests.unit.command_stage import Agents, Said, said
-from tests.unit.profile_stage import Profiles
+from tests.fixtures.command_stage import Agents, Said, said
+from tests.fixtures.profile_stage import Profiles
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.project import FIXLOOP, RIGHT, Project, environment, until
+from tests.fixtures.project import FIXLOOP, RIGHT, Project, environment, until
 
 pytestmark = pytest.mark.slow
 

@@ -11,9 +11,9 @@ import pytest
 
 from fixloop.store.redis_store import RedisStore
 from tests.attacks.sizes import size
-from tests.e2e.project import MEND, Project, worker
 from tests.e2e.test_run import values_in
-from tests.redis_server import RedisServer
+from tests.fixtures.project import MEND, Project, worker
+from tests.fixtures.redis_server import RedisServer
 from tests.unit.test_disguises import ALPHABETS, ENCODINGS
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.project import LIMIT_SECONDS, TOML, Project, environment, started, until
+from tests.fixtures.project import LIMIT_SECONDS, TOML, Project, environment, started, until
 
 pytestmark = pytest.mark.slow
 

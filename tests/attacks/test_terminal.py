@@ -26,9 +26,9 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion
 from fixloop.store.redis_store import RedisStore
-from tests.scenarios.cycle_stage import reported
-from tests.unit.command_stage import PROJECT, Agents, empty_store, said
-from tests.unit.profile_stage import Profiles
+from tests.fixtures.command_stage import PROJECT, Agents, empty_store, said
+from tests.fixtures.cycle_stage import reported
+from tests.fixtures.profile_stage import Profiles
 from workers.roles import OneRow
 
 FORGED: Final = "#99 forged"

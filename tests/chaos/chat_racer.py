@@ -11,7 +11,7 @@ from fixloop.chat.directory import apply
 from fixloop.chat.events import MessageWritten
 from fixloop.chat.roles import Role
 from fixloop.errors import RefusedError
-from tests.unit.chat_stage import body
+from tests.fixtures.chat_stage import body
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from fixloop.profiles.handoff.events import HandoffAccepted, LockAcquired, State
 from fixloop.profiles.handoff.routes import AGENTS
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
-from tests.scenarios.cycle_stage import reported
+from tests.fixtures.cycle_stage import reported
 
 Race = tuple[Profile[Any], Callable[[int, str], AnyEvent]]
 

@@ -15,9 +15,9 @@ from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, Decision
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.ticket import Ticket
 from tests.chaos.ground import Ground
-from tests.scenarios.script import BadAnswer, Breaks, Fix, Silent, passes
-from tests.scenarios.stage import finished, started
-from tests.scenarios.strategies import ANSWERS, FAILING, RESULTS, TREES, WILD, WORKFLOWS, near
+from tests.fixtures.script import BadAnswer, Breaks, Fix, Silent, passes
+from tests.fixtures.strategies import ANSWERS, FAILING, RESULTS, TREES, WILD, WORKFLOWS, near
+from tests.fixtures.validation_stage import finished, started
 
 INDEX = st.integers(min_value=0, max_value=20)
 SEVERAL = st.one_of(

@@ -20,7 +20,7 @@ from fixloop.store.keys import shard_of
 from fixloop.store.records import Lane, Snapshot
 from fixloop.testing.memory_store import MemoryStore
 from tests.chaos.witness import Witness
-from tests.scenarios.stage import START
+from tests.fixtures.validation_stage import START
 
 SWEEP_LATENCY_SECONDS: Final = 0.5
 LONGEST: Final = 400

@@ -18,8 +18,8 @@ from hypothesis import settings
 from fixloop.chat.directory import read_chat
 from fixloop.chat.events import ChatRead
 from fixloop.chat.rules import examine
+from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, PLAN, Stage
 from tests.proofs import ROOT
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, PLAN, Stage
 
 RACERS: Final = 20
 PROCESSES: Final = 4

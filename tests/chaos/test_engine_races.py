@@ -28,8 +28,8 @@ from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from fixloop.testing.memory_store import MemoryStore
 from tests.chaos.engine_racer import bring, name_of
-from tests.contract.profile_runs import SCRIPTS
-from tests.contract.world import START
+from tests.fixtures.profile_runs import SCRIPTS
+from tests.fixtures.store_world import START
 from tests.proofs import ROOT
 
 RACERS: Final = 20

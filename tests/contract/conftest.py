@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from fixloop.store.contract import Store
-from tests.contract.world import MemoryWorld, RedisWorld, World
+from tests.fixtures.store_world import MemoryWorld, RedisWorld, World
 
 _SERVERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("redis", "valkey")]
 

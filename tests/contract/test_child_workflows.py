@@ -23,9 +23,9 @@ from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.testing import ScriptedCrew
-from tests.contract.samples import ME, sweep
-from tests.contract.world import World
-from tests.scenarios.cycle_stage import COMMANDS, reported
+from tests.fixtures.cycle_stage import COMMANDS, reported
+from tests.fixtures.store_samples import ME, sweep
+from tests.fixtures.store_world import World
 
 FLOW = "0a1b2c3d-7-1"
 VAS = f"{FLOW}.vas.1.1"

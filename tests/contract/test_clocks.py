@@ -5,8 +5,8 @@ import pytest
 from fixloop.errors import UsageError
 from fixloop.store.contract import Store
 from fixloop.store.records import Due
-from tests.contract.samples import FLOW, ME, change, claimed, created, sweep, ticket
-from tests.contract.world import World
+from tests.fixtures.store_samples import FLOW, ME, change, claimed, created, sweep, ticket
+from tests.fixtures.store_world import World
 
 
 def names(found: tuple[Due, ...]) -> list[str]:

@@ -8,7 +8,7 @@ from fixloop.errors import ProtocolError, UsageError
 from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_id
 from fixloop.store.records import Commit, Snapshot
-from tests.contract.samples import FLOW, ME, change, claimed, created, ticket
+from tests.fixtures.store_samples import FLOW, ME, change, claimed, created, ticket
 
 SECOND = "0a1b2c3d-42-2"
 

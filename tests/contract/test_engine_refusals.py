@@ -17,9 +17,9 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import Completion, Limits, State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from fixloop.store.contract import Store
-from tests.contract.samples import ME, sweep
-from tests.contract.world import World
-from tests.scenarios.script import failure
+from tests.fixtures.script import failure
+from tests.fixtures.store_samples import ME, sweep
+from tests.fixtures.store_world import World
 
 FLOW = "0a1b2c3d-7-1"
 TESTER = slot("test-runner").handle

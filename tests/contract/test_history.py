@@ -10,8 +10,8 @@ import pytest
 from fixloop.errors import ProtocolError
 from fixloop.store.contract import Store
 from fixloop.store.entries import ARTIFACT_LIMIT_BYTES, ENTRY_LIMIT_BYTES, digest_of
-from tests.contract.samples import FLOW, change, created, reworded, text_of
-from tests.contract.world import World
+from tests.fixtures.store_samples import FLOW, change, created, reworded, text_of
+from tests.fixtures.store_world import World
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from fixloop.errors import UsageError
 from fixloop.store.contract import Store
 from fixloop.store.keys import project_hash, workflow_id
-from tests.contract.samples import change, ticket
+from tests.fixtures.store_samples import change, ticket
 
 
 def start(store: Store, project: str, issue: int, number: int, status: str = "PENDING") -> str:

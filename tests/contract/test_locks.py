@@ -4,8 +4,8 @@ import pytest
 
 from fixloop.errors import ProtocolError
 from fixloop.store.contract import Store
-from tests.contract.samples import FLOW, claimed, created, ticket
-from tests.contract.world import World
+from tests.fixtures.store_samples import FLOW, claimed, created, ticket
+from tests.fixtures.store_world import World
 
 FILE = "src/app.py"
 

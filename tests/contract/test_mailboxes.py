@@ -10,7 +10,7 @@ import redis
 
 from fixloop.errors import InfrastructureError
 from fixloop.outside.mailbox import EXCHANGE, Letter, Mailboxes, queue_name
-from tests.redis_server import RedisServer
+from tests.fixtures.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from fixloop.repository.git import Git
 from fixloop.repository.snapshot import Snapshot
 from fixloop.statefiles.sync import Projected, edited_in, lay, project, root_of, tell_of_edits
 from fixloop.store.contract import Store
-from tests.contract.profile_runs import FLOW, SCRIPTS, carry_out, run
+from tests.fixtures.profile_runs import FLOW, SCRIPTS, carry_out, run
 
 PROGRESS = ".workflow/.cycle/cycle-v1-x.progress"
 

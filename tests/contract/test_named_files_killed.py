@@ -17,8 +17,8 @@ from fixloop.statefiles.named_files import NamedFiles
 from fixloop.statefiles.rebuild import lost, rebuild
 from fixloop.statefiles.sync import place_of, project
 from fixloop.testing.memory_store import MemoryStore
-from tests.contract.profile_runs import FLOW
 from tests.contract.test_named_files import tree_of, versions
+from tests.fixtures.profile_runs import FLOW
 
 EVERY = {"cycle": 5, "handoff": 3}
 """Of the renames of a whole workflow, so many apart a process is killed."""

@@ -6,8 +6,8 @@ import pytest
 
 from fixloop.store.contract import Store
 from fixloop.store.records import Committed
-from tests.contract.samples import FLOW, LANES, ME, change, claimed, created, sweep, ticket
-from tests.contract.world import World
+from tests.fixtures.store_samples import FLOW, LANES, ME, change, claimed, created, sweep, ticket
+from tests.fixtures.store_world import World
 
 
 def committed(store: Store, **more: Any) -> Committed:

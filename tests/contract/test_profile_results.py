@@ -11,9 +11,9 @@ from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.profiles.handoff.state import Limits
 from fixloop.store.contract import Store
-from tests.contract.profile_runs import FLOW, SCRIPTS
-from tests.contract.samples import ME
-from tests.scenarios.cycle_stage import COMMANDS, reported
+from tests.fixtures.cycle_stage import COMMANDS, reported
+from tests.fixtures.profile_runs import FLOW, SCRIPTS
+from tests.fixtures.store_samples import ME
 
 APART = {"ra": (), "docs": (), "ep": ("ra",), "cd": ("ep",), "vas": ("cd",)}
 

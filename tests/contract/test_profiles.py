@@ -9,8 +9,8 @@ from fixloop.profile_table import profile_of
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.store.contract import Store
-from tests.contract.profile_runs import FLOW, SCRIPTS, run
-from tests.contract.world import World
+from tests.fixtures.profile_runs import FLOW, SCRIPTS, run
+from tests.fixtures.store_world import World
 
 CYCLE_TICKETS = ["ra.1.1", "ep.1.1", "cd.1.1", "ra.2.1", "cd.2.1", "vas.1.1", "cd.3.1", "vas.2.1", "finish.2"]
 HANDOFF_TICKETS = ["planner.1.1", "builder.1.1", "reviewer.1.1", "fixer.1.1", "reviewer.2.1"]

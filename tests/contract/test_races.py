@@ -8,7 +8,7 @@ from threading import Barrier
 import pytest
 
 from fixloop.store.contract import Store
-from tests.contract.samples import FLOW, change, claimed, created, sweep_all, ticket
+from tests.fixtures.store_samples import FLOW, change, claimed, created, sweep_all, ticket
 
 MANY = 20
 

@@ -20,9 +20,9 @@ from fixloop.statefiles.rebuild import lost, rebuild
 from fixloop.statefiles.sync import project
 from fixloop.store.contract import Store
 from fixloop.testing.memory_store import MemoryStore
-from tests.contract.profile_runs import FLOW, SCRIPTS, carry_out
 from tests.contract.test_named_files import PROGRESS, tree_of, versions
-from tests.unit.repositories import make_repository
+from tests.fixtures.profile_runs import FLOW, SCRIPTS, carry_out
+from tests.fixtures.repositories import make_repository
 
 LAST = {"cycle": 9, "handoff": 5}
 """Steps of a whole workflow."""

@@ -13,8 +13,8 @@ import redis
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.store.keys import SHARDS, lock_key, shard_of
 from fixloop.store.redis_store import RedisStore
-from tests.contract.samples import FLOW, ME, change, claimed, created, ticket
-from tests.redis_server import RedisServer
+from tests.fixtures.redis_server import RedisServer
+from tests.fixtures.store_samples import FLOW, ME, change, claimed, created, ticket
 
 pytestmark = pytest.mark.slow
 

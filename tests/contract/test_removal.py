@@ -7,8 +7,8 @@ import pytest
 from fixloop.store.chain import RawHistory, problems
 from fixloop.store.contract import Store
 from fixloop.store.records import Stored
-from tests.contract.samples import FLOW, ME, change, claimed, created, ticket
-from tests.contract.world import World
+from tests.fixtures.store_samples import FLOW, ME, change, claimed, created, ticket
+from tests.fixtures.store_world import World
 
 OTHER = "0a1b2c3d-42-2"
 ISSUE = ("0a1b2c3d", 42)

@@ -9,8 +9,8 @@ from fixloop.errors import NewerVersion
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
 from fixloop.protocol.refusals import Unexpected
-from tests.contract.profile_runs import FLOW, SCRIPTS, run
-from tests.contract.world import World
+from tests.fixtures.profile_runs import FLOW, SCRIPTS, run
+from tests.fixtures.store_world import World
 
 
 @pytest.mark.proves("K30", "C9", "D49")

@@ -5,8 +5,19 @@ import pytest
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.store.contract import Store
 from fixloop.store.records import Lane
-from tests.contract.samples import FLOW, LANES, ME, QUEUE, change, claimed, created, sweep, sweep_all, ticket
-from tests.contract.world import World
+from tests.fixtures.store_samples import (
+    FLOW,
+    LANES,
+    ME,
+    QUEUE,
+    change,
+    claimed,
+    created,
+    sweep,
+    sweep_all,
+    ticket,
+)
+from tests.fixtures.store_world import World
 
 
 def test_a_claim_brings_everything_to_work_on(store: Store) -> None:

@@ -12,8 +12,8 @@ from fixloop.machine.timekeeper import Clocks
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.store.keys import shard_of, workflow_key
-from tests.contract.samples import FLOW, change, claimed, created, sweep, ticket
-from tests.contract.world import RedisWorld
+from tests.fixtures.store_samples import FLOW, change, claimed, created, sweep, ticket
+from tests.fixtures.store_world import RedisWorld
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from kombu.entity import Queue
 from fixloop.servers.broker_url import celery_url
 from fixloop.servers.embedded import embedded_redis
 from fixloop.store.redis_store import RedisStore
-from tests.e2e.deployment import wait_until
+from tests.fixtures.deployment import wait_until
 from workers.celery_fast import rejection
 from workers.celery_fast.transport import Transport
 

@@ -19,8 +19,8 @@ from hypothesis.stateful import (
 
 from fixloop.store.contract import Store
 from fixloop.store.records import Claim, Committed, Lane, Retirement, Snapshot
-from tests.contract.samples import QUEUE, change, sweep, ticket
-from tests.contract.world import MemoryWorld, RedisWorld, World
+from tests.fixtures.store_samples import QUEUE, change, sweep, ticket
+from tests.fixtures.store_world import MemoryWorld, RedisWorld, World
 
 # One feature, so that its workflows share a shard, one clock and one live entry.
 FLOWS = tuple(f"0a1b2c3d-42-{number}" for number in (1, 2))

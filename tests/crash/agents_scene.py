@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 from fixloop.cli import main
 from tests.crash.ledger import ISSUE
 from tests.crash.scene import Scene, timeless
-from tests.e2e.crews import AGENTS
+from tests.fixtures.crews import AGENTS
+from tests.fixtures.repositories import git, make_repository
 from tests.scenarios.file_steps import on_disk
-from tests.unit.repositories import git, make_repository
 
 _AGENT: Final = Path(__file__).parents[1] / "e2e" / "seeds_agent.py"
 _OF_A_RUN: Final = {"tip", "duration_seconds", "seconds_by_agent", "updated_at", "deadline", "timestamp"}

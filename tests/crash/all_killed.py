@@ -26,8 +26,8 @@ from fixloop.testing.processes import Access
 from fixloop.testing.rehearsal import undisturbed
 from fixloop.testing.wire import BEGUN, EFFECTS
 from tests.crash.figures import Report, begun
-from tests.e2e.deployment import Deployment, fresh_database, wait_until
-from tests.redis_server import RedisServer
+from tests.fixtures.deployment import Deployment, fresh_database, wait_until
+from tests.fixtures.redis_server import RedisServer
 
 SCRIPT = "a~0.002 b~0.002 -~0.002; fix: ok~0.002"
 STEPS, STEPS_OF_THE_CREW = 7, 5

@@ -16,8 +16,8 @@ from fixloop.protocol.events import WorkflowStarted
 from fixloop.protocol.state import Limits
 from fixloop.testing.rehearsal import undisturbed
 from tests.crash.figures import Report, percentile
-from tests.e2e.deployment import Deployment, deployed
-from tests.redis_server import RedisServer
+from tests.fixtures.deployment import Deployment, deployed
+from tests.fixtures.redis_server import RedisServer
 
 WINDOW_SECONDS = 3.0
 LATE_SECONDS = 15.0

@@ -8,7 +8,7 @@ import hashlib
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.unit.repositories import git, make_repository
+from tests.fixtures.repositories import git, make_repository
 
 ISSUE: Final = 47
 

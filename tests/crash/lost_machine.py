@@ -16,8 +16,8 @@ from fixloop.machine.owner import machine
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.testing.rehearsal import undisturbed
 from tests.crash.figures import Report, begun
-from tests.e2e.deployment import Deployment, fresh_database
-from tests.redis_server import RedisServer
+from tests.fixtures.deployment import Deployment, fresh_database
+from tests.fixtures.redis_server import RedisServer
 
 LIMIT_SECONDS = 12.0
 NAMESPACE = ["unshare", "--pid", "--mount-proc", "--fork", "--kill-child"]

@@ -17,8 +17,8 @@ from typing import Final
 from fixloop.protocol.events import Continued, FixCompleted, Paused, WorkflowStarted
 from fixloop.protocol.state import Completion, Limits
 from tests.crash.figures import Report
-from tests.e2e.deployment import Deployment, deployed
-from tests.redis_server import RedisServer
+from tests.fixtures.deployment import Deployment, deployed
+from tests.fixtures.redis_server import RedisServer
 
 LIMIT_SECONDS: Final = 20.0
 WINDOW_SECONDS: Final = 20.0

@@ -19,8 +19,8 @@ from fixloop.machine.owner import pid_of
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.testing.rehearsal import undisturbed
 from tests.crash.figures import Begun, Report, begun, percentile
-from tests.e2e.deployment import Deployment, deployed
-from tests.redis_server import RedisServer
+from tests.fixtures.deployment import Deployment, deployed
+from tests.fixtures.redis_server import RedisServer
 
 P95_SECONDS, WORST_SECONDS = 3.0, 10.0
 MOST_INJURIES = 4

@@ -17,8 +17,8 @@ from pathlib import Path
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.testing.rehearsal import undisturbed
 from tests.crash.figures import Report, begun
-from tests.e2e.deployment import Deployment, fresh_database
-from tests.redis_server import RedisServer
+from tests.fixtures.deployment import Deployment, fresh_database
+from tests.fixtures.redis_server import RedisServer
 
 LIMIT_SECONDS = 10.0
 AWAY_SECONDS = {"killed": 3.0, "frozen": 4.0, "blip": 1.0}

@@ -28,7 +28,7 @@ from fixloop.store.limits import LEASE_SECONDS, SEND_AGAIN
 from fixloop.store.records import Lane, Snapshot
 from fixloop.testing import ScriptedCrew
 from fixloop.testing.memory_store import MemoryStore
-from tests.scenarios.stage import START
+from tests.fixtures.validation_stage import START
 
 WORKFLOW: Final = "0f0f0f0f-101-1"
 LONGEST: Final = 1000

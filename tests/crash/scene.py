@@ -18,7 +18,7 @@ from typing import IO, Any, Final, NamedTuple
 from fixloop.cli import main
 from fixloop.servers.embedded import embedded_redis
 from tests.crash.ledger import ISSUE, make_ledger
-from tests.unit.repositories import git
+from tests.fixtures.repositories import git
 
 LONGEST_SECONDS: Final = 120.0
 

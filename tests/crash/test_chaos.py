@@ -12,7 +12,7 @@ from fixloop.chat.message import read_name
 from fixloop.testing.contrast import contrast
 from fixloop.testing.places import CHAT
 from fixloop.testing.plan import Boundary, Injury, Occasion
-from tests.unit.command_stage import said
+from tests.fixtures.command_stage import said
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from fixloop.chat.findings import errors_of
 from fixloop.chat.message import read_name
 from fixloop.chat.rules import examine
 from fixloop.errors import RefusedError
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, Stage, body, meta
+from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, Stage, body, meta
 
 DIED, DONE = 77, 0
 CALLS = ("os.link", "os.rename", "os.remove", "os.chmod")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.crash.ledger import EXECUTIONS, ISSUE, change_the_tree, untouched
 from tests.crash.scene import Scene, wait_for
-from tests.unit.repositories import git
+from tests.fixtures.repositories import git
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.crash.ledger import EXECUTIONS, ISSUE, STEPS, Step, untouched
 from tests.crash.scene import Ended, Ending, Scene, wait_for
-from tests.unit.repositories import git
+from tests.fixtures.repositories import git
 
 pytestmark = pytest.mark.slow
 

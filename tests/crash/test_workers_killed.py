@@ -19,8 +19,8 @@ from fixloop.protocol.messages import Escalation, Reason
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from fixloop.testing.processes import below
 from fixloop.testing.rehearsal import undisturbed
-from tests.e2e.deployment import PATIENCE_SECONDS, Deployment, Execution, deployed, fresh_database
-from tests.redis_server import RedisServer
+from tests.fixtures.deployment import PATIENCE_SECONDS, Deployment, Execution, deployed, fresh_database
+from tests.fixtures.redis_server import RedisServer
 from workers.recovery.supervisor import DRAIN_SECONDS
 
 pytestmark = pytest.mark.slow

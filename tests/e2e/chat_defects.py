@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from tests.unit.chat_stage import ENGINEER, Stage, body, message, meta
+from tests.fixtures.chat_stage import ENGINEER, Stage, body, message, meta
 
 TITLE: Final = "5 [dx] gh-sync"
 LOG: Final = """\

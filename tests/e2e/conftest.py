@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.project import Host, hosted
+from tests.fixtures.project import Host, hosted
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from tests.e2e.project import FIXLOOP, environment
+from tests.fixtures.project import FIXLOOP, environment
 
 HIDING: Final = 'while [ "$1" != -- ]; do mount -t tmpfs none "$1" || exit 1; shift; done; shift; exec "$@"'
 

@@ -12,8 +12,8 @@ from urllib.parse import quote
 import pytest
 import redis
 
-from tests.ports import free_port
-from tests.redis_server import server_binary
+from tests.fixtures.ports import free_port
+from tests.fixtures.redis_server import server_binary
 
 SERVICE: Final = "fixloop"
 PASSWORD: Final = "of the servers"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.project import FIXLOOP, Project, Told, environment, processes_of, until
+from tests.fixtures.project import FIXLOOP, Project, Told, environment, processes_of, until
 
 ROOT = Path(__file__).parents[2]
 APPLICATION = ("workers", "workflows", "config")

@@ -11,11 +11,11 @@ import pytest
 from fixloop.profiles.cycle.events import DecisionMade
 from fixloop.profiles.cycle.messages import Input, Message, Violation
 from tests.contract.test_profiles import CYCLE_TICKETS, HANDOFF_TICKETS
-from tests.e2e.crews import AGENTS, Crews
-from tests.e2e.deployment import ROOT, deployed
 from tests.e2e.file_observer import drawn_at_each_version
-from tests.scenarios.cycle_stage import reported
-from tests.unit.repositories import git, make_repository
+from tests.fixtures.crews import AGENTS, Crews
+from tests.fixtures.cycle_stage import reported
+from tests.fixtures.deployment import ROOT, deployed
+from tests.fixtures.repositories import git, make_repository
 
 pytestmark = pytest.mark.slow
 

@@ -15,10 +15,10 @@ from fixloop.profiles.handoff.events import Cancelled
 from fixloop.repository.snapshot import Snapshot
 from fixloop.store.keys import workflow_id
 from tests.contract.test_profiles import CYCLE_TICKETS, HANDOFF_TICKETS
-from tests.e2e.crews import Crews
-from tests.e2e.deployment import PROJECT, Deployment, deployed
 from tests.e2e.file_observer import drawn_at_each_version, seen_below
-from tests.scenarios.cycle_stage import reported
+from tests.fixtures.crews import Crews
+from tests.fixtures.cycle_stage import reported
+from tests.fixtures.deployment import PROJECT, Deployment, deployed
 from tests.scenarios.file_steps import on_disk
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.protocol.rendering import render_answer_format
-from tests.e2e.project import RIGHT, TOML, Host
+from tests.fixtures.project import RIGHT, TOML, Host
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ import redis
 from fixloop.store.entries import Texts, digest_of, frame_of
 from fixloop.store.keys import artifacts_key, history_key, workflow_key
 from fixloop.store.packing import NOTHING, context_of, pack, pack_alone, unpack
-from tests.contract.samples import reworded, text_of
-from tests.e2e.project import MEND, TOML, Host, Project, Told
+from tests.fixtures.project import MEND, TOML, Host, Project, Told
+from tests.fixtures.store_samples import reworded, text_of
 
 pytestmark = pytest.mark.slow
 

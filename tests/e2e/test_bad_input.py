@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.project import CHECK, RIGHT, TOML, Host, Project, Told, processes_of, until
-from tests.redis_server import RedisServer
+from tests.fixtures.project import CHECK, RIGHT, TOML, Host, Project, Told, processes_of, until
+from tests.fixtures.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.project import RIGHT, Project, completed, until
-from tests.processes import running
+from tests.fixtures.processes import running
+from tests.fixtures.project import RIGHT, Project, completed, until
 
 pytestmark = pytest.mark.slow
 

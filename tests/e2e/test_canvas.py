@@ -14,7 +14,7 @@ from fixloop.engine.hints import producer
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.testing.rehearsal import undisturbed
-from tests.e2e.deployment import Deployment, deployed
+from tests.fixtures.deployment import Deployment, deployed
 from workflows.validation import canvas
 
 pytestmark = pytest.mark.slow

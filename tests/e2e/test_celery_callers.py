@@ -15,8 +15,8 @@ from fixloop.engine.hints import START_TASK
 from fixloop.repository.identity import project_of
 from fixloop.servers.broker_url import celery_url
 from tests.e2e.chat_defects import ERRORS, TITLE, WARNED, make_chats
-from tests.e2e.deployment import Deployment, deployed
-from tests.unit.chat_stage import ARCHITECT, Stage, body
+from tests.fixtures.chat_stage import ARCHITECT, Stage, body
+from tests.fixtures.deployment import Deployment, deployed
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ import pytest
 from fixloop.engine.bridging import child_of
 from fixloop.intake.feature import Feature
 from fixloop.intake.submission import enqueue
-from tests.e2e.crews import Crews
-from tests.e2e.deployment import ROOT, Deployment, deployed
-from tests.unit.repositories import git
+from tests.fixtures.crews import Crews
+from tests.fixtures.deployment import ROOT, Deployment, deployed
+from tests.fixtures.repositories import git
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from fixloop.protocol.events import BlockerSignalled, Cancelled, FixCompleted, W
 from fixloop.protocol.messages import Escalation, Message, Reason
 from fixloop.protocol.state import Completion, Limits
 from fixloop.testing.rehearsal import Answer, Story, undisturbed
-from tests.e2e.deployment import Deployment, deployed
+from tests.fixtures.deployment import Deployment, deployed
 
 pytestmark = pytest.mark.slow
 

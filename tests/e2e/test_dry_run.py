@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.project import CALC, RIGHT, TOML, Project
+from tests.fixtures.project import CALC, RIGHT, TOML, Project
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ import redis
 from fixloop.outside.mailbox import queue_name
 from fixloop.protocol.messages import Escalation
 from fixloop.protocol.state import Limits
-from tests.e2e.crews import Crews
-from tests.e2e.deployment import PROJECT, ROOT, Deployment, deployed
 from tests.e2e.test_canvas import Watch
+from tests.fixtures.crews import Crews
+from tests.fixtures.deployment import PROJECT, ROOT, Deployment, deployed
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from fixloop.outside.mailbox import Letter, Mailboxes, queue_name
 from fixloop.profiles.cycle.events import DecisionMade
 from fixloop.profiles.handoff.events import AgentReturned
 from fixloop.profiles.handoff.returns import Returned
-from tests.e2e.crews import AGENTS, Crews
-from tests.e2e.deployment import PROJECT, Deployment, deployed
+from tests.fixtures.crews import AGENTS, Crews
+from tests.fixtures.deployment import PROJECT, Deployment, deployed
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from fixloop.protocol.events import (
 from fixloop.protocol.messages import Decision, ErrorNotification, Escalation, Reason
 from fixloop.protocol.outcome import Transition
 from fixloop.protocol.state import Completion, Limits
-from tests.e2e.deployment import PROJECT, Deployment, deployed
+from tests.fixtures.deployment import PROJECT, Deployment, deployed
 
 pytestmark = pytest.mark.slow
 

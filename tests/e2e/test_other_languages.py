@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
-from tests.e2e.project import FIXLOOP, environment
-from tests.unit.reports.samples import written
+from tests.fixtures.project import FIXLOOP, environment
+from tests.fixtures.reports.samples import written
 
 pytestmark = pytest.mark.slow
 

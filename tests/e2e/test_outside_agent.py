@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import redis
 
-from tests.e2e.project import CALC, RIGHT, TOML, Host, Project, Told, completed, hosted, until
+from tests.fixtures.project import CALC, RIGHT, TOML, Host, Project, Told, completed, hosted, until
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import pytest
 
 from fixloop.protocol.state import Limits
 from fixloop.testing.rehearsal import undisturbed
-from tests.e2e.deployment import Deployment, deployed
+from tests.fixtures.deployment import Deployment, deployed
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from fixloop.protocol.messages import Escalation, Reason
 from fixloop.protocol.state import Completion, Limits
 from fixloop.protocol.statuses import Status
 from fixloop.testing.rehearsal import Answer, undisturbed
-from tests.e2e.deployment import ROOT, Deployment, deployed
+from tests.fixtures.deployment import ROOT, Deployment, deployed
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 from fixloop.outside.mailbox import Mailboxes
 from fixloop.protocol.events import ReportDelivered, RunFinished, WorkflowStarted
 from fixloop.protocol.failures import Failure, Severity
-from tests.e2e.deployment import PROJECT, Deployment, fresh_database
+from tests.fixtures.deployment import PROJECT, Deployment, fresh_database
 
 pytestmark = pytest.mark.slow
 

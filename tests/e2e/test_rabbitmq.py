@@ -15,9 +15,9 @@ from fixloop.servers.rabbitmq import queue_arguments
 from fixloop.servers.redis_url import shown_url
 from tests.contract.test_mailboxes import PROJECT, issues, letter
 from tests.crash.test_workers_killed import SCRIPTS, unharmed
-from tests.e2e.deployment import Deployment, fresh_database, wait_until
-from tests.ports import free_port
-from tests.rabbitmq_server import RabbitServer
+from tests.fixtures.deployment import Deployment, fresh_database, wait_until
+from tests.fixtures.ports import free_port
+from tests.fixtures.rabbitmq_server import RabbitServer
 
 pytestmark = pytest.mark.slow
 

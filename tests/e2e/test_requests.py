@@ -6,7 +6,7 @@ import pytest
 
 from bench.requests import SIZES, Size, facts_in, request_of
 from fixloop.protocol.rendering import render_delivery
-from tests.e2e.project import Host
+from tests.fixtures.project import Host
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ import pytest
 import redis
 
 from fixloop.store.packing import inflate
-from tests.e2e.project import (
+from tests.fixtures.project import (
     CALC,
     FIXLOOP,
     MEND,

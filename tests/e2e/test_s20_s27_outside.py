@@ -22,10 +22,10 @@ from fixloop.profiles.handoff.returns import InvalidReturn, Returned
 from fixloop.profiles.handoff.state import Limits
 from fixloop.protocol.refusals import Unexpected
 from fixloop.store.redis_store import RedisStore
-from tests.e2e.crews import AGENTS, Crews, refused
-from tests.e2e.deployment import Deployment, fresh_database
-from tests.scenarios.cycle_stage import reported
-from tests.scenarios.handoff_stage import SPEC
+from tests.fixtures.crews import AGENTS, Crews, refused
+from tests.fixtures.cycle_stage import reported
+from tests.fixtures.deployment import Deployment, fresh_database
+from tests.fixtures.handoff_stage import SPEC
 
 pytestmark = pytest.mark.slow
 

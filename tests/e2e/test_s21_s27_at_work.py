@@ -16,10 +16,10 @@ from fixloop.profiles.cycle.workers import DEFAULT_GRAPH
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.state import Limits
 from tests.contract.test_profiles import CYCLE_TICKETS, HANDOFF_TICKETS
-from tests.e2e.crews import Crews, refused
-from tests.e2e.deployment import ROOT, Deployment, deployed
 from tests.e2e.file_observer import drawn_at_each_version, outcomes
 from tests.e2e.parallel_crew import MEETING
+from tests.fixtures.crews import Crews, refused
+from tests.fixtures.deployment import ROOT, Deployment, deployed
 
 pytestmark = pytest.mark.slow
 

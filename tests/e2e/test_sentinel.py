@@ -13,10 +13,10 @@ from fixloop.commands.doctor import examine
 from fixloop.servers.settings import load_settings
 from fixloop.store.keys import workflow_key
 from fixloop.store.redis_store import RedisStore
-from tests.contract.samples import FLOW, change, claimed, created, ticket
 from tests.crash.test_workers_killed import SCRIPTS, unharmed
-from tests.e2e.deployment import Deployment
 from tests.e2e.sentinels import PASSWORD, SENTINEL_PASSWORD, Sentinels
+from tests.fixtures.deployment import Deployment
+from tests.fixtures.store_samples import FLOW, change, claimed, created, ticket
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.project import (
+from tests.fixtures.ports import free_port
+from tests.fixtures.project import (
     CALC,
     MEND,
     RIGHT,
@@ -26,8 +27,7 @@ from tests.e2e.project import (
     until,
     worker,
 )
-from tests.ports import free_port
-from tests.redis_server import RedisServer
+from tests.fixtures.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from tests.e2e.project import TOML, Project, completed, processes_of, until
+from tests.fixtures.project import TOML, Project, completed, processes_of, until
 
 pytestmark = pytest.mark.slow
 

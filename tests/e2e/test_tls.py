@@ -21,9 +21,9 @@ from fixloop.servers.settings import RedisUrls, load_settings
 from fixloop.store.redis_store import RedisStore
 from tests.contract.test_mailboxes import PROJECT, issues, letter
 from tests.e2e.certificates import Certificates, make_certificates
-from tests.e2e.deployment import Deployment, wait_until
-from tests.ports import free_port
-from tests.redis_server import RedisServer, needs_tls
+from tests.fixtures.deployment import Deployment, wait_until
+from tests.fixtures.ports import free_port
+from tests.fixtures.redis_server import RedisServer, needs_tls
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.machine import Machine, machines, needs_namespaces
-from tests.e2e.project import TOML, Project, environment, until
-from tests.redis_server import RedisServer
+from tests.fixtures.project import TOML, Project, environment, until
+from tests.fixtures.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 
 from fixloop.protocol.state import SCHEMA_VERSION
 from fixloop.store.records import Commit
-from tests.e2e.deployment import Deployment, fresh_database
+from tests.fixtures.deployment import Deployment, fresh_database
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from fixloop.machine.health import healths, problems
-from tests.e2e.deployment import Deployment, deployed
+from tests.fixtures.deployment import Deployment, deployed
 
 pytestmark = pytest.mark.slow
 

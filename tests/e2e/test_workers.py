@@ -10,7 +10,7 @@ from fixloop.protocol.events import DecisionMade, FixCompleted, ManualFixDone
 from fixloop.protocol.messages import Decision, Escalation, Reason
 from fixloop.protocol.state import Completion
 from fixloop.testing.rehearsal import Answer, Story, undisturbed
-from tests.e2e.deployment import Deployment, deployed
+from tests.fixtures.deployment import Deployment, deployed
 
 pytestmark = pytest.mark.slow
 

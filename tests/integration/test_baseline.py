@@ -14,7 +14,7 @@ from fixloop.intake.trial import Asked, try_checks
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.repository.feature_base import with_base
 from fixloop.repository.snapshot import Snapshot, take_snapshot, take_snapshot_of_url
-from tests.unit.repositories import git, make_repository, write
+from tests.fixtures.repositories import git, make_repository, write
 from workers.commands.trial import tried
 
 pytestmark = pytest.mark.slow

@@ -21,9 +21,9 @@ from fixloop.repository.publication import publish
 from fixloop.repository.tree import commit_tree, tree_id
 from fixloop.servers.settings import Settings
 from fixloop.testing.memory_store import MemoryStore
-from tests.contract.profile_runs import SCRIPTS
+from tests.fixtures.profile_runs import SCRIPTS
+from tests.fixtures.repositories import git
 from tests.integration.test_transfer import WORKFLOW, Loop
-from tests.unit.repositories import git
 from workers.recovery.cleanup import is_over, prune_cache, prune_round
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from fixloop.chat.message import read_name
 from fixloop.chat.roles import Role
 from fixloop.chat.sections import Result, Verdict
 from fixloop.errors import UsageError
-from tests.unit.chat_stage import Stage, body
+from tests.fixtures.chat_stage import Stage, body
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from fixloop.protocol.messages import Decision
 from fixloop.protocol.rendering import render_answer_format
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.statuses import Status
-from tests.unit.command_stage import Agents, Said, on_redis, said
+from tests.fixtures.command_stage import Agents, Said, on_redis, said
 
 pytestmark = pytest.mark.slow
 

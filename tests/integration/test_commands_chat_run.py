@@ -12,10 +12,10 @@ import pytest
 
 from fixloop.chat.channels import log_findings
 from fixloop.chat.directory import read_chat
-from tests.processes import running
+from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, Stage, body
+from tests.fixtures.command_stage import Said, said
+from tests.fixtures.processes import running
 from tests.proofs import ROOT
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, Stage, body
-from tests.unit.command_stage import Said, said
 
 Run = Callable[..., Said]
 

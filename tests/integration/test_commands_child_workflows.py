@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fixloop.engine.bridging import child_of
-from tests.unit.command_stage import PROJECT, Agents, on_redis, said
+from tests.fixtures.command_stage import PROJECT, Agents, on_redis, said
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ from fixloop.commands.doctor import examine
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.servers.settings import Settings
 from fixloop.store import keys
+from tests.fixtures.command_stage import PROJECT, Agents, Said, on_redis, said
 from tests.integration.test_commands_enqueue import profiles as checkout  # noqa: F401  a fixture
-from tests.unit.command_stage import PROJECT, Agents, Said, on_redis, said
 
 pytestmark = pytest.mark.slow
 

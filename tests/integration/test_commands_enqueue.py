@@ -13,8 +13,8 @@ from fixloop.cli import main
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.profiles.cycle.state import Cycle
 from fixloop.store.redis_store import RedisStore
-from tests.unit.command_stage import Said, said
-from tests.unit.profile_stage import Profiles
+from tests.fixtures.command_stage import Said, said
+from tests.fixtures.profile_stage import Profiles
 
 pytestmark = pytest.mark.slow
 

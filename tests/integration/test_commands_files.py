@@ -18,9 +18,9 @@ from fixloop.profiles.handoff.events import Cancelled
 from fixloop.repository.snapshot import Snapshot
 from fixloop.servers.redis_place import Place
 from fixloop.statefiles.sync import project
-from tests.contract.profile_runs import FLOW, SCRIPTS
-from tests.e2e.deployment import PATIENCE_SECONDS, wait_until
-from tests.unit.command_stage import Agents, on_redis, said
+from tests.fixtures.command_stage import Agents, on_redis, said
+from tests.fixtures.deployment import PATIENCE_SECONDS, wait_until
+from tests.fixtures.profile_runs import FLOW, SCRIPTS
 
 pytestmark = pytest.mark.slow
 

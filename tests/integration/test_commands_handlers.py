@@ -13,9 +13,9 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.profiles.cycle.records import AgentStatus
 from fixloop.profiles.handoff import events as hnd
 from fixloop.protocol.answers import LIMIT_BYTES
-from tests.scenarios.cycle_stage import reported
-from tests.unit.command_stage import PROJECT, Said, said
-from tests.unit.profile_stage import Profiles, on_redis
+from tests.fixtures.command_stage import PROJECT, Said, said
+from tests.fixtures.cycle_stage import reported
+from tests.fixtures.profile_stage import Profiles, on_redis
 
 pytestmark = pytest.mark.slow
 

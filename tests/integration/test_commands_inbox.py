@@ -12,7 +12,7 @@ from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.events import FixFailed, RunFinished
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.state import State
-from tests.unit.command_stage import Agents, on_redis, said
+from tests.fixtures.command_stage import Agents, on_redis, said
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.command_stage import said
+from tests.fixtures.command_stage import said
 from tests.unit.test_commands_read_doctor_init import Capsys, make_project
 
 pytestmark = pytest.mark.slow

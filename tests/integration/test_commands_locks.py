@@ -10,8 +10,8 @@ from fixloop.errors import RefusedError
 from fixloop.profiles.handoff.events import AgentActivated, Cancelled, LockReleased
 from fixloop.profiles.handoff.lock_commands import taken
 from fixloop.profiles.handoff.state import Limits
-from tests.unit.command_stage import said
-from tests.unit.profile_stage import Profiles, on_redis
+from tests.fixtures.command_stage import said
+from tests.fixtures.profile_stage import Profiles, on_redis
 
 pytestmark = pytest.mark.slow
 

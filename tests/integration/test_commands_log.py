@@ -6,7 +6,7 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.protocol.events import Cancelled, DecisionMade, FixCompleted
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion
-from tests.unit.command_stage import Agents, on_redis, said
+from tests.fixtures.command_stage import Agents, on_redis, said
 
 pytestmark = pytest.mark.slow
 

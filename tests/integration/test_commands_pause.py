@@ -9,7 +9,7 @@ from fixloop.protocol.events import BlockerSignalled, Cancelled
 from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.statuses import Status
-from tests.unit.command_stage import Agents, on_redis, said
+from tests.fixtures.command_stage import Agents, on_redis, said
 
 pytestmark = pytest.mark.slow
 

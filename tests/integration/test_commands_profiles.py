@@ -20,10 +20,10 @@ from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.protocol.durations import iso_stamp
 from fixloop.store.keys import workflow_key
-from tests.contract.profile_runs import FLOW
-from tests.scenarios.cycle_stage import reported
-from tests.unit.command_stage import PROJECT, Agents, Said, said
-from tests.unit.profile_stage import CYCLE_ID, Profiles, on_redis
+from tests.fixtures.command_stage import PROJECT, Agents, Said, said
+from tests.fixtures.cycle_stage import reported
+from tests.fixtures.profile_runs import FLOW
+from tests.fixtures.profile_stage import CYCLE_ID, Profiles, on_redis
 
 pytestmark = pytest.mark.slow
 

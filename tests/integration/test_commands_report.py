@@ -10,7 +10,7 @@ import redis
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.store.redis_store import RedisStore
-from tests.unit.command_stage import Agents, said
+from tests.fixtures.command_stage import Agents, said
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.commands.exit_codes import ExitCode
-from tests.unit.command_stage import PROJECT, Agents, on_redis, said
+from tests.fixtures.command_stage import PROJECT, Agents, on_redis, said
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ import pytest
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned
-from tests.scenarios.handoff_stage import SPEC
-from tests.unit.command_stage import Said, said
-from tests.unit.profile_stage import Profiles, on_redis
+from tests.fixtures.command_stage import Said, said
+from tests.fixtures.handoff_stage import SPEC
+from tests.fixtures.profile_stage import Profiles, on_redis
 
 pytestmark = pytest.mark.slow
 

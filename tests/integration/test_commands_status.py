@@ -21,8 +21,8 @@ from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion, WorkflowOutcome
 from fixloop.store.keys import history_key, workflow_key
 from fixloop.store.redis_store import RedisStore
-from tests.redis_server import RedisServer
-from tests.unit.command_stage import PROJECT, Agents, on_redis, said
+from tests.fixtures.command_stage import PROJECT, Agents, on_redis, said
+from tests.fixtures.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,8 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.machine.process_name import role_of
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.store.redis_store import RedisStore
-from tests.ports import free_port
-from tests.unit.command_stage import Agents
+from tests.fixtures.command_stage import Agents
+from tests.fixtures.ports import free_port
 
 pytestmark = pytest.mark.slow
 

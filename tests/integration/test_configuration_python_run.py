@@ -13,7 +13,7 @@ import pytest
 
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Check
-from tests.unit.configuration_project import written
+from tests.fixtures.configuration_project import written
 
 pytestmark = pytest.mark.slow
 

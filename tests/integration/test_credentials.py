@@ -14,7 +14,7 @@ import pytest
 from fixloop.errors import InfrastructureError
 from fixloop.repository.publication import push
 from fixloop.repository.snapshot import mirror_of, take_snapshot_of_url
-from tests.unit.repositories import git, make_repository
+from tests.fixtures.repositories import git, make_repository
 
 pytestmark = pytest.mark.slow
 

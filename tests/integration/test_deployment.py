@@ -19,7 +19,7 @@ from fixloop.servers.broker_url import celery_url
 from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.keeper import ping
 from fixloop.servers.redis_binary import server_binary
-from tests.ports import free_port
+from tests.fixtures.ports import free_port
 from tests.unit.test_deployment import ROOT, compose
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 
 from fixloop.machine.interpreters import Interpreter
 from fixloop.repository.snapshot import mirror_of, take_snapshot
-from tests.unit.repositories import make_repository, write
+from tests.fixtures.repositories import make_repository, write
 from workers.workspaces.environment import allowed_names, allowed_variables, environment_for
 from workers.workspaces.workspace import Workspace, open_workspace
 

@@ -15,7 +15,7 @@ import pytest
 
 from fixloop.errors import InfrastructureError
 from fixloop.machine.guard import GuardedResult, mode_in_use, run_guarded
-from tests.processes import running
+from tests.fixtures.processes import running
 
 pytestmark = pytest.mark.slow
 

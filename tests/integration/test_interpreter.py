@@ -9,7 +9,7 @@ import pytest
 
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
 from fixloop.repository.snapshot import mirror_of, take_snapshot
-from tests.unit.repositories import make_repository, write
+from tests.fixtures.repositories import make_repository, write
 from tests.unit.test_interpreter import fake_venv
 from workers.workspaces.environment import environment_for
 from workers.workspaces.interpreter import probe_imports

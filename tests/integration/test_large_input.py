@@ -25,11 +25,11 @@ from fixloop.reports.limits import short_name
 from fixloop.secrets.disguises import HIDDEN
 from fixloop.secrets.redaction import Redaction
 from fixloop.testing.parsing import parse
-from tests.scenarios.script import Fix, fails
-from tests.scenarios.stage import Stage as Played
-from tests.unit.chat_stage import ARCHITECT, Stage, message
-from tests.unit.message_samples import ERROR, REPORT
-from tests.unit.reports.samples import junit, read
+from tests.fixtures.chat_stage import ARCHITECT, Stage, message
+from tests.fixtures.message_samples import ERROR, REPORT
+from tests.fixtures.reports.samples import junit, read
+from tests.fixtures.script import Fix, fails
+from tests.fixtures.validation_stage import Stage as Played
 from tests.unit.test_answers import violations
 from tests.unit.test_chat_decision import refuse, written
 from tests.unit.test_diagnosis import escalated

@@ -10,8 +10,8 @@ from fixloop.repository.traces import issues_handed_in
 from fixloop.statefiles.named_files import Files, NamedFiles
 from fixloop.statefiles.record import Stamp
 from fixloop.store.redis_store import RedisStore
-from tests.unit.command_stage import Agents, on_redis, said
-from tests.unit.repositories import git, make_repository
+from tests.fixtures.command_stage import Agents, on_redis, said
+from tests.fixtures.repositories import git, make_repository
 from workers.recovery.sweeper import Sweeper
 
 pytestmark = pytest.mark.slow

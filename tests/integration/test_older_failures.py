@@ -6,7 +6,7 @@ import pytest
 
 from fixloop.repository.git import Git
 from fixloop.repository.moves import Moves
-from tests.unit.repositories import git, make_repository, write
+from tests.fixtures.repositories import git, make_repository, write
 
 pytestmark = pytest.mark.slow
 

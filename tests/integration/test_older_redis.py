@@ -12,7 +12,7 @@ import redis
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_key
-from tests.unit.command_stage import Agents, empty_store, said
+from tests.fixtures.command_stage import Agents, empty_store, said
 from tests.unit.golden_schema import FOLDER
 
 pytestmark = pytest.mark.slow

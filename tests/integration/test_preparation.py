@@ -10,7 +10,7 @@ import pytest
 
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.repository.snapshot import mirror_of, take_snapshot
-from tests.unit.repositories import make_repository, write
+from tests.fixtures.repositories import make_repository, write
 from workers.workspaces.setup import Setup, prepare
 
 pytestmark = pytest.mark.slow

@@ -34,7 +34,7 @@ from fixloop.repository.git import without_userinfo
 from fixloop.repository.merge import commit_of_directory
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot_of_url
 from fixloop.testing.memory_store import MemoryStore
-from tests.unit.repositories import git, make_repository, write
+from tests.fixtures.repositories import git, make_repository, write
 from workers.workspaces.workspace import open_workspace
 from workflows.validation import following
 

@@ -14,7 +14,7 @@ from fixloop.intake.feature import Feature
 from fixloop.intake.submission import enqueue
 from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.testing.memory_store import MemoryStore
-from tests.unit.repositories import make_repository
+from tests.fixtures.repositories import make_repository
 
 pytestmark = pytest.mark.slow
 

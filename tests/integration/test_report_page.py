@@ -13,9 +13,9 @@ from markdown_it import MarkdownIt
 from fixloop.summary import Summary, as_html, as_markdown
 from fixloop.summary.model import Finding
 from fixloop.summary.pages import MOST_BYTES
+from tests.fixtures.script import fails, passes
+from tests.fixtures.validation_stage import Stage
 from tests.scenarios.report import report_on
-from tests.scenarios.script import fails, passes
-from tests.scenarios.stage import Stage
 from tests.unit.test_report_page import ATTRIBUTES, Page, plain, told
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.reports import judge
-from tests.unit.reports.samples import written
+from tests.fixtures.reports.samples import written
 
 pytestmark = pytest.mark.slow
 

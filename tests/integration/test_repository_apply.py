@@ -19,7 +19,7 @@ from fixloop.repository.merge import (
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.publication import publish
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot
-from tests.unit.repositories import fingerprint, git, make_repository, write
+from tests.fixtures.repositories import fingerprint, git, make_repository, write
 
 pytestmark = pytest.mark.slow
 

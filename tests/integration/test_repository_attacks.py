@@ -13,7 +13,7 @@ from fixloop.repository.merge import merge_checkout, resolve_descendant
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.publication import publish
 from fixloop.repository.snapshot import is_url, mirror_of, take_snapshot, take_snapshot_of_url
-from tests.unit.repositories import git, make_repository, write
+from tests.fixtures.repositories import git, make_repository, write
 from workers.workspaces.workspace import open_workspace
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from fixloop.repository.generated import imported_and_ignored
 from fixloop.repository.git import Git
 from fixloop.repository.snapshot import Snapshot, bring, mirror_of, take_snapshot, take_snapshot_of_url
 from fixloop.repository.tree import tracked_in_index
-from tests.unit.repositories import git, make_repository, write
+from tests.fixtures.repositories import git, make_repository, write
 from workers.workspaces.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from fixloop.errors import InfrastructureError, UsageError
 from fixloop.repository.git import Git
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import Snapshot, bring, mirror_of, take_snapshot, take_snapshot_of_url
-from tests.unit.repositories import fingerprint, git, make_repository, write
+from tests.fixtures.repositories import fingerprint, git, make_repository, write
 
 pytestmark = pytest.mark.slow
 

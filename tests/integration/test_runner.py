@@ -12,8 +12,8 @@ from typing import Final
 import pytest
 
 from fixloop.machine.guard import RUNNER
+from tests.fixtures.processes import running
 from tests.integration import test_guard
-from tests.processes import running
 
 pytestmark = pytest.mark.slow
 

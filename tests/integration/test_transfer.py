@@ -15,7 +15,7 @@ from fixloop.repository.merge import commit_of_directory
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import mirror_of, take_snapshot
 from fixloop.testing.memory_store import MemoryStore
-from tests.unit.repositories import make_repository, write
+from tests.fixtures.repositories import make_repository, write
 from workers.workspaces.workspace import open_workspace, remove_folder
 
 pytestmark = pytest.mark.slow

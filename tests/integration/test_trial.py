@@ -15,9 +15,9 @@ from fixloop.errors import InfrastructureError, UsageError
 from fixloop.intake.trial import Asked, Tried, try_checks
 from fixloop.protocol.checks import RunOutcome
 from fixloop.repository.snapshot import Snapshot, take_snapshot
-from tests.processes import running
-from tests.unit.configuration_project import executable
-from tests.unit.repositories import git, make_repository, write
+from tests.fixtures.configuration_project import executable
+from tests.fixtures.processes import running
+from tests.fixtures.repositories import git, make_repository, write
 
 pytestmark = pytest.mark.slow
 

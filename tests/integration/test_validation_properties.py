@@ -24,9 +24,9 @@ from fixloop.protocol import events as ev
 from fixloop.protocol.messages import Decision, Reason
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.state import WorkflowOutcome
-from tests.scenarios.script import SILENT, Fix
-from tests.scenarios.stage import Stage, replayed
-from tests.scenarios.strategies import ANSWERS, FAILING, RESULTS, SPECIALISTS, TREES, WILD, WORKFLOWS, near
+from tests.fixtures.script import SILENT, Fix
+from tests.fixtures.strategies import ANSWERS, FAILING, RESULTS, SPECIALISTS, TREES, WILD, WORKFLOWS, near
+from tests.fixtures.validation_stage import Stage, replayed
 
 pytestmark = pytest.mark.slow
 

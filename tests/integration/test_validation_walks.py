@@ -13,8 +13,7 @@ import pytest
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.messages import Decision, Reason
 from fixloop.protocol.state import Limits, WorkflowOutcome
-from tests.integration.test_validation_properties import Loop
-from tests.scenarios.script import (
+from tests.fixtures.script import (
     SILENT,
     BadAnswer,
     Breaks,
@@ -26,7 +25,8 @@ from tests.scenarios.script import (
     failure,
     passes,
 )
-from tests.scenarios.strategies import SPECIALISTS
+from tests.fixtures.strategies import SPECIALISTS
+from tests.integration.test_validation_properties import Loop
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import pytest
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot
-from tests.unit.repositories import git, make_repository, write
+from tests.fixtures.repositories import git, make_repository, write
 from workers.workspaces.workspace import Workspace, open_workspace, sweep_workspaces
 
 pytestmark = pytest.mark.slow

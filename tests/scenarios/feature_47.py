@@ -1,7 +1,7 @@
 """The worked example of the protocol with its numbers: 3 → 1 → 0 failures, first fix 08:32, in all 24:15 (B65-B67)."""
 
-from tests.scenarios.script import Fix, fails, failure, passes
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import Fix, fails, failure, passes
+from tests.fixtures.validation_stage import Stage
 
 FAILURES = (
     failure(

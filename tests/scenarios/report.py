@@ -8,7 +8,7 @@ from fixloop.protocol.moment import Moment
 from fixloop.store.records import Entry, Snapshot
 from fixloop.summary import Summary, summarize
 from fixloop.testing.memory_store import MemoryStore
-from tests.scenarios.stage import START, Stage
+from tests.fixtures.validation_stage import START, Stage
 
 
 class ToldStore(MemoryStore):

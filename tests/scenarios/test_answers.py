@@ -12,8 +12,8 @@ from fixloop.protocol.rendering import render_answer_format, render_whole
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from fixloop.testing.parsing import parse
-from tests.scenarios.script import SILENT, BadAnswer, Fix, fails, passes
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import SILENT, BadAnswer, Fix, fails, passes
+from tests.fixtures.validation_stage import Stage
 
 
 def answer(stage: Stage, text: str) -> None:

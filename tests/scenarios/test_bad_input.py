@@ -17,9 +17,9 @@ from fixloop.errors import UsageError
 from fixloop.profiles.cycle.events import StateWritten as CycleStateWritten
 from fixloop.profiles.cycle.plan import PlanTask
 from fixloop.profiles.handoff.events import LockExtended, LockReleased, StateWritten
-from tests.scenarios.cycle_stage import CycleStage, reported
-from tests.scenarios.handoff_stage import HandoffStage
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, PLAN, Stage
+from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, PLAN, Stage
+from tests.fixtures.cycle_stage import CycleStage, reported
+from tests.fixtures.handoff_stage import HandoffStage
 
 AUTH = "src/auth.ts"
 FIRST = "001-to-engineer.md"

@@ -9,9 +9,9 @@ from fixloop.protocol.failures import Severity
 from fixloop.protocol.messages import Message
 from fixloop.protocol.rendering import render, render_whole
 from fixloop.protocol.state import Limits
+from tests.fixtures.script import SILENT, BadAnswer, Fix, errs, fails, failure, passes
+from tests.fixtures.validation_stage import Stage
 from tests.scenarios.documents import field, footer, header, headings, in_order, section
-from tests.scenarios.script import SILENT, BadAnswer, Fix, errs, fails, failure, passes
-from tests.scenarios.stage import Stage
 
 BAD = failure(
     "test_total",

@@ -19,8 +19,8 @@ from fixloop.protocol.messages import (
 )
 from fixloop.protocol.rendering import render, render_delivery
 from fixloop.protocol.request import request_json
-from tests.scenarios.script import Breaks, Fix, errs, fails, failure, passes
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import Breaks, Fix, errs, fails, failure, passes
+from tests.fixtures.validation_stage import Stage
 
 
 def request(stage: Stage, run: int = 1) -> FixRequest:

@@ -11,9 +11,9 @@ import pytest
 from fixloop.statefiles.named_files import NamedFiles
 from fixloop.statefiles.record import Stamp
 from fixloop.statefiles.rendering import drawn
-from tests.scenarios.cycle_stage import CycleStage
+from tests.fixtures.cycle_stage import CycleStage
+from tests.fixtures.handoff_stage import HandoffStage
 from tests.scenarios.file_steps import artifacts_of, on_disk
-from tests.scenarios.handoff_stage import HandoffStage
 
 pytestmark = pytest.mark.slow
 

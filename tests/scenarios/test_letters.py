@@ -6,10 +6,10 @@ import pytest
 
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
-from tests.scenarios.cycle_stage import COMMANDS as CYCLE_COMMANDS
-from tests.scenarios.cycle_stage import CycleStage
-from tests.scenarios.handoff_stage import COMMANDS as HANDOFF_COMMANDS
-from tests.scenarios.handoff_stage import HandoffStage
+from tests.fixtures.cycle_stage import COMMANDS as CYCLE_COMMANDS
+from tests.fixtures.cycle_stage import CycleStage
+from tests.fixtures.handoff_stage import COMMANDS as HANDOFF_COMMANDS
+from tests.fixtures.handoff_stage import HandoffStage
 
 PROFILES = ("cycle", "handoff")
 

@@ -11,8 +11,8 @@ from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from fixloop.protocol.validation import decide
-from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, passes
-from tests.scenarios.stage import Runs, Stage
+from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, passes
+from tests.fixtures.validation_stage import Runs, Stage
 
 MINUTE = 60.0
 

@@ -8,8 +8,8 @@ from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
-from tests.scenarios.cycle_stage import CycleStage
-from tests.scenarios.handoff_stage import HandoffStage
+from tests.fixtures.cycle_stage import CycleStage
+from tests.fixtures.handoff_stage import HandoffStage
 
 PROFILES = ("cycle", "handoff")
 BESIDE = {"graph": {"ra": (), "ep": (), "cd": ("ra", "ep"), "vas": ("cd",)}}

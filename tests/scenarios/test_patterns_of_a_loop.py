@@ -25,9 +25,9 @@ from fixloop.protocol.statuses import Status
 from fixloop.protocol.validation import decide
 from fixloop.store.records import Snapshot
 from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.script import SILENT, Fix, Result, errs, fails, passes
+from tests.fixtures.validation_stage import START, Stage, finished, started
 from tests.scenarios.documents import field, section
-from tests.scenarios.script import SILENT, Fix, Result, errs, fails, passes
-from tests.scenarios.stage import START, Stage, finished, started
 from tests.unit.test_causes import CONNECT
 
 SPECIALIST = "@test-runner-specialist"

@@ -9,8 +9,8 @@ from fixloop.protocol.messages import FixCompletion, Reason, Success
 from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from fixloop.protocol.statuses import Status
-from tests.scenarios.script import SILENT, BadAnswer, Fix, errs, fails, passes
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import SILENT, BadAnswer, Fix, errs, fails, passes
+from tests.fixtures.validation_stage import Stage
 
 MINUTE = 60.0
 

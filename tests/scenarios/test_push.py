@@ -8,8 +8,8 @@ from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.protocol.refusals import Unexpected
-from tests.scenarios.cycle_stage import CycleStage
-from tests.scenarios.handoff_stage import HandoffStage
+from tests.fixtures.cycle_stage import CycleStage
+from tests.fixtures.handoff_stage import HandoffStage
 
 PROFILES = ("cycle", "handoff")
 

@@ -17,9 +17,9 @@ from fixloop.protocol.state import WorkflowOutcome
 from fixloop.summary import Summary, as_html, as_markdown
 from fixloop.summary.chart import chart
 from fixloop.summary.model import GateState, Standing
+from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, failure, passes
+from tests.fixtures.validation_stage import Answers, Runs, Stage
 from tests.scenarios.report import report_on
-from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, failure, passes
-from tests.scenarios.stage import Answers, Runs, Stage
 
 GOLDEN: Final = Path(__file__).parents[1] / "unit" / "golden"
 FEATURE_47: Final = [

@@ -20,9 +20,9 @@ from fixloop.protocol.messages import (
 from fixloop.protocol.rendering import join, render_whole
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Status
+from tests.fixtures.script import fails, passes
+from tests.fixtures.validation_stage import Stage
 from tests.scenarios.feature_47 import FAILURES, play_feature_47
-from tests.scenarios.script import fails, passes
-from tests.scenarios.stage import Stage
 from tests.unit.test_rendering import check_golden
 
 SPECIALIST = "@test-runner-specialist"

@@ -7,8 +7,8 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import USER, Priority, Reason
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Status
-from tests.scenarios.script import Result, fails, failure, passes
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import Result, fails, failure, passes
+from tests.fixtures.validation_stage import Stage
 
 SHRINKING = [fails(*"abcde"), fails(*"abcd"), fails(*"abc"), fails(*"ab"), fails("a")]
 

@@ -16,8 +16,8 @@ from fixloop.protocol.messages import (
 from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.state import Limits, OperationName, WorkflowOutcome
 from fixloop.protocol.statuses import Status
-from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, passes
-from tests.scenarios.stage import Answers, Stage
+from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, passes
+from tests.fixtures.validation_stage import Answers, Stage
 
 MINUTE = 60.0
 

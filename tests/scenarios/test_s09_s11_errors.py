@@ -6,8 +6,8 @@ from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, USER, ErrorNotification, ProtocolViolation, Reason
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Status
-from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, Result, errs, fails, failure, passes
-from tests.scenarios.stage import Answers, Stage
+from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, Result, errs, fails, failure, passes
+from tests.fixtures.validation_stage import Answers, Stage
 
 
 def notifications(stage: Stage) -> list[ErrorNotification]:

@@ -8,8 +8,8 @@ from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, ErrorNotification, Reason
 from fixloop.protocol.state import Limits, OperationName, WorkflowOutcome
 from fixloop.protocol.statuses import Status
-from tests.scenarios.script import Fix, fails, passes
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import Fix, fails, passes
+from tests.fixtures.validation_stage import Stage
 
 AWAY = "the broker is away"
 

@@ -5,8 +5,8 @@ import pytest
 from fixloop.protocol.messages import Reason, Success
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Role, Status
-from tests.scenarios.script import Fix, Result, fails, passes
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import Fix, Result, fails, passes
+from tests.fixtures.validation_stage import Stage
 
 SHRINKING = [fails(*"abcde"), fails(*"abcd"), fails(*"abc"), fails(*"ab"), fails("a")]
 

@@ -9,8 +9,8 @@ from fixloop.protocol.rendering import render
 from fixloop.protocol.specialists import NAMES
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Status
-from tests.scenarios.script import SILENT, Fix, Result, fails, passes
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import SILENT, Fix, Result, fails, passes
+from tests.fixtures.validation_stage import Stage
 
 
 def result(stage: Stage, message_id: str) -> RevalidationResult:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fixloop.profiles.cycle.files import named_files, state_document
-from tests.scenarios.cycle_stage import CycleStage
+from tests.fixtures.cycle_stage import CycleStage
 
 
 def the_seeds_cycle() -> Iterator[tuple[str, CycleStage]]:

@@ -23,7 +23,7 @@ from fixloop.profiles.cycle.plan import PlanTask, ready_tasks
 from fixloop.profiles.cycle.records import InputKind
 from fixloop.profiles.cycle.texts import input_text, read_feedback
 from fixloop.profiles.cycle.workers import DEFAULT_GRAPH
-from tests.scenarios.cycle_stage import CycleStage, reported
+from tests.fixtures.cycle_stage import CycleStage, reported
 
 PLAN = tuple(
     PlanTask(id=f"TASK-{number:03}", depends_on=(f"TASK-{number - 1:03}",) if number > 1 else ())

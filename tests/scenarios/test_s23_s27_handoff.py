@@ -31,7 +31,7 @@ from fixloop.profiles.handoff.metrics import Escalations, measured, started_at
 from fixloop.profiles.handoff.records import EVENT_NAMES, EventRecord, Message
 from fixloop.profiles.handoff.returns import InvalidReturn, read_return
 from fixloop.profiles.handoff.routes import check_route
-from tests.scenarios.handoff_stage import SPEC, HandoffStage
+from tests.fixtures.handoff_stage import SPEC, HandoffStage
 
 AUTH = "src/auth.ts"
 

@@ -8,7 +8,7 @@ from fixloop.chat.directory import read_chat
 from fixloop.chat.events import ChatRead, MessageWritten
 from fixloop.chat.message import read_name
 from fixloop.errors import RefusedError
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, START, TWIN, Stage, body
+from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, START, TWIN, Stage, body
 
 PROVEN = body(ENGINEER, results=["[pass] python -m pytest", "[fail] ruff check: one line too long"])
 

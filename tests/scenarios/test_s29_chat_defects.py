@@ -8,7 +8,7 @@ from fixloop.chat.channels import log_findings
 from fixloop.chat.events import Adopted
 from fixloop.chat.findings import Finding, Level, errors_of
 from fixloop.chat.validation import title_findings
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, Stage, body, message, meta
+from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, Stage, body, message, meta
 
 FIRST = ("001-to-engineer.md", message())
 SECOND = ("002-to-architect.md", message("engineer", "architect", "002"))

@@ -9,8 +9,8 @@ from fixloop.protocol import events as ev
 from fixloop.protocol.messages import Reason, RevalidationResult, RevalidationTrigger
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Role, Status
-from tests.scenarios.script import SILENT, Result, Silent, errs, fails, passes
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import SILENT, Result, Silent, errs, fails, passes
+from tests.fixtures.validation_stage import Stage
 
 BACK_END = {
     "unit-test": [passes(), passes()],

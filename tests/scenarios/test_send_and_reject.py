@@ -10,8 +10,8 @@ from fixloop.profiles.handoff.returns import InvalidReturn
 from fixloop.profiles.handoff.routes import HandoffStatus
 from fixloop.profiles.handoff.runs import rejection
 from fixloop.protocol.refusals import Unexpected
-from tests.scenarios.cycle_stage import CycleStage
-from tests.scenarios.handoff_stage import HandoffStage
+from tests.fixtures.cycle_stage import CycleStage
+from tests.fixtures.handoff_stage import HandoffStage
 
 
 def clarification(to: str, kind: InputKind = InputKind.CLARIFICATION, about: str = "") -> InputRequested:

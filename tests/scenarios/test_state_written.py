@@ -8,7 +8,7 @@ from fixloop.profiles.handoff.agent_output import fields_written
 from fixloop.profiles.handoff.events import Answered, StateWritten
 from fixloop.profiles.handoff.files import state_document
 from fixloop.protocol.refusals import Unexpected
-from tests.scenarios.handoff_stage import SPEC, HandoffStage
+from tests.fixtures.handoff_stage import SPEC, HandoffStage
 
 
 def written(field: str, value: object, sender: str = "builder") -> StateWritten:

@@ -9,9 +9,9 @@ from fixloop.protocol import events as ev
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import WorkflowOutcome
+from tests.fixtures.script import fails, passes
+from tests.fixtures.validation_stage import Stage
 from tests.scenarios.report import report_on
-from tests.scenarios.script import fails, passes
-from tests.scenarios.stage import Stage
 
 PYTEST = Unverified(
     name="pytest",

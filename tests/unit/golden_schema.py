@@ -21,10 +21,10 @@ from fixloop.protocol.messages import Decision, Message
 from fixloop.protocol.state import SCHEMA_VERSION, Completion, Limits, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.testing.memory_store import MemoryStore
-from tests.scenarios.script import errs, fails
-from tests.scenarios.stage import Stage
-from tests.unit.command_stage import Agents
-from tests.unit.message_samples import SAMPLES
+from tests.fixtures.command_stage import Agents
+from tests.fixtures.message_samples import SAMPLES
+from tests.fixtures.script import errs, fails
+from tests.fixtures.validation_stage import Stage
 
 FOLDER: Final = Path(__file__).parent / "older"
 PRESENT: Final = f"version-{SCHEMA_VERSION}"

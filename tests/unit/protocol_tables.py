@@ -12,8 +12,8 @@ from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.state import Limits, OperationName
 from fixloop.protocol.statuses import EDGES, MAY_SET, Status
 from fixloop.protocol.ticket import Ticket
-from tests.scenarios.stage import Stage
-from tests.unit.message_samples import SAMPLES
+from tests.fixtures.message_samples import SAMPLES
+from tests.fixtures.validation_stage import Stage
 from tests.unit.test_decisions import ALL, Maker
 
 

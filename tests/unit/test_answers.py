@@ -22,7 +22,7 @@ from fixloop.protocol.answers import (
 from fixloop.protocol.messages import FixCompletion
 from fixloop.protocol.rendering import render, render_answer_format
 from tests.examples import at_most
-from tests.unit.message_samples import COMPLETION, message
+from tests.fixtures.message_samples import COMPLETION, message
 
 ANSWER: Final = """\
 ## Fix Completion

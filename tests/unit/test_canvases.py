@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from fixloop.engine.hints import task_name
 from fixloop.profiles.cycle.outcome import Outcome as CycleOutcome
 from fixloop.protocol.ticket import Ticket
-from tests.scenarios.cycle_stage import COMMANDS, CycleStage
-from tests.scenarios.handoff_stage import HandoffStage
+from tests.fixtures.cycle_stage import COMMANDS, CycleStage
+from tests.fixtures.handoff_stage import HandoffStage
 from workers.app import app
 from workers.steps.step_table import STEP_HANDLERS
 from workflows import CANVASES, cycle, handoff

@@ -11,8 +11,8 @@ from fixloop.testing.executions import Execution, executions_in
 from fixloop.testing.injuries import AppliedInjury, Takeover
 from fixloop.testing.plan import Boundary, Injury
 from fixloop.testing.verdict import check_clock_shifts, judged, resumptions, unexplained
-from tests.contract.world import MemoryWorld
-from tests.unit.command_stage import Agents
+from tests.fixtures.command_stage import Agents
+from tests.fixtures.store_world import MemoryWorld
 
 TICKET = "0a1b2c3d-47-1.test-runner.fix.1.1"
 HOSTS = {10: "host-1", 20: "host-2"}

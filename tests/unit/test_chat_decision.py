@@ -14,7 +14,7 @@ from fixloop.chat.opening import open_chat, open_with
 from fixloop.chat.roles import Role
 from fixloop.chat.sections import Result, Verdict
 from fixloop.errors import RefusedError, UsageError
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, START, TWIN, Stage, body, meta
+from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, START, TWIN, Stage, body, meta
 
 
 @pytest.fixture

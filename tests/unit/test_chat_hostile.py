@@ -12,7 +12,7 @@ from fixloop.chat.journal import JOURNAL, entry
 from fixloop.chat.sources import MAX_BYTES, read_source
 from fixloop.chat.validation import examine_all
 from fixloop.errors import UsageError
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, START, Stage, message, meta
+from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, START, Stage, message, meta
 
 SECOND: Final = "002-to-architect.md"
 ANSWER: Final = message("engineer", "architect", "002")

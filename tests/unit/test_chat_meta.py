@@ -3,7 +3,7 @@
 import pytest
 
 from fixloop.chat.meta import read_meta
-from tests.unit.chat_stage import meta
+from tests.fixtures.chat_stage import meta
 
 OPTIONAL = {
     "closed": "'2025-09-07T00:00:00Z'",

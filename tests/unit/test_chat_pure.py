@@ -14,8 +14,8 @@ from fixloop.chat.roles import TEMPLATES, Role
 from fixloop.chat.sections import Result, Verdict, misplaced, missing, results, sections, with_results
 from fixloop.chat.validation import Examined, as_json, as_sarif, as_text
 from fixloop.reports import read_report
+from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, START, TWIN, body
 from tests.proofs import ROOT
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, START, TWIN, body
 
 GATES = """\
 ## GATES

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fixloop.chat.events import ChatRead
-from tests.unit.chat_stage import ARCHITECT, NAME, Stage, body, message, meta
+from tests.fixtures.chat_stage import ARCHITECT, NAME, Stage, body, message, meta
 from workers.app import app
 from workers.chats import examine, write
 

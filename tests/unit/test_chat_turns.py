@@ -8,7 +8,7 @@ from fixloop.chat.directory import read_chat
 from fixloop.chat.events import ChatClosed, ChatRead, MessageWritten
 from fixloop.chat.turns import ForUser, prompt, understood
 from fixloop.errors import UsageError
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, TWIN, Stage, body
+from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, TWIN, Stage, body
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from fixloop.chat.message import FileName, Front, front_text, lines_of, moment, 
 from fixloop.chat.meta import read_meta, with_values
 from fixloop.chat.opening import plan_text
 from fixloop.chat.string_yaml import YamlError, load, plain
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, START, body, meta
+from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, START, body, meta
 
 
 @pytest.mark.proves("K18")

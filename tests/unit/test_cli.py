@@ -8,7 +8,7 @@ import typer
 
 from fixloop.cli import app, main
 from fixloop.commands.exit_codes import ExitCode
-from tests.unit.command_stage import said
+from tests.fixtures.command_stage import said
 
 COMMANDS = typer.main.get_command(app)
 

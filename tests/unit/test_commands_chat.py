@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fixloop.chat.roles import Role
-from tests.unit.chat_stage import ARCHITECT, ENGINEER, NAME, body, message, meta
-from tests.unit.command_stage import Said, said
+from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, body, message, meta
+from tests.fixtures.command_stage import Said, said
 
 CHATS = "theory_api/agents/chats"
 NEW = (

@@ -10,8 +10,8 @@ import pytest
 
 from fixloop.commands.doctor import Finding
 from fixloop.commands.exit_codes import ExitCode
-from tests.unit.command_stage import said
-from tests.unit.configuration_project import executable
+from tests.fixtures.command_stage import said
+from tests.fixtures.configuration_project import executable
 
 Capsys = pytest.CaptureFixture[str]
 

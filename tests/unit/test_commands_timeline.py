@@ -21,7 +21,7 @@ from fixloop.protocol.messages import Decision
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.state import Completion
 from fixloop.testing.memory_store import MemoryStore
-from tests.unit.command_stage import Agents
+from tests.fixtures.command_stage import Agents
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import OutsideAgent
 from fixloop.errors import UsageError
 from fixloop.profiles.validation.intake import limits_of
-from tests.unit.configuration_project import written
+from tests.fixtures.configuration_project import written
 
 CHECK = "\n[specialist.test-runner]\ncommand = 'make test'\n"
 DECLARED = "[fixer]\nagent = 'coder'\n[agent.coder]\n"

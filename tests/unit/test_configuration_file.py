@@ -7,7 +7,7 @@ import pytest
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.values import FailOn
 from fixloop.errors import UsageError
-from tests.unit.configuration_project import check_of, written
+from tests.fixtures.configuration_project import check_of, written
 
 RUNNER = '[specialist.test-runner]\ncommand = "make test"\n'
 COVERED = '[specialist.test-runner]\ncommand = "pytest {junit} {coverage}"\n'

@@ -7,7 +7,7 @@ import pytest
 
 from fixloop.configuration import go, rust
 from fixloop.configuration.model import Proposal
-from tests.unit.reports.samples import written
+from tests.fixtures.reports.samples import written
 
 WORKFLOW = ".github/workflows/ci.yml"
 

@@ -8,7 +8,7 @@ from fixloop.configuration.init import Outcome, first_configuration, init
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.errors import UsageError
-from tests.unit.configuration_project import check_of, commands_of, installed, written
+from tests.fixtures.configuration_project import check_of, commands_of, installed, written
 
 PROJECT = {
     "src/shop/__init__.py": "",

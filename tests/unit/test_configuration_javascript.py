@@ -11,7 +11,7 @@ from fixloop.configuration.init import first_configuration, init
 from fixloop.configuration.javascript import proposals
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Proposal
-from tests.unit.reports.samples import written
+from tests.fixtures.reports.samples import written
 
 
 def project(tmp_path: Path, scripts: dict[str, str], *files: str, **package: Any) -> tuple[Proposal, ...]:

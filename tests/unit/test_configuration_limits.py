@@ -10,7 +10,7 @@ from fixloop.configuration.settings import LimitSettings, keys_of, sections_in
 from fixloop.errors import UsageError
 from fixloop.profiles.validation.intake import limits_of
 from fixloop.protocol.state import Limits
-from tests.unit.configuration_project import written
+from tests.fixtures.configuration_project import written
 
 CHECK = "[specialist.test-runner]\ncommand = 'make test'\n"
 

@@ -6,7 +6,7 @@ import pytest
 
 from fixloop.configuration.loader import load_configuration
 from fixloop.errors import NotVerifiedError, UsageError
-from tests.unit.configuration_project import check_of, commands_of, installed, written
+from tests.fixtures.configuration_project import check_of, commands_of, installed, written
 
 PROJECT = {
     "src/shop/__init__.py": "",

@@ -13,7 +13,7 @@ from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of
 from fixloop.errors import NotVerifiedError, UsageError
 from fixloop.machine.interpreters import Interpreter
-from tests.unit.configuration_project import (
+from tests.fixtures.configuration_project import (
     check_of,
     commands_of,
     executable,

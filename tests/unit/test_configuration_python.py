@@ -7,7 +7,7 @@ import pytest
 from fixloop.configuration.loader import load_configuration
 from fixloop.errors import UsageError
 from fixloop.protocol.specialists import NAMES
-from tests.unit.configuration_project import check_of, commands_of, installed, written
+from tests.fixtures.configuration_project import check_of, commands_of, installed, written
 
 CODE = {"src/shop/__init__.py": "", "src/shop/cart.py": "x = 1\n"}
 TESTS = {"tests/unit/test_cart.py": "def test_x(): pass\n"}

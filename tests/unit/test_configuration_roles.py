@@ -15,7 +15,7 @@ from fixloop.profiles.cycle.intake import cycle_started
 from fixloop.profiles.handoff.decide import decide as decide_handoff
 from fixloop.profiles.handoff.intake import handoffs_started
 from fixloop.protocol.moment import Moment
-from tests.unit.configuration_project import written
+from tests.fixtures.configuration_project import written
 
 NOW = Moment(datetime(2026, 1, 22, tzinfo=UTC), 0.0)
 CYCLE = """

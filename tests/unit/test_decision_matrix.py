@@ -10,8 +10,8 @@ from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, USER, Decision, Reason
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Role, Status
-from tests.scenarios.script import SILENT, Fix, fails, passes
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import SILENT, Fix, fails, passes
+from tests.fixtures.validation_stage import Stage
 from tests.unit import test_decisions as made
 
 AWAITING, FIXING, CHECKING = Status.AWAITING_FIX, Status.FIXING, Status.RE_CHECKING

@@ -11,8 +11,8 @@ from fixloop.protocol.messages import Decision, Reason
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from fixloop.protocol.statuses import Role, Status
 from fixloop.protocol.validation import decide
-from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, errs, fails
-from tests.scenarios.stage import Answers, Runs, Stage
+from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, errs, fails
+from tests.fixtures.validation_stage import Answers, Runs, Stage
 
 
 def staged(runs: Runs, answers: Answers = (), **further: object) -> Stage:

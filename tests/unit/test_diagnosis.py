@@ -7,8 +7,8 @@ import pytest
 from fixloop.protocol import analysis, diagnosis
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.protocol.messages import Decision, Escalation, FixRequest, Reason
-from tests.scenarios.script import SILENT, Breaks, Fix, Result, errs, fails, failure, passes
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import SILENT, Breaks, Fix, Result, errs, fails, failure, passes
+from tests.fixtures.validation_stage import Stage
 
 
 def escalated(*runs: Result, **further: object) -> Escalation:

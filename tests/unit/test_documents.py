@@ -14,10 +14,10 @@ from fixloop.protocol.outcome import Transition
 from fixloop.protocol.rendering import render, render_whole
 from fixloop.protocol.statuses import Role, Status
 from tests.examples import at_most
-from tests.scenarios.script import fails, passes
-from tests.scenarios.stage import Stage
+from tests.fixtures.message_samples import COMPLETION, FIX_REQUEST, NOTHING_CHANGED, REPORT, SAMPLES, START
+from tests.fixtures.script import fails, passes
+from tests.fixtures.validation_stage import Stage
 from tests.unit.hostile import HOSTILE
-from tests.unit.message_samples import COMPLETION, FIX_REQUEST, NOTHING_CHANGED, REPORT, SAMPLES, START
 from tests.unit.test_rendering import blocks, check_golden, said_with, skeleton
 
 

@@ -5,9 +5,9 @@ import pytest
 from fixloop.errors import ProtocolError
 from fixloop.protocol.flow import flow_log
 from fixloop.protocol.messages import Message
-from tests.scenarios.script import SILENT, BadAnswer, Fix, errs, fails, passes
-from tests.scenarios.stage import Stage
-from tests.unit.message_samples import FIX_REQUEST
+from tests.fixtures.message_samples import FIX_REQUEST
+from tests.fixtures.script import SILENT, BadAnswer, Fix, errs, fails, passes
+from tests.fixtures.validation_stage import Stage
 from tests.unit.test_rendering import check_golden
 
 

@@ -10,8 +10,8 @@ from fixloop.protocol.messages import FixRequest
 from fixloop.protocol.rendering import DELIVERY_CHARACTERS, render_delivery
 from fixloop.protocol.state import FailureRef
 from fixloop.reports.limits import short_name
-from tests.scenarios.script import Fix, fails
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import Fix, fails
+from tests.fixtures.validation_stage import Stage
 
 LONG = "x" * 8000
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fixloop.protocol import ids
 from fixloop.protocol.messages import Reason
-from tests.scenarios.script import SILENT, BadAnswer, fails
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import SILENT, BadAnswer, fails
+from tests.fixtures.validation_stage import Stage
 
 AT = datetime(2026, 3, 2, 9, 0, 7, 999_999, tzinfo=UTC)
 

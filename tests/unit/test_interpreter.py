@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
-from tests.unit.repositories import write
+from tests.fixtures.repositories import write
 
 
 def choose(

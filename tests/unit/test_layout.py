@@ -5,7 +5,7 @@ import re
 import pytest
 
 from fixloop.protocol.rendering import render, template_names
-from tests.unit.message_samples import ESCALATION, REPORT, SAMPLES
+from tests.fixtures.message_samples import ESCALATION, REPORT, SAMPLES
 from tests.unit.test_rendering import GOLDEN
 
 

@@ -20,7 +20,7 @@ from fixloop.protocol.messages import (
 )
 from fixloop.protocol.rendering import render
 from fixloop.protocol.statuses import Status
-from tests.unit.message_samples import COMPLETION, ERROR, ESCALATION, REMINDER, REPORT, VIOLATION, message
+from tests.fixtures.message_samples import COMPLETION, ERROR, ESCALATION, REMINDER, REPORT, VIOLATION, message
 from tests.unit.test_rendering import check_golden
 
 ALL_PASSED: Final = "Success (all validations passed)"

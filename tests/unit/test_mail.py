@@ -25,7 +25,7 @@ from fixloop.protocol.outcome import Transition
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import Completion
 from fixloop.testing.memory_store import MemoryStore
-from tests.unit.command_stage import PROJECT, Agents
+from tests.fixtures.command_stage import PROJECT, Agents
 
 
 @dataclass

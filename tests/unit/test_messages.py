@@ -7,9 +7,9 @@ from pydantic import ValidationError
 
 from fixloop.protocol.messages import Message
 from fixloop.protocol.outcome import Draft
-from tests.scenarios.script import fails
-from tests.scenarios.stage import Stage
-from tests.unit.message_samples import FIX_REQUEST, PASSED, REMINDER, SAMPLES, STILL_FAILING, SUCCESS
+from tests.fixtures.message_samples import FIX_REQUEST, PASSED, REMINDER, SAMPLES, STILL_FAILING, SUCCESS
+from tests.fixtures.script import fails
+from tests.fixtures.validation_stage import Stage
 
 
 def changed(message: Message, **body: Any) -> dict[str, Any]:

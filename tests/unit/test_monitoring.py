@@ -9,8 +9,8 @@ from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.monitoring import Look, Tick, running, ticks
 from fixloop.protocol.state import Limits, State
 from fixloop.protocol.statuses import Status
-from tests.scenarios.script import SILENT, fails
-from tests.scenarios.stage import START, Stage
+from tests.fixtures.script import SILENT, fails
+from tests.fixtures.validation_stage import START, Stage
 
 MINUTE = 60.0
 

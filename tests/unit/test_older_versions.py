@@ -25,8 +25,8 @@ from fixloop.protocol.state import SCHEMA_VERSION, Completion, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import decide
 from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.message_samples import SAMPLES
 from tests.unit.golden_schema import FOLDER, PRESENT, event_kinds, schemas, text
-from tests.unit.message_samples import SAMPLES
 from workers.steps.step_table import STEP_HANDLERS
 
 if os.environ.get("UPDATE_GOLDEN"):

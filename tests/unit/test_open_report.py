@@ -6,8 +6,8 @@ from fixloop.engine.history import open_report, what_is_asked
 from fixloop.errors import RefusedError
 from fixloop.protocol.request import request_json
 from fixloop.testing.memory_store import MemoryStore
-from tests.unit.command_stage import Agents
-from tests.unit.message_samples import START
+from tests.fixtures.command_stage import Agents
+from tests.fixtures.message_samples import START
 
 
 @pytest.mark.proves("K9", "B27")

@@ -12,8 +12,8 @@ from fixloop.protocol.rendering import render, render_whole
 from fixloop.testing.parsing import LIMIT_CHARACTERS, LIMIT_LINES, UnreadableMessage, parse
 from fixloop.testing.parsing.blocks import read_blocks
 from tests.examples import at_most
+from tests.fixtures.message_samples import ESCALATION, FIX_REQUEST, REPORT, SAMPLES, STILL_FAILING
 from tests.unit.hostile import BODIES, HOSTILE, MESSAGES, messages_of
-from tests.unit.message_samples import ESCALATION, FIX_REQUEST, REPORT, SAMPLES, STILL_FAILING
 
 #: Enough to meet each kind of hostile text in each field.
 _EXAMPLES: Final = at_most(25)

@@ -7,8 +7,8 @@ from celery import Celery
 
 from fixloop.protocol.failures import Severity
 from fixloop.protocol.messages import Priority
-from tests.scenarios.script import SILENT, Fix, errs, fails, failure
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import SILENT, Fix, errs, fails, failure
+from tests.fixtures.validation_stage import Stage
 from workers.steps.hints import follow
 from workflows.validation import canvas
 

@@ -10,7 +10,7 @@ import pytest
 
 from fixloop.machine.owner import identity, machine
 from fixloop.testing.memory_store import MemoryStore
-from tests.unit.command_stage import Agents
+from tests.fixtures.command_stage import Agents
 from workers.recovery.release import released
 
 DEAD: Final = f"{machine()}/{os.getpid()}/1"

@@ -25,7 +25,7 @@ from fixloop.protocol.messages import Message, Reason
 from fixloop.protocol.rendering import fill, render, render_delivery, render_whole
 from fixloop.protocol.request import request_json, request_schema
 from fixloop.protocol.statuses import Status
-from tests.unit.message_samples import (
+from tests.fixtures.message_samples import (
     COMPLETION,
     DETECTED,
     ESCALATION,

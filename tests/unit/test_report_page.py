@@ -14,9 +14,9 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.summary import Answer, Summary, Told, as_html, as_markdown, summarize
 from fixloop.summary.chart import chart
+from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, fails, failure, passes
+from tests.fixtures.validation_stage import Stage
 from tests.scenarios.report import history_of, report_on
-from tests.scenarios.script import SILENT, BadAnswer, Breaks, Fix, fails, failure, passes
-from tests.scenarios.stage import Stage
 
 VOID: Final = frozenset({"meta", "br"})
 DRAWN: Final = frozenset({"rect", "path", "circle", "line"})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fixloop.protocol.failures import compare, keys, same_failures
 from fixloop.reports.coverage import read_coverage
 from fixloop.reports.tree import SourceTree
-from tests.unit.reports.samples import read, seen
+from tests.fixtures.reports.samples import read, seen
 
 
 def totals(percent: object, **parts: Any) -> str:

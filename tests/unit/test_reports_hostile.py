@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fixloop.errors import UsageError
 from fixloop.protocol.checks import RunOutcome
 from fixloop.reports import KINDS, Report, read_report
-from tests.unit.reports.samples import GUESTS, JUNIT, SARIF, junit, read, sarif
+from tests.fixtures.reports.samples import GUESTS, JUNIT, SARIF, junit, read, sarif
 
 BOMB = (
     '<!DOCTYPE lolz [<!ENTITY lol0 "lol">'

@@ -8,7 +8,7 @@ from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.failures import Severity
 from fixloop.protocol.state import FailureRef
 from fixloop.reports import as_json, read_report
-from tests.unit.reports.samples import JUNIT, junit, pytest_suite, read, seen, written
+from tests.fixtures.reports.samples import JUNIT, junit, pytest_suite, read, seen, written
 
 # Outcome, total, passed, failed, errors, skipped: counted by eye.
 REAL = {

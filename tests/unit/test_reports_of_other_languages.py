@@ -9,7 +9,7 @@ from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.failures import Severity
 from fixloop.reports import Report, judge
-from tests.unit.reports.samples import GUESTS, read, seen, written
+from tests.fixtures.reports.samples import GUESTS, read, seen, written
 
 FOLDERS: Final = {"go": "go", "cargo": "rs", "clippy": "rs"}
 FILES: Final = (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fixloop.protocol.failures import Failure, Severity, keys, same_failures
 from fixloop.reports.output import failures_in, measure_of, whole_failure
 from fixloop.reports.tree import SourceTree
-from tests.unit.reports.samples import written
+from tests.fixtures.reports.samples import written
 
 MYPY = """\
 src/a.py:3: error: "A" has no attribute "b"  [attr-defined]

@@ -9,7 +9,7 @@ import pytest
 from fixloop.configuration.values import FailOn
 from fixloop.protocol.failures import Severity
 from fixloop.reports import read_report
-from tests.unit.reports.samples import SARIF, read, sarif, sarif_failures, seen
+from tests.fixtures.reports.samples import SARIF, read, sarif, sarif_failures, seen
 
 # With `fail_on` warning, which is what most of the samples have: counted by eye.
 REAL = {

@@ -10,7 +10,7 @@ from fixloop.configuration.model import Check
 from fixloop.configuration.values import FailOn
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.reports import judge
-from tests.unit.reports.samples import junit, sarif, written
+from tests.fixtures.reports.samples import junit, sarif, written
 
 PASSING = junit('<testcase classname="a" name="x"/><testcase classname="a" name="y"/>')
 FAILING = junit('<testcase classname="a" name="x"><failure message="KeyError: 1"/></testcase>')

@@ -6,7 +6,7 @@ import pytest
 
 from fixloop.errors import UsageError
 from fixloop.repository.identity import normalised_url, project_of, project_of_url, top_of
-from tests.unit.repositories import git, make_repository
+from tests.fixtures.repositories import git, make_repository
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import Completion
 from fixloop.protocol.ticket import Ticket
-from tests.scenarios.script import SILENT, Fix, errs, fails
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import SILENT, Fix, errs, fails
+from tests.fixtures.validation_stage import Stage
 
 TESTER, GUARD = slot("test-runner").handle, slot("security").handle
 KINDS = {member.model_fields["kind"].default for member in get_args(get_args(ev.Event)[0])}

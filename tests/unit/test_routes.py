@@ -16,8 +16,8 @@ from fixloop.protocol.messages import (
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.routes import HANDLES, ROUTES, SPECIALIST, ForbiddenRoute, check_route
 from fixloop.protocol.specialists import SPECIALISTS
-from tests.scenarios.script import fails
-from tests.scenarios.stage import Stage
+from tests.fixtures.script import fails
+from tests.fixtures.validation_stage import Stage
 
 KINDS = sorted({route.kind for route in ROUTES["validation"]})
 ANSWER = """## Fix Completion

@@ -166,7 +166,9 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 
 
 def test_nothing_in_the_reports_of_real_tools_is_taken_for_a_secret() -> None:
-    reports = [path for path in (Path(__file__).parent / "reports").rglob("*") if path.is_file()]
+    reports = [
+        path for path in (Path(__file__).parents[1] / "fixtures" / "reports").rglob("*") if path.is_file()
+    ]
     assert len(reports) > 20
 
     changed = [path.name for path in reports if Redaction().data(path.read_bytes()) != path.read_bytes()]

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from fixloop.configuration.loader import load_configuration
-from tests.unit.configuration_project import written
+from tests.fixtures.configuration_project import written
 from tests.unit.settings_page import PAGE, REGENERATE, SCHEMA, page, schema
 
 EXAMPLES: Final = sorted(Path(__file__).parents[2].glob("examples/*/fixloop.toml"))

@@ -14,9 +14,9 @@ from fixloop.outside.mailbox import Mailboxes
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.contract import Store
 from fixloop.testing.memory_store import MemoryStore
-from tests.contract.profile_runs import FLOW, SCRIPTS
-from tests.e2e.deployment import wait_until
-from tests.scenarios.stage import START
+from tests.fixtures.deployment import wait_until
+from tests.fixtures.profile_runs import FLOW, SCRIPTS
+from tests.fixtures.validation_stage import START
 from workers.steps.agent_runs import heard_of
 from workers.steps.execution import told_of
 from workers.steps.lease import Heart

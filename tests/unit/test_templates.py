@@ -8,7 +8,7 @@ import pytest
 import fixloop.protocol
 from fixloop.protocol.messages import Body
 from fixloop.protocol.rendering import render
-from tests.unit.message_samples import SAMPLES
+from tests.fixtures.message_samples import SAMPLES
 from tests.unit.protocol_page import PAGE
 
 FOLDER = Path(next(iter(fixloop.protocol.__path__))) / "templates"

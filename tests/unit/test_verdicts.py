@@ -15,8 +15,8 @@ from fixloop.protocol.checks import Unverified
 from fixloop.protocol.events import DecisionMade, RunFinished
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import State
-from tests.contract.world import MemoryWorld
-from tests.unit.command_stage import Agents
+from tests.fixtures.command_stage import Agents
+from tests.fixtures.store_world import MemoryWorld
 
 PARENT = "0a1b2c3d-47-1.vas.1.1"
 CYCLE_ID = "cycle-v1-x"

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.project import processes_of
-from tests.redis_server import RedisServer
+from tests.fixtures.project import processes_of
+from tests.fixtures.redis_server import RedisServer
 
 ROOT = Path(__file__).resolve().parents[2]
 NOWHERE = Path("/")
