@@ -86,6 +86,9 @@ def test_run_says_within_five_seconds_that_the_disk_is_full_and_goes_on_when_the
 def test_each_command_says_that_the_disk_is_full(disk: Path) -> None:
     project = Project(disk / "shop", variables={"FIXLOOP_CACHE_DIR": str(disk.parent / "cache")})
     assert project.run().code == 3
+    keeper = project.folder / ".fixloop" / "redis" / "keeper.pid"
+    # A server that still runs would answer.
+    until(lambda: not Path(f"/proc/{keeper.read_text().strip()}").exists(), what="the end of the server")
     fill(disk)
 
     for words in (("status", "1"), ("decide", "1", "abort"), ("resume", "1"), ("run", ".", "--issue", "2")):
