@@ -55,12 +55,8 @@ def validate(*, path: str, title: str | None = None) -> None:
 
 @app.task(name="fixloop.chat.examine", form=Chats)  # type: ignore[untyped-decorator]
 def examine(*, path: str, title: str | None = None) -> str:
-    """
-    Look at the chats below `path`, a directory on this machine, and at a pull request's title.
-
-    Returns:
-        What `fixloop chat validate` ends with; the findings are in the log, for nobody waits for the answer.
-    """
+    """Look at the chats below `path` on this machine, and at a pull request's title; what `fixloop chat validate` ends
+    with. The findings are in the log, for nobody waits for the answer."""
     try:
         examined = examine_all([Path(path)], title=title)
     except FixloopError as error:
@@ -79,12 +75,8 @@ def post(**draft: Any) -> None:
 
 @app.task(name="fixloop.chat.write", form=Draft)  # type: ignore[untyped-decorator]
 def write(**draft: Any) -> str:
-    """
-    Post a message to a chat on this machine, under the rules of `fixloop chat post`.
-
-    Returns:
-        Its file, or why there is none, which is in the log, too.
-    """
+    """Post to a chat on this machine, under the rules of `fixloop chat post`: the message's file, or why there is
+    none."""
     try:
         given = Draft.model_validate(draft)
         event = MessageWritten(

@@ -47,11 +47,8 @@ class Process:
         return self._engines[profile.name]
 
     def announce(self, profile: Profile[Any], outcome: AnyOutcome[Any]) -> None:
-        """
-        Bring outside what was just committed: the named files, words to other workflows, letters to outside agents.
-
-        What cannot be written is written with the next commit; a letter that cannot be stored is missed by nobody.
-        """
+        """Bring outside what was just committed: the named files, words to other workflows, letters to outside agents.
+        What cannot be written is written with the next commit; a letter that cannot be stored is missed by nobody."""
         workflow, told = outcome.state.workflow, profile.letters(outcome)
         if registered(profile.name).files:
             draw(self.store, workflow, ended=outcome.state.ended)

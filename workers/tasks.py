@@ -89,12 +89,7 @@ def start(**feature: Any) -> None:
 
 @app.task(name="fixloop.validation.prepare", form=_Arriving)  # type: ignore[untyped-decorator]
 def prepare(**feature: Any) -> str:
-    """
-    Snapshot the repository and create the workflow; the same call twice is one workflow.
-
-    Returns:
-        The workflow, or why there is none: nobody waits for the answer, the log has it.
-    """
+    """Snapshot the repository and create the workflow: its id, or why there is none. Twice the same is one workflow."""
     try:
         cache = load_settings().cache_dir
         return enqueue(process().engine, Feature.model_validate(feature), cache=cache).workflow

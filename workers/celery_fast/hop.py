@@ -85,10 +85,6 @@ def _send(
 
 @lru_cache(maxsize=1)
 def _producer_of(app: Celery, pid: int) -> tuple[Any, bool]:
-    """
-    A process' own, and whether its hops are told as events.
-
-    It is kept; its channel connects again when a connection is lost.
-    """
+    """A process' own, and whether its hops are told as events; its channel connects again when a connection is lost."""
     producer = app.amqp.Producer(app.connection_for_write(), auto_declare=False)
     return producer, bool(app.conf.task_send_sent_event)

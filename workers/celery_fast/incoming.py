@@ -148,11 +148,8 @@ class _Reply(_Form):
 
 
 class Order(_Form):
-    """
-    What is said to all workers by remote control.
-
-    A pattern of their names is nothing that fixloop or Flower uses, and one may take for ever to be matched.
-    """
+    """What is said to all workers by remote control. Neither fixloop nor Flower uses a pattern of their names, and one
+    may take for ever to be matched."""
 
     method: _Word
     arguments: dict[str, Any] | None = None
@@ -171,13 +168,8 @@ class Arrived(NamedTuple):
 
 
 def opened(data: bytes) -> dict[str, Any]:
-    """
-    The message in what was on a list in Redis.
-
-    Raises:
-        ValueError: it is none, or one that kombu could not take.
-        Exception: any other that kombu raises over its content.
-    """
+    """The message in what was on a list in Redis; ValueError where it is none, and any other that kombu raises over its
+    content."""
     if len(data) > _LONGEST_BYTES:
         raise ValueError(f"it has {len(data)} bytes")
     message: dict[str, Any] = loads(data.decode())
@@ -190,17 +182,9 @@ def opened(data: bytes) -> dict[str, Any]:
 
 
 def arrived(message: Any, known: Mapping[str, Any]) -> Arrived:
-    """
-    What a message of Celery's is, if it is one of those that fixloop sends.
-
-    Args:
-        message: kombu's.
-        known: the tasks that this worker has, by name; the `form` of each is a model of its named arguments.
-
-    Raises:
-        ValueError: it is none, or would do harm.
-        Exception: any other that kombu raises over its content.
-    """
+    """What a message of kombu's is, if it is one of those that fixloop sends. `known` are this worker's tasks by name;
+    the `form` of each is a model of its named arguments. ValueError where it is none or would do harm, and any other
+    that kombu raises over its content."""
     if len(message.body or b"") > _LONGEST_BYTES:
         raise ValueError(f"its body has {len(message.body)} bytes")
     if message.content_type != _CONTENT[0] or str(message.content_encoding).lower() != _CONTENT[1]:
@@ -235,13 +219,7 @@ def reason(error: Exception) -> str:
 
 
 def _check_call(told: _Headers, kwargs: Any, form: type[BaseModel] | None) -> None:
-    """
-    Whether its arguments are those of its task.
-
-    Raises:
-        ValueError: they are not.
-        UsageError: what should be the id of a ticket or workflow is none.
-    """
+    """Refuse arguments that are not those of its task; UsageError where the id of a ticket or workflow is none."""
     call = (form or _Call).model_validate(kwargs)
     if isinstance(call, DeadlineCall):
         issue_of(call.workflow)

@@ -13,14 +13,8 @@ NOT_FOUND: Final = 404
 
 
 def lengths(lanes: Collection[Lane]) -> dict[Lane, int]:
-    """
-    How many messages wait in each lane.
-
-    A RabbitMQ tells it of a queue as a whole: a lane counts there as long as its queue.
-
-    Raises:
-        OperationalError: the broker is away.
-    """
+    """How many messages wait in each lane; OperationalError where the broker is away. A RabbitMQ tells it of a queue as
+    a whole: a lane counts there as long as its queue."""
     try:
         with app.pool.acquire(block=True) as connection:
             # One that was cut has no channels, and kombu does not see that by itself.

@@ -26,12 +26,8 @@ _ORDERS: Final = 256
 
 
 class QoS(redis.QoS):
-    """
-    What was taken and not acknowledged yet, by kombu's own commands.
-
-    They need no transaction: if a pair is cut in two, what remains is a tag in the index without a
-    message, which kombu finds and forgets.
-    """
+    """What was taken and not acknowledged yet, by kombu's own commands. They need no transaction: if a pair is cut in
+    two, what remains is a tag in the index without a message, which kombu finds and forgets."""
 
     def append(self, message: Any, delivery_tag: str) -> None:
         """Note what was taken, and from where."""

@@ -27,14 +27,8 @@ SHOWN_CHARACTERS: Final = 300
 
 
 def play(work: Work, configuration: Configuration, snapshot: bytes, cache: Path) -> Played | None:
-    """
-    Run the command of the ticket's agent, see `Crew`.
-
-    Raises:
-        Injured: it was killed by somebody else; its changes are dropped.
-        ProtocolError: the agent has no command.
-        PutOff: it is a validation loop that has not ended.
-    """
+    """Run the command of the ticket's agent, see `Crew`. Injured where somebody else killed it, and its changes are
+    dropped; PutOff where it is a validation loop that has not ended."""
     state, ticket = work.holding.state, work.holding.ticket
     key = ticket.specialist
     settings = getattr(configuration, state.profile)

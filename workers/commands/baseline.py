@@ -126,12 +126,8 @@ class Comparison:
     def without_old(
         self, specialist: str, check: Check, result: CheckResult, ground: Ground
     ) -> CheckResult | None:
-        """
-        The result with the failures that the base has too set apart; passed, where there are no others.
-
-        Returns:
-            A result with bounded failures (K41); None when nobody wants it any more.
-        """
+        """The result with the failures that the base has too set apart, bounded (K41); passed, where there are no
+        others. None when nobody wants it any more."""
         snapshot, policy = self._around.snapshot, self._around.configuration.policy(specialist, check)
         if result.outcome is not RunOutcome.FAILED or policy is Policy.ALL or not snapshot.base:
             return with_told_failures(result, check, ground)

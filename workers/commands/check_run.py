@@ -46,13 +46,8 @@ class Run(Protocol):
 
 
 def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
-    """
-    Run one check on what is on the ground, which is `tree`.
-
-    Returns:
-        Its result with all it found, unbounded: which of it is kept is decided when old failures are set apart.
-        None when `run` says that nobody wants it any more.
-    """
+    """Run one check on what is on the ground, which is `tree`: its result with all it found, because which of it is
+    kept is decided when old failures are set apart. None when `run` says that nobody wants it any more."""
     reports = {kind: ground.report_path(check.name, kind) for kind in check.report_kinds()}
     argv = list(check.command)
     for kind, path in reports.items():

@@ -37,15 +37,7 @@ _STOPPED = (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED)
 
 
 def validate(work: Work, configuration: Configuration, snapshot: bytes, cache: Path) -> Played:
-    """
-    The answer of an agent whose run is a validation loop.
-
-    Args:
-        snapshot: the state of the workflow that asks, as it is stored.
-
-    Raises:
-        PutOff: the loop has not ended.
-    """
+    """The answer of an agent whose run is a validation loop; PutOff where that has not ended."""
     asking, ticket = profile_in(snapshot).load(snapshot), work.holding.ticket
 
     def begin(child: str) -> AnyStart:
@@ -80,12 +72,7 @@ def validate(work: Work, configuration: Configuration, snapshot: bytes, cache: P
 
 
 def fix(work: Work, configuration: Configuration, cache: Path) -> FixCompleted | FixFailed:
-    """
-    The fix of a fixer that is a workflow of handoffs.
-
-    Raises:
-        PutOff: it has not ended.
-    """
+    """The fix of a fixer that is a workflow of handoffs; PutOff where that has not ended."""
     state, ticket = work.holding.state, work.holding.ticket
 
     def begin(child: str) -> AnyStart:

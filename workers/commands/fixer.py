@@ -36,16 +36,8 @@ Done = FixCompleted | FixFailed | AnswerRejected | BlockerSignalled
 
 
 def fix(work: Work, configuration: Configuration, cache: Path) -> Done | None:
-    """
-    Run the fixer on the open request.
-
-    Returns:
-        None when the ticket was withdrawn meanwhile.
-
-    Raises:
-        Injured: the fixer was killed by somebody else; its changes are dropped.
-        PutOff: the fixer is a workflow of handoffs that has not ended.
-    """
+    """Run the fixer on the open request; None when the ticket was withdrawn meanwhile. Injured where somebody else
+    killed the fixer, and its changes are dropped; PutOff where it is a workflow of handoffs that has not ended."""
     if configuration.fixer is None:
         raise ProtocolError("a fix was asked of a workflow without a fixer")
     if configuration.fixer.is_handoffs:

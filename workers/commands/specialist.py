@@ -27,15 +27,7 @@ REPORT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 
 
 def check(work: Work, configuration: Configuration, cache: Path) -> RunFinished | None:
-    """
-    Run the checks of the ticket's specialist on the workflow's tree.
-
-    Returns:
-        None when the ticket was withdrawn meanwhile.
-
-    Raises:
-        Injured: a check was killed by somebody else.
-    """
+    """Run the checks of the ticket's specialist on the workflow's tree; None when the ticket was withdrawn."""
     state, ticket = work.holding.state, work.holding.ticket
     checks = [entry.checks for entry in configuration.specialists if entry.name == ticket.specialist]
     if not checks:

@@ -177,12 +177,9 @@ def _started(way: Callable[[Given, int], Running], given: Given) -> tuple[int, R
 
 
 def begun(options: Mapping[str, Any], main: Main) -> list[Child]:
-    """
-    The processes of one worker, just forked from this one; each is `main` in its own.
-
-    Options: `concurrency` (processes for work), `queue` (a single workflow's own; empty for the shared ones), `queues`
-    (of `WORK_QUEUES`, the only ones that are served; empty for all).
-    """
+    """The processes of one worker, just forked from this one; each is `main` in its own. Options: `concurrency`
+    (processes for work), `queue` (a single workflow's own; empty for the shared ones), `queues` (of `WORK_QUEUES`, the
+    only ones that are served; empty for all)."""
     own = str(options.get("queue", ""))
     work = [own] if own else [f"fixloop.{name}" for name in options.get("queues") or WORK_QUEUES]
     control = [f"{own}.control"] if own else ["fixloop.control", "celery"]
@@ -205,13 +202,8 @@ def pause_after(deaths: int) -> float:
 
 
 def reason(code: int, before: memory.Kills = memory.NONE, after: memory.Kills = memory.NONE) -> str:
-    """
-    `exit code 1` or `killed by SIGKILL`, and whether memory was short.
-
-    Args:
-        code: As `Popen.returncode`.
-        before, after: What the kernel had killed for want of memory when it started, and when it was dead.
-    """
+    """`exit code 1` or `killed by SIGKILL`, from a `Popen.returncode`, and whether memory was short: `before` and
+    `after` are what the kernel had killed for want of it when the process started, and when it was dead."""
     if code >= 0:
         return f"exit code {code}"
     try:

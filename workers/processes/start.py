@@ -77,12 +77,7 @@ class Forked:
 
 
 def spawned(given: Given, stderr: int) -> Running:
-    """
-    Start it as a separate program.
-
-    Raises:
-        OSError: no memory, or no process is left.
-    """
+    """Start it as a separate program; OSError where there is no memory, or no process is left."""
     return subprocess.Popen(
         [sys.executable, *given.words],
         env=os.environ | dict(given.variables),
@@ -93,12 +88,7 @@ def spawned(given: Given, stderr: int) -> Running:
 
 
 def forked(given: Given, stderr: int, main: Main) -> Running:
-    """
-    Start it as a fork of this process, which has no other thread; there it ends with `main`, and this never returns.
-
-    Raises:
-        OSError: no memory, or no process is left.
-    """
+    """Start it as a fork of this process, which has no other thread; there it ends with `main`, and never returns."""
     # Until the child has forgotten what its supervisor does about them, signals wait.
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals.NUMBERS)
     try:
@@ -111,11 +101,7 @@ def forked(given: Given, stderr: int, main: Main) -> Running:
 
 
 def _become(given: Given, stderr: int, main: Main, masked: Iterable[int]) -> NoReturn:
-    """
-    Turn this process into what `spawned` would have started.
-
-    It ends as a program does: no error may reach the caller of `forked`.
-    """
+    """Turn this process into what `spawned` would have started; no error may reach the caller of `forked`."""
     try:
         stop_signals.unheeded()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

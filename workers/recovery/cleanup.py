@@ -62,12 +62,7 @@ def tidy() -> None:
 
 
 def prune_round(store: Store, settings: Settings) -> None:
-    """
-    Remove from this machine's cache what ended long enough ago, an hour after the last time.
-
-    Raises:
-        InfrastructureError: Redis, the archive or the cache cannot be used.
-    """
+    """Remove from this machine's cache what ended long enough ago, an hour after the last time."""
     stamp = settings.cache_dir / "pruned"
     try:
         if time.time() - stamp.stat().st_mtime < PRUNE_SECONDS:
@@ -86,12 +81,7 @@ def _cutoff(store: Store, settings: Settings) -> datetime:
 
 
 def archive_round(store: Store, settings: Settings) -> None:
-    """
-    Move what ended long enough ago to the archive, where there is one; of many workers each takes others.
-
-    Raises:
-        InfrastructureError: Redis or the archive cannot be used.
-    """
+    """Move what ended long enough ago to the archive, where there is one; of many workers each takes others."""
     if settings.archive_dir is None:
         return
     archive = Archive(settings.archive_dir)
@@ -103,12 +93,7 @@ def archive_round(store: Store, settings: Settings) -> None:
 
 
 def prune_cache(store: Store, cache: Path, *, before: datetime) -> Iterator[str]:
-    """
-    Remove what workflows left here that ended before then; a sentence for each thing.
-
-    Raises:
-        InfrastructureError: Redis, the archive or a mirror cannot be used.
-    """
+    """Remove what workflows left here that ended before then; a sentence for each thing."""
     for folder in sorted((cache / "offers").glob("[!.]*/")):
         if is_over(store, folder.name.partition(".")[0], before):
             remove_folder(folder)

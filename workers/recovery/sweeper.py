@@ -35,14 +35,8 @@ class Sweeper:
     """Sweeps all shards once for each `sweep`."""
 
     def __init__(self, store: Store, queues: Iterable[str], control: str) -> None:
-        """
-        Nothing is swept yet.
-
-        Args:
-            queues: those its worker serves.
-            control: the one that its worker's control process serves: deadlines of all workflows go there, because
-                the process that serves a workflow's own queue may be gone.
-        """
+        """Nothing is swept yet; `queues` are those its worker serves. Deadlines of all workflows go to `control`, the
+        one that its control process serves: the process that serves a workflow's own queue may be gone."""
         self._store = store
         self._queues = tuple(queues)
         self._control = control
@@ -125,12 +119,7 @@ class Sweeper:
 def sweep_for_ever(
     sweeper: Sweeper, stopped: Callable[[float], bool], swept: Callable[[], None] = lambda: None
 ) -> None:
-    """
-    Sweep at once and every PERIOD_SECONDS until `stopped(seconds)`, which waits that long, says so.
-
-    Args:
-        swept: called after each.
-    """
+    """Sweep every PERIOD_SECONDS, and call `swept`, until `stopped(seconds)`, which waits that long, says so."""
     while True:
         try:
             sweeper.sweep()

@@ -35,12 +35,9 @@ _LAUNCH: Final = str(Path(__file__).parents[1] / "launch.py")
 
 
 def keep(options: Mapping[str, Any]) -> int:
-    """
-    Leave the starter's process tree, say who we are on stdout, and keep time as long as something waits.
-
-    Options: `project` (the folder with `.fixloop`), `charge` and `user` (open files with the locks of the one
-    who keeps time and of the one who uses the embedded Redis).
-    """
+    """Leave the starter's process tree, say who we are on stdout, and keep time as long as something waits. Options:
+    `project` (the folder with `.fixloop`), `charge` and `user` (open files with the locks of the one who keeps time and
+    of the one who uses the embedded Redis)."""
     if os.fork() > 0:
         os._exit(0)
     os.write(1, b"%d" % os.getpid())

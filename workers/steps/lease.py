@@ -45,7 +45,6 @@ class Heart:
         self._store = store
         self._held: dict[str, Lease] = {}
         self._lock = threading.Lock()
-        self._wake = threading.Event()
         self._thread: threading.Thread | None = None
 
     @contextmanager
@@ -63,7 +62,8 @@ class Heart:
                 self._held.pop(lease.holding.ticket.id, None)
 
     def _beat(self) -> None:
-        while not self._wake.wait(BEAT_SECONDS):
+        while True:
+            time.sleep(BEAT_SECONDS)
             with self._lock:
                 leases = list(self._held.values())
             for lease in leases:

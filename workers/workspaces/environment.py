@@ -62,15 +62,8 @@ def environment_for(
     names: Iterable[str] = (),
     variables: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """
-    The environment of one run of a specialist's checks, or of a fixer, in a workspace.
-
-    Each call makes new cache directories in the workspace's scratch folder.
-
-    Args:
-        names: further variables that may be seen (`env` in fixloop.toml), already cut to what is allowed here.
-        variables: the worker's environment; default: this process'.
-    """
+    """The environment of one run of a specialist's checks, or of a fixer, in a workspace, with new cache directories in
+    its scratch folder. `names` are further variables that may be seen, already cut to what is allowed here."""
     given = os.environ if variables is None else variables
     caches = Path(tempfile.mkdtemp(prefix="run-", dir=workspace.scratch))
     allowed = allowed_variables(given, names)
@@ -104,12 +97,9 @@ def allowed_variables(variables: Mapping[str, str], names: Iterable[str] = ()) -
 
 
 def allowed_names(names: Iterable[str], *, shared: bool, operators: Collection[str]) -> tuple[str, ...]:
-    """
-    Which of the names that a project asks for it gets.
-
-    On a shared worker only those of its operator (`FIXLOOP_ALLOW_ENV`): a repository that anybody may enqueue
-    must not choose which of the operator's secrets it sees.
-    """
+    """Which of the names that a project asks for it gets: on a shared worker only those of its operator
+    (`FIXLOOP_ALLOW_ENV`). A repository that anybody may enqueue must not choose which of the operator's secrets it
+    sees."""
     return tuple(name for name in names if not shared or name in operators)
 
 

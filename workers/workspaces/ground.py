@@ -53,12 +53,7 @@ class Ground:
         return environment_for(self.workspace, self.chosen)
 
     def environment(self, names: Sequence[str]) -> dict[str, str]:
-        """
-        What a command sees; its caches are fresh and shared by all commands on this ground.
-
-        Args:
-            names: further variables that the configuration asks for.
-        """
+        """What a command sees, with `names` from the configuration; its caches are shared by all commands here."""
         allowed = allowed_names(names, shared=self.shared, operators=load_settings().allow_env)
         further = {name: os.environ[name] for name in allowed if name in os.environ}
         if "PYTHONPATH" in further:

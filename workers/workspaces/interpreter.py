@@ -59,18 +59,8 @@ def probe_imports(
     *,
     hide: Callable[[str], str] = str,
 ) -> str | None:
-    """
-    Look for each of the project's top-level packages as a check would, without importing it.
-
-    Args:
-        directory: where commands run.
-        top: the workspace's checkout; what is found outside it fools the check.
-        env: the check's environment.
-        hide: cuts secrets out of what the interpreter prints.
-
-    Returns:
-        None, or one sentence that names both paths.
-    """
+    """Look for each of the project's top-level packages as a check would, without importing it. One that is found
+    outside `top`, the workspace's checkout, fools the check: a sentence that names both paths."""
     expected = {name: place for root in source_roots(directory)[::-1] for name, place in _modules(root)}
     if not interpreter.path or not expected:
         return None

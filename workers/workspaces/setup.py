@@ -44,13 +44,8 @@ class Setup:
 
 
 def prepare(cache: Path, mirror: Mirror, commit: str, *, subdirectory: str, setup: Setup) -> Path:
-    """
-    The top of a copy of `commit` in which setup has run to its end; made now, or earlier for the same dependencies.
-
-    Raises:
-        UsageError: the command failed; the sentence holds its last words.
-        InfrastructureError: it was killed or cancelled, or the cache cannot be written.
-    """
+    """The top of a copy of `commit` in which setup has run to its end; made now, or earlier for the same dependencies.
+    UsageError where the command failed, with its last words."""
     setups = Path(os.path.abspath(cache)) / "setups"
     parts = [mirror.source, subdirectory, *setup.command]
     copied = tracked_in_tree(mirror.git, setup.copied) if setup.copied else {}

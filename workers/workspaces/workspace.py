@@ -85,33 +85,20 @@ class Workspace:
         return f"left no room on the disk of its workspace ({full})" if full else ""
 
     def tree_hash(self) -> str:
-        """
-        The hash of all that is there now, untracked and not ignored files included; caches never count.
-
-        Every file is read: neither size nor date decides, so an edit of the same size in the same second is seen.
-        """
+        """The hash of all that is there now but ignored files and caches. Every file is read: neither size nor date
+        decides, so an edit of the same size in the same second is seen."""
         return write_tree(self._git(), tracked=self._tracked(self.commit), without=self._copied_paths)
 
     def tracked_changes(self, before: str = "") -> tuple[str, ...]:
-        """
-        The tracked files that differ from `before` (a tree hash; default: the commit), changed or deleted.
-
-        New files are no changes: reports and build results are a check's right.
-        """
+        """The tracked files that differ from `before` (a tree hash; default: the commit), changed or deleted. New files
+        are no changes: reports and build results are a check's right."""
         was = tracked_in_tree(self.mirror.git, before or self.commit)
         now = entries_on_disk(self._git(), was, was)
         return tuple(shown(path) for path in sorted(was) if now.get(path) != was[path])
 
     def capture(self, parent: str, message: str) -> Change:
-        """
-        Take what is there now as one commit on `parent`, regardless of the agent's commits; kept in the mirror.
-
-        Returns:
-            The change; its commit is `parent` itself when nothing differs (K35).
-
-        Raises:
-            UsageError: a file cannot be read.
-        """
+        """Take what is there now as one commit on `parent`, regardless of the agent's commits; kept in the mirror. The
+        change's commit is `parent` itself when nothing differs (K35)."""
         return commit_of_directory(
             self.path,
             parent,
@@ -189,12 +176,7 @@ def open_workspace(
     subdirectory: str = "",
     copied: str = "",
 ) -> Workspace:
-    """
-    Make a checkout of `commit` for one attempt, in a folder `{ticket}.{fence}` of the cache, with what goes along.
-
-    Raises:
-        InfrastructureError: the mirror lacks the commit, or the cache cannot be written.
-    """
+    """Make a checkout of `commit` for one attempt, in a folder `{ticket}.{fence}` of the cache."""
     try:
         folder = _fresh_folder(Path(os.path.abspath(cache)) / "work", f"{ticket}.{fence}")
         # The folder's name in the source: some tools show it, some projects depend on it.
@@ -219,11 +201,8 @@ def open_workspace(
 
 
 def sweep_workspaces(cache: Path) -> list[str]:
-    """
-    Remove the directories whose owners are gone; those offered to outside agents stay. Returns their names.
-
-    An owner holds a lock on its directory, which the kernel frees when the process is gone.
-    """
+    """Remove the directories whose owners are gone, and tell their names; those offered to outside agents stay. An
+    owner holds a lock on its directory, which the kernel frees when the process is gone."""
     removed = []
     for folder in sorted((cache / "work").glob("*/")):
         if not (folder / OFFERED).exists() and _is_left_over(folder):

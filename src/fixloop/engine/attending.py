@@ -16,12 +16,7 @@ LEAST_URGENT: Final = 9
 
 
 def attend_ticket(state: Any, version: int) -> Ticket:
-    """
-    The right to look.
-
-    Args:
-        version: the workflow's, as the commit that makes the ticket leaves it.
-    """
+    """The right to look; `version` is the workflow's, as the commit that makes the ticket leaves it."""
     return Ticket(
         id=f"{state.workflow}.{ATTEND}.{version}",
         workflow=state.workflow,

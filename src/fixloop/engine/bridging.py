@@ -27,26 +27,16 @@ Hint = Callable[[Ticket], object]
 
 
 def child_of(ticket: str) -> str:
-    """
-    The workflow that does the work of a ticket.
-
-    Raises:
-        UsageError: it is no ticket's id.
-    """
+    """The workflow that does the work of a ticket; UsageError where this is no ticket's id."""
     return workflow_id(project_hash(ticket), issue_of(workflow_of(ticket)), 1)
 
 
 def attended(
     store: Store, engine_of: EngineOf, ticket: Ticket, profile: Profile[Any], begin: Callable[[str], AnyStart]
 ) -> Any:
-    """
-    The state of the child that works for `ticket`, or None as long as it has not ended.
-
-    A child that is not there is begun; one that judges for others is told to go on where a phase failed.
-
-    Args:
-        begin: makes the event that begins it, given its id.
-    """
+    """The state of the child that works for `ticket`, or None as long as it has not ended. A child that is not there is
+    begun, by the event that `begin` makes of its id; one that judges for others is told to go on where a phase
+    failed."""
     child, engine = child_of(ticket.id), engine_of(profile)
     if store.read(child) is None:
         engine.start(begin(child))
@@ -71,12 +61,8 @@ def attended(
 
 
 def is_given_up(store: Store, engine_of: EngineOf, state: Any) -> bool:
-    """
-    Whether nobody waits for a child any more; it is cancelled then.
-
-    Asked before each of its steps, and of one that stands still once in a while, because the word of its parent's end
-    may have been lost.
-    """
+    """Whether nobody waits for a child any more; it is cancelled then. Asked before each of its steps, and now and then
+    of one that stands still: the word of its parent's end may have been lost."""
     parent = getattr(state, "parent", "")
     try:
         if not parent or _is_awaited(store.read(workflow_of(parent)), parent):
@@ -111,11 +97,8 @@ def wake(store: Store, ticket: str, hint: Hint) -> None:
 
 
 def bridge(store: Store, engine_of: EngineOf, outcome: AnyOutcome[Any], hint: Hint) -> None:
-    """
-    After a commit: tell those whom this workflow works for, and those who work for it.
-
-    It may be lost, and it may come twice.
-    """
+    """After a commit, tell the parent and the children of this workflow. The word may be lost, and it may come
+    twice."""
     state = outcome.state
     parent = getattr(state, "parent", "")
     if parent and _has_news(state):

@@ -84,12 +84,7 @@ class ProfileEngine(Generic[S]):
         hint: Callable[[Ticket, S], object] | None = None,
         announce: Callable[[Any], object] | None = None,
     ) -> None:
-        """
-        Nothing is applied yet.
-
-        Args:
-            announce: tells a declared agent what a committed outcome says to it.
-        """
+        """Nothing is applied yet; `announce` tells a declared agent what a committed outcome says to it."""
         self.store = store
         self.profile = profile
         self._hint = hint
@@ -100,12 +95,7 @@ class ProfileEngine(Generic[S]):
         return ProfileEngine(self.store, profile, self._hint, self._announce)
 
     def start(self, event: AnyStart) -> ProfileApplied[S]:
-        """
-        Create the workflow, unless one of its feature is live already.
-
-        Raises:
-            UsageError: nothing applies.
-        """
+        """Create the workflow, unless one of its feature is live already; UsageError where nothing applies."""
         moment = self.store.now(event.workflow)
         outcome = self.profile.decide(None, event, moment)
         basis: _Basis[S] = _Basis(0, "", NOTHING, moment)
@@ -113,25 +103,15 @@ class ProfileEngine(Generic[S]):
         return self._applied(outcome, committed)
 
     def state(self, workflow: str) -> S:
-        """
-        The workflow's present state.
-
-        Raises:
-            UsageError: there is no such workflow.
-        """
+        """The workflow's present state; UsageError where there is no such workflow."""
         found = self.store.read(workflow)
         if found is None:
             raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
         return self.profile.load(found.snapshot)
 
     def apply(self, workflow: str, event: AnyEvent, *, operation: str) -> ProfileApplied[S]:
-        """
-        Apply an event that comes from outside, once for each `operation`.
-
-        Raises:
-            Unexpected: the state does not allow it; nothing was changed, and the history tells of it.
-            UsageError: there is no such workflow.
-        """
+        """Apply an event from outside, once for each `operation`. Unexpected where the state does not allow it: nothing
+        was changed, and the history tells of it."""
         try:
             return self._apply(workflow, event, operation)
         except (NotDue, Repeated):
@@ -144,15 +124,8 @@ class ProfileEngine(Generic[S]):
     def refuse(
         self, workflow: str, kind: str, reason: str, *, sender: str = "", artifacts: tuple[str, ...] = ()
     ) -> None:
-        """
-        Have the history tell that an event was refused, once for each sentence; nothing else changes.
-
-        Args:
-            kind: the refused event's.
-            reason: the sentence with which it was refused.
-            sender: the handle it came from, as far as anybody said so.
-            artifacts: the digests of what it rested on.
-        """
+        """Have the history tell that an event of this kind was refused, once for each reason; nothing else changes.
+        `artifacts` are the digests of what it rested on."""
         shown = reason[:MOST_OF_A_REASON]
         event = self.profile.refused(refused=kind, reason=shown, sender=sender, artifacts=artifacts)
         digest = sha256(event.model_dump_json().encode()).hexdigest()[:32]
@@ -176,12 +149,7 @@ class ProfileEngine(Generic[S]):
         raise ProtocolError(f"workflow {workflow} changed {ROUNDS} times in a row; try again")
 
     def reach(self, workflow: str, name: str, due: float) -> ProfileApplied[S]:
-        """
-        Act on a deadline, if it is still the one the state set (R6).
-
-        Raises:
-            NotDue: it lies ahead.
-        """
+        """Act on a deadline, if it is still the one the state set (R6); NotDue where it lies ahead."""
         found = self.store.read(workflow)
         current = found.deadlines.get(name) if found is not None else None
         operation = f"{name}@{due}"

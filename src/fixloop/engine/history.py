@@ -50,12 +50,7 @@ def recorded(message: Message) -> dict[str, Any]:
 
 
 def open_report(store: Store, workflow: str, version: int) -> Said:
-    """
-    The last failure report, with its fix request attached, also where that was said in a separate line (K9).
-
-    Raises:
-        RefusedError: none was sent.
-    """
+    """The last failure report, with its fix request attached, also where that was said in a separate line (K9)."""
     for start in (max(0, version - RECENT), 0):
         lines = list(said(store.history(workflow, start)))
         for index in reversed(range(len(lines))):
@@ -71,12 +66,7 @@ def open_report(store: Store, workflow: str, version: int) -> Said:
 
 
 def what_is_asked(store: Store, workflow: str, version: int) -> str:
-    """
-    The open request as its reader gets it; the escalation where the first failure led straight to one.
-
-    Raises:
-        RefusedError: neither was sent.
-    """
+    """The open request as its reader gets it; the escalation where the first failure led straight to one."""
     try:
         return render_delivery(open_report(store, workflow, version).message)
     except RefusedError:
@@ -89,11 +79,8 @@ def what_is_asked(store: Store, workflow: str, version: int) -> str:
 
 
 def all_failures(store: Store, state: State) -> bytes:
-    """
-    Every failure of the last failed run in full, as a JSON list; the first is `F1`, as failure reports call it.
-
-    What the run's report does not list, such as a test that vanished, is as short as history keeps it.
-    """
+    """Every failure of the last failed run in full, as a JSON list in the order of `F1`, `F2`. What the run's report
+    does not list, such as a test that vanished, is as short as history keeps it."""
     kept = store.get_artifact(state.workflow, state.failures_artifact) if state.failures_artifact else None
     found = _FAILURES.validate_json(kept or b"[]")
     last = state.active.last_run
@@ -104,15 +91,7 @@ def all_failures(store: Store, state: State) -> bytes:
 
 
 def shown_failure(store: Store, state: State, number: str) -> str:
-    """
-    One failure of the last failed run with all that is known of it.
-
-    Args:
-        number: `F12`, or `12`.
-
-    Raises:
-        UsageError: there is no such failure.
-    """
+    """All that is known of one failure of the last failed run; `number` is `F12`, or `12`."""
     found = _FAILURES.validate_json(all_failures(store, state))
     digits = number.upper().removeprefix("F")
     if not digits.isdecimal() or not 1 <= int(digits) <= len(found):

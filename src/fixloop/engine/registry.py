@@ -28,11 +28,6 @@ PROFILES: Final[Mapping[str, Profile[Any]]] = _Profiles()
 
 
 def profile_in(snapshot: bytes) -> Profile[Any]:
-    """
-    The profile of the workflow that this is a snapshot of.
-
-    Raises:
-        NewerVersion: this version has no such profile.
-    """
+    """The profile of the workflow that this is a snapshot of; NewerVersion where this version has no such profile."""
     found: Profile[Any] = loaded(registered_in(snapshot).engine)
     return found

@@ -75,13 +75,8 @@ def _contradictions(store: Store, profile: Profile[Any], found: Snapshot) -> Ite
 
 
 def replay(entries: Iterable[Entry], profile: Profile[Any] | None = None) -> tuple[int, list[str]]:
-    """
-    Decide every entry's event again, from the first on.
-
-    Returns:
-        how many entries were replayed, and what differs; the first difference ends it, because all later
-        ones would follow from it.
-    """
+    """Decide every entry's event again: how many were replayed, and what differs. The first difference ends it, because
+    all later ones would follow from it."""
     profile = profile or PROFILES["validation"]
     state: Any = None
     count = 0

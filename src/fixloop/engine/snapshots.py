@@ -22,11 +22,8 @@ M = TypeVar("M", bound=_Model)
 
 
 def loader(model: type[M], newest: int) -> Callable[[bytes], M]:
-    """
-    What reads snapshots of `model`, up to schema version `newest`.
-
-    The reader raises NewerVersion for what a newer fixloop wrote, and Damaged for what is no state.
-    """
+    """What reads snapshots of `model`, up to schema version `newest`; NewerVersion and Damaged for what it cannot
+    read."""
 
     def load(snapshot: bytes) -> M:
         version = _parsed(snapshot).get("schema_version", 1)
@@ -52,13 +49,7 @@ def unreadable(snapshot: bytes, error: ValueError) -> Damaged:
 
 
 def load_state(snapshot: bytes) -> State:
-    """
-    A snapshot as state.
-
-    Raises:
-        NewerVersion: a newer fixloop wrote it; nothing was changed.
-        Damaged: it is no state.
-    """
+    """A snapshot as state; NewerVersion where a newer fixloop wrote it, Damaged where it is none."""
     try:
         state = State.model_validate_json(snapshot)
     except ValueError as error:

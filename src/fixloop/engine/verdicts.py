@@ -14,11 +14,8 @@ MOST_ISSUES = 50
 
 
 def go_on(state: State) -> Decision | None:
-    """
-    What is decided for a loop that judges for others, where a phase failed: the next one is judged, too.
-
-    Its parent has somebody who fixes; only what nobody can fix that way waits for a person.
-    """
+    """What is decided for a loop that judges for others, where a phase failed: the next one is judged, too. Its parent
+    has somebody who fixes; only what nobody can fix that way waits for a person."""
     opened = state.escalation
     if not _judges(state) or opened is None or opened.reason is not Reason.MAX_ITERATIONS:
         return None

@@ -34,17 +34,9 @@ def configuration_in(
     profile: str = "validation",
     runs_here: bool = True,
 ) -> Configuration:
-    """
-    The configuration of a folder: what it writes, else what is detected, as far as it can be started.
-
-    Args:
-        directory: what is configured.
-        home: the folder's place in the user's checkout, whose interpreter will be used; itself where there is none.
-        runs_here: the checks run on this machine; else only a worker can tell what is installed.
-
-    Raises:
-        UsageError: the configuration is wrong, or nothing applies; NotVerifiedError where nothing can be started.
-    """
+    """The configuration of a folder: what it writes, else what is detected, as far as it can be started. `home` is the
+    folder's place in the user's checkout, whose interpreter will be used. Without `runs_here` only a worker can tell
+    what is installed. NotVerifiedError where nothing can be started."""
     installed = installed_at(directory, home) if runs_here else None
     loaded = load_configuration(
         directory, fixer=fixer, only=only, project=project, installed=installed, profile=profile
@@ -58,12 +50,7 @@ def installed_at(directory: Path, home: Path | None = None) -> Installed:
 
 
 def preflight_at(directory: Path) -> Preflight:
-    """
-    What would run in a folder now, and what would not.
-
-    Raises:
-        UsageError: the configuration is wrong, or nothing applies; NotVerifiedError where nothing can be started.
-    """
+    """What would run in a folder now, and what would not; NotVerifiedError where nothing can be started."""
     configuration = configuration_in(directory, home=directory, project="")
     return preflight_of(configuration, directory, installed_at(directory))
 
@@ -75,12 +62,7 @@ def interpreter_at(home: Path) -> Interpreter:
 
 
 def frozen_configuration(store: Store, state: Configured) -> Configuration:
-    """
-    The configuration a workflow goes by.
-
-    Raises:
-        InfrastructureError: the store has lost it.
-    """
+    """The configuration a workflow goes by; InfrastructureError where the store has lost it."""
     data = store.get_artifact(state.workflow, state.configuration)
     if data is None:
         raise InfrastructureError(

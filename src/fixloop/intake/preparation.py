@@ -51,12 +51,7 @@ class Intake(NamedTuple):
 
 
 def refuse_unusable(feature: Feature) -> None:
-    """
-    Look at a folder's configuration and fixer before anything is started or written.
-
-    Raises:
-        UsageError: the path, the configuration or the fixer cannot be used.
-    """
+    """Refuse a folder whose configuration or fixer cannot be used, before anything is started or written."""
     _refuse_push(feature)
     if feature.graph and (order := registered(feature.profile).order):
         loaded(order).check(feature.graph)
@@ -66,15 +61,7 @@ def refuse_unusable(feature: Feature) -> None:
 
 
 def prepare(store: Store | None, feature: Feature, cache: Path) -> Prepared:
-    """
-    Find out all of it, and take the snapshot.
-
-    Args:
-        store: What gives it its number; None: it gets none, for there will be no workflow.
-
-    Raises:
-        UsageError: the number, the path, the configuration or a command cannot be used.
-    """
+    """Find out all of it, and take the snapshot; without a store there will be no workflow, and no number is given."""
     if feature.issue is not None and not 0 < feature.issue < 10**15:
         raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
     _refuse_push(feature)

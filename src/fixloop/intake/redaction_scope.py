@@ -27,12 +27,7 @@ def redaction_of(configuration: Configuration) -> Redaction:
 
 
 def redaction_for(store: Store, state: Configured) -> Redaction:
-    """
-    The same for a workflow, on this machine.
-
-    Raises:
-        InfrastructureError: the store has lost its configuration.
-    """
+    """The same for a workflow, on this machine."""
     return (
         redaction_of(frozen_configuration(store, state))
         if state.configuration

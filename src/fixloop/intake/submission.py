@@ -33,16 +33,8 @@ class Enqueued(NamedTuple):
 
 
 def enqueue(engine: ProfileEngine[Any], feature: Feature, *, cache: Path) -> Enqueued:
-    """
-    Create the feature's workflow, or join the live one on the same tree.
-
-    Args:
-        engine: of any profile; its store and listeners are taken.
-
-    Raises:
-        UsageError: the path, the configuration or the fixer cannot be used; nothing was created.
-        RefusedError: the feature is live on another tree.
-    """
+    """Create the feature's workflow, or join the live one on the same tree, with the store and listeners of `engine`.
+    Nothing was created after a UsageError; RefusedError where the feature is live on another tree."""
     engine = engine.of(PROFILES[feature.profile])
     prepared = prepare(engine.store, feature, cache)
     hide = redaction_of(prepared.configuration).text

@@ -55,15 +55,8 @@ _LINE: Final = TypeAdapter[Tried | Refused](Tried | Refused)
 
 
 def try_checks(snapshot: Snapshot, configuration: Configuration, cache: Path) -> Iterator[Tried]:
-    """
-    Run every check of every specialist once, in the order of the phases; each result as soon as it is there.
-
-    Where a workspace cannot be made ready, the one result is an error of a check named `workspace`.
-
-    Raises:
-        UsageError: the snapshot or its configuration cannot be used as they are.
-        InfrastructureError: git, the cache or the process is away.
-    """
+    """Run every check of every specialist once, in the order of the phases; each result as soon as it is there. Where a
+    workspace cannot be made ready, the one result is an error of a check named `workspace`."""
     asked = Asked(snapshot=snapshot, configuration=configuration, cache=cache)
     with _process() as process:
         assert process.stdin is not None

@@ -55,15 +55,8 @@ class Mail(NamedTuple):
         return self.message.body.kind == "failure-report"
 
     def acknowledge(self, engine: Engine, agent: str, *, sender: str = MAIN_AGENT) -> None:
-        """
-        Send the receipt, and only then take the letter away; doing it twice is doing it once (G1, R8).
-
-        Args:
-            sender: the caller's handle.
-
-        Raises:
-            WrongParty: it is nobody whose mail this is.
-        """
+        """Send the receipt, and only then take the letter away; doing it twice is doing it once (G1, R8). WrongParty
+        where `sender` is nobody whose mail this is."""
         message = self.message
         receipt: Event = ReceiptGiven(uid=message.uid, message_id=message.message_id, by=agent, sender=sender)
         if self.is_request:
@@ -125,16 +118,9 @@ def arrived(
     others: "list[Letter] | None" = None,
     changes: "list[Received] | None" = None,
 ) -> list[Mail]:
-    """
-    `known`, with their letters, and what else lies in the mailbox and still matters.
-
-    Args:
-        others: gets the letters that are about workflows of other profiles, whose state says what is open.
-        changes: gets those about status changes, which open nothing; they stay in the mailbox until they were shown.
-
-    Raises:
-        InfrastructureError: the broker is away.
-    """
+    """`known`, with their letters, and what else lies in the mailbox and still matters. `others` gets the letters about
+    workflows of other profiles, whose state says what is open. `changes` gets those about status changes, which open
+    nothing and stay in the mailbox until they were shown."""
     found = {mail.message.uid: mail for mail in known}
     for _ in range(MOST_AT_ONCE):
         received = mailboxes.take(project, agent)

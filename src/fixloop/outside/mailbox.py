@@ -59,24 +59,15 @@ class Mailboxes:
     """A broker's mailboxes, for writers and readers."""
 
     def __init__(self, broker_url: str, *, most_letters: int = MOST_LETTERS) -> None:
-        """
-        Nothing is connected yet.
-
-        Args:
-            most_letters: so many a mailbox holds.
-        """
+        """Nothing is connected yet; a mailbox holds `most_letters`."""
         self._most = most_letters
         self._url = broker_url
         self._connection: Any = connection_to(broker_url)
         self._channel: Any = None
 
     def put(self, agent: str, letter: Letter, priority: int) -> None:
-        """
-        Store a letter in the mailbox that `agent` has in the letter's project, urgent ones before others (K13).
-
-        Raises:
-            InfrastructureError: the broker is away, or refuses the queue or the letter; nothing was stored.
-        """
+        """Store a letter in the mailbox that `agent` has in the letter's project, urgent ones before others (K13).
+        Nothing was stored after an InfrastructureError."""
         project = feature_of(letter.workflow).partition("-")[0]
         with self._used() as channel:
             queue, waiting = _declared(channel, project, agent)
@@ -92,12 +83,7 @@ class Mailboxes:
             )
 
     def take(self, project: str, agent: str) -> Received | None:
-        """
-        The next letter, the most urgent one; None when there is none.
-
-        Raises:
-            InfrastructureError: the broker is away, or refuses the queue.
-        """
+        """The next letter, the most urgent one; None when there is none."""
         with self._used() as channel:
             queue, _ = _declared(channel, project, agent)
             try:
@@ -139,12 +125,8 @@ def queue_name(project: str, agent: str) -> str:
 
 
 def announce(mailboxes: Mailboxes, told: Iterable[Told], workflow: str, issue: int) -> None:
-    """
-    Put a letter for each into its agent's mailbox, as far as that can be reached.
-
-    Raises:
-        InfrastructureError: the broker is away; an agent that misses a letter finds what is open in the state.
-    """
+    """Put a letter for each into its agent's mailbox. InfrastructureError where the broker is away: an agent that
+    misses a letter finds what is open in the state."""
     for each in told:
         letter = Letter(
             workflow=workflow, message_id=each.message_id, uid=each.uid, issue=issue, type=each.kind
@@ -157,12 +139,7 @@ class _NoLetter(Exception):
 
 
 def _first(queue: Queue, **how: Any) -> Any:
-    """
-    The first message of a queue, if there is one.
-
-    Raises:
-        _NoLetter: kombu cannot make a message of it.
-    """
+    """The first message of a queue, if there is one; _NoLetter where kombu cannot make a message of it."""
     try:
         return queue.get(**how)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:

@@ -40,12 +40,7 @@ def offered_at(state: State, cache: Path) -> Offer:
 
 
 def offer(engine: Engine, state: State, cache: Path) -> Offer:
-    """
-    Make the directory and the request, unless they are there.
-
-    Raises:
-        RefusedError: nobody was asked for anything yet.
-    """
+    """Make the directory and the request, unless they are there; RefusedError where nobody was asked for anything."""
     made = offered_at(state, cache)
     if made.top.is_dir():
         return made
@@ -64,12 +59,7 @@ def run_offered_at(state: Carried, run: str, cache: Path) -> Offer:
 
 
 def offer_run(store: Store, found: Snapshot, state: Carried, run: str, request: str, cache: Path) -> Offer:
-    """
-    Make the directory for a run of an outside agent, unless it is there: the work so far, and the named files.
-
-    Args:
-        found: the workflow as the store has it; `state` is its state.
-    """
+    """Make the directory for a run of an outside agent, unless it is there: the work so far, and the named files."""
     made = run_offered_at(state, run, cache)
     if not made.top.is_dir():
         with _made(made, store, state, cache) as draft:

@@ -6,15 +6,7 @@ from fixloop.store.contract import Store
 
 
 def request_for(store: Store, snapshot: bytes, agent: str) -> str:
-    """
-    What an agent of a cycle or of handoffs is asked.
-
-    Args:
-        snapshot: the workflow's state as it is stored.
-
-    Raises:
-        UsageError: the profile has no such agents, or the agent takes no part.
-    """
+    """What an agent of a cycle or of handoffs is asked; UsageError where the agent takes no part."""
     name = profile_of(snapshot)
     requests = registered(name).requests if name in names() else ""
     if not requests:

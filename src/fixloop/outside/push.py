@@ -12,16 +12,8 @@ from fixloop.store.keys import number_of
 
 
 def push_branch(store: Store, state: Carried, cache: Path) -> str:
-    """
-    Push `fixloop/{issue}`; the same call again changes nothing.
-
-    Returns:
-        The branch's name; empty where no fix was needed, so that there is nothing to push.
-
-    Raises:
-        RefusedError: the repository was given by path, the branch is somebody else's, or the server does not take it.
-        InfrastructureError: the server cannot be reached, or the work so far cannot be brought here.
-    """
+    """Push `fixloop/{issue}` and tell its name, empty where no fix was needed; the same call again changes nothing.
+    RefusedError where the repository was given by path, or its server does not take the branch."""
     snapshot = snapshot_in(state)
     if not snapshot.is_url:
         raise RefusedError(

@@ -55,15 +55,8 @@ def snapshot_in(state: Carried) -> Snapshot:
 def keep_bundle(
     store: Store, state: Carried, mirror: Mirror, commit: str, *, limit_bytes: int = ARTIFACT_LIMIT_BYTES
 ) -> str:
-    """
-    Store what other machines need to have `commit`, if they have the work so far; before the commit that names it.
-
-    Returns:
-        The artifact's digest; empty where `commit` is the work so far.
-
-    Raises:
-        NotKept: it holds a secret of this environment, or the bundle is larger than `limit_bytes`; nothing was stored.
-    """
+    """Store what other machines need to have `commit`, before the commit that names it; its digest, or nothing where
+    `commit` is the work so far. NotKept where it holds a secret of this environment or is larger than `limit_bytes`."""
     if commit == state.tip:
         return ""
     exposed = exposure(mirror.git, state.tip, commit, os.environ)
@@ -91,12 +84,7 @@ class Diff(NamedTuple):
 def keep_diff(
     store: Store, state: Carried, mirror: Mirror, commit: str, *, hide: Callable[[str], str] = str
 ) -> Diff:
-    """
-    Store what a fix changed as a diff that people and the next agent can read.
-
-    Args:
-        hide: cuts secrets out, before anything is shortened.
-    """
+    """Store what a fix changed as a diff to be read; secrets are cut out before anything is shortened."""
     if commit == state.tip:
         return Diff()
     whole = hide(clean(diff_between(mirror.git, state.tip, commit)))
@@ -109,12 +97,7 @@ def keep_diff(
 
 
 def bring_work(store: Store, state: Carried, cache: Path) -> Mirror:
-    """
-    The mirror of this machine, with the workflow's base and the work so far in it.
-
-    Raises:
-        InfrastructureError: the repository cannot be seen from here, or a bundle is missing from the store.
-    """
+    """The mirror of this machine, with the workflow's base and the work so far in it."""
     snapshot = snapshot_in(state)
     mirror = mirror_of(snapshot, cache)
     if not mirror.has(state.tip) or (snapshot.copied and not mirror.has(snapshot.copied)):

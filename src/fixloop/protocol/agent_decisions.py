@@ -44,12 +44,7 @@ class Rules(NamedTuple, Generic[S, D]):
 
 
 def decide(rules: Rules[S, D], state: S | None, event: Any, now: Moment) -> Outcome[S, Any]:
-    """
-    What follows from `event`.
-
-    Raises:
-        Unexpected: the event does not fit the state; nothing was changed.
-    """
+    """What follows from `event`; Unexpected where it does not fit the state."""
     start = rules.starts.get(type(event))
     if start is not None:
         if state is not None:
@@ -103,14 +98,8 @@ def _apply(rules: Rules[S, D], draft: D, event: Any) -> None:
 
 
 def restored(rules: Rules[S, D], before: S, now: Moment) -> D:
-    """
-    A workflow whose Redis was lost goes on from what its named files hold (K23).
-
-    The state is as it was; what was asked of an agent is asked again, and its time begins again.
-
-    Raises:
-        Unexpected: it ended; there is nothing to go on with.
-    """
+    """A workflow whose Redis was lost goes on from what its named files hold (K23): the state is as it was; what was
+    asked of an agent is asked again, and its time begins again."""
     if before.ended:
         raise Unexpected(f"{rules.called(before)} ended ({before.outcome}); there is nothing to go on with")
     draft = rules.draft(before.with_(rebuilt=before.rebuilt + 1), now)
@@ -119,12 +108,7 @@ def restored(rules: Rules[S, D], before: S, now: Moment) -> D:
 
 
 def close(draft: AgentDraft[Any, Any], outcome: str, end: Callable[[str], None]) -> None:
-    """
-    End well; the branch is pushed before, where that was asked for.
-
-    Args:
-        end: ends the workflow with an outcome.
-    """
+    """End well, by `end`; the branch is pushed before, where that was asked for."""
     if not draft.state.push:
         end(outcome)
         return
@@ -134,12 +118,8 @@ def close(draft: AgentDraft[Any, Any], outcome: str, end: Callable[[str], None])
 
 
 def _branch_pushed(draft: AgentDraft[Any, Any], event: BranchPushed, end: Callable[[str], None]) -> None:
-    """
-    The branch is there, or it was refused; also long after the end, when a person has tried again.
-
-    A push decides nothing about the work: the outcome stands. A URL that is away is tried again as a letter is; a
-    refusal is final, and kept where `status` and the last lines show it.
-    """
+    """The branch is there, or it was refused; also long after the end, when a person has tried again. A push decides
+    nothing about the work. A URL that is away is tried again as a letter is; a refusal is final."""
     state = draft.state
     if not (state.closing or (state.ended and state.outcome in ("success", "skipped"))):
         raise Unexpected(
@@ -159,12 +139,8 @@ def _branch_pushed(draft: AgentDraft[Any, Any], event: BranchPushed, end: Callab
 
 
 def given_up(draft: AgentDraft[Any, Any], number: int, error: str) -> Letter | None:
-    """
-    No mailbox took a letter: again, with longer pauses, as often as it may be tried (A70, K5).
-
-    Returns:
-        The letter whose attempts are spent, taken out; None where it is tried again, or no longer needed.
-    """
+    """No mailbox took a letter: again, with longer pauses, as often as it may be tried (A70, K5). The letter, taken
+    out, where its attempts are spent."""
     letter, limits = draft.letter(number), draft.state.limits
     if letter is None:
         return None

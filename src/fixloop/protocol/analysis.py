@@ -25,11 +25,8 @@ def is_deadlocked(specialist: SpecialistState, window: int | None) -> bool:
 
 
 def comparison(previous: Run | None, current: Run) -> Comparison:
-    """
-    Resolved, persisting and new between two runs (B42).
-
-    A vanished test is the same failure as before it vanished: only the test passing resolves it (K7).
-    """
+    """Resolved, persisting and new between two runs (B42). A vanished test is the same failure as before: only the test
+    passing resolves it (K7)."""
     before = previous.failures if previous is not None else ()
     return compare(_identified(before, current.failures), _identified(current.failures, before))
 

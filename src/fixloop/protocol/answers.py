@@ -97,15 +97,7 @@ class _Expected(NamedTuple):
 
 
 def decode_answer(raw: bytes) -> str:
-    """
-    The bytes of an answer as text: UTF-8, or UTF-16 where a byte order mark says so.
-
-    Args:
-        raw: At most LIMIT_BYTES; who reads a file stops one byte later.
-
-    Raises:
-        InvalidAnswer: it is too long, or is no text.
-    """
+    """The bytes of an answer as text: UTF-8, or UTF-16 where a byte order mark says so; at most LIMIT_BYTES."""
     if len(raw) > LIMIT_BYTES:
         raise InvalidAnswer(f"it has more than {LIMIT_BYTES} bytes, the limit; shorten it")
     encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"

@@ -120,11 +120,6 @@ class CheckResult(BaseModel):
 
 
 def worst(outcomes: list[RunOutcome]) -> RunOutcome:
-    """
-    A specialist's outcome from those of its checks: cancelled, error, failed, passed (K38).
-
-    Returns:
-        SKIPPED only when every check was skipped (or there is none).
-    """
+    """A specialist's outcome from those of its checks (K38); skipped only when every check was, or there is none."""
     order = list(RunOutcome)
     return min(outcomes, key=order.index, default=RunOutcome.SKIPPED)

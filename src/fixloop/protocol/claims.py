@@ -26,13 +26,8 @@ class Differences(NamedTuple):
 
 
 def differences(named: Sequence[str], changed: Sequence[str]) -> Differences:
-    """
-    Compare what an answer names with what changed.
-
-    Args:
-        named: The entries of Files Modified: paths with or without a remark, a folder with a slash at its end.
-        changed: The files that changed, relative to the top of the workspace.
-    """
+    """Compare the entries of Files Modified (paths with or without a remark, a folder with a slash at its end) with the
+    files that changed, relative to the top of the workspace."""
     known = _Known(changed)
     meant = [known.meant(entry) for entry in named]
     unchanged = [entry for entry, files in zip(named, meant, strict=True) if not files]

@@ -70,12 +70,7 @@ def undelivered(draft: Draft, event: DeliveryFailed) -> None:
 
 
 def receipt_overdue(draft: Draft) -> None:
-    """
-    An agent with `acks = true` gave no receipt in time: a failed attempt (A70, G1).
-
-    Raises:
-        NotDue: a later attempt has its own time.
-    """
+    """An agent with `acks = true` gave no receipt in time: a failed attempt (A70, G1)."""
     state, delivery = draft.state, draft.state.delivery
     awaited = state.active.status is Status.AWAITING_FIX
     if not awaited or delivery is None or delivery.receipt_due is None:
@@ -98,12 +93,7 @@ def receipt_given(draft: Draft, event: ReceiptGiven) -> None:
 
 
 def refuse_other_receipt(draft: Draft, event: FixAcknowledged) -> None:
-    """
-    A receipt that names another report than the open one acknowledges nothing.
-
-    Raises:
-        Unexpected: naming both.
-    """
+    """Refuse a receipt that names another report than the open one: it acknowledges nothing."""
     delivery = draft.state.delivery
     if event.uid and delivery is not None and event.uid != delivery.uid:
         raise Unexpected(

@@ -62,11 +62,8 @@ class _Seen:
         self._placed = {(ref.file, ref.name): ref for ref in reversed(run.failures)}
 
     def find(self, ref: FailureRef) -> FailureRef | None:
-        """
-        What `ref` was in this run, None when it did not stand in it.
-
-        Unlike its key (K7) a failure keeps its identity when what it measures changes, and when its test vanishes.
-        """
+        """What `ref` was in this run, if it stood in it. Unlike its key (K7) a failure keeps its identity when what it
+        measures changes, and when its test vanishes."""
         exact = self._alike.get((ref.file, ref.name, ref.error_type))
         placed = self._placed.get((ref.file, ref.name))
         if exact is not None or placed is None:
@@ -207,11 +204,8 @@ def _trend(
 def persistent_failures(
     specialist: SpecialistState, failures: tuple[Failure, ...] = ()
 ) -> tuple[PersistentFailure, ...]:
-    """
-    The last run's failures with the runs they stood in and what was tried (B50).
-
-    `failures` are those of a confirmation that failed after a run that passed, and for which no run was left (K37).
-    """
+    """The last run's failures with the runs they stood in and what was tried (B50). `failures` are those of a
+    confirmation that failed after a run that passed, and for which no run was left (K37)."""
     last = specialist.last_run
     if last is None:
         return ()

@@ -27,41 +27,21 @@ def entity_of(change: Transition) -> str:
 
 
 def sending(report: Message, text: str) -> str:
-    """
-    The record of a failure report's sending (B26).
-
-    Args:
-        report: The failure report.
-        text: It and what was attached to it, as they were said; they stand in the record as they were sent (B27).
-
-    Raises:
-        ProtocolError: `report` is no failure report.
-    """
+    """The record of a failure report's sending (B26), with `text` as it was sent (B27)."""
     if report.body.kind != "failure-report":
         raise ProtocolError(f"{report.message_id} is not a failure report")
     return fill("sending", m=report, message=Verbatim(render_sent(report, text)))
 
 
 def confirmation(completion: Message) -> str:
-    """
-    What the orchestrator confirms when a completion is in, before it triggers the re-validation (B33-B35).
-
-    Raises:
-        ProtocolError: `completion` is no fix completion.
-    """
+    """What the orchestrator confirms when a completion is in, before it triggers the re-validation (B33-B35)."""
     if not isinstance(completion.body, FixCompletion):
         raise ProtocolError(f"{completion.message_id} is not a fix completion")
     return fill("fix-confirmation", m=completion, body=completion.body)
 
 
 def waiting(state: State, clock: float) -> str | None:
-    """
-    What is being waited for (B28-B30), None when it is not the main agent's fix.
-
-    Args:
-        state: The workflow.
-        clock: Engine seconds, the present ones.
-    """
+    """What is being waited for (B28-B30) at engine time `clock`, None when it is not the main agent's fix."""
     active = next((entry for entry in state.specialists if entry.name == state.current), None)
     if active is None or active.status not in WITH_MAIN_AGENT or state.paused or state.ended:
         return None

@@ -200,16 +200,8 @@ class AgentDraft(Draft[S, M]):
         self.clear_deadlines(f"run/{name}")
 
     def advance(self, base: str, tip: str) -> None:
-        """
-        Take an agent's commit as the one that holds the work from now on.
-
-        Args:
-            base: what the agent began from.
-            tip: what it made of that; `base`, or nothing, where it changed nothing.
-
-        Raises:
-            Moved: another agent's work lies between; nothing is lost by bringing it onto that.
-        """
+        """Take an agent's commit `tip`, made on `base`, as the one that holds the work from now on; the same or none
+        changes nothing. Moved where another agent's work lies between: it is to be brought onto that."""
         present = self.state.tip
         if tip in ("", base):
             return

@@ -44,17 +44,8 @@ class _Line(NamedTuple):
 
 
 def flow_log(lines: Sequence[Message], specialist: str, *, outcome: str = "") -> str:
-    """
-    The flow of one specialist's loop as Markdown.
-
-    Args:
-        lines: The workflow's lines in order; those of other specialists are left out.
-        specialist: Its short name.
-        outcome: What a person's decision made of it; by default what its last line says.
-
-    Raises:
-        ProtocolError: the specialist has no line.
-    """
+    """The flow of one specialist's loop as Markdown, from all of a workflow's lines in order. `outcome` is what a
+    person's decision made of it; by default what its last line says."""
     own = [line for line in lines if line.specialist == specialist]
     if not own:
         raise ProtocolError(f"{specialist} has no line in this log")

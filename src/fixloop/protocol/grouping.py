@@ -33,11 +33,8 @@ class Group(NamedTuple):
 
 
 def key_of(failure: FailureRef) -> GroupKey:
-    """
-    Which group a failure belongs to.
-
-    A test's is its error without values and its deepest frame; a rule's findings are one group, wherever they lie.
-    """
+    """Which group a failure belongs to: a test's is its error without values and its deepest frame; a rule's findings
+    are one group, wherever they lie."""
     if failure.frame:
         return GroupKey(_error(failure), failure.frame)
     if "::" not in failure.name and failure.line is not None:

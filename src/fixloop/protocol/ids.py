@@ -56,20 +56,13 @@ def uid_of(text: str) -> str:
 
 
 def ticket_id(workflow: str, specialist: str, step: str, iteration: int, attempt: int, epoch: int) -> str:
-    """
-    The ticket's and the Celery task's id: `{workflow}.{specialist}.{step}.{iteration}.{attempt}`.
-
-    `epoch` counts what makes the same step run again (decisions, confirmations on a new tree).
-    """
+    """The ticket's and the Celery task's id; `epoch` counts what makes the same step run again (decisions,
+    confirmations on a new tree)."""
     plain = f"{workflow}.{specialist}.{step}.{iteration}.{attempt}"
     return f"{plain}.e{epoch}" if epoch else plain
 
 
 def called(state: Any) -> str:
-    """
-    What a command's ISSUE has to be for this workflow.
-
-    Its number means the issue's latest workflow. One that works for another has that number, too, and is named by its
-    id.
-    """
+    """What a command's ISSUE has to be for this workflow: the number means the issue's latest workflow, so one that
+    works for another is named by its id."""
     return str(state.workflow if getattr(state, "parent", "") else state.issue)

@@ -61,14 +61,8 @@ class Statistics(BaseModel):
 
 
 def statistics(lines: Sequence[Message], *, outcome: str | None) -> Statistics:
-    """
-    Count `lines` (A82).
-
-    Args:
-        lines: The workflow's lines in order.
-        outcome: success, skipped, unverified, aborted or cancelled; `escalated` while a person decides, None while
-            it runs; other words stand as they are.
-    """
+    """Count `lines` (A82), which are in order. Of the outcomes `escalated` is while a person decides and None while it
+    runs; words that are not known stand as they are."""
     runs = _runs(lines)
     total, retries = sum(runs.values()), sum(runs.values()) - len(runs)
     attached = [line.attached for line in lines if line.attached is not None]
@@ -105,17 +99,7 @@ def full_log(
     started: datetime | None = None,
     completed: datetime | None = None,
 ) -> str:
-    """
-    The whole log as Markdown (A79-A83).
-
-    Args:
-        lines: The workflow's lines in order.
-        issue: The feature's number.
-        feature: The feature's name.
-        outcome: As in `statistics`.
-        started: When the workflow began; the first line's time if not given.
-        completed: When it ended; with an outcome and no time the last line's.
-    """
+    """The whole log as Markdown (A79-A83), by default from the first line's time to the last line's."""
     began = started or (lines[0].at if lines else None)
     latest = completed or (lines[-1].at if lines else began)
     return fill(

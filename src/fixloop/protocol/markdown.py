@@ -87,11 +87,8 @@ def lines(value: str, indent: int = 0) -> Verbatim:
 
 
 def fence(value: str, indent: int = 0) -> Verbatim:
-    """
-    `value` between fences longer than any run of backticks in it.
-
-    The info string is `text`, or `escaped` where control characters are shown as Python escapes.
-    """
+    """`value` between fences longer than any run of backticks in it. The info string is `text`, or `escaped` where
+    control characters are shown as Python escapes."""
     info = "text"
     if _CONTROL.search(value):
         info, value = "escaped", _UNPRINTABLE.sub(_visible, value)
@@ -147,13 +144,7 @@ def item_text(rows: list[str]) -> str:
 
 
 def unfence(info: str, content: str) -> str:
-    """
-    The text that `fence` wrote.
-
-    Args:
-        info: The fence's info string; `escaped` where control characters are shown as Python escapes.
-        content: What stands between the fences, its last line break included.
-    """
+    """The text that `fence` wrote; `content` is what stands between the fences, its last line break included."""
     value = content.removesuffix("\n")
     if info != "escaped":
         return value

@@ -42,13 +42,7 @@ class Tick(NamedTuple):
 
 
 def ticks(looks: Iterable[Look], present: Look) -> Iterator[Tick]:
-    """
-    Every look at the main agent from the first entry until the present.
-
-    Args:
-        looks: One for each entry, in order.
-        present: The time until which is looked; its status does not matter.
-    """
+    """Every look at the main agent from the first entry until the time of `present`, whose status does not matter."""
     waited: float | None = None
     for look, following in pairwise((*looks, present)):
         if look.status not in WITH_MAIN_AGENT:
@@ -80,14 +74,7 @@ class Running(NamedTuple):
 
 
 def running(state: State, clock: float, deadlines: Mapping[str, float]) -> tuple[Running, ...]:
-    """
-    Every operation that runs, and the iteration they belong to (A90).
-
-    Args:
-        state: The workflow as it stands.
-        clock: Engine time now; that of a paused workflow stands still.
-        deadlines: What the store has set, name to engine time.
-    """
+    """Every operation that runs, and the iteration they belong to (A90); `deadlines` are what the store has set."""
     now = state.held.clock if state.held is not None else clock
     operation, found = state.operation, []
     if operation is not None:

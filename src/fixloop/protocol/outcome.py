@@ -87,15 +87,9 @@ class Draft(draft.Draft[State, Message]):
         iteration: int | None = None,
         attached: Message | None = None,
     ) -> Message:
-        """
-        Say one line (A84).
-
-        `before` is the status before it when the message goes with a change already made; the status after
-        it is the active specialist's present one. `iteration` is the current run where it is not given.
-
-        Raises:
-            ForbiddenRoute: the profile has no such route (A3, K26); nothing was said.
-        """
+        """Say one line (A84). `before` is the status before it when the message goes with a change already made; the
+        status after it is the active specialist's present one. ForbiddenRoute where the profile has no such route (A3,
+        K26)."""
         changes: dict[str, Any] = {"number": self.state.lines + 1, "attached": attached}
         if before is not None:
             changes["status_before"] = before

@@ -67,13 +67,7 @@ def continue_(draft: Draft, event: Continued, handle: Handle) -> None:
 
 
 def while_held(draft: Draft, event: Event, handle: Handle) -> None:
-    """
-    What follows from an event while the workflow is paused.
-
-    Raises:
-        Unexpected: it would be refused without the pause, or is a person's to bring after it.
-        NotDue: a deadline; its clock stands still.
-    """
+    """What follows from an event while the workflow is paused; NotDue for a deadline, whose clock stands still."""
     held = draft.state.held
     if held is None or isinstance(event, _AT_ONCE):
         handle(draft, event)

@@ -22,12 +22,7 @@ def ask_or_end(draft: Draft) -> None:
 
 
 def branch_pushed(draft: Draft, event: BranchPushed) -> None:
-    """
-    It is there, or it was refused; also long after the end, when a person has tried again.
-
-    Raises:
-        Unexpected: there is no verified branch to push.
-    """
+    """It is there, or it was refused; also long after the end, when a person has tried again."""
     state = draft.state
     through = state.status is Status.COMPLETED and state.operation is None
     is_pushing = state.push and through and not state.paused

@@ -80,16 +80,8 @@ def join(texts: Iterable[str]) -> str:
 
 
 def render_delivery(report: Message, *, to_command: bool = False) -> str:
-    """
-    What the main agent reads: the facts of a failure report and its request, each once, and the rules for a fix.
-
-    Args:
-        report: The failure report with its request attached.
-        to_command: It is read by a command that fixloop starts, and that answers in a file.
-
-    Returns:
-        At most DELIVERY_CHARACTERS; groups of failures that do not fit are counted.
-    """
+    """What the main agent reads: the facts of a failure report and its request, each once, and the rules for a fix. At
+    most DELIVERY_CHARACTERS; groups of failures that do not fit are counted."""
     body, request = report.body, report.attached.body if report.attached is not None else None
     assert isinstance(body, FailureReport), "only failure reports are delivered"
     names = ([other.partition(" ")[2] for other in failure.others] for failure in body.failures)

@@ -60,16 +60,7 @@ _WORKERS: Final[Mapping[str, str]] = {
 
 
 def check_party(event: Event, sender: str) -> None:
-    """
-    Refuse an event from a party that may not bring it (A51).
-
-    Args:
-        event: What is said to have happened.
-        sender: A handle; empty: the sender is unknown.
-
-    Raises:
-        WrongParty: naming the event, its sender and whose it is.
-    """
+    """Refuse an event from a party that may not bring it (A51); an empty handle is an unknown sender."""
     may = MAY_BRING.get(event.kind, frozenset({ORCHESTRATOR}))
     specialist = getattr(event, "specialist", "")
     expected = slot(specialist).handle if specialist in NAMES else SPECIALIST

@@ -56,12 +56,7 @@ HANDLES: Final = _SLOTS | {ORCHESTRATOR, MAIN_AGENT, USER}
 
 
 def check_route(profile: str, kind: str, sender: str, recipient: str) -> None:
-    """
-    Refuse a message that the profile has no route for (A3).
-
-    Raises:
-        ForbiddenRoute: naming the message's type, both ends and the routes there are.
-    """
+    """Refuse a message that the profile has no route for (A3)."""
     found = violation(profile, kind, sender, recipient)
     if found:
         raise ForbiddenRoute(found)

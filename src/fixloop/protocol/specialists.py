@@ -64,12 +64,7 @@ AFTER_THE_LAST_PHASE: Final = "Completion"
 
 
 def specialist(name: str) -> Specialist:
-    """
-    The slot called `name`, with or without a trailing `-specialist` (K3).
-
-    Raises:
-        UsageError: there is no such slot (A2).
-    """
+    """The slot called `name`, with or without a trailing `-specialist` (K3); UsageError where there is none (A2)."""
     short = name.removeprefix("@").removesuffix("-specialist")
     for entry in SPECIALISTS:
         if entry.name == short:

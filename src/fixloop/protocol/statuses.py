@@ -95,12 +95,7 @@ TRANSITIONS: Final[Mapping[Status, frozenset[Status]]] = {
 
 
 def check_transition(before: Status, after: Status, role: Role) -> None:
-    """
-    Refuse a status that `role` may not set or that cannot follow `before` (A51, A52).
-
-    Raises:
-        ProtocolError: naming role, both statuses and what would be legal.
-    """
+    """Refuse a status that `role` may not set or that cannot follow `before` (A51, A52)."""
     if after not in MAY_SET[role]:
         raise ProtocolError(f"the {role} may not set {after}; it may set {_listed(MAY_SET[role])}")
     if after not in TRANSITIONS[before]:

@@ -26,13 +26,8 @@ DECIDE_VERSION: Final = 4
 
 
 def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
-    """
-    What follows from `event`.
-
-    Raises:
-        Unexpected: the event does not fit the state; nothing was changed.
-        UsageError: a workflow with nothing to do, or with an unknown specialist.
-    """
+    """What follows from `event`; Unexpected where it does not fit the state, UsageError where there is nothing to
+    do."""
     if isinstance(event, ev.WorkflowStarted):
         if state is not None:
             raise Unexpected(f"workflow {state.workflow} has started already")

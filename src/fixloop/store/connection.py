@@ -73,17 +73,8 @@ class Connection:
     """A pool of connections to one Redis, safe to share between threads and to carry through a fork."""
 
     def __init__(self, url: str, *, patience_seconds: float = 0.0) -> None:
-        """
-        Nothing is sent yet.
-
-        Args:
-            url: redis://, rediss://, unix://, Celery's redis+socket://, or sentinel://; its `replicas` and
-                `replica_seconds` say how many replicas confirm a commit and how long that may take.
-            patience_seconds: how long a call goes on trying while Redis is away.
-
-        Raises:
-            UsageError: the URL is not one of these.
-        """
+        """Nothing is sent yet. The URL's `replicas` and `replica_seconds` say how many replicas confirm a commit and
+        how long that may take; a call goes on trying for `patience_seconds` while Redis is away."""
         self.where = shown_place(url)
         self._patience_seconds = patience_seconds
         self._url = url
@@ -96,12 +87,7 @@ class Connection:
         self._alone_until = 0.0
 
     def call(self, action: Callable[["redis.Redis"], T]) -> T:
-        """
-        What `action` returns, tried again while patience lasts.
-
-        Raises:
-            InfrastructureError: Redis is away, frozen, or cannot serve.
-        """
+        """What `action` returns, tried again while patience lasts; InfrastructureError where Redis cannot serve."""
         give_up = time.monotonic() + self._patience_seconds
         for turn in count():
             try:
@@ -132,12 +118,9 @@ class Connection:
         return reply
 
     def send_durably(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """
-        One script, once, and the confirmation of as many replicas as the URL asks for, in one round trip.
-
-        A confirmation that does not come is logged and not waited for: a replica that is away must not stop the work.
-        Who wants it to stop has Redis refuse (`min-replicas-to-write`).
-        """
+        """One script, once, and the confirmation of as many replicas as the URL asks for, in one round trip. One that
+        does not come is logged and not waited for: a replica that is away must not stop the work. Who wants it to stop
+        has Redis refuse (`min-replicas-to-write`)."""
         if not self._place.replicas or time.monotonic() < self._alone_until:
             return self.send(script, keys, args)
         wait = ("WAIT", self._place.replicas, round(self._place.replica_seconds * 1000))
@@ -205,12 +188,7 @@ class Connection:
 def client_for(
     place: RedisPlace, *, connect_seconds: float = _CONNECT_SECONDS, answer_seconds: float = _ANSWER_SECONDS
 ) -> "redis.Redis":
-    """
-    A client that gives up in time and tries nothing twice by itself; nothing is sent yet.
-
-    Raises:
-        ValueError: redis-py does not understand the URL.
-    """
+    """A client that gives up in time and tries nothing twice by itself; ValueError for a URL that redis-py refuses."""
     options: dict[str, Any] = {
         "socket_connect_timeout": connect_seconds,
         "socket_timeout": answer_seconds,

@@ -24,12 +24,7 @@ _ROUNDS: Final = 20
 
 @contextmanager
 def reading(workflow: str) -> Iterator[None]:
-    """
-    Read what is stored of a workflow.
-
-    Raises:
-        Damaged: it is not what fixloop writes.
-    """
+    """Read what is stored of a workflow; Damaged where it is not what fixloop writes."""
     try:
         yield
     except BROKEN as error:
@@ -77,15 +72,8 @@ def _wrong(connection: Connection, kinds: dict[str, str]) -> Iterator[tuple[str,
 def set_aside(
     connection: Connection, workflow: str, note: str, keep: Callable[[Mapping[str, bytes]], None]
 ) -> None:
-    """
-    Take all keys of a workflow out, readable or not, after `keep` got them as Redis dumps them.
-
-    Args:
-        note: how and when, as it is stored behind the workflow's number.
-
-    Raises:
-        InfrastructureError: it was changed again and again meanwhile.
-    """
+    """Take all keys of a workflow out, readable or not, after `keep` got them as Redis dumps them. `note` says how and
+    when, as it is stored behind the workflow's number."""
     shard = keys.shard_of(workflow)
     shared = (*keys.shard_keys(shard), keys.ended_key(shard), keys.retired_key(shard))
     told = (workflow, keys.feature_of(workflow), keys.number_of(workflow), note)

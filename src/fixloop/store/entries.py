@@ -93,12 +93,8 @@ def digest_of(data: bytes) -> str:
 def written(
     commit: Commit, head: str, context: Context, put_artifact: Callable[[str, bytes], str]
 ) -> Written:
-    """
-    The bytes of a commit after `head`; a large entry is an artifact, with a stub in its place.
-
-    Raises:
-        ProtocolError: the entry is not JSON, or too large even for an artifact.
-    """
+    """The bytes of a commit after `head`; a large entry is an artifact, with a stub in its place. ProtocolError where
+    the entry is not JSON, or too large even for an artifact."""
     text = _json(commit.entry)
     frame = Frame(commit.expected_version + 1, head, digest_of(commit.snapshot), pack(text, context))
     if frame.seq == 1 or len(frame.packed) > NEWS_BYTES:
@@ -152,12 +148,7 @@ def content_of(frame: Frame, texts: Texts) -> dict[str, Any] | None:
 
 
 def opened(stored: bytes, texts: Texts, fetch: Fetch) -> Entry:
-    """
-    The entry in `stored`; `fetch` gets the artifact of one that was too large for the list.
-
-    Raises:
-        ValueError: the bytes are damaged.
-    """
+    """The entry in `stored`, or in the artifact that it names, which `fetch` gets; ValueError for damaged bytes."""
     frame = frame_of(stored)
     content = content_of(frame, texts) if frame is not None else None
     if content is not None and "whole" in content:

@@ -46,12 +46,7 @@ def project_hash(project: str) -> str:
 
 
 def workflow_id(project: str, issue: int, number: int) -> str:
-    """
-    The id of a feature's `number`-th workflow; `project` is its hash.
-
-    Raises:
-        UsageError: a part is out of range.
-    """
+    """The id of a feature's `number`-th workflow; `project` is its hash."""
     workflow = f"{project}-{issue}-{number}"
     _parts(workflow)
     return workflow
@@ -63,12 +58,7 @@ def is_workflow(text: str) -> bool:
 
 
 def workflow_of(ticket: str) -> str:
-    """
-    The workflow a ticket id belongs to.
-
-    Raises:
-        UsageError: it is not the id of a ticket.
-    """
+    """The workflow a ticket id belongs to; UsageError where it is not the id of a ticket."""
     workflow, dot, rest = ticket.partition(".")
     if not dot or not rest or _WORKFLOW.fullmatch(workflow) is None:
         raise UsageError(f"{ticket!r} is no ticket id; one begins like 0a1b2c3d-42-1. with its workflow")
@@ -97,12 +87,7 @@ def latest_of(workflows: Iterable[str]) -> dict[str, str]:
 
 @lru_cache(_REMEMBERED)
 def shard_of(workflow: str) -> int:
-    """
-    The shard of a workflow id.
-
-    Raises:
-        UsageError: it is not the id of a workflow.
-    """
+    """The shard of a workflow id; UsageError where it is none."""
     return shard_of_feature(feature_of(workflow))
 
 
@@ -112,12 +97,7 @@ def shard_of_feature(feature: str) -> int:
 
 
 def shard_keys(shard: int) -> ShardKeys:
-    """
-    The shared keys of one shard.
-
-    Raises:
-        UsageError: there is no such shard.
-    """
+    """The shared keys of one shard; UsageError where there is no such shard."""
     if not 0 <= shard < SHARDS:
         raise UsageError(f"there is no shard {shard}; shards are 0 to {SHARDS - 1}")
     return _SHARD_KEYS[shard]

@@ -83,12 +83,7 @@ def leans_of(stored: bytes) -> tuple[int, ...]:
 
 
 def unpack(stored: bytes, text_of: Callable[[int], bytes | None]) -> bytes | None:
-    """
-    A text from its stored form, or None when it is damaged, or something that it leans on.
-
-    Raises:
-        NewerVersion: a newer one packed it.
-    """
+    """A text from its stored form, or None when it or what it leans on is damaged; NewerVersion for a newer one's."""
     if not stored or not 1 <= stored[0] <= _LAST_DICTIONARY:
         return inflate(stored)
     texts = [text_of(number) for number in leans_of(stored)]

@@ -67,12 +67,7 @@ class Commit:
     """True: becomes the feature's one live workflow; False: is no longer."""
 
     def check(self) -> None:
-        """
-        Refuse what would break the store's own book-keeping.
-
-        Raises:
-            ProtocolError: two parts of fixloop disagree about what a commit may hold.
-        """
+        """Refuse what would break the store's own book-keeping."""
         if self.ticket:
             check_holder(self.ticket, self.owner, self.fence)
         if self.head and self.expected_version == 0:
@@ -278,35 +273,20 @@ class Swept:
 
 
 def check_lease(lease_seconds: float) -> None:
-    """
-    Refuse a lease that is none.
-
-    Raises:
-        ProtocolError: it is not over 0.
-    """
+    """Refuse a lease that is none."""
     if not lease_seconds > 0:
         raise ProtocolError(f"a lease of {lease_seconds} s is none; it has to be over 0")
 
 
 def check_claimant(owner: str, token: str, lease_seconds: float) -> None:
-    """
-    Refuse a claim that could not be told from another.
-
-    Raises:
-        ProtocolError: owner or token is empty or not one line, or the lease is none.
-    """
+    """Refuse a claim that could not be told from another."""
     check_lease(lease_seconds)
     if not owner or not token or "\n" in owner or "\n" in token:
         raise ProtocolError(f"a claim needs an owner and a token of one line, not {owner!r} and {token!r}")
 
 
 def check_holder(ticket_id: str, owner: str, fence: int) -> None:
-    """
-    Refuse what only the holder of a ticket may ask, without a claim's owner and fence.
-
-    Raises:
-        ProtocolError: owner or fence is none.
-    """
+    """Refuse what only the holder of a ticket may ask, without a claim's owner and fence."""
     if fence <= 0 or not owner:
         raise ProtocolError(
             f"the holder of ticket {ticket_id} has an owner and a fence, not {owner!r} and {fence}"

@@ -67,12 +67,7 @@ def _of_one_workflow(method: F) -> F:
 
 
 class RedisStore:
-    """
-    `Store` in one Redis.
-
-    Raises:
-        UsageError: the URL is not one of a Redis.
-    """
+    """`Store` in one Redis."""
 
     def __init__(self, url: str, *, patience_seconds: float = 0.0) -> None:
         """Nothing is sent yet; each call goes on trying for `patience_seconds` while Redis is away."""
@@ -406,12 +401,7 @@ class RedisStore:
 
     @contextmanager
     def _naming(self, workflow: str) -> Iterator[None]:
-        """
-        Work on one workflow.
-
-        Raises:
-            Damaged: what is stored of it stands in the way.
-        """
+        """Work on one workflow; Damaged where what is stored of it stands in the way."""
         try:
             with reading(workflow):
                 yield

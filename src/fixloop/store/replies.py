@@ -68,12 +68,7 @@ def live_id(feature: bytes, stored: bytes) -> bytes:
 
 
 def state_of(stored: bytes, leant_on: Sequence[bytes], workflow: str) -> tuple[bytes, Context]:
-    """
-    A snapshot from its stored form and the entries it leans on, and what the next commit may lean on.
-
-    Raises:
-        Damaged: the snapshot, or one of those.
-    """
+    """A snapshot from its stored form and the entries it leans on, and what the next commit may lean on."""
     texts = Texts(leant_on)
     data = unpack(stored, texts)
     if data is None:
@@ -140,12 +135,7 @@ def claim(reply: Sequence[Any], workflow: str, ticket_id: str) -> Claim:
 
 
 def snapshot(reply: Sequence[Any], workflow: str) -> Snapshot | None:
-    """
-    The answer of read.lua.
-
-    Raises:
-        Damaged: its state is gone, or cannot be read.
-    """
+    """The answer of read.lua; Damaged where its state is gone, or cannot be read."""
     wall, clock, away, version, at_head, stored, stale, plain, tickets, deadlines, leant_on, is_known = reply
     if not version and is_known:
         raise Damaged(workflow, "its state is gone, or has no version")
@@ -222,12 +212,7 @@ def retired_text(how: Retirement, at: datetime) -> str:
 
 
 def retired(text: bytes, project: str, issue: int) -> Retired:
-    """
-    What was stored of a feature's newest retired workflow.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """What was stored of a feature's newest retired workflow; ValueError for something else."""
     number, how, at = text.decode().split(" ")
     return Retired(
         workflow_id(project, issue, int(number)), cast(Retirement, how), datetime.fromisoformat(at)
