@@ -114,12 +114,7 @@ def fixloop(
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """
-    The program `fixloop`; `words` are its arguments, those of this process if not given.
-
-    Returns:
-        the exit code.
-    """
+    """The program `fixloop`; `words` are its arguments, those of this process if not given; returns the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A log may hold what this terminal's encoding has not; that is no reason to fail.

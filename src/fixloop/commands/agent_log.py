@@ -168,12 +168,7 @@ def log_document(speech: Speech) -> Callable[[Logged[Any]], dict[str, Any]]:
 
 
 def _said(speech: Speech, logged: Logged[Any]) -> list[Line]:
-    """
-    Every message, or those of one agent.
-
-    Raises:
-        UsageError: nobody has this name, or nothing was said to or by them yet.
-    """
+    """Every message, or those of one agent; refuses a name that nothing was said to or by."""
     found = [
         speech.line(kept, logged.state) for entry in logged.entries for kept in entry.body.get("messages", ())
     ]

@@ -93,15 +93,7 @@ def outside(agents: Iterable[A]) -> tuple[A, ...]:
 
 
 def standing(state: Any, asked: Mapping[str, str], *, asks: bool, held: str, done: bool = False) -> Standing:
-    """
-    Where it stands for those who follow it.
-
-    Args:
-        asked: the command of everybody who is; empty: somebody outside.
-        asks: whether a person has to answer before anything goes on.
-        held: who paused it, and since when; empty: nobody did.
-        done: whether all that was asked is done, so that only the end is missing.
-    """
+    """Where it stands; `asked` has each agent's command, empty for one outside; `asks`: a person is to answer first."""
     waits_for: Literal["", "decision", "agent"] = ""
     if not (state.ended or state.closing or done or any(asked.values())):
         waits_for = "decision" if asks else "agent" if asked and not held else ""
@@ -112,13 +104,7 @@ def standing(state: Any, asked: Mapping[str, str], *, asks: bool, held: str, don
 
 
 def next_command(state: Any, at_work: Iterable[AtWork], *, is_paused: bool, decide: str) -> str:
-    """
-    The one command that is most likely wanted next.
-
-    Args:
-        at_work: of whom something is asked.
-        decide: the one that answers what a person is asked; empty: they are not.
-    """
+    """The one command that is most likely wanted next; `decide` answers what a person is asked, if they are."""
     if state.ended:
         return way_out(state) or f"fixloop log {called(state)}"
     if is_paused:
@@ -134,13 +120,7 @@ def next_command(state: Any, at_work: Iterable[AtWork], *, is_paused: bool, deci
 
 
 def told(outcome: str, closing: str, asked: Mapping[str, str]) -> str:
-    """
-    What is going on, in a few words.
-
-    Args:
-        closing: the outcome that it has as soon as its branch is pushed.
-        asked: the command of everybody who is; empty: somebody outside.
-    """
+    """What is going on, in a few words; `closing` is the outcome that it has as soon as its branch is pushed."""
     if outcome or closing:
         return f"it ended ({outcome})" if outcome else "its branch is pushed"
     busy = [name for name, command in asked.items() if command]

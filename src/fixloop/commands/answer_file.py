@@ -28,12 +28,7 @@ SHOWN_CHARACTERS: Final = 2000
 
 
 def read_given(file: Path, what: str = "the answer", most: int = LIMIT_BYTES) -> bytes:
-    """
-    The bytes of a file, `-` for standard input; of one that is too long, one byte more than `most`.
-
-    Raises:
-        UsageError: it cannot be read.
-    """
+    """The bytes of a file, `-` for standard input; of one that is too long, one byte more than `most`."""
     try:
         if str(file) == "-":
             return sys.stdin.buffer.read(most + 1)
@@ -45,14 +40,9 @@ def read_given(file: Path, what: str = "the answer", most: int = LIMIT_BYTES) ->
 
 def said(session: Session, state: State, raw: bytes, *, awaited: bool) -> Answer | None:
     """
-    What `raw` says; what does not fit an awaited fix is recorded and answered with a notice first.
+    What `raw` says; what does not fit an awaited fix is recorded and answered with a notice, then raised.
 
-    Args:
-        awaited: whether a fix is awaited; if none is, nothing is asked of the answer but that it is no repetition.
-
-    Raises:
-        AnsweredAlready: it repeats an answer that was taken; nothing is recorded.
-        InvalidAnswer: it does not fit the open request.
+    Where no fix is awaited, nothing is asked of the answer but that it is no repetition (AnsweredAlready).
     """
     active = state.active
     try:

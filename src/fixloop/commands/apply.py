@@ -44,12 +44,7 @@ def push_command(issue: Issue, project: ProjectOption = None) -> None:
 
 
 def apply_to(path: Path, session: Session, state: Any) -> None:
-    """
-    Put the verified work into the checkout at `path`, all or nothing; prints its files.
-
-    Raises:
-        RefusedError: it is not verified, or the checkout is of another project.
-    """
+    """Put the verified work into the checkout at `path`, all or nothing; prints its files."""
     _refuse_unpassed(state, "apply")
     snapshot = snapshot_in(state)
     if project_at(path).name != state.project:

@@ -88,12 +88,7 @@ def repair(issue: Issue, project: ProjectOption = None) -> None:
 
 
 def _write(target: Path, found: Audit, at: str, dumped: Mapping[str, bytes]) -> None:
-    """
-    Keep what Redis has, as `RESTORE` takes it.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
+    """Keep what Redis has, as `RESTORE` takes it."""
     kept = {
         "fixloop_damaged": FORMAT,
         "workflow": found.workflow,

@@ -121,13 +121,7 @@ def _checks_of(directory: Path) -> tuple[Preflight | None, list[Finding]]:
 
 
 def examine(settings: Settings, directory: Path) -> list[Finding]:
-    """
-    Every check, in a fixed order; none raises.
-
-    Args:
-        settings: as the environment gives them.
-        directory: the project somebody wants to validate.
-    """
+    """Every check of the project in `directory`, in a fixed order; none raises."""
     found = list(_machine(directory, settings.cache_dir.resolve()))
     if settings.archive_dir is not None:
         # Ended workflows stay in Redis as long as it cannot be written.

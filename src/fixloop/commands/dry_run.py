@@ -22,12 +22,7 @@ from fixloop.servers.settings import load_settings
 
 
 def try_feature(feature: Feature) -> ExitCode:
-    """
-    Show what would run, run each check once, and say what came of it.
-
-    Returns:
-        0: all has passed; 1: something fails; 3: something could not run, so it is not verified.
-    """
+    """Show what would run, run each check once, and say what came of it, with the exit code as well."""
     cache = load_settings().cache_dir
     prepared = prepare(None, feature, cache)
     note(*prepared.snapshot.notes)

@@ -91,12 +91,6 @@ class CommandHandlers(NamedTuple):
 
 
 def handlers_of(session: Session, workflow: str) -> CommandHandlers:
-    """
-    How a workflow takes in what commands bring.
-
-    Raises:
-        UsageError: there is no such workflow.
-        NewerVersion: this version has no such profile.
-    """
+    """How a workflow takes in what commands bring."""
     handlers: CommandHandlers = loaded(registered_in(session.stored(workflow).snapshot).handlers)
     return handlers

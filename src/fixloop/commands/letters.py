@@ -164,12 +164,7 @@ def _outside(session: Session, project: str) -> Iterator[tuple[Seen, Mapping[str
 
 
 def _outside_in(snapshot: bytes) -> "Outside":
-    """
-    The side of outside agents of the workflow that this is a snapshot of.
-
-    Raises:
-        NewerVersion: this version has no such profile, or it has no such agents.
-    """
+    """The side of outside agents of the workflow that this is a snapshot of; NewerVersion where none is known."""
     name = profile_of(snapshot)
     part = registered(name).outside if name in names() else ""
     if not part:

@@ -40,12 +40,7 @@ class Lookup:
     archive_dir: Path | None
 
     def meant(self, issue: int | str | None, project: str | None) -> str:
-        """
-        The workflow a person means.
-
-        Raises:
-            UsageError: there is none, or there are several and `project` does not decide.
-        """
+        """The workflow a person means; refuses where there is none, or several and `project` does not decide."""
         text = str(issue).removeprefix("#")
         if isinstance(issue, str) and _WORKFLOW.fullmatch(issue):
             try:
@@ -73,11 +68,7 @@ class Lookup:
         return self._elsewhere(number)
 
     def stored_of(self, project: str | None = None) -> list[str]:
-        """
-        All workflows of a project, this one if not given, in the order of their issues.
-
-        Those of which only parts are left, too.
-        """
+        """All workflows of a project, this one if not given, by issue; those of which only parts are left, too."""
         prefix = f"{self.hash8 if project is None else _hash_of(project)}-"
         names = {name for name, _ in self.store.workflows()}.union(self.store.unlisted())
         return sorted((name for name in names if name.startswith(prefix)), key=_order)

@@ -89,12 +89,7 @@ def mailbox(
 
 
 def _known(agent: str, known: set[str]) -> str:
-    """
-    The agent somebody means; those of cycles and handoffs are written in any case of letters.
-
-    Raises:
-        UsageError: nobody is called so.
-    """
+    """The agent somebody means; those of cycles and handoffs are written in any case of letters."""
     for name in (agent, agent.lower()):
         if name in known:
             return name
@@ -148,12 +143,7 @@ def _awaited(
     seconds: float,
     changes: "list[Received]",
 ) -> list[Shown]:
-    """
-    What there is to read, or the first that comes within `seconds`.
-
-    Args:
-        changes: gets the letters about status changes.
-    """
+    """What there is to read, or the first that comes within `seconds`; `changes` gets the letters on status changes."""
     take = partial(arrived, session.store, mailboxes, project, agent, changes=changes)
     started = time.monotonic()
     answered: float | None = None

@@ -1,7 +1,6 @@
 """Agents outside, of the profiles whose steps are runs of agents: they are asked, begin, and hand in what they made.
 
-Each agent works in its own directory, made from the work so far with the named files in it; what it leaves there is
-taken as it stands. Which events that comes to is each profile's own.
+What an agent leaves in its own directory is taken as it stands; which events that comes to is each profile's own.
 """
 
 import os
@@ -78,9 +77,7 @@ class Outside(NamedTuple):
         """
         Begin the run that is asked of an agent: prints its request, and the directory to work in.
 
-        Args:
-            handoff: taken by the first who names it, and by nobody else (D17); empty: an agent that has begun reads its
-                request again.
+        A `handoff` is taken by the first who names it, and by nobody else (D17).
         """
         seen = look(session, workflow)
         name = chosen(self, seen, agent)
@@ -200,12 +197,7 @@ def sender(otherwise: str) -> str:
 
 
 def _person(what: str) -> str:
-    """
-    A person, who alone may do this to a workflow (C5, C58).
-
-    Raises:
-        RefusedError: an agent calls.
-    """
+    """A person, who alone may do this to a workflow (C5, C58); an agent is refused."""
     named = sender(USER)
     if named not in (USER, ORCHESTRATOR):
         raise RefusedError(f"{named} cannot {what} a workflow; that is the user's")
@@ -222,13 +214,7 @@ def offered(outside: Outside, session: Session, seen: Seen, agent: str) -> Offer
 
 
 def chosen(outside: Outside, seen: Seen, agent: str) -> str:
-    """
-    The agent somebody means: the one that was named, or the only one outside that is asked for anything.
-
-    Raises:
-        UsageError: there is no such agent, it is a command, or several are asked.
-        RefusedError: nothing is asked.
-    """
+    """The agent somebody means: the one that was named, or the only one outside that is asked for anything."""
     agents, issue = outside.agents(seen.state), seen.state.issue
     asked = [name for name, facts in agents.items() if facts.asked and not facts.command]
     caller = sender("")
@@ -254,12 +240,7 @@ def chosen(outside: Outside, seen: Seen, agent: str) -> str:
 
 
 def text_of(raw: bytes) -> str:
-    """
-    An answer as text.
-
-    Raises:
-        UsageError: it is too long, or is not UTF-8.
-    """
+    """An answer as text; refuses one that is too long, or is not UTF-8."""
     if len(raw) > LIMIT_BYTES:
         raise UsageError(
             f"the answer has more than {LIMIT_BYTES} bytes; shorten it, files stay in the directory"
@@ -285,12 +266,7 @@ def tell(now: Standing, *, waits_for: str, taken: str = "") -> None:
 
 
 def refuse_bounds(given: Answer, what: str) -> None:
-    """
-    Refuse more iterations of what is not extended, and minutes of what has none.
-
-    Raises:
-        UsageError: naming the option.
-    """
+    """Refuse more iterations of what is not extended, and minutes of what has none."""
     if given.iterations is not None and given.word != "extend":
         raise UsageError(f"--iterations goes with extend, not with {given.word}")
     if given.minutes is not None:

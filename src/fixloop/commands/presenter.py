@@ -143,12 +143,7 @@ def way_out(state: Any) -> str:
 
 
 def presenter_in(snapshot: bytes) -> Presenter[Any]:
-    """
-    What commands show of the workflow that this is a snapshot of.
-
-    Raises:
-        NewerVersion: this version has no such profile.
-    """
+    """What commands show of the workflow that this is a snapshot of."""
     found: Presenter[Any] = loaded(registered_in(snapshot).presenter)
     return found
 

@@ -90,12 +90,7 @@ class Options(NamedTuple):
 
 
 def facts_of(options: Options) -> dict[str, Any]:
-    """
-    What they come to, as fields of a Feature.
-
-    Raises:
-        UsageError: an option of another profile, or a file that cannot be read.
-    """
+    """What they come to, as fields of a Feature; refuses an option of another profile, and an unreadable file."""
     given = {
         "--task": options.task or None,
         "--task-file": options.task_file,

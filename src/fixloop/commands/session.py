@@ -78,13 +78,7 @@ class Session:
         return Engine(self.store, self.hints, self._announce)
 
     def engine_of(self, workflow: str) -> "ProfileEngine[Any]":
-        """
-        The engine of a workflow's profile.
-
-        Raises:
-            UsageError: there is no such workflow.
-            NewerVersion: this version has no such profile.
-        """
+        """The engine of a workflow's profile."""
         from fixloop.engine.registry import profile_in
 
         return self._engine(profile_in(self.stored(workflow).snapshot))
@@ -136,25 +130,15 @@ class Session:
 
     def workflow_of(self, issue: int | str | None, project: str | None = None) -> str:
         """
-        The workflow a person means.
+        The workflow a person means by a number, `#47` or an id; by None the only live one, else the latest.
 
-        Args:
-            issue: A number, `#47` or a workflow's id; None for the only live one, else the latest.
-            project: A project's name or hash; the current directory's if not given, then all others.
-
-        Raises:
-            UsageError: there is none, or there are several and `project` does not decide.
+        It is looked for in `project`, by name or hash; if that is not given, in this directory's, then in all others.
         """
         self.meant.append(self.lookup.meant(issue, project))
         return self.meant[-1]
 
     def bring(self, workflow: str, event: "AnyEvent") -> None:
-        """
-        Apply what somebody outside says, without secrets; a refusal is in the history, too. Named files are rewritten.
-
-        Raises:
-            RefusedError: the workflow does not allow it, or ended.
-        """
+        """Apply what somebody outside says, without secrets, and rewrite named files; a refusal is in the history."""
         from fixloop.intake.redaction_scope import redaction_for, without_secrets
 
         engine = self.engine_of(workflow)
@@ -169,12 +153,7 @@ class Session:
         self.draw(workflow)
 
     def obstacle(self) -> str:
-        """
-        What keeps an embedded Redis from writing, in one sentence; empty where nothing is known to.
-
-        Raises:
-            InfrastructureError: its disk can only be read.
-        """
+        """What keeps an embedded Redis from writing, in one sentence; raised where its disk can only be read."""
         home = self.settings.embedded or top_of(self.directory)[0]
         return _obstacle(home) if self.settings.is_embedded else ""
 
@@ -232,16 +211,10 @@ class Seen(NamedTuple):
 @contextmanager
 def open_session(directory: Path | None = None, *, create: bool = False) -> Iterator[Session]:
     """
-    Everything a command needs, for as long as it is entered.
+    Everything a command needs, for as long as it is entered; of the current directory's project if none is given.
 
-    Args:
-        directory: The project's; the current one if not given.
-        create: Start an embedded Redis where there never was one, instead of refusing.
-
-    Raises:
-        NothingYet: there is nothing, and nothing is to be made.
-        Damaged: a command broke over a workflow that does not verify.
-        UsageError, InfrastructureError: settings, the directory or Redis cannot be used.
+    With `create` an embedded Redis is started where there never was one; without it that is NothingYet. What a command
+    breaks over is Damaged where the workflow it was about does not verify.
     """
     place = (directory or here()).absolute()
     settings = load_settings()
@@ -340,11 +313,5 @@ def here() -> Path:
 
 
 def look(session: Session, workflow: str) -> Seen:
-    """
-    A workflow as the store has it, and how its profile is shown.
-
-    Raises:
-        UsageError: there is none of that id.
-        NewerVersion: this version cannot read it.
-    """
+    """A workflow as the store has it, and how its profile is shown."""
     return Seen.of(session.stored(workflow))

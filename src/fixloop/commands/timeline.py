@@ -83,13 +83,7 @@ def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
 
 
 def with_ticks(entries: Iterable[Entry], present: Moment) -> Iterator[Happening]:
-    """
-    All that is recorded, with a look at the main agent every two minutes while it was waited for (B30).
-
-    Args:
-        entries: A whole history.
-        present: The moment until which a live workflow is looked at.
-    """
+    """A whole history until `present`, with a look at the main agent every two minutes of waiting for it (B30)."""
     listed = list(entries)
     looks = []
     status, held, over = Status.PENDING, False, False

@@ -87,20 +87,10 @@ def follow(
     out: Console | None = None,
 ) -> Seen:
     """
-    Show what happens until `until` holds.
+    Show what happens until `until` holds, which is asked at every version; returns the workflow as it was then.
 
-    Args:
-        until: Asked at every version of the state where it stands.
-        since: The history entry after which lines are printed; None for what happens from now on.
-        tick: Called at each look, to notice when what does the work has gone.
-        out: Where to; stdout if not given.
-
-    Returns:
-        The workflow as it was when it stopped.
-
-    Raises:
-        UsageError: there is no such workflow.
-        InfrastructureError: Redis was away for too long.
+    Lines are printed for what comes after the history entry `since`, None for what happens from now on. `tick` is
+    called at each look, to notice when what does the work has gone.
     """
     target = out if out is not None else console(sys.stdout)
     patience = _Patience(session.obstacle)
@@ -148,12 +138,7 @@ class _Patience:
         self._said = ""
 
     def ask(self, question: Callable[[], T]) -> T:
-        """
-        The answer to `question`, as soon as there is one.
-
-        Raises:
-            InfrastructureError: Redis was away for too long, and nobody knows why.
-        """
+        """The answer to `question`, as soon as there is one; raises when Redis is away too long and nobody knows why."""
         give_up = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:

@@ -156,12 +156,7 @@ def _ping_broker(session: Session) -> None:
 
 
 def _check(session: Session) -> None:
-    """
-    Whether Redis answers, somebody sweeps, and every worker of this machine serves with all its parts.
-
-    Raises:
-        InfrastructureError: Redis is away.
-    """
+    """Whether Redis answers, somebody sweeps, and every worker of this machine serves with all its parts."""
     _ping_broker(session)
     cache = session.settings.cache_dir
     here = [

@@ -92,15 +92,9 @@ def run_guarded(
     Run a command to its end, its time limit or its cancellation, whichever comes first.
 
     When this returns or raises, and also when this process is killed, the command and everything it started is gone.
-
-    Args:
-        argv: looked up on the PATH of `env`.
-        timeout_seconds: from its start, or from what `since` says (as `time.monotonic`) where that is later.
-        cancelled: asked four times a second.
-        apart: keep stderr by itself; each has the limit.
-
-    Raises:
-        InfrastructureError: the guard itself cannot be started.
+    `argv` is looked up on the PATH of `env`. The time counts from its start, or from what `since` says (as
+    `time.monotonic`) where that is later; `cancelled` is asked four times a second; `apart` keeps stderr by itself,
+    each with the limit.
     """
     command = _Command(argv, cwd, env, apart)
     while True:
@@ -130,12 +124,7 @@ def run_guarded(
 
 
 def mode_in_use() -> Mode:
-    """
-    What commands of this process run in, found out by running one.
-
-    Raises:
-        InfrastructureError: no command can be run, or not in the mode that FIXLOOP_GUARD asks for.
-    """
+    """What commands of this process run in, found out by running one."""
     run_guarded(["true"], cwd=Path("/"), env={"PATH": os.defpath}, timeout_seconds=PROBE_SECONDS)
     name = _mode()
     return Mode(name, _refusals[0] if _refusals and name == "watched" else "")

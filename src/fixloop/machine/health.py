@@ -68,12 +68,7 @@ def health_file(cache: Path, owner: str) -> Path:
 
 
 def note(cache: Path, health: Health) -> None:
-    """
-    Write `health` down, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write `health` down, whole or not at all."""
     target = health_file(cache, health.owner)
     make_cache(cache)
     target.parent.mkdir(mode=0o700, exist_ok=True)

@@ -46,14 +46,9 @@ def choose_interpreter(
     """
     The interpreter, in order: what setup made, the checkout's `.venv` or `venv`, `$VIRTUAL_ENV`, PATH.
 
-    On the PATH fixloop's own environment is passed over: what it has, the project has not. Who has activated it, or
-    installed fixloop into the project's environment and activated that, means it.
-
-    Args:
-        made: the folder in which `[workspace] setup` ran (`prepare`), None where there is no setup.
-        source: the top of the user's checkout, None where the source is a URL.
-        subdirectory: where commands run, seen from the top.
-        variables: the worker's environment.
+    `made` is the folder in which `[workspace] setup` ran, `source` the top of the checkout, if any. On the PATH
+    fixloop's own environment is passed over: what it has, the project has not. Who has activated it, or installed
+    fixloop into the project's environment and activated that, means it.
     """
     for top, origin in ((made, "setup"), (source, "checkout")):
         venv = venv_in(top, subdirectory) if top is not None else None

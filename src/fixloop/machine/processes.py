@@ -36,10 +36,8 @@ def supervisor(
     """
     A worker's supervisor as a child, drained at the end of the block; when this process dies, all it started ends.
 
-    Args:
-        log: where its processes write; a person who watches the workflow need not see that.
-        environment: variables in addition to those of this process.
-        entering: words before its command, such as those that run it in another network namespace.
+    Its processes write to `log`; `entering` are words before its command, such as those that run it in another network
+    namespace.
     """
     launch = str(app_folder() / "workers" / "launch.py")
     command = [*entering, sys.executable, launch, "supervise", json.dumps(options)]

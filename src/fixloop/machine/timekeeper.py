@@ -49,12 +49,7 @@ class Clocks:
     """What a timekeeper asks of the embedded Redis; every call is one round trip for each shard."""
 
     def __init__(self, path: str) -> None:
-        """
-        Connect to the socket at `path`.
-
-        Raises:
-            OSError: nobody listens there.
-        """
+        """Connect to the socket at `path`."""
         self._owner = identity()
         self._replies = hiredis.Reader()
         self._connection = socket.socket(socket.AF_UNIX)
@@ -70,12 +65,7 @@ class Clocks:
         self._connection.close()
 
     def kept(self) -> list[Kept]:
-        """
-        The workflows whose clocks go on without a worker.
-
-        Raises:
-            OSError, InfrastructureError: Redis is away, or cannot serve.
-        """
+        """The workflows whose clocks go on without a worker."""
         steps = [json.dumps(dict.fromkeys(names, True)) for names in (TELLING, RECURRING)]
         found = []
         for shard in range(SHARDS):
@@ -91,9 +81,6 @@ class Clocks:
         Let the clock of a shard run on; False when a worker's sweeper does. No deadline is handed out.
 
         What the sweep offers again is hinted by the next worker's sweeper: it finds that nobody has heard of it.
-
-        Raises:
-            OSError, InfrastructureError: Redis is away, or cannot serve.
         """
         limits = (SHARD_LEASE_SECONDS, HORIZON_SECONDS, MOST_PER_SWEEP, 0)
         mine, *_ = self._run("sweep", shard, self._owner, *limits, workflow_key_prefix(shard), "[]")
@@ -119,9 +106,6 @@ def keep_time(place: Place) -> int:
     Start a timekeeper, unless there is one or nothing waits; its process id, 0 where none was started.
 
     The caller holds the embedded Redis at `place`.
-
-    Raises:
-        OSError, InfrastructureError: Redis is away, or no process can be started.
     """
     with closing(Lock(place.data / LOCK)) as charge:
         if not charge.take():

@@ -59,15 +59,7 @@ def errors_of(connection: Any) -> tuple[type[BaseException], ...]:
 
 
 def ping(url: str) -> dict[str, Any]:
-    """
-    Ask whether the broker at `url` is there.
-
-    Returns:
-        What it says of itself: `product` and `version` of a RabbitMQ, nothing of a Redis.
-
-    Raises:
-        InfrastructureError: it is away, or refuses the login.
-    """
+    """What the broker at `url` says of itself: `product` and `version` of a RabbitMQ, nothing of a Redis."""
     with connection_to(url) as connection, explained(connection, url):
         connection.ensure_connection(**SHORTLY)
         connection.default_channel  # noqa: B018 - a Redis is asked only now
@@ -77,12 +69,7 @@ def ping(url: str) -> dict[str, Any]:
 
 @contextmanager
 def explained(connection: Any, url: str) -> Iterator[None]:
-    """
-    Within it, what the broker's driver raises is one sentence.
-
-    Raises:
-        InfrastructureError: that sentence.
-    """
+    """Within it, what the broker's driver raises is one sentence of an InfrastructureError."""
     try:
         yield
     except errors_of(connection) as error:

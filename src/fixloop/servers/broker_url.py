@@ -37,12 +37,7 @@ def is_rabbitmq(url: str) -> bool:
 
 
 def checked_broker_url(url: str) -> str:
-    """
-    `url` as `celery_settings` takes it.
-
-    Raises:
-        UsageError: it is neither one of RabbitMQ nor one of a Redis.
-    """
+    """`url` as `celery_settings` takes it; refuses what is neither one of RabbitMQ nor one of a Redis."""
     if not is_rabbitmq(url):
         return checked_url(url)
     try:
@@ -55,12 +50,7 @@ def checked_broker_url(url: str) -> str:
 
 
 def celery_url(url: str) -> str:
-    """
-    `url` in the form Celery takes as a broker; the rest of what it has to know is in `celery_settings`.
-
-    Raises:
-        UsageError: as `checked_broker_url`.
-    """
+    """`url` in the form Celery takes as a broker; the rest of what it has to know is in `celery_settings`."""
     url = checked_broker_url(url)
     parts = urlsplit(url)
     if is_rabbitmq(url):
@@ -85,16 +75,7 @@ def celery_url(url: str) -> str:
 
 
 def celery_settings(url: str, *, connect_seconds: float, answer_seconds: float) -> dict[str, Any]:
-    """
-    Celery's settings for the broker at `url`.
-
-    Args:
-        connect_seconds: how long a connection may take.
-        answer_seconds: how long an answer on it may take.
-
-    Raises:
-        UsageError: as `checked_broker_url`.
-    """
+    """Celery's settings for the broker at `url`, with how long a connection and an answer on it may take."""
     parts = urlsplit(url)
     is_secure = parts.scheme in ("amqps", "rediss", "sentinels")
     tls = tls_options(dict(parse_qsl(parts.query))) if is_secure else {}

@@ -40,8 +40,7 @@ def reason_of(error: BaseException, url: str = "") -> Reason:
     """
     `connection refused` rather than a library's sentence around it; the sentence where there is nothing better.
 
-    Args:
-        url: where to; with it a server that hangs up on who has no certificate is told from one that is away.
+    With `url` a server that hangs up on who has no certificate is told from one that is away.
     """
     is_anonymous = urlsplit(url).scheme in _WITH_TLS and "ssl_certfile=" not in url
     # With TLS 1.3 a server refuses a client after the client's part is over: what comes first, its words or the end of

@@ -1,10 +1,7 @@
 """An embedded Redis: a real server, append-only, shared by everybody who works on one project.
 
-Owns the users' side: a shared lock for as long as the server is needed, and the start of a keeper where
-none is in charge. The keeper (`fixloop.servers.keeper`) owns the server. Refuses data written by a newer server.
-
-A user is known by its shared flock, never by a list: the kernel drops the lock however the user ends. A
-program started from here does not inherit it; a process that needs the server enters `embedded_redis` itself.
+A user is known by its shared flock, never by a list: the kernel drops the lock however the user ends. A program started
+from here does not inherit it. The keeper (`fixloop.servers.keeper`) owns the server.
 """
 
 import json
@@ -41,17 +38,10 @@ _KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TZ")
 @contextmanager
 def embedded_redis(project_directory: Path) -> Iterator[str]:
     """
-    The URL of the project's embedded Redis, running for as long as the context is entered.
+    The `unix://` URL of the project's embedded Redis, running for as long as the context is entered.
 
-    Data lies in `{project}/.fixloop/redis`, every write is on the disk before it is answered, and all
-    processes of the machine that enter this for the same directory share one server.
-
-    Yields:
-        a `unix://` URL for redis-py; `fixloop.servers.settings.celery_url` makes it one for Celery.
-
-    Raises:
-        UsageError: the directory cannot be written, or its data is newer than the server.
-        InfrastructureError: there is no server to start, or it does not start.
+    Data lies in `{project}/.fixloop/redis`, every write is on the disk before it is answered, and all processes of the
+    machine that enter this for the same directory share one server.
     """
     place = Place.prepare(project_directory)
     with closing(_opened(place, "users.lock")) as user:

@@ -1,12 +1,8 @@
 """The keeper: a program that owns one embedded Redis server for as long as anybody uses it.
 
-Started by `fixloop.servers.embedded` as a separate program, with the standard library and the modules of
-`fixloop.files` only, so that neither the user's project nor the environment it was started from can change what it
-does. It owns the server process, from the first start to the last user's end, however that user ended. It refuses to
-share: one keeper per data directory (`keeper.lock`), one server per data directory (`server.lock`, held by the server
-itself).
-
-Locks are flocks. The kernel drops them when their holder dies: the one message `kill -9` cannot suppress.
+Started by `fixloop.servers.embedded` with the standard library and `fixloop.files` only, so that neither project nor
+environment changes what it does. One keeper (`keeper.lock`) and one server (`server.lock`, held by the server itself)
+per data directory. The kernel drops a flock when its holder dies: the one message `kill -9` cannot suppress.
 """
 
 import ctypes

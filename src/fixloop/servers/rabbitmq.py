@@ -1,8 +1,7 @@
-"""RabbitMQ as Celery's broker, so that nobody above has to know: priorities as on Redis, and our queues' arguments.
+"""RabbitMQ as Celery's broker, so that nobody above has to know; loaded only where the broker is one.
 
-Loaded only where the broker is RabbitMQ. On Redis 0 is served first and a message without a priority is one of those;
-RabbitMQ serves the highest first and needs to know the highest when a queue is made. Queues are classic ones: a message
-is a hint, so none has to be replicated, and only these have priorities in every version.
+On Redis priority 0 is served first; RabbitMQ serves the highest first and has to know it when a queue is made. Queues
+are classic ones: a hint need not be replicated, and only these have priorities in every version.
 """
 
 from bisect import bisect_right

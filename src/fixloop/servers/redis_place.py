@@ -25,12 +25,7 @@ class Place:
 
     @classmethod
     def prepare(cls, project_directory: Path) -> "Place":
-        """
-        Make the directories that are missing, and `.fixloop/.gitignore`.
-
-        Raises:
-            UsageError: there is no such directory, or it cannot be written.
-        """
+        """Make the directories that are missing, and `.fixloop/.gitignore`."""
         try:
             place = cls(project_directory.resolve(strict=True))
             own_folder(place.project)
@@ -55,9 +50,6 @@ class Place:
         The socket a new server listens on: the one recorded by the last, if its directory is still safe.
 
         Sessions of one user may differ in $XDG_RUNTIME_DIR; the record keeps them on one socket.
-
-        Raises:
-            UsageError: no safe runtime directory.
         """
         recorded = self.recorded_socket()
         if recorded is not None and _objection(recorded.parent) == "":
@@ -77,9 +69,7 @@ def own_folder(project: Path) -> Path:
     """
     `.fixloop` in a project, with its own `.gitignore`.
 
-    Raises:
-        UsageError: it is a link: the author of a project does not decide where fixloop writes.
-        OSError: it cannot be made.
+    A link is refused: the author of a project does not decide where fixloop writes.
     """
     folder = project / ".fixloop"
     _make_real(folder)
@@ -96,12 +86,7 @@ def _make_real(folder: Path) -> None:
 
 
 def runtime_directory() -> Path:
-    """
-    The directory for sockets, mode 0700 and ours: `$XDG_RUNTIME_DIR/fixloop`, else `/tmp/fixloop-{uid}`.
-
-    Raises:
-        UsageError: the latter is somebody else's, is open to others, or cannot be made.
-    """
+    """The directory for sockets, mode 0700 and ours: `$XDG_RUNTIME_DIR/fixloop`, else `/tmp/fixloop-{uid}`."""
     session = os.environ.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(session) and _objection(Path(session)) == "":
         directory = Path(session, "fixloop")

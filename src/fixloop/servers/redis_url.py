@@ -48,12 +48,7 @@ class RedisPlace(NamedTuple):
 
 
 def checked_url(url: str) -> str:
-    """
-    `url` in the form `place_of` takes.
-
-    Raises:
-        UsageError: an unknown scheme, or a part that a client would misread.
-    """
+    """`url` in the form `place_of` takes; refuses an unknown scheme, and what a client would misread."""
     try:
         parts = urlsplit(url)
         objection = _objection(parts)
@@ -77,12 +72,7 @@ def completed(url: str, defaults: Mapping[str, Any]) -> str:
 
 
 def place_of(url: str) -> RedisPlace:
-    """
-    What a client has to know to use `url`.
-
-    Raises:
-        UsageError: as `checked_url`.
-    """
+    """What a client has to know to use `url`."""
     url = checked_url(url)
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
@@ -100,12 +90,7 @@ def place_of(url: str) -> RedisPlace:
 
 
 def hosts_of(url: str, default_port: int) -> UrlParts:
-    """
-    The parts of a URL that may name several hosts: `scheme://user:password@one:1,two:2/path`.
-
-    Raises:
-        ValueError: a port is none.
-    """
+    """The parts of a URL that may name several hosts: `scheme://user:password@one:1,two:2/path`."""
     parts = urlsplit(url)
     login, at, hosts = parts.netloc.rpartition("@")
     each = [urlsplit(f"//{host}") for host in hosts.split(",") if host]

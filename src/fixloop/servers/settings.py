@@ -115,12 +115,7 @@ class Settings(BaseSettings):
         return self.keep and self.is_embedded
 
     def urls(self) -> "RedisUrls | None":
-        """
-        Broker and state as they are named, each with all that has to be known to use it; None for the embedded ones.
-
-        Raises:
-            UsageError: the state would have to be where it cannot be.
-        """
+        """Broker and state as they are named, each with all that is needed to use it; None for the embedded ones."""
         state = self.state_url or self.broker_url
         if state is None:
             return None
@@ -151,12 +146,7 @@ class RedisUrls(NamedTuple):
 
 
 def load_settings() -> Settings:
-    """
-    The settings of this process' environment.
-
-    Raises:
-        UsageError: a variable has a value that cannot be; the sentence names both.
-    """
+    """The settings of this process' environment; refuses a value that cannot be, naming variable and value."""
     try:
         return Settings()
     except ValidationError as error:
@@ -169,12 +159,7 @@ def load_settings() -> Settings:
 
 @contextmanager
 def redis_urls(settings: Settings, project_directory: Path) -> Iterator[RedisUrls]:
-    """
-    Broker and state of this process; holds the project's embedded Redis while entered, where no URL is given.
-
-    Raises:
-        UsageError, InfrastructureError: as `embedded_redis`.
-    """
+    """Broker and state of this process; holds the project's embedded Redis while entered, where no URL is given."""
     with ExitStack() as held:
         named = settings.urls()
         if named is None:

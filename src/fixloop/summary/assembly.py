@@ -55,14 +55,7 @@ class Told(NamedTuple):
 
 
 def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | None = None) -> Summary:
-    """
-    The report on a workflow, whether it runs, waits or has ended (U18).
-
-    Args:
-        state: As it stands.
-        history: All its entries.
-        now: The present; what goes on is measured up to it, what has ended is not.
-    """
+    """The report on a workflow, whether it runs, waits or has ended; what goes on is measured up to `now` (U18)."""
     told = told or Told()
     entries = recorded(history)
     until = state.until if state.ended else max(now.at, state.last_at)

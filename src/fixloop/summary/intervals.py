@@ -76,13 +76,7 @@ class Interval(NamedTuple):
 
 
 def intervals(entries: Sequence[Recorded], now: Now | None) -> list[Interval]:
-    """
-    The stretches of a history, in order.
-
-    Args:
-        entries: All of them, at least one.
-        now: The present of a workflow that goes on, None for one that has ended.
-    """
+    """The stretches of a whole history, in order; `now` is None for a workflow that has ended."""
     joined: list[Interval] = []
     activity, specialist, interrupted = Activity.ENGINE, "", Activity.ENGINE
     for index, entry in enumerate(entries):
