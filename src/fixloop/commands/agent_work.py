@@ -163,17 +163,9 @@ def answers(state: Any, agent: str) -> tuple[str, str]:
 
 def paused_item(state: Any, specialist: str, since: datetime) -> dict[str, Any]:
     """The inbox item of a workflow that a person has paused."""
-    return item(state) | {
-        "specialist": specialist,
-        "waits_for": "continue",
-        "escalation_id": None,
-        "reason": "paused by a person",
-        "detail": "",
-        "target": "user",
-        "since": iso_stamp(since),
-        "options": [],
-        "commands": [f"fixloop continue {called(state)}"],
-    }
+    asked = asked_item(state, specialist, since, reason="paused by a person", detail="")
+    commands = [f"fixloop continue {called(state)}"]
+    return asked | {"waits_for": "continue", "target": "user", "commands": commands}
 
 
 def asked_item(state: Any, agent: str, since: datetime, *, reason: str, detail: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import typer
 
 from fixloop.commands.handlers import Answer, Said, Work, handlers_of
 from fixloop.commands.screen import print_text
-from fixloop.commands.session import Issue, ProjectOption, open_session
+from fixloop.commands.session import Issue, ProjectOption, open_workflow
 from fixloop.errors import UsageError
 
 Agent = Annotated[
@@ -37,8 +37,7 @@ def ack(
     project: ProjectOption = None,
 ) -> None:
     """Take the open request: prints it, and the directory to work in."""
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         if show:
             print_text(handlers_of(session, workflow).failure(session, workflow, show))
             return
@@ -78,8 +77,7 @@ def fixed(
         raise UsageError("--here, --rev and --blocked exclude each other; use one of them")
     if merge and not here:
         raise UsageError("--merge says how the checkout is taken; use it with --here")
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         work = Work(agent, file, here, merge, rev, blocked)
         handlers_of(session, workflow).fixed(session, workflow, work)
 
@@ -120,8 +118,7 @@ def decide(
     With manual-fix, skip, abort or extend, or with what an agent of handoffs has asked for. A cycle goes
     on from manual-fix with your --guidance. `fixloop inbox` shows what may be answered.
     """
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         given = Answer(answer, reason, iterations, minutes, escalation)
         handlers_of(session, workflow).decide(session, workflow, given)
 
@@ -163,8 +160,7 @@ def send(
     An agent of a cycle reads it in its present or next request; one that has completed works again, and what
     it does is validated. One clarification goes to an agent in an iteration, and one about each blocker.
     """
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         said = Said(to, text, agent, kind, tuple(action or ()), tuple(criterion or ()), about)
         handlers_of(session, workflow).send(session, workflow, said)
 
@@ -185,6 +181,5 @@ def reject(
     It lies among the completed ones then, with the reason. `fixloop decide` sends it anew (manual-fix, with
     what you say as --guidance), or ends the workflow.
     """
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         handlers_of(session, workflow).reject(session, workflow, agent, handoff, reason)

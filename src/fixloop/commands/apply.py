@@ -10,7 +10,7 @@ from typing import Any
 from fixloop.commands.handlers import handlers_of
 from fixloop.commands.presenter import PASSED, UNVERIFIED
 from fixloop.commands.screen import note, print_lines
-from fixloop.commands.session import Issue, ProjectOption, Session, look, open_session
+from fixloop.commands.session import Issue, ProjectOption, Session, look, open_workflow
 from fixloop.configuration.document import project_at
 from fixloop.errors import RefusedError
 from fixloop.outside.push import push_branch
@@ -21,15 +21,13 @@ from fixloop.repository.apply import apply_changes
 
 def apply_command(issue: Issue, project: ProjectOption = None) -> None:
     """Put the verified fixes into the checkout as uncommitted changes, all or nothing."""
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         apply_to(session.directory, session, look(session, workflow).state)
 
 
 def push_command(issue: Issue, project: ProjectOption = None) -> None:
     """Push the verified branch to the URL the repository was given by; repairs a push that was refused."""
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         state = look(session, workflow).state
         _refuse_unpassed(state, "push")
         branch = push_branch(session.store, state, session.settings.cache_dir)

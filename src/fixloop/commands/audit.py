@@ -13,7 +13,7 @@ import typer
 from fixloop.archive.files import archive_at
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines, say
-from fixloop.commands.session import AsJson, Issue, OptionalIssue, ProjectOption, open_session
+from fixloop.commands.session import AsJson, Issue, OptionalIssue, ProjectOption, open_session, open_workflow
 from fixloop.engine.replay import Audit, audit
 from fixloop.errors import RefusedError, UsageError
 from fixloop.protocol.durations import iso_stamp
@@ -63,8 +63,7 @@ def repair(issue: Issue, project: ProjectOption = None) -> None:
     What Redis has of it goes into a file below `.fixloop/damaged`, which is named on stdout, and only then out of
     Redis. One that `audit verify` finds nothing wrong with is refused. Its number is not used again.
     """
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         found = audit(session.store, workflow)
         if not found.problems:
             raise RefusedError(

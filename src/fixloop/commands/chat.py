@@ -5,10 +5,9 @@ import shlex
 import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import IO, Annotated, Any, Final
+from typing import IO, Annotated, Any, Final, Literal
 
 import typer
 
@@ -45,14 +44,6 @@ Chats = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 By = Annotated[Role, typer.Option("--as", help="Who you are.")]
-
-
-class Format(StrEnum):
-    """How findings are printed."""
-
-    TEXT = "text"
-    JSON = "json"
-    SARIF = "sarif"
 
 
 @group.command()
@@ -294,7 +285,9 @@ def validate(
     log: Annotated[
         list[Path] | None, typer.Option("--log", metavar="FILE", help="What agents printed; repeat.")
     ] = None,
-    kind: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TEXT,
+    kind: Annotated[
+        Literal["text", "json", "sarif"], typer.Option("--format", help="How to print.")
+    ] = "text",
     legacy_until: Annotated[
         int,
         typer.Option(
@@ -310,10 +303,10 @@ def validate(
     """
     trees = paths or ([] if title is not None or log else [default_chats(Path.cwd())])
     examined = examine_all(trees, title=title, logs=log or [], legacy_until=legacy_until)
-    if kind is Format.TEXT:
+    if kind == "text":
         print_text(as_text(examined))
     else:
-        print_json(as_json(examined) if kind is Format.JSON else as_sarif(examined))
+        print_json(as_json(examined) if kind == "json" else as_sarif(examined))
     if examined.errors:
         raise typer.Exit(ExitCode.WRONG)
 

@@ -1,7 +1,6 @@
 """`fixloop log`: what was said, as lines, in full or as data, and what else happened. It changes nothing."""
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,19 +10,12 @@ from fixloop.commands.session import AsJson, Issue, ProjectOption, look, open_se
 from fixloop.errors import UsageError
 
 
-class Format(StrEnum):
-    """How a log is printed."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    JSON = "json"
-
-
 def log_command(
     issue: Issue,
     format: Annotated[
-        Format, typer.Option("--format", help="One line a message, everything in full, or JSON.")
-    ] = Format.TEXT,
+        Literal["text", "markdown", "json"],
+        typer.Option("--format", help="One line a message, everything in full, or JSON."),
+    ] = "text",
     all: Annotated[
         bool,
         typer.Option(
@@ -56,9 +48,8 @@ def log_command(
         seen = look(session, session.workflow_of(issue, project))
         entries = session.store.history(seen.found.workflow)
         logged = Logged(seen.state, seen.found.moment, entries, all, specialist or "")
-        wanted = Format.JSON if json else format
-        if wanted is Format.JSON:
+        if json or format == "json":
             print_json(seen.presenter.log_document(logged))
         else:
-            shown = seen.presenter.log_markdown if wanted is Format.MARKDOWN else seen.presenter.log_text
+            shown = seen.presenter.log_markdown if format == "markdown" else seen.presenter.log_text
             print_text(shown(logged))

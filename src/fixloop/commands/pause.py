@@ -6,7 +6,7 @@ import typer
 
 from fixloop.commands.handlers import handlers_of
 from fixloop.commands.screen import note
-from fixloop.commands.session import Issue, ProjectOption, look, open_session
+from fixloop.commands.session import Issue, ProjectOption, look, open_workflow
 
 
 def pause(
@@ -19,8 +19,7 @@ def pause(
 
     What is at work may finish; its result is kept. Clocks stand still until `fixloop continue`.
     """
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         if not look(session, workflow).standing.held:
             session.bring(workflow, handlers_of(session, workflow).paused(reason))
         now = look(session, workflow).standing
@@ -32,8 +31,7 @@ def pause(
 
 def continue_command(issue: Issue, project: ProjectOption = None) -> None:
     """Let a paused workflow go on where it stood."""
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         now = look(session, workflow).standing
         if now.held or now.outcome:
             session.bring(workflow, handlers_of(session, workflow).continued())
@@ -48,7 +46,6 @@ def cancel(
     project: ProjectOption = None,
 ) -> None:
     """Stop a workflow; it ends in the status it had."""
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         session.bring(workflow, handlers_of(session, workflow).cancelled(reason))
         note(f"workflow {workflow} is cancelled")

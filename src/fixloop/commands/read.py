@@ -1,8 +1,7 @@
 """`read`: what fixloop makes of a tool's report."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -16,17 +15,8 @@ from fixloop.reports import as_json, read_report
 SHOWN_FAILURES: Final = 50
 
 
-class Kind(StrEnum):
-    """The readers there are."""
-
-    JUNIT = "junit"
-    SARIF = "sarif"
-    COVERAGE = "coverage"
-    JEST = "jest"
-    ESLINT = "eslint"
-    GO_TEST = "go-test"
-    CARGO_TEST = "cargo-test"
-    CLIPPY = "clippy"
+Kind = Literal["junit", "sarif", "coverage", "jest", "eslint", "go-test", "cargo-test", "clippy"]
+"""The readers there are."""
 
 
 def read(
@@ -48,7 +38,7 @@ def read(
 
     Starts nothing. Exit code 0: passed; 1: failed, or a file that proves nothing.
     """
-    report = read_report(file, kind.value, root=here(), fail_on=fail_on, gate=gate)
+    report = read_report(file, kind, root=here(), fail_on=fail_on, gate=gate)
     if json:
         print_json(as_json(report))
     else:

@@ -4,11 +4,10 @@ import os
 import sys
 import webbrowser
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 from functools import partial
 from json import loads
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
@@ -27,12 +26,8 @@ from fixloop.store.records import Entry
 STDOUT = "-"
 
 
-class Format(StrEnum):
-    """How a report is written."""
-
-    MARKDOWN = "markdown"
-    HTML = "html"
-    JSON = "json"
+Format = Literal["markdown", "html", "json"]
+_NAMED: Final[dict[str, Format]] = {".html": "html", ".htm": "html", ".json": "json", ".md": "markdown"}
 
 
 def report(
@@ -67,17 +62,16 @@ def report(
     network nor scripts. What is written to a file is named on stdout.
     """
     # Without a format, somebody who writes `report.html` means a page.
-    named = {".html": Format.HTML, ".htm": Format.HTML, ".json": Format.JSON, ".md": Format.MARKDOWN}
     suffix = Path(output).suffix.casefold() if output is not None else ""
-    wanted = format or named.get(suffix, Format.HTML if open else Format.MARKDOWN)
-    if open and (wanted is not Format.HTML or output == STDOUT):
+    wanted = format or _NAMED.get(suffix, "html" if open else "markdown")
+    if open and (wanted != "html" or output == STDOUT):
         raise UsageError("--open shows the page in a file; use it with --format html and without --output -")
     with open_session() as session:
         seen = look(session, session.workflow_of(issue, project))
         # What was committed since the snapshot was read belongs to the next report.
         entries = session.store.history(seen.found.workflow)[: seen.found.version]
         target = Path(output).absolute() if output not in (None, STDOUT) else None
-        if output is None and wanted is Format.HTML:
+        if output is None and wanted == "html":
             top, _ = top_of(session.directory)
             try:
                 folder = own_folder(top) / "reports"
@@ -91,12 +85,12 @@ def report(
         whole = _whole_diff(session, seen.state, entries, artifact)
         across = seen.presenter.across(session.store, project_of(seen.found.workflow))
         logged = Logged(seen.state, seen.found.moment, entries, artifact=artifact, diff=whole, across=across)
-        text = whole if diff else seen.presenter.report(seen.found, logged, wanted.value)
+        text = whole if diff else seen.presenter.report(seen.found, logged, wanted)
     if diff:
         print_patch(text) if text else say("no fix changed anything")
         return
     if target is None:
-        print_json(loads(text)) if wanted is Format.JSON else print_text(text)
+        print_json(loads(text)) if wanted == "json" else print_text(text)
         return
     try:
         target.write_text(text, encoding="utf-8", errors="replace")

@@ -20,7 +20,6 @@ from fixloop.commands.run_options import (
     BaseRevision,
     Name,
     Only,
-    Options,
     PlanFile,
     Profiled,
     Push,
@@ -30,10 +29,10 @@ from fixloop.commands.run_options import (
     TaskFile,
     Type,
     Urgency,
-    facts_of,
+    feature_of,
 )
 from fixloop.commands.screen import note, print_lines, say
-from fixloop.commands.session import OptionalIssue, ProjectOption, Session, look, open_session
+from fixloop.commands.session import OptionalIssue, ProjectOption, Session, look, open_session, open_workflow
 from fixloop.commands.watch import POLL_SECONDS, follow, print_result, waiting_child
 from fixloop.errors import FixloopError, InfrastructureError, UsageError
 from fixloop.intake.feature import Feature
@@ -81,21 +80,7 @@ def run(
 
     With --profile cycle or handoff: have it made by its agents, until it is complete or a person decides.
     """
-    validating = {"--fixer": fixer, "--only": only, "--dry": dry, "--base": base, "--all": all}
-    feature = Feature(
-        **facts_of(Options(profile, task, task_file, plan, type, priority, validating)),
-        issue=issue,
-        repo=repo,
-        ref=ref,
-        base=base,
-        gates_all=all,
-        push=push,
-        name=name,
-        fixer=fixer,
-        only=only,
-        restart=restart,
-        own_queue=True,
-    )
+    feature = feature_of(locals(), own_queue=True)
     path = _directory(repo)
     if dry:
         for option, is_given in {"--apply": apply, "--push": push, "--restart": restart}.items():
@@ -124,8 +109,7 @@ def resume(
 ) -> None:
     """Go on where a killed `run` stopped; of a finished one, the result again."""
     restore_lost(issue)
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         seen = look(session, workflow)
         if seen.standing.held:
             again = f"`fixloop continue {seen.standing.called}`"
@@ -155,20 +139,7 @@ def enqueue_command(
     restart: Restart = False,
 ) -> None:
     """Hand a feature to the workers; the same call twice is one workflow."""
-    validating = {"--fixer": fixer, "--only": only, "--base": base, "--all": all}
-    feature = Feature(
-        **facts_of(Options(profile, task, task_file, plan, type, priority, validating)),
-        issue=issue,
-        repo=repo,
-        ref=ref,
-        base=base,
-        gates_all=all,
-        push=push,
-        name=name,
-        fixer=fixer,
-        only=only,
-        restart=restart,
-    )
+    feature = feature_of(locals())
     with _handed_in(feature, _directory(repo)) as (session, handed_in):
         print_lines(handed_in.workflow)
         what = "handed in" if handed_in.created else "was handed in before"

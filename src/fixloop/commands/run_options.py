@@ -11,7 +11,7 @@ import typer
 
 from fixloop.commands.answer_file import read_given
 from fixloop.errors import UsageError
-from fixloop.intake.feature import Kind, Priority
+from fixloop.intake.feature import Feature, Kind, Priority
 from fixloop.profile_table import names, registered
 
 MOST_BYTES: Final = 256 * 1024
@@ -76,6 +76,11 @@ Only = Annotated[str | None, typer.Option("--only", help="One specialist.")]
 Restart = Annotated[bool, typer.Option("--restart", help="Cancel what is live of this issue first.")]
 
 
+_VALIDATING: Final = ("fixer", "only", "dry", "base", "all")
+_SAME: Final = ("issue", "repo", "ref", "base", "push", "name", "fixer", "only", "restart")
+"""The parameters that are fields of a Feature as they are."""
+
+
 class Options(NamedTuple):
     """The options that only some profiles have, as they were given."""
 
@@ -132,6 +137,15 @@ def facts_of(options: Options) -> dict[str, Any]:
     if options.priority is not None:
         facts["priority"] = options.priority
     return facts
+
+
+def feature_of(given: Mapping[str, Any], *, own_queue: bool = False) -> Feature:
+    """The feature that the parameters of `run` or `enqueue` describe, by their names."""
+    chosen = {name: given[name] for name in Options._fields if name in given}
+    validating = {f"--{name}": given[name] for name in _VALIDATING if name in given}
+    same = {name: given[name] for name in _SAME}
+    facts = facts_of(Options(**chosen, validating=validating))
+    return Feature(**facts, **same, gates_all=given["all"], own_queue=own_queue)
 
 
 def _text(file: Path, what: str) -> str:

@@ -253,6 +253,13 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
         raise InfrastructureError(f"{problem}; make room, then try again") from None
 
 
+@contextmanager
+def open_workflow(issue: str | None, project: str | None) -> Iterator[tuple[Session, str]]:
+    """`open_session` for the current directory, with the workflow that a person means."""
+    with open_session() as session:
+        yield session, session.workflow_of(issue, project)
+
+
 def _obstacle(home: Path) -> str:
     data = Place(home).data
     found = obstacle(data) if data.is_dir() else ""

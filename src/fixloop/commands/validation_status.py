@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from fixloop.commands.agent_work import away_line
 from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
 from fixloop.commands.clocks import deadline_line, deadline_of, since
 from fixloop.commands.outcome import (
@@ -18,7 +19,6 @@ from fixloop.commands.outcome import (
 )
 from fixloop.commands.screen import row, table
 from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
-from fixloop.protocol.ids import called
 from fixloop.protocol.monitoring import running
 from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
@@ -179,8 +179,7 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
         yield label, f"{each.name} of {each.specialist}, {stands}"
     at_rest = state.ended or state.paused or held is not None
     if away and not at_rest and not waits_for_agent(state):
-        or_resume = f" or `fixloop resume {called(state)}`" if state.queue else ""
-        yield "engine", f"away: no worker is running; `fixloop worker`{or_resume} goes on"
+        yield away_line(state)
     yield from deadline_line(found, away)
     yield "tree", state.tree
     for missing in blocking(state.unverified):

@@ -19,7 +19,7 @@ from fixloop.commands.clocks import is_away
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.presenter import Standing
 from fixloop.commands.screen import console, print_lines, say, short, styled
-from fixloop.commands.session import Issue, ProjectOption, Seen, Session, open_session
+from fixloop.commands.session import Issue, ProjectOption, Seen, Session, open_workflow
 from fixloop.engine.bridging import child_of, has_word_of
 from fixloop.errors import Damaged, InfrastructureError, UsageError
 
@@ -37,8 +37,7 @@ def watch(issue: Issue, project: ProjectOption = None) -> None:
     Waits, that is, for a person; the exit codes are those of `run`. On a terminal a view with phases,
     runs and clocks; on a pipe one line for each event.
     """
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         on_terminal = sys.stdout.isatty()
 
         def until(now: Standing) -> bool:
@@ -138,7 +137,7 @@ class _Patience:
         self._said = ""
 
     def ask(self, question: Callable[[], T]) -> T:
-        """The answer to `question`, as soon as there is one; raises when Redis is away too long and nobody knows why."""
+        """The answer to `question`, as soon as there is one; raises when Redis is away too long, nobody knows why."""
         give_up = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:

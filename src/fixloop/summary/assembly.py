@@ -13,7 +13,7 @@ from fixloop.store.records import Entry
 from fixloop.summary.bars import ERRORS, bars_of, marks_of
 from fixloop.summary.gates import gates
 from fixloop.summary.history import Artifact, Recorded, recorded
-from fixloop.summary.intervals import Interval, Now, intervals
+from fixloop.summary.intervals import Interval, intervals
 from fixloop.summary.model import (
     Answer,
     AtWork,
@@ -60,7 +60,7 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
     entries = recorded(history)
     until = state.until if state.ended else max(now.at, state.last_at)
     within = [entry for entry in entries if entry.at <= until]
-    found = intervals(within, None if state.ended else Now(until, now.clock))
+    found = intervals(within, None if state.ended else Moment(until, now.clock))
     phases = phases_of(state, entries, found, told.artifact)
     escalations = tuple(_escalations(entries, None if state.ended else now.at))
     errors = tuple(_errors(entries))

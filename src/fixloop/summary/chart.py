@@ -110,12 +110,12 @@ def chart(summary: Summary) -> Chart:
     )
 
 
-def columns(counts: Sequence[tuple[int, int, bool]], height: float = 44.0) -> tuple[Column, ...]:
+def columns(counts: Sequence[tuple[int, int, bool]]) -> tuple[Column, ...]:
     """The bars `3 → 1 → 0` of a specialist: number, failures and whether it passed, of each run."""
     most = max((count for _, count, _ in counts), default=0)
     # The square root keeps 1 visible next to 500.
     return tuple(
-        Column(number, count, passed, max(3.0, height * (count / most) ** 0.5) if count else 3.0)
+        Column(number, count, passed, max(3.0, 44.0 * (count / most) ** 0.5) if count else 3.0)
         for number, count, passed in counts
     )
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from fixloop.protocol.messages import Decision
+from fixloop.protocol.moment import Moment
 from fixloop.protocol.statuses import Status
 from fixloop.summary.history import Recorded
 
@@ -52,13 +53,6 @@ _ENDS: Final = frozenset(
 )
 
 
-class Now(NamedTuple):
-    """Where a workflow that goes on is cut off."""
-
-    at: datetime
-    clock: float
-
-
 class Interval(NamedTuple):
     """A stretch with one activity for one specialist."""
 
@@ -75,7 +69,7 @@ class Interval(NamedTuple):
     """The entry that ends it; one behind the last entry while it goes on."""
 
 
-def intervals(entries: Sequence[Recorded], now: Now | None) -> list[Interval]:
+def intervals(entries: Sequence[Recorded], now: Moment | None) -> list[Interval]:
     """The stretches of a whole history, in order; `now` is None for a workflow that has ended."""
     joined: list[Interval] = []
     activity, specialist, interrupted = Activity.ENGINE, "", Activity.ENGINE
@@ -86,7 +80,7 @@ def intervals(entries: Sequence[Recorded], now: Now | None) -> list[Interval]:
         if entry.changes:
             specialist = entry.changes[-1].specialist
         following = entries[index + 1] if index + 1 < len(entries) else None
-        until = now if following is None else Now(following.at, following.clock)
+        until = now if following is None else Moment(following.at, following.clock)
         if until is None:
             break
         run = following.run if following is not None else None

@@ -10,7 +10,7 @@ import typer
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import note, print_lines
-from fixloop.commands.session import Issue, ProjectOption, Session, open_session
+from fixloop.commands.session import Issue, ProjectOption, Session, open_session, open_workflow
 from fixloop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ def lock(
     """
     if skip and extend:
         raise UsageError("--skip and --extend exclude each other; who extends a lock has it")
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         held = extended(session, workflow, resource, agent) if extend else None
         held = held or taken(session, workflow, resource, agent, wait=not skip)
         if held is None:
@@ -61,8 +60,7 @@ def unlock(
     """Give a lock back; exit code 1 says that somebody took it over meanwhile, and nothing was changed."""
     from fixloop.profiles.handoff.events import LockReleased
 
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         event = LockReleased(sender=agent.lower(), resource=resource, token=token)
         if _answer(session, workflow, event) == "lost":
             note(f"the lock of {resource} had expired, and somebody else took it over")
@@ -90,8 +88,7 @@ def write(
     from fixloop.profiles.handoff.events import StateWritten
     from fixloop.profiles.handoff.writes import MOST_OF_A_FIELD, MOST_OF_A_VALUE
 
-    with open_session() as session:
-        workflow = session.workflow_of(issue, project)
+    with open_workflow(issue, project) as (session, workflow):
         before = _state(session, workflow).written.get(field, 0)
         if not 0 < len(field) <= MOST_OF_A_FIELD:
             raise UsageError(f"a field's name has 1 to {MOST_OF_A_FIELD} characters, not {len(field)}")
