@@ -103,13 +103,7 @@ def step_handlers(
     further: Mapping[str, Callable[[Step], AnyEvent | None]],
     retries: Mapping[str, int],
 ) -> StepHandlers:
-    """
-    The profile's side of the workers.
-
-    Args:
-        work: a run of an agent.
-        further: what is done in the steps that only this profile has; `retries` says how often each again.
-    """
+    """The profile's side of the workers: `work` is a run of an agent, `further` the steps that it alone has."""
     return StepHandlers(
         profile=profile,
         work={

@@ -48,12 +48,7 @@ class Work(Protocol):
         """Commit what happens on the way, once for each `what`; where it is refused, the work is withdrawn."""
 
     def post(self, agent: str, letter: Letter) -> None:
-        """
-        Put a letter into an agent's mailbox, as urgent as the ticket.
-
-        Raises:
-            InfrastructureError: the mailbox cannot be reached.
-        """
+        """Put a letter into an agent's mailbox, as urgent as the ticket. Raises InfrastructureError: it is away."""
 
     def run(
         self,
@@ -71,8 +66,7 @@ class Work(Protocol):
         Its limit is the state's to enforce, by the engine's clock. Only where the state could not be heard for
         `unheard_seconds` is it ended by that: it would be of no use to anybody.
 
-        Raises:
-            Injured: somebody else killed it; nothing is known of its result (K40).
+        Raises Injured: somebody else killed it, and nothing is known of its result (K40).
         """
 
 
@@ -90,29 +84,19 @@ class Crew(Protocol):
 
     def play(self, work: Work, snapshot: bytes) -> Played | None:
         """
-        Run the agent whose ticket this is, of a cycle or of handoffs.
+        Run the agent whose ticket this is, of a cycle or of handoffs, with its workflow's state as it is stored.
 
-        Args:
-            snapshot: the workflow's present state as it is stored.
-
-        Raises:
-            PutOff: a child workflow does the work, and has not ended.
+        Raises PutOff: a child workflow does the work, and has not ended.
         """
 
     def bring_onto(self, work: Work, state: Any, base: str, tip: str) -> Brought:
-        """
-        What changed from `base` to `tip` brought onto the commit that holds the work in `state`.
-
-        Raises:
-            UsageError: others changed the same lines.
-        """
+        """What changed from `base` to `tip`, on the commit of `state`. UsageError: others changed the same lines."""
 
     def push(self, work: Work) -> str:
         """
         Push the verified branch to the repository's URL; its name, empty where there is nothing to push.
 
-        Raises:
-            UsageError: it was refused, and would be again.
+        Raises UsageError: it was refused, and would be again.
         """
 
     def settle(self, work: Work, state: State) -> None:

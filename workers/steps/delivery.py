@@ -41,11 +41,7 @@ def deliver_letter(
     """
     Put a letter of a cycle or of handoffs into its agent's mailbox: one attempt (A70).
 
-    Args:
-        stored, failed: the profile's events for what comes of it.
-
-    Returns:
-        None where its agent has answered meanwhile.
+    None where its agent has answered meanwhile.
     """
     state, ticket = work.holding.state, work.holding.ticket
     found = (kept for kept in state.letters if letter_id(state, kept) == ticket.id)
@@ -67,12 +63,7 @@ def deliver_letter(
 
 
 def pushed(step: Step, told: Callable[..., AnyEvent]) -> AnyEvent:
-    """
-    Push the branch to the URL its repository was given by: one attempt; what is refused is not tried again.
-
-    Args:
-        told: the profile's event for what comes of it.
-    """
+    """Push the branch to the URL its repository was given by: one attempt; what is refused is not tried again."""
     attempt = step.holding.ticket.attempt
     try:
         return told(branch=crew().push(step), attempt=attempt)
@@ -86,12 +77,7 @@ def not_pushed(step: Step, why: Failure, told: Callable[..., AnyEvent]) -> AnyEv
 
 
 def attend(work: Work) -> AnyEvent | None:
-    """
-    A workflow that works for another one, which still waits for it: nothing happens.
-
-    Raises:
-        PutOff: always; its worker has asked before.
-    """
+    """A workflow that works for another one, which still waits for it: always PutOff; its worker has asked."""
     raise PutOff(f"{work.holding.state.parent} waits for it")
 
 

@@ -82,12 +82,7 @@ def _raised(exc: Exception, stack_trace: str) -> Failure:
 
 
 def told_of(handlers: StepHandlers, step: Step, why: Failure) -> AnyOutcome[Any] | None:
-    """
-    Record a failed attempt whose ticket is still held.
-
-    Returns:
-        None where somebody was faster, or where the step is one that cannot fail.
-    """
+    """Record a failed attempt whose ticket is still held; None: somebody was faster, or the step cannot fail."""
     event = failure(handlers, step, why) if step.is_held() else None
     return _finished(handlers, step, event).outcome if event is not None else None
 

@@ -50,12 +50,7 @@ def _work(step: Step) -> AnyEvent | None:
 
 
 def _returned(step: Step, played: Played) -> AnyEvent:
-    """
-    A question that has to be answered first, else the result.
-
-    Raises:
-        InvalidReturn: there is neither, or it names a specification that is not there.
-    """
+    """A question that has to be answered first, else the result. InvalidReturn: neither, or no such specification."""
     name = step.holding.ticket.specialist
     questions = [
         escalation(name, {"details": ""} | asked, played.artifacts) for asked in read_questions(played.answer)

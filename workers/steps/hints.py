@@ -43,15 +43,10 @@ def follow(
     task: Task, done: Ticket, state: Any, steps: Sequence[Ticket], failure: Failure | None = None
 ) -> None:
     """
-    Hint `steps`, the first through the chain of `task`.
+    Hint `steps`, the first through the chain of `task`; `failure` says why what was done is a failed attempt.
 
-    Args:
-        failure: why what was done is a failed attempt, if it is one.
-
-    Raises:
-        celery.exceptions.Retry: one of them is the next attempt (K5).
-        celery.exceptions.MaxRetriesExceededError: it was the last attempt; the state has recorded what follows (R9).
-        FatalError: so was this one, because trying again cannot help.
+    Raises Celery's Retry: one of them is the next attempt (K5). Raises MaxRetriesExceededError after the last, and
+    FatalError where trying again cannot help; the state has recorded what follows (R9).
     """
     same_run = (done.step, done.specialist, done.iteration)
     again = next((each for each in steps if (each.step, each.specialist, each.iteration) == same_run), None)

@@ -51,8 +51,7 @@ def leave_unknown(store: Store, owner: str, task: str, ticket_id: str) -> None:
     """
     For a task that this version has not: Celery would drop its message, and the sweeper send it each second.
 
-    Raises:
-        ValueError: it is not the task of that ticket, so no newer fixloop has sent it.
+    Raises ValueError: it is not the task of that ticket, so no newer fixloop has sent it.
     """
     try:
         found = store.read(workflow_of(ticket_id))

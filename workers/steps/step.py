@@ -72,10 +72,8 @@ class Step:
 
     def tell(self, event: AnyEvent, what: str) -> None:
         """
-        Commit what happens on the way, once: a process that takes the step over from a dead one says nothing new.
-
-        Args:
-            what: a word for it, unique in this step.
+        Commit what happens on the way, once for each word `what` of this step: a process that takes the step over
+        from a dead one says nothing new.
         """
         ticket = self.holding.ticket
         try:

@@ -13,10 +13,5 @@ STEP_HANDLERS: Final[Mapping[str, StepHandlers]] = MappingProxyType(
 
 
 def step_handlers_of(snapshot: bytes) -> StepHandlers:
-    """
-    Where the steps of a workflow with this snapshot are done.
-
-    Raises:
-        NewerVersion: this version has no such profile.
-    """
+    """Where the steps of a workflow with this snapshot are done. Raises NewerVersion: there is no such profile."""
     return STEP_HANDLERS[registered_in(snapshot).name]

@@ -15,11 +15,7 @@ def worker_of(ticket: Ticket) -> str:
 
 
 def own_results(kind: str) -> Callable[[AnyEvent, str], None]:
-    """
-    A check that a result, an event of this kind, is brought by the agent that did the work (C36, D54).
-
-    The check raises Unexpected, naming both.
-    """
+    """A check that a result, an event of this kind, is brought by the agent that did the work (C36, D54)."""
 
     def check(event: AnyEvent, worker: str) -> None:
         if event.kind == kind and event.sender != worker:

@@ -58,16 +58,10 @@ def written_by(
     hide: Callable[[bytes], bytes] = bytes,
 ) -> Writings:
     """
-    What an agent wrote below `folder`, where its workflow's named files were laid.
+    What an agent wrote below `folder`, where the files of `snapshot` were laid; `hide` cuts secrets out of a content.
 
-    Args:
-        snapshot: the state as it was stored when they were laid.
-        hide: cuts secrets out of a content.
-
-    Raises:
-        InvalidResult: it changed another's file, added a line without a time to a log (C17), or its plan is none;
-            nothing was stored but its documents.
-        InfrastructureError: a document of the state is missing from the store.
+    Raises InvalidResult: it changed another's file, added a line without a time to a log (C17), or its plan is none;
+    nothing was stored but its documents.
     """
     own, place = worker(key), progress_path(state.cycle_id, key, "")
     changed = edited_in(store, snapshot, folder)

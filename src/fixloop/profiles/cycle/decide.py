@@ -39,13 +39,10 @@ DECIDE_VERSION: Final = 3
 
 def decide(state: Cycle | None, event: ev.Event, now: Moment) -> Outcome:
     """
-    What follows from `event`.
+    What follows from `event`. What is refused changes nothing.
 
-    Raises:
-        Unexpected: the event does not fit the state; nothing was changed.
-        InvalidResult: what an agent reported is no valid PHASE_RESULT; nothing was changed.
-        Moved: its work was begun on an older commit; nothing was changed.
-        UsageError: a cycle that cannot be: its graph, or an agent that takes no part.
+    Raises Unexpected: it does not fit the state; InvalidResult: it is no valid PHASE_RESULT; Moved: its work was begun
+    on an older commit; UsageError: a cycle that cannot be, or an agent that takes no part.
     """
     return agent_decisions.decide(_RULES, state, event, now)
 

@@ -14,12 +14,7 @@ from fixloop.protocol.refusals import Unexpected
 
 
 def decided(draft: Draft, event: ev.DecisionMade) -> None:
-    """
-    A person decided (C57, K20).
-
-    Raises:
-        Unexpected: nothing waits for a decision, somebody else answers, or guidance says nothing.
-    """
+    """A person decided (C57, K20). Unexpected: nothing waits for it, somebody else answers, or guidance is empty."""
     opened = draft.state.escalation
     if opened is None:
         raise Unexpected(f"nothing of cycle {draft.state.cycle_id} waits for a decision")

@@ -25,11 +25,8 @@ def progress_path(cycle_id: str, agent: str, name: str) -> str:
 
 def check_files(state: Cycle, event: ev.PhaseReported) -> None:
     """
-    Refuse what an agent may not write or did not write.
-
-    Raises:
-        InvalidResult: another agent's field (C61, K17), a file that is not its own (C18), a log whose earlier bytes
-            changed (C15), or a document that it names and did not write.
+    Refuse what an agent may not write or did not write: another's field (C61, K17), a file that is not its own (C18),
+    a log whose earlier bytes changed (C15), or a document that it names and did not write. Raises InvalidResult.
     """
     key = event.result.phase
     own = worker(key)

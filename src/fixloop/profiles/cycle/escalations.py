@@ -105,12 +105,7 @@ def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
 
 
 def deadline_reached(draft: Draft, event: ev.DeadlineReached) -> None:
-    """
-    A run is late: one request to converge, then a person decides (G7: the timer acts strictly after it; G15, U13).
-
-    Raises:
-        Unexpected: what it was for is over.
-    """
+    """A run is late: one request to converge, then a person decides (G7: the timer acts strictly after; G15, U13)."""
     what, _, key = event.name.partition("/")
     agent = draft.state.agent(key)
     if not agent.asked:

@@ -35,16 +35,10 @@ def send(
     iterations: tuple[int, int] | None = None,
 ) -> None:
     """
-    Say something to an agent, and remember that this occasion is used up.
+    Say something to an agent, and remember that this occasion is used up; Unexpected where it was used before (C22).
 
-    Args:
-        occasion: one of a kind is sent for each.
-        document: the path and version of what it is about; None: of nothing but the present version.
-        next_step: what it does before it reports.
-        iterations: the previous and the current one, where a new one begins.
-
-    Raises:
-        Unexpected: it was said on this occasion already (C22).
+    `document` is the path and version of what it is about, None of nothing but the present version; `next_step` what
+    the agent does before it reports; `iterations` the previous and the current one, where a new one begins.
     """
     sent = SentInput(kind=kind, recipient=recipient, occasion=occasion)
     if sent in draft.state.inputs:
@@ -111,9 +105,7 @@ def input_requested(draft: Draft, event: ev.InputRequested) -> None:
     """
     A person in the orchestrator's place says something to an agent.
 
-    Raises:
-        Unexpected: an agent wants to (C20), it says nothing to do (C21), it was said already, or feedback would come
-            while work is under way.
+    Raises Unexpected: an agent wants to (C20), it says nothing to do (C21), or feedback would come during work.
     """
     _check_request(draft.state, event)
     key, present = event.recipient, draft.state.iteration

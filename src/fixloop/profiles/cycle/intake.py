@@ -22,12 +22,7 @@ _BASE_36: Final = string.digits + string.ascii_lowercase
 
 
 def cycle_started(configuration: Configuration, /, **facts: Any) -> CycleStarted:
-    """
-    The beginning of a cycle; `facts` are the event's other fields: workflow, issue, name, cycle_id …
-
-    Raises:
-        pydantic.ValidationError: a fact is missing or wrong.
-    """
+    """The beginning of a cycle; `facts` are the event's other fields: workflow, issue, name, cycle_id …"""
     settings = configuration.cycle or CycleSettings()
     limits = Limits(
         run_seconds=seconds(settings.timeout_minutes),

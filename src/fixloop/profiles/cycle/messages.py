@@ -115,12 +115,7 @@ _ROUTES: Final = frozenset(
 
 
 def check_route(kind: str, sender: str, recipient: str) -> None:
-    """
-    Refuse a message that no row of the table has: every one has the orchestrator at one end (C3, C20, C58, K26).
-
-    Raises:
-        ProtocolError: naming the message and both ends.
-    """
+    """Refuse (ProtocolError) what no row of the table has: one end is always the orchestrator (C3, C20, C58, K26)."""
     ends = (party if party in (ORCHESTRATOR, USER) else _AGENT for party in (sender, recipient))
     if (kind, *ends) not in _ROUTES:
         raise ProtocolError(

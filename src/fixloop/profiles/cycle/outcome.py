@@ -91,12 +91,7 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         self.append(timeline=rec.TimelineEntry(at=self.at, actor=actor, text=text))
 
     def say(self, body: Body, *, sender: str = ORCHESTRATOR, recipient: str, summary: str) -> Message:
-        """
-        Say one line.
-
-        Raises:
-            ProtocolError: there is no such route (C3); nothing was said.
-        """
+        """Say one line. Raises ProtocolError: there is no such route (C3); nothing was said."""
         check_route(body.kind, sender, recipient)
         sequence = self.state.sequence + 1
         said = Message(

@@ -55,12 +55,7 @@ class PhaseResult(Value):
 
 
 def read_result(text: str) -> PhaseResult:
-    """
-    The one PHASE_RESULT of an answer (C35).
-
-    Raises:
-        InvalidResult: there is none, there are several, or one is no valid block.
-    """
+    """The one PHASE_RESULT of an answer (C35). Raises InvalidResult: there is none, several, or no valid one."""
     heads = list(_HEAD.finditer(text))
     if len(heads) != 1:
         found = "no PHASE_RESULT" if not heads else f"{len(heads)} PHASE_RESULT blocks"

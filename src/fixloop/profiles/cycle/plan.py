@@ -26,12 +26,7 @@ Plan = Sequence[PlanTask]
 
 
 def check_plan(plan: Plan) -> None:
-    """
-    Refuse a plan that nobody can follow.
-
-    Raises:
-        UsageError: an id twice, a dependency on a task that is not there, or a circle.
-    """
+    """Refuse (UsageError) a plan with an id twice, a dependency on a task that is not there, or a circle."""
     ids = [task.id for task in plan]
     for task_id in ids:
         if ids.count(task_id) > 1:
@@ -47,8 +42,7 @@ def revised(before: Plan, after: Plan) -> tuple[PlanTask, ...]:
     """
     A revised plan over the one before: what was completed stays completed (S19).
 
-    Raises:
-        UsageError: a task is gone, or the plan is no plan; nothing is ever taken out (C9).
+    Raises UsageError: a task is gone, or the plan is no plan; nothing is ever taken out (C9).
     """
     check_plan(after)
     old = {task.id: task for task in before}
@@ -60,12 +54,7 @@ def revised(before: Plan, after: Plan) -> tuple[PlanTask, ...]:
 
 
 def completed(plan: Plan, ids: Iterable[str]) -> tuple[PlanTask, ...]:
-    """
-    The plan with these tasks completed.
-
-    Raises:
-        UsageError: one of them is not in the plan.
-    """
+    """The plan with these tasks completed. Raises UsageError: one of them is not in the plan."""
     wanted = set(ids)
     unknown = sorted(wanted - {task.id for task in plan})
     if unknown:

@@ -40,15 +40,7 @@ def request(store: Store, snapshot: bytes, agent: str) -> str:
 
 
 def prompt(state: Cycle, key: str, messages: Iterable[Message]) -> str:
-    """
-    The request for the agent's present run.
-
-    Args:
-        messages: what was said to it since it last reported, oldest first.
-
-    Raises:
-        UsageError: it takes no part.
-    """
+    """The request for the agent's present run; `messages` were said to it since it last reported, oldest first."""
     needed, own = state.agent(key).depends_on, worker(key)
     where = f"Cycle {state.cycle_id}, iteration {state.iteration} of {state.max_iterations}, version {state.version}."
     parts = [f"# {own.name}: {own.role.lower()} for {state.name}"]

@@ -183,12 +183,7 @@ class Cycle(Value):
         return self.escalations[0] if self.escalations else None
 
     def agent(self, key: str) -> Agent:
-        """
-        One agent.
-
-        Raises:
-            UsageError: it takes no part in this cycle.
-        """
+        """One agent. Raises UsageError: it takes no part in this cycle."""
         found = next((agent for agent in self.agents if agent.key == key), None)
         if found is not None:
             return found

@@ -21,12 +21,7 @@ class Version(NamedTuple):
 
 
 def version_of(text: str) -> Version:
-    """
-    A version as documents name it, with or without a leading `v`.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """A version as documents name it, with or without a leading `v`. Raises UsageError: it is none."""
     found = _FORM.fullmatch(text.strip())
     if not found:
         raise UsageError(f"{text!r} is no version; it is written 1.0.0 or v1.0.0")
@@ -46,12 +41,7 @@ def next_revision(base: Version, present: Version) -> Version:
 
 
 def check_together(base: Version, present: Iterable[Version]) -> None:
-    """
-    Hold the invariant: within an iteration no document is more than one minor ahead of its base (K11).
-
-    Raises:
-        UsageError: naming the one that is.
-    """
+    """Refuse (UsageError) a document more than one minor ahead of the base of its iteration, or behind it (K11)."""
     for version in present:
         if version < base or version[:2] > (base.major, base.minor + 1):
             raise UsageError(f"a document has version {version} in an iteration that began at {base}")

@@ -82,12 +82,7 @@ def worker(key: str) -> Worker:
 
 
 def key_of(name: str) -> str:
-    """
-    The key of an agent as messages name it: `RA`, `vas`, `VALIDATION` (K16).
-
-    Raises:
-        UsageError: nobody is called so.
-    """
+    """The key of an agent as messages name it: `RA`, `vas`, `VALIDATION` (K16). Raises UsageError for any other."""
     lower = name.strip().lower()
     found = _ALIASES.get(lower, lower)
     if found not in WORKERS:
@@ -117,9 +112,8 @@ def check_graph(graph: Graph) -> None:
     """
     Refuse a graph that no cycle can follow (C44).
 
-    Raises:
-        UsageError: one of the four is missing, an unknown agent is waited for, a document has two writers, or the
-            agents wait for each other in a circle.
+    Raises UsageError: one of the four is missing, an unknown agent is waited for, a document has two writers, or the
+    agents wait for each other in a circle.
     """
     missing = [key for key in KEYS if key not in graph]
     if missing:
@@ -141,12 +135,7 @@ def check_graph(graph: Graph) -> None:
 
 
 def check_order(graph: Graph, what: str) -> None:
-    """
-    Refuse a circle.
-
-    Raises:
-        UsageError: with the circle's members in order.
-    """
+    """Refuse a circle. Raises UsageError: with the circle's members in order."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

@@ -31,12 +31,7 @@ def left_by(
 
 
 def fields_written(snapshot: bytes, content: bytes) -> dict[str, Any]:
-    """
-    What an agent of handoffs wrote into the `state.json` that `lay` gave it, by field (D19, D45).
-
-    Args:
-        content: as it stands there now; what cannot be read says nothing.
-    """
+    """What an agent of handoffs wrote into the `state.json` that it was given, by field (D19, D45)."""
     laid = state_document(HANDOFF.load(snapshot))
     try:
         found = json.loads(content)
@@ -64,11 +59,9 @@ def missing_in(state: Handoffs, git: Git, commit: str, answer: str) -> str:
 
 def missing_specification(state: Carried, git: Git, commit: str, said: Mapping[str, Any]) -> str:
     """
-    What is wrong with the `spec` of an agent's result, in one sentence; empty: it names none, or a file.
+    What is wrong with the `spec` of an agent's result, in one sentence; empty: it names none, or a file of `commit`.
 
-    Args:
-        commit: the work with what the agent changed; `git` knows it.
-        said: the result; a path in it is relative to the folder that the agent worked in.
+    Its path is relative to the folder that the agent worked in.
     """
     spec = said.get("spec")
     if not isinstance(spec, str) or not spec:

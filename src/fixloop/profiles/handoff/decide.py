@@ -21,13 +21,7 @@ DECIDE_VERSION: Final = 2
 
 
 def decide(state: Handoffs | None, event: ev.Event, now: Moment) -> Outcome:
-    """
-    What follows from `event`.
-
-    Raises:
-        Unexpected: the event does not fit the state; nothing was changed.
-        UsageError: a workflow that cannot be.
-    """
+    """What follows from `event`. Raises Unexpected where it does not fit, UsageError: a workflow that cannot be."""
     return agent_decisions.decide(_RULES, state, event, now)
 
 

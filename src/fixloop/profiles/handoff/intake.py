@@ -11,12 +11,7 @@ from fixloop.profiles.handoff.state import Limits
 
 
 def handoffs_started(configuration: Configuration, /, **facts: Any) -> HandoffsStarted:
-    """
-    The beginning of a workflow of handoffs; `facts` are the event's other fields: workflow, issue, name …
-
-    Raises:
-        pydantic.ValidationError: a fact is missing or wrong.
-    """
+    """The beginning of a workflow of handoffs; `facts` are the event's other fields: workflow, issue, name …"""
     settings = configuration.handoff or HandoffSettings()
     limits = Limits(
         lease_seconds=settings.timeout_minutes * 60,

@@ -138,12 +138,7 @@ def taken(
     """
     Take a lock, or wait for it as long as somebody else has it and does not let it expire (D29, D30).
 
-    Returns:
-        None where it is somebody else's and nobody waits.
-
-    Raises:
-        UsageError: the workflow has no locks.
-        RefusedError: nobody is called so, or the workflow ended.
+    None where it is somebody else's and nobody waits.
     """
     from fixloop.profiles.handoff.events import LockAcquired
     from fixloop.profiles.handoff.locks import wait_seconds

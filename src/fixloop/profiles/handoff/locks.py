@@ -41,12 +41,7 @@ def acquire(draft: Draft, event: ev.LockAcquired) -> None:
 
 
 def release(draft: Draft, event: ev.LockReleased) -> None:
-    """
-    Answers `released`, or `lost` when it was taken over meanwhile: then nothing changes (D27).
-
-    Raises:
-        Unexpected: it was never this agent's.
-    """
+    """Answers `released`, or `lost`, which changes nothing: it was taken over (D27). Never this agent's: Unexpected."""
     lock = _owned(draft, event.sender, event.resource, event.token)
     if lock is None:
         draft.answer = "lost"

@@ -52,12 +52,7 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
     def send(
         self, kind: str, sender: str, recipient: str, payload: Mapping[str, Any] | None = None
     ) -> rec.Message:
-        """
-        Say one message; a handoff is kept, pending (D4, G20).
-
-        Raises:
-            ForbiddenRoute: these two may not say this to each other (D12).
-        """
+        """Say one message; a handoff is kept, pending (D4, G20). Raises ForbiddenRoute (D12)."""
         checked = check_route(kind, sender, recipient)
         sequence = self.state.sequence + 1
         message = rec.Message(

@@ -45,12 +45,7 @@ def request(store: Store, snapshot: bytes, agent: str) -> str:
 
 
 def prompt(state: Handoffs, name: str) -> str:
-    """
-    The request for the agent's present run.
-
-    Raises:
-        RefusedError: it takes no part.
-    """
+    """The request for the agent's present run. Raises RefusedError: it takes no part."""
     agent = state.agent(name)
     slug = "-".join(re.findall("[a-z0-9]+", state.name.lower()))[:MOST_OF_A_SLUG].strip("-")
     spec = state.spec or f"specs/{state.started_at:%Y%m%d}-{slug or f'issue-{state.issue}'}.md"

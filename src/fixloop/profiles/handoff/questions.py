@@ -79,8 +79,7 @@ def answered(draft: Draft, event: ev.Answered) -> None:
     """
     A person answers a question of an agent's, which goes on with it (D43).
 
-    Raises:
-        Unexpected: nothing is asked, the answer is none of the options, or what is open is settled by a decision.
+    Raises Unexpected: nothing is asked, it is none of the options, or what is open is settled by a decision.
     """
     state = draft.state
     question = next((each for each in state.questions if event.question in ("", each.id)), None)

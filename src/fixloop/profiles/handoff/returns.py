@@ -49,12 +49,7 @@ class Returned(BaseModel):
 
 
 def fitting(what: str, model: type[M], facts: Mapping[str, Any]) -> M:
-    """
-    What an agent said as a value.
-
-    Raises:
-        InvalidReturn: naming the fields that do not fit, at most five.
-    """
+    """What an agent said as a value. Raises InvalidReturn: naming the fields that do not fit, at most five."""
     try:
         return model.model_validate(facts)
     except ValidationError as error:
@@ -65,12 +60,7 @@ def fitting(what: str, model: type[M], facts: Mapping[str, Any]) -> M:
 
 
 def check_return(agent: str, result: Returned) -> None:
-    """
-    Refuse a result that this agent cannot have (D56).
-
-    Raises:
-        InvalidReturn: naming status or what is missing.
-    """
+    """Refuse a result that this agent cannot have (D56). Raises InvalidReturn: naming status or what is missing."""
     allowed = STATUSES[agent]
     if result.status not in allowed:
         raise InvalidReturn(f"{agent} returned status {result.status!r}; it returns {' or '.join(allowed)}")
@@ -93,12 +83,7 @@ def read_questions(text: str) -> Iterator[dict[str, Any]]:
 
 
 def read_return(text: str) -> dict[str, Any]:
-    """
-    The last JSON object with a `status` that an agent printed.
-
-    Raises:
-        InvalidReturn: there is none.
-    """
+    """The last JSON object with a `status` that an agent printed. Raises InvalidReturn: there is none."""
     objects = _objects(text[-MOST_CHARACTERS:])
     found = [
         value

@@ -70,12 +70,7 @@ def sent_by(agent: str) -> HandoffType:
 
 
 def check_route(kind: str, sender: str, recipient: str) -> HandoffType:
-    """
-    Refuse a message that nobody may send so (D5, D12).
-
-    Raises:
-        ForbiddenRoute: the type is unknown, or is not for these two.
-    """
+    """Refuse (ForbiddenRoute) a message of an unknown type, or that these two may not send (D5, D12)."""
     if kind not in list(HandoffType):
         raise ForbiddenRoute(f"{kind!r} is no type of message; there are {', '.join(HandoffType)}")
     found = HandoffType(kind)
@@ -88,22 +83,12 @@ def check_route(kind: str, sender: str, recipient: str) -> HandoffType:
 
 
 def check_move(before: HandoffStatus, after: HandoffStatus) -> None:
-    """
-    Refuse a move that is none of pending → accepted → completed, or a rejection (D16, G9).
-
-    Raises:
-        RefusedError: naming both.
-    """
+    """Refuse (RefusedError) a move that is none of pending → accepted → completed, or a rejection (D16, G9)."""
     if after not in _LEGAL.get(before, ()):
         raise RefusedError(f"a handoff that is {before} cannot become {after}")
 
 
 def check_agent(name: str) -> None:
-    """
-    Refuse somebody who takes no part.
-
-    Raises:
-        RefusedError: naming those who do.
-    """
+    """Refuse somebody who takes no part. Raises RefusedError: naming those who do."""
     if name not in AGENTS:
         raise RefusedError(f"{name!r} is no agent of a handoff workflow; there are {', '.join(AGENTS)}")

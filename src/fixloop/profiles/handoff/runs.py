@@ -41,12 +41,7 @@ def activated(draft: Draft, event: ev.AgentActivated) -> None:
 
 
 def accept(draft: Draft, event: ev.HandoffAccepted) -> None:
-    """
-    An agent takes one handoff: the first of two gets it, and nobody but its addressee (D17, D18).
-
-    Raises:
-        Unexpected: it is for somebody else, or was taken already.
-    """
+    """An agent takes one handoff: the first of two gets it, and nobody but its addressee (D17, D18), or Unexpected."""
     check_agent(event.sender)
     message = draft.state.message(event.message_id)
     if message.recipient != event.sender:
@@ -88,12 +83,7 @@ def reject(draft: Draft, event: ev.HandoffRejected) -> None:
 
 
 def rejection(state: Handoffs, name: str, said: Mapping[str, Any]) -> ev.HandoffRejected:
-    """
-    The event that an agent rejects what it works on, or what waits for it, and why.
-
-    Raises:
-        InvalidReturn: it has no handoff, or gives no reason.
-    """
+    """The event that an agent rejects what it works on, or what waits for it, and why. InvalidReturn without either."""
     handoff, waiting = state.agent(name).handoff, state.pending_for(name)
     message_id = handoff or (waiting.message_id if waiting is not None else "")
     if not message_id:
@@ -107,12 +97,7 @@ def rejection(state: Handoffs, name: str, said: Mapping[str, Any]) -> ev.Handoff
 
 
 def escalation(name: str, asked: Mapping[str, Any], artifacts: tuple[str, ...]) -> ev.AgentEscalated:
-    """
-    The event that an agent asks a person (D41).
-
-    Raises:
-        InvalidReturn: it says not what, or not why.
-    """
+    """The event that an agent asks a person (D41). Raises InvalidReturn: it says not what, or not why."""
     said = {key: asked[key] for key in _SAID if key in asked}
     return fitting("escalation", ev.AgentEscalated, said | {"sender": name, "artifacts": artifacts})
 
@@ -128,11 +113,9 @@ def sent(draft: Draft, event: ev.HandoffSent) -> None:
 
 def returned(draft: Draft, event: ev.AgentReturned) -> None:
     """
-    An agent is done: handoff to the next, its status, its result, in this order (D35).
+    An agent is done: handoff to the next, its status, its result, in this order (D35). What is refused changes nothing.
 
-    Raises:
-        InvalidReturn: the result is none of this agent's (D56); nothing was changed.
-        Moved: its work was begun on an older commit; nothing was changed.
+    Raises InvalidReturn: the result is none of this agent's (D56); Moved: its work was begun on an older commit.
     """
     agent = _asked(draft, event.sender)
     check_return(agent.name, event.result)

@@ -147,24 +147,14 @@ class Handoffs(Value):
         return self.status in ("completed", "failed")
 
     def agent(self, name: str) -> Agent:
-        """
-        One agent.
-
-        Raises:
-            RefusedError: it takes no part.
-        """
+        """One agent. Raises RefusedError: it takes no part."""
         for found in self.agents:
             if found.name == name:
                 return found
         raise RefusedError(f"{name!r} is no agent of a handoff workflow; there are {', '.join(AGENTS)}")
 
     def message(self, message_id: str) -> rec.Message:
-        """
-        One handoff.
-
-        Raises:
-            RefusedError: there is none with this id.
-        """
+        """One handoff. Raises RefusedError: there is none with this id."""
         for found in self.messages:
             if found.message_id == message_id.removeprefix("handoff-"):
                 return found

@@ -27,8 +27,7 @@ def write(draft: Draft, event: ev.StateWritten) -> None:
     """
     Answers `written`, or `held` for a critical field.
 
-    Raises:
-        Unexpected: the writer does not hold the state's lock, and cannot have it at once; or the field is the engine's.
+    Raises Unexpected: the writer has not the state's lock, and cannot have it at once; or the field is the engine's.
     """
     check_agent(event.sender)
     lock = draft.state.locks.get(RESOURCE)

@@ -88,12 +88,7 @@ def log_document(logged: Logged[State]) -> dict[str, Any]:
 
 
 def _lines(logged: Logged[State]) -> list[Said]:
-    """
-    What was said, of all or of one specialist.
-
-    Raises:
-        UsageError: there is no such specialist, or it has said nothing yet.
-    """
+    """What was said, of all or of one specialist. Raises UsageError: it is none, or has said nothing yet."""
     found = list(said(logged.entries))
     if not logged.agent:
         return found
