@@ -20,13 +20,14 @@ from fixloop.statefiles.agent_run import AgentRuns, Brought, Played
 from fixloop.statefiles.sync import lay
 from workers.commands import child_workflows
 from workers.commands.fixer import end_of
-from workers.steps.crew import Work, with_grace
+from workers.steps.crew import with_grace
+from workers.steps.step import Step
 from workers.workspaces.ground import Ground, open_ground
 
 SHOWN_CHARACTERS: Final = 300
 
 
-def play(work: Work, configuration: Configuration, snapshot: bytes, cache: Path) -> Played | None:
+def play(work: Step, configuration: Configuration, snapshot: bytes, cache: Path) -> Played | None:
     """Run the command of the ticket's agent, see `Crew`. Injured where somebody else killed it, and its changes are
     dropped; PutOff where it is a validation loop that has not ended."""
     state, ticket = work.holding.state, work.holding.ticket
@@ -60,7 +61,7 @@ def play(work: Work, configuration: Configuration, snapshot: bytes, cache: Path)
         return _played(work, ground, result, snapshot) if result is not None else None
 
 
-def bring_onto(work: Work, state: Any, base: str, tip: str, cache: Path) -> Brought:
+def bring_onto(work: Step, state: Any, base: str, tip: str, cache: Path) -> Brought:
     """Merge what changed from `base` to `tip` onto the present tip of `state`, see `Crew`."""
     mirror = bring_work(work.store, state, cache)
     own = change_between(mirror.git, base, tip)
@@ -68,7 +69,7 @@ def bring_onto(work: Work, state: Any, base: str, tip: str, cache: Path) -> Brou
     return Brought(state.tip, change.commit, keep_bundle(work.store, state, mirror, change.commit))
 
 
-def _played(work: Work, ground: Ground, result: GuardedResult, snapshot: bytes) -> Played:
+def _played(work: Step, ground: Ground, result: GuardedResult, snapshot: bytes) -> Played:
     state, key, workspace = work.holding.state, work.holding.ticket.specialist, ground.workspace
     command = f"the command of {key}"
     if injury := workspace.injury():
@@ -103,6 +104,6 @@ def _played(work: Work, ground: Ground, result: GuardedResult, snapshot: bytes) 
     )
 
 
-def _message(work: Work) -> str:
+def _message(work: Step) -> str:
     ticket = work.holding.ticket
     return f"fixloop: issue {work.holding.state.issue}, {ticket.specialist}, iteration {ticket.iteration}\n"

@@ -30,13 +30,14 @@ from fixloop.repository.mirror import Mirror
 from fixloop.repository.tree import tree_id
 from fixloop.statefiles.agent_run import AgentRuns, Brought, Played
 from workers.process import process
-from workers.steps.crew import PutOff, Work
+from workers.steps.crew import PutOff
+from workers.steps.step import Step
 from workers.steps.validation_steps import fix_failed
 
 _STOPPED = (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED)
 
 
-def validate(work: Work, configuration: Configuration, snapshot: bytes, cache: Path) -> Played:
+def validate(work: Step, configuration: Configuration, snapshot: bytes, cache: Path) -> Played:
     """The answer of an agent whose run is a validation loop; PutOff where that has not ended."""
     asking, ticket = profile_in(snapshot).load(snapshot), work.holding.ticket
 
@@ -71,7 +72,7 @@ def validate(work: Work, configuration: Configuration, snapshot: bytes, cache: P
     )
 
 
-def fix(work: Work, configuration: Configuration, cache: Path) -> FixCompleted | FixFailed:
+def fix(work: Step, configuration: Configuration, cache: Path) -> FixCompleted | FixFailed:
     """The fix of a fixer that is a workflow of handoffs; PutOff where that has not ended."""
     state, ticket = work.holding.state, work.holding.ticket
 
@@ -107,7 +108,7 @@ def fix(work: Work, configuration: Configuration, cache: Path) -> FixCompleted |
     return FixCompleted(specialist=ticket.specialist, completion=completion, bundle=bundle)
 
 
-def _attended(work: Work, profile: Profile[Any], begin: Callable[[str], AnyStart]) -> Any:
+def _attended(work: Step, profile: Profile[Any], begin: Callable[[str], AnyStart]) -> Any:
     ended = attended(work.store, process().engine_of, work.holding.ticket, profile, begin)
     if ended is None:
         raise PutOff(f"{child_of(work.holding.ticket.id)} works for it")
@@ -115,7 +116,7 @@ def _attended(work: Work, profile: Profile[Any], begin: Callable[[str], AnyStart
 
 
 def _handed_on(
-    work: Work, asking: Any, configuration: Configuration, child: str, mirror: Mirror
+    work: Step, asking: Any, configuration: Configuration, child: str, mirror: Mirror
 ) -> dict[str, Any]:
     """What every child has from its parent."""
     base = asking.model_copy(update={"workflow": child, "tip": snapshot_in(asking).commit})
@@ -132,7 +133,7 @@ def _handed_on(
     }
 
 
-def _brought_home(work: Work, asking: Any, ended: Any, cache: Path) -> tuple[Mirror, str]:
+def _brought_home(work: Step, asking: Any, ended: Any, cache: Path) -> tuple[Mirror, str]:
     """The mirror with what a child made, and the digest of the bundle that brings it to other machines."""
     mirror = bring_work(work.store, ended, cache)
     return mirror, keep_bundle(work.store, asking, mirror, ended.tip)

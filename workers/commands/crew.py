@@ -12,7 +12,7 @@ from fixloop.repository.publication import publish
 from fixloop.servers.settings import load_settings
 from fixloop.statefiles.agent_run import Brought, Played
 from workers.commands import agent, fixer, notification, specialist
-from workers.steps.crew import Work
+from workers.steps.step import Step
 
 
 class Commands:
@@ -23,31 +23,31 @@ class Commands:
     def __init__(self, cache: Path) -> None:
         self._cache = cache
 
-    def check(self, work: Work) -> RunFinished | None:
+    def check(self, work: Step) -> RunFinished | None:
         """Run all checks of the ticket's specialist."""
         return specialist.check(work, configuration_of(work), self._cache)
 
-    def fix(self, work: Work) -> FixCompleted | FixFailed | AnswerRejected | BlockerSignalled | None:
+    def fix(self, work: Step) -> FixCompleted | FixFailed | AnswerRejected | BlockerSignalled | None:
         """Have the fixer mend what the open report says."""
         return fixer.fix(work, configuration_of(work), self._cache)
 
-    def notify(self, work: Work) -> str:
+    def notify(self, work: Step) -> str:
         """Tell a person of the escalation."""
         return notification.notify(work, configuration_of(work))
 
-    def push(self, work: Work) -> str:
+    def push(self, work: Step) -> str:
         """Push the verified branch with what this machine's git knows of credentials."""
         return push_branch(work.store, work.holding.state, self._cache)
 
-    def play(self, work: Work, snapshot: bytes) -> Played | None:
+    def play(self, work: Step, snapshot: bytes) -> Played | None:
         """Run an agent's command on its request."""
         return agent.play(work, configuration_of(work), snapshot, self._cache)
 
-    def bring_onto(self, work: Work, state: Any, base: str, tip: str) -> Brought:
+    def bring_onto(self, work: Step, state: Any, base: str, tip: str) -> Brought:
         """Merge an agent's difference, file by file."""
         return agent.bring_onto(work, state, base, tip, self._cache)
 
-    def settle(self, work: Work, state: Any) -> None:
+    def settle(self, work: Step, state: Any) -> None:
         """Write the branch, now that the commit has made it true; `resume` repairs what a crash leaves out."""
         if work.holding.ticket.step not in ("fix", "work") or state.tip == work.holding.state.tip:
             return
@@ -63,6 +63,6 @@ def commands() -> Commands:
     return Commands(load_settings().cache_dir)
 
 
-def configuration_of(work: Work) -> Configuration:
+def configuration_of(work: Step) -> Configuration:
     """The workflow's frozen configuration."""
     return frozen_configuration(work.store, work.holding.state)

@@ -25,7 +25,8 @@ from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import Completion
 from fixloop.reports.limits import clean
 from workers.commands import child_workflows
-from workers.steps.crew import Work, with_grace
+from workers.steps.crew import with_grace
+from workers.steps.step import Step
 from workers.steps.validation_steps import fix_failed
 from workers.workspaces.ground import Ground, open_ground
 from workers.workspaces.node_modules import told_of
@@ -35,7 +36,7 @@ SAID_CHARACTERS: Final = 1000
 Done = FixCompleted | FixFailed | AnswerRejected | BlockerSignalled
 
 
-def fix(work: Work, configuration: Configuration, cache: Path) -> Done | None:
+def fix(work: Step, configuration: Configuration, cache: Path) -> Done | None:
     """Run the fixer on the open request; None when the ticket was withdrawn meanwhile. Injured where somebody else
     killed the fixer, and its changes are dropped; PutOff where it is a workflow of handoffs that has not ended."""
     if configuration.fixer is None:
@@ -57,7 +58,7 @@ def fix(work: Work, configuration: Configuration, cache: Path) -> Done | None:
         return _answer(work, ground, result)
 
 
-def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResult | None:
+def _run(work: Step, fixer: Fixer, ground: Ground, report: Said) -> GuardedResult | None:
     ticket, scratch = work.holding.ticket, ground.workspace.scratch
     request, answer, failures = scratch / "request.json", scratch / "answer", scratch / "failures.json"
     wanted = request_json(report.message)
@@ -82,7 +83,7 @@ def _run(work: Work, fixer: Fixer, ground: Ground, report: Said) -> GuardedResul
     )
 
 
-def _answer(work: Work, ground: Ground, result: GuardedResult) -> Done:
+def _answer(work: Step, ground: Ground, result: GuardedResult) -> Done:
     ticket, hide = work.holding.ticket, ground.redaction.text
     output = hide(result.output)
     if result.exit_code != 0:
@@ -118,7 +119,7 @@ def _answer(work: Work, ground: Ground, result: GuardedResult) -> Done:
 
 
 def _change(
-    work: Work, ground: Ground, said: Answer | None, output: str, artifacts: tuple[str, ...]
+    work: Step, ground: Ground, said: Answer | None, output: str, artifacts: tuple[str, ...]
 ) -> FixCompleted | FixFailed:
     """What it left in its workspace, as one commit."""
     state, ticket, hide = work.holding.state, work.holding.ticket, ground.redaction.text
@@ -166,7 +167,7 @@ def _left_out(files: Sequence[str]) -> str:
 
 
 def _failed(
-    work: Work, error: str, output: str, *, undelivered: bool = False, fatal: bool = False
+    work: Step, error: str, output: str, *, undelivered: bool = False, fatal: bool = False
 ) -> FixFailed:
     tail = output[-TAIL_CHARACTERS:]
     return fix_failed(work.holding.ticket, error, output_tail=tail, undelivered=undelivered, fatal=fatal)

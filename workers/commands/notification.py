@@ -10,13 +10,13 @@ from fixloop.engine.registry import PROFILES
 from fixloop.machine.guard import run_guarded
 from fixloop.protocol.ticket import line_of
 from fixloop.servers.settings import load_settings
-from workers.steps.crew import Work
+from workers.steps.step import Step
 from workers.workspaces.environment import allowed_variables
 
 LIMIT_SECONDS: Final = 10.0
 
 
-def notify(work: Work, configuration: Configuration) -> str:
+def notify(work: Step, configuration: Configuration) -> str:
     """Run the notify command once; returns what came of it, in a few words."""
     state, history = work.holding.state, work.store.history(work.holding.ticket.workflow)
     text = PROFILES[state.profile].text

@@ -15,7 +15,8 @@ from fixloop.protocol.roles import worker_of
 from fixloop.reports.limits import failures_json
 from workers.commands.baseline import Circumstances, Comparison
 from workers.commands.check_run import run_check
-from workers.steps.crew import Work, with_grace
+from workers.steps.crew import with_grace
+from workers.steps.step import Step
 from workers.steps.validation_steps import run_failed
 from workers.workspaces.ground import attempt_of, open_ground
 
@@ -26,7 +27,7 @@ MOST_LISTED: Final = 500
 REPORT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 
 
-def check(work: Work, configuration: Configuration, cache: Path) -> RunFinished | None:
+def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished | None:
     """Run the checks of the ticket's specialist on the workflow's tree; None when the ticket was withdrawn."""
     state, ticket = work.holding.state, work.holding.ticket
     checks = [entry.checks for entry in configuration.specialists if entry.name == ticket.specialist]
@@ -56,7 +57,7 @@ def check(work: Work, configuration: Configuration, cache: Path) -> RunFinished 
     return _finished(work, [one.result for one in ran], tree, artifacts)
 
 
-def _circumstances(work: Work, configuration: Configuration, cache: Path) -> Circumstances:
+def _circumstances(work: Step, configuration: Configuration, cache: Path) -> Circumstances:
     state, ticket = work.holding.state, work.holding.ticket
 
     def begins(check: str, base: str) -> None:
@@ -67,7 +68,7 @@ def _circumstances(work: Work, configuration: Configuration, cache: Path) -> Cir
     return Circumstances(snapshot_in(state), configuration, cache, attempt_of(work), state.issue, run, begins)
 
 
-def _with_old_kept(work: Work, result: CheckResult) -> CheckResult:
+def _with_old_kept(work: Step, result: CheckResult) -> CheckResult:
     """The result with its old failures as an artifact, which its evidence names."""
     old = result.old_failures
     if not old:
@@ -83,13 +84,13 @@ def _with_old_kept(work: Work, result: CheckResult) -> CheckResult:
     return result.model_copy(update={"evidence": result.evidence.model_copy(update={"old_failures": digest})})
 
 
-def _guarded(work: Work, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
+def _guarded(work: Step, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
     variables = {**env, "FIXLOOP_ROLE": worker_of(work.holding.ticket)}
     limit = with_grace(work.holding.state.patience_seconds)
     return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit)
 
 
-def _finished(work: Work, ran: list[CheckResult], tree: str, artifacts: list[str]) -> RunFinished:
+def _finished(work: Step, ran: list[CheckResult], tree: str, artifacts: list[str]) -> RunFinished:
     state, ticket = work.holding.state, work.holding.ticket
     active, results = state.active, ran
     if active.runs:

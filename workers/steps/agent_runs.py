@@ -1,16 +1,14 @@
-"""What the profiles have in common whose steps are runs of agents (C46, D32): the run, and the steps around it.
-
-What comes of a step is told in events of the profile's own (K30): the functions here are given them.
-"""
+"""What the profiles have in common whose steps are runs of agents (C46, D32): the run, and the steps around it."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from fixloop.engine.profile import AnyEvent, Profile
 from fixloop.engine.registry import profile_in
 from fixloop.errors import FixloopError, UsageError
+from fixloop.protocol.agent_events import AgentFailed, BranchPushed, DeliveryFailed, PersonNotified
 from fixloop.protocol.letters import DELIVER, number_of
 from fixloop.protocol.ticket import NOTIFY, PUSH
 from fixloop.statefiles.agent_run import Played
@@ -61,44 +59,34 @@ def heard_of(step: Step, heartbeat: AnyEvent, every_seconds: float = HEARTBEAT_S
         thread.join(END_SECONDS)
 
 
-class Told(NamedTuple):
-    """A profile's events for what comes of its steps, and what is told by them."""
+def _failure(step: Step, why: Failure) -> AnyEvent | None:
+    ticket = step.holding.ticket
+    if ticket.step == PUSH:
+        return not_pushed(step, why, BranchPushed)
+    if ticket.step == DELIVER:
+        return DeliveryFailed(number=number_of(ticket), error=why.error)
+    if ticket.step == NOTIFY:
+        return PersonNotified(detail=why.error)
+    if not ticket.specialist:
+        return None
+    return AgentFailed(agent=ticket.specialist, reason=why.error, fatal=why.is_final)
 
-    stored: Callable[..., AnyEvent]
-    undelivered: Callable[..., AnyEvent]
-    notified: Callable[..., AnyEvent]
-    pushed: Callable[..., AnyEvent]
-    failed: Callable[..., AnyEvent]
 
-    def failure(self, step: Step, why: Failure) -> AnyEvent | None:
-        """The event that tells of a failed attempt; None of a step that is offered again."""
-        ticket = step.holding.ticket
-        if ticket.step == PUSH:
-            return not_pushed(step, why, self.pushed)
-        if ticket.step == DELIVER:
-            return self.undelivered(number=number_of(ticket), error=why.error)
-        if ticket.step == NOTIFY:
-            return self.notified(detail=why.error)
-        if not ticket.specialist:
-            return None
-        return self.failed(agent=ticket.specialist, reason=why.error, fatal=why.is_final)
-
-    def brought(self, step: Step, event: Any) -> AnyEvent:
-        """A result whose agent began from a commit that others went on from, brought onto theirs."""
-        ticket = step.holding.ticket
-        found = step.store.read(ticket.workflow)
-        state = profile_in(found.snapshot).load(found.snapshot) if found is not None else step.holding.state
-        try:
-            brought = crew().bring_onto(step, state, event.base, event.tip)
-        except UsageError as conflict:
-            return self.failed(agent=ticket.specialist, reason=str(conflict))
-        changed: AnyEvent = event.model_copy(update=brought._asdict())
-        return changed
+def _brought(step: Step, event: Any) -> AnyEvent:
+    """A result whose agent began from a commit that others went on from, brought onto theirs."""
+    ticket = step.holding.ticket
+    found = step.store.read(ticket.workflow)
+    state = profile_in(found.snapshot).load(found.snapshot) if found is not None else step.holding.state
+    try:
+        brought = crew().bring_onto(step, state, event.base, event.tip)
+    except UsageError as conflict:
+        return AgentFailed(agent=ticket.specialist, reason=str(conflict))
+    changed: AnyEvent = event.model_copy(update=brought._asdict())
+    return changed
 
 
 def step_handlers(
     profile: Profile[Any],
-    told: Told,
     work: Callable[[Step], AnyEvent | None],
     further: Mapping[str, Callable[[Step], AnyEvent | None]],
     retries: Mapping[str, int],
@@ -108,15 +96,15 @@ def step_handlers(
         profile=profile,
         work={
             "work": work,
-            DELIVER: lambda step: deliver_letter(step, told.stored, told.undelivered),
-            NOTIFY: lambda step: told.notified(detail=crew().notify(step)),
-            PUSH: lambda step: pushed(step, told.pushed),
+            DELIVER: deliver_letter,
+            NOTIFY: lambda step: PersonNotified(detail=crew().notify(step)),
+            PUSH: lambda step: pushed(step, BranchPushed),
             **further,
         },
         retries={"work": RETRIES, DELIVER: RETRIES, NOTIFY: 0, PUSH: RETRIES, **retries},
         speaking=frozenset((DELIVER, *further)),
         unfailing=frozenset((DELIVER, NOTIFY, *further)),
-        failure=told.failure,
+        failure=_failure,
         settle=lambda step, state: crew().settle(step, state),
-        brought=told.brought,
+        brought=_brought,
     )

@@ -6,68 +6,21 @@ the scripted agents of `fixloop.testing` do.
 
 import importlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
-from fixloop.engine.engine import ProfileHolding
-from fixloop.engine.profile import AnyEvent
-from fixloop.machine.guard import GuardedResult
-from fixloop.outside.mailbox import Letter
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.state import State
 from fixloop.statefiles.agent_run import Brought, Played
-from fixloop.store.contract import Store
+from workers.steps.step import Step
 
 _GRACE_SECONDS: Final = 60.0
 _NO_LIMIT_SECONDS: Final = 24 * 3600.0
 
 
-class Injured(Exception):
-    """The work was killed from outside; nothing is known of its result (K40)."""
-
-
 class PutOff(Exception):
     """The work is done elsewhere: nobody holds the ticket until that has come to something (bridging)."""
-
-
-class Work(Protocol):
-    """One claimed step as its crew sees it."""
-
-    @property
-    def holding(self) -> ProfileHolding[Any]: ...
-
-    @property
-    def store(self) -> Store: ...
-
-    def cancelled(self) -> bool:
-        """True as soon as the ticket was withdrawn or lost: stop, the result would be refused."""
-
-    def tell(self, event: AnyEvent, what: str) -> None:
-        """Commit what happens on the way, once for each `what`; where it is refused, the work is withdrawn."""
-
-    def post(self, agent: str, letter: Letter) -> None:
-        """Put a letter into an agent's mailbox, as urgent as the ticket. Raises InfrastructureError: it is away."""
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        unheard_seconds: float,
-        stdin: bytes = b"",
-        apart: bool = False,
-    ) -> GuardedResult | None:
-        """
-        Run a command under guard, see `run_guarded`; None when the ticket was withdrawn meanwhile.
-
-        Its limit is the state's to enforce, by the engine's clock. Only where the state could not be heard for
-        `unheard_seconds` is it ended by that: it would be of no use to anybody.
-
-        Raises Injured: somebody else killed it, and nothing is known of its result (K40).
-        """
 
 
 class Crew(Protocol):
@@ -76,30 +29,30 @@ class Crew(Protocol):
     acknowledges: bool
     """Whether the start of a fix is committed by itself; scripted fixers finish before anyone could look."""
 
-    def check(self, work: Work) -> RunFinished | None: ...
+    def check(self, step: Step) -> RunFinished | None: ...
 
-    def fix(self, work: Work) -> FixCompleted | FixFailed | AnswerRejected | BlockerSignalled | None: ...
+    def fix(self, step: Step) -> FixCompleted | FixFailed | AnswerRejected | BlockerSignalled | None: ...
 
-    def notify(self, work: Work) -> str: ...
+    def notify(self, step: Step) -> str: ...
 
-    def play(self, work: Work, snapshot: bytes) -> Played | None:
+    def play(self, step: Step, snapshot: bytes) -> Played | None:
         """
         Run the agent whose ticket this is, of a cycle or of handoffs, with its workflow's state as it is stored.
 
         Raises PutOff: a child workflow does the work, and has not ended.
         """
 
-    def bring_onto(self, work: Work, state: Any, base: str, tip: str) -> Brought:
+    def bring_onto(self, step: Step, state: Any, base: str, tip: str) -> Brought:
         """What changed from `base` to `tip`, on the commit of `state`. UsageError: others changed the same lines."""
 
-    def push(self, work: Work) -> str:
+    def push(self, step: Step) -> str:
         """
         Push the verified branch to the repository's URL; its name, empty where there is nothing to push.
 
         Raises UsageError: it was refused, and would be again.
         """
 
-    def settle(self, work: Work, state: State) -> None:
+    def settle(self, step: Step, state: State) -> None:
         """After the commit: what is written outside, such as the branch with the fix, now that it is true."""
 
 

@@ -9,11 +9,7 @@ from fixloop.profiles.cycle.events import (
     AgentFailed,
     AgentStarted,
     AnswerInvalid,
-    BranchPushed,
     CycleFinished,
-    DeliveryFailed,
-    MessageStored,
-    PersonNotified,
     PhaseReported,
 )
 from fixloop.profiles.cycle.phase_result import InvalidResult, read_result
@@ -43,13 +39,6 @@ def _work(step: Step) -> AnyEvent | None:
 
 STEPS: Final = agent_runs.step_handlers(
     CYCLE,
-    agent_runs.Told(
-        stored=MessageStored,
-        undelivered=DeliveryFailed,
-        notified=PersonNotified,
-        pushed=BranchPushed,
-        failed=AgentFailed,
-    ),
     _work,
     further={"finish": lambda step: CycleFinished()},
     retries={"finish": agent_runs.RETRIES},

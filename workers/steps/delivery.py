@@ -9,43 +9,37 @@ from collections.abc import Callable
 from fixloop.engine.profile import AnyEvent
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.outside.mailbox import Letter
+from fixloop.protocol import agent_events
 from fixloop.protocol.events import DeliveryFailed, MessageStored
 from fixloop.protocol.letters import letter_id
 from fixloop.protocol.state import State
-from workers.steps.crew import PutOff, Work, crew
+from workers.steps.crew import PutOff, crew
 from workers.steps.step import Step
 from workers.steps.step_handlers import Failure
 
 
-def deliver(work: Work) -> MessageStored | DeliveryFailed:
+def deliver(step: Step) -> MessageStored | DeliveryFailed:
     """Put the open report, or the open escalation, into the agent's mailbox: one attempt (A70)."""
-    ticket, state = work.holding.ticket, work.holding.state
+    ticket, state = step.holding.ticket, step.holding.state
     letter = _letter(state, ticket.step)
     try:
-        work.post(state.agent, letter)
+        step.post(state.agent, letter)
     except InfrastructureError as error:
-        return undelivered(work, str(error))
+        return undelivered(step, str(error))
     return MessageStored(message_id=letter.message_id, attempt=ticket.attempt)
 
 
-def undelivered(work: Work, why: str) -> DeliveryFailed:
+def undelivered(step: Step, why: str) -> DeliveryFailed:
     """The report or the escalation that a ticket delivers is in no mailbox."""
-    ticket = work.holding.ticket
-    letter = _letter(work.holding.state, ticket.step)
+    ticket = step.holding.ticket
+    letter = _letter(step.holding.state, ticket.step)
     return DeliveryFailed(message_id=letter.message_id, attempt=ticket.attempt, error=why)
 
 
-def deliver_letter(
-    work: Work, stored: Callable[..., AnyEvent], failed: Callable[..., AnyEvent]
-) -> AnyEvent | None:
-    """
-    Put a letter of a cycle or of handoffs into its agent's mailbox: one attempt (A70).
-
-    None where its agent has answered meanwhile.
-    """
-    state, ticket = work.holding.state, work.holding.ticket
-    found = (kept for kept in state.letters if letter_id(state, kept) == ticket.id)
-    about = next(found, None)
+def deliver_letter(step: Step) -> AnyEvent | None:
+    """Put a letter to an agent of a cycle or of handoffs into its mailbox; None: it has answered meanwhile (A70)."""
+    state, ticket = step.holding.state, step.holding.ticket
+    about = next((kept for kept in state.letters if letter_id(state, kept) == ticket.id), None)
     if about is None:
         return None
     letter = Letter(
@@ -56,10 +50,10 @@ def deliver_letter(
         type=about.kind,
     )
     try:
-        work.post(about.agent, letter)
+        step.post(about.agent, letter)
     except InfrastructureError as error:
-        return failed(number=about.number, error=str(error))
-    return stored(number=about.number)
+        return agent_events.DeliveryFailed(number=about.number, error=str(error))
+    return agent_events.MessageStored(number=about.number)
 
 
 def pushed(step: Step, told: Callable[..., AnyEvent]) -> AnyEvent:
@@ -76,9 +70,9 @@ def not_pushed(step: Step, why: Failure, told: Callable[..., AnyEvent]) -> AnyEv
     return told(attempt=step.holding.ticket.attempt, error=why.error, fatal=why.is_final)
 
 
-def attend(work: Work) -> AnyEvent | None:
+def attend(step: Step) -> AnyEvent | None:
     """A workflow that works for another one, which still waits for it: always PutOff; its worker has asked."""
-    raise PutOff(f"{work.holding.state.parent} waits for it")
+    raise PutOff(f"{step.holding.state.parent} waits for it")
 
 
 def _letter(state: State, step: str) -> Letter:

@@ -20,10 +20,10 @@ from fixloop.engine.profile import AnyEvent, AnyOutcome
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, NewerVersion
 from fixloop.repository.snapshot import Unseen
 from workers.process import process
-from workers.steps.crew import Injured, PutOff
+from workers.steps.crew import PutOff
 from workers.steps.hints import FAILURES, FatalError, follow, hint, hint_again, stop_chain
 from workers.steps.newer_versions import leave
-from workers.steps.step import Step
+from workers.steps.step import Injured, Step
 from workers.steps.step_handlers import POISONED, Failure, StepHandlers, failure
 from workers.steps.step_table import step_handlers_of
 

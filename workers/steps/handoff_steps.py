@@ -10,11 +10,7 @@ from fixloop.profiles.handoff.events import (
     AgentActivated,
     AgentFailed,
     AgentReturned,
-    BranchPushed,
-    DeliveryFailed,
     Heartbeat,
-    MessageStored,
-    PersonNotified,
     StateWritten,
 )
 from fixloop.profiles.handoff.records import changed
@@ -90,13 +86,6 @@ def _failed(step: Step, played: Played, reason: str, *, fatal: bool = False) -> 
 
 STEPS: Final = agent_runs.step_handlers(
     HANDOFF,
-    agent_runs.Told(
-        stored=MessageStored,
-        undelivered=DeliveryFailed,
-        notified=PersonNotified,
-        pushed=BranchPushed,
-        failed=AgentFailed,
-    ),
     _work,
     further={ATTEND: attend},
     retries={ATTEND: 0},

@@ -13,8 +13,11 @@ from fixloop.outside.mailbox import Letter, Mailboxes
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
-from workers.steps.crew import Injured
 from workers.steps.lease import Heart, Lease
+
+
+class Injured(Exception):
+    """The work was killed from outside; nothing is known of its result (K40)."""
 
 
 class Step:
@@ -35,9 +38,11 @@ class Step:
         return self._engine.store
 
     def cancelled(self) -> bool:
+        """True as soon as the ticket was withdrawn or lost: stop, the result would be refused."""
         return self.lease.cancelled()
 
     def post(self, agent: str, letter: Letter) -> None:
+        """Put a letter into an agent's mailbox, as urgent as the ticket. Raises InfrastructureError: it is away."""
         self._mailboxes.put(agent, letter, self.holding.ticket.priority)
 
     def run(
@@ -50,6 +55,12 @@ class Step:
         stdin: bytes = b"",
         apart: bool = False,
     ) -> GuardedResult | None:
+        """
+        Run a command under guard, see `run_guarded`; None when the ticket was withdrawn meanwhile.
+
+        Its limit is the state's to enforce, by the engine's clock. Only where the state could not be heard for
+        `unheard_seconds` is it ended by that. Raises Injured: somebody else killed it.
+        """
         result = run_guarded(
             argv,
             cwd=cwd,

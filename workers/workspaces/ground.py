@@ -25,7 +25,7 @@ from workers.workspaces.setup import Setup, prepare
 from workers.workspaces.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
-    from workers.steps.crew import Work
+    from workers.steps.step import Step
 
 _ENDINGS = {"junit": ".xml", "sarif": ".sarif", "go-test": ".jsonl", "cargo-test": ".txt", "clippy": ".jsonl"}
 
@@ -79,14 +79,14 @@ class Attempt(NamedTuple):
     cancelled: Callable[[], bool] = lambda: False
 
 
-def attempt_of(work: "Work") -> Attempt:
+def attempt_of(work: "Step") -> Attempt:
     """The attempt that a claimed step is."""
     holding = work.holding
     return Attempt(holding.ticket.id, holding.fence, not holding.state.queue, work.cancelled)
 
 
 @contextmanager
-def open_ground(work: "Work", configuration: Configuration, cache: Path) -> Iterator[Ground]:
+def open_ground(work: "Step", configuration: Configuration, cache: Path) -> Iterator[Ground]:
     """A workspace of the ticket's own at the workflow's present tip, made ready; removed at the end."""
     state = work.holding.state
     bring_work(work.store, state, cache)

@@ -20,6 +20,7 @@ from fixloop.intake.redaction_scope import redaction_for
 from fixloop.outside.offer import SNAPSHOT, Offer, offer_run, run_offered_at
 from fixloop.outside.prompts import request_for
 from fixloop.outside.transfer import bring_work, keep_bundle, snapshot_in
+from fixloop.protocol.agent_events import BranchPushed, Cancelled, Continued, Paused
 from fixloop.protocol.agents import ORCHESTRATOR, USER
 from fixloop.protocol.answers import LIMIT_BYTES
 from fixloop.protocol.ids import called
@@ -170,19 +171,15 @@ class Outside(NamedTuple):
 def handlers(
     outside: Outside,
     *,
-    cancelled: Callable[..., AnyEvent],
-    paused: Callable[..., AnyEvent],
-    continued: Callable[..., AnyEvent],
-    pushed: Callable[..., AnyEvent],
     decide: Callable[[Session, str, Answer], None],
     send: Callable[[Session, str, Said], None],
 ) -> CommandHandlers:
-    """What people and agents bring; the first four are the profile's events for what only a person may do (K30)."""
+    """What people and agents bring."""
     return CommandHandlers(
-        cancelled=lambda reason: cancelled(sender=_person("cancel"), reason=reason),
-        paused=lambda reason: paused(sender=_person("pause"), reason=reason),
-        continued=lambda: continued(sender=_person("continue")),
-        pushed=lambda branch: pushed(sender=_person("push"), branch=branch),
+        cancelled=lambda reason: Cancelled(sender=_person("cancel"), reason=reason),
+        paused=lambda reason: Paused(sender=_person("pause"), reason=reason),
+        continued=lambda: Continued(sender=_person("continue")),
+        pushed=lambda branch: BranchPushed(sender=_person("push"), branch=branch),
         decide=decide,
         ack=outside.ack,
         fixed=outside.hand_in,

@@ -110,12 +110,4 @@ OUTSIDE: Final = Outside(
     brought=_brought,
     priority=lambda state: state.urgency,
 )
-HANDLERS: Final = handlers(
-    OUTSIDE,
-    cancelled=ev.Cancelled,
-    paused=ev.Paused,
-    continued=ev.Continued,
-    pushed=ev.BranchPushed,
-    decide=_decide,
-    send=_send,
-)
+HANDLERS: Final = handlers(OUTSIDE, decide=_decide, send=_send)

@@ -168,12 +168,4 @@ OUTSIDE: Final = Outside(
     priority=lambda state: state.priority.broker,
     accepted=lambda agent, handoff: ev.HandoffAccepted(sender=agent, message_id=handoff),
 )
-HANDLERS: Final = handlers(
-    OUTSIDE,
-    cancelled=ev.Cancelled,
-    paused=ev.Paused,
-    continued=ev.Continued,
-    pushed=ev.BranchPushed,
-    decide=_decide,
-    send=_send,
-)._replace(reject=_reject)
+HANDLERS: Final = handlers(OUTSIDE, decide=_decide, send=_send)._replace(reject=_reject)
