@@ -124,7 +124,7 @@ def target(
             server.end()
 
 
-def test_whatever_arrives_is_refused_and_an_honest_feature_goes_on(target: Target) -> None:
+def test_any_invalid_message_is_refused_and_a_valid_feature_continues(target: Target) -> None:
     before, rejected_before = target.mains(), target.rejected()
     poison = {**POISON, **(POISON_OF_REDIS if target.is_redis else POISON_OF_RABBITMQ)}
     tasks = [kind for kind in KINDS if kind != "control"]
@@ -178,7 +178,7 @@ def test_honest_work_is_at_most_half_as_fast_while_anything_arrives(target: Targ
     assert slower < 2
 
 
-def test_workers_tell_how_they_are_and_take_no_other_order(target: Target) -> None:
+def test_workers_report_their_health_and_take_no_other_order(target: Target) -> None:
     app = target.deployment.producer
     app.conf.control_exchange = "celery"
     before = target.rejected()

@@ -136,7 +136,7 @@ def test_workflows_end_as_if_nobody_had_set_the_clock(own: Deployment, clock: Cl
 
 @pytest.mark.proves("A61", "A66", "K34")
 @pytest.mark.parametrize("seconds", [6 * HOUR, -6 * HOUR])
-def test_a_deadline_comes_when_its_time_has_passed_whatever_the_clock_says(
+def test_a_deadline_comes_when_its_time_has_passed_regardless_of_the_clock(
     own: Deployment, clock: Clock, seconds: int
 ) -> None:
     limits = Limits(fix_seconds=3, reminder_window_seconds=3, iteration_seconds=None, backoff_seconds=0.1)

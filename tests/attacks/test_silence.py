@@ -61,7 +61,7 @@ def test_what_becomes_of_a_workspace_is_in_the_title(toml: str, title: str, tmp_
     assert title in waits
 
 
-def test_run_says_within_five_seconds_that_the_disk_is_full_and_goes_on_when_there_is_room(
+def test_run_says_within_five_seconds_that_the_disk_is_full_and_continues_when_there_is_room(
     disk: Path,
 ) -> None:
     go, log = disk.parent / "go", disk.parent / "log"
@@ -99,7 +99,7 @@ def test_each_command_says_that_the_disk_is_full(disk: Path) -> None:
     assert "No space left on device" in doctor.out
 
 
-def test_a_fixer_that_fills_the_disk_is_told_so(disk: Path) -> None:
+def test_a_fixer_that_fills_the_disk_is_named_as_the_cause(disk: Path) -> None:
     toml = fixed_by("dd if=/dev/zero of=data.bin bs=64k; true") + TOML
     project = Project(disk / "shop", toml=toml)
 

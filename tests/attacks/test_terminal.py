@@ -193,7 +193,7 @@ def test_a_worker_s_log_has_a_row_for_each_message() -> None:
     assert OneRow("%(levelname)s %(message)s").format(record) == f"ERROR refused: a\\n{FORGED}\\u202e"
 
 
-def test_what_a_chats_agents_print_besides_their_answer_is_shown() -> None:
+def test_what_a_chats_agents_print_apart_from_their_answer_is_shown() -> None:
     (line,) = tagged(Role.ENGINEER, Channel.TOOL, "\x1b[2Jdone\u202e")
 
     assert line == "engineer/tool: \\x1b[2Jdone\\u202e"

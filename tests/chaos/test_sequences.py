@@ -43,7 +43,7 @@ def _parts() -> range:
 @pytest.mark.slow
 @pytest.mark.proves("A92", "K37", "K39", "R4")
 @pytest.mark.parametrize("part", _parts())
-def test_whatever_happens_in_whatever_order_the_protocol_holds(part: int) -> None:
+def test_the_protocol_holds_for_any_events_in_any_order(part: int) -> None:
     Feature.seen.clear()
 
     _play(part + 1, PART)

@@ -211,7 +211,7 @@ def test_a_word_that_comes_before_the_ticket_is_put_off_is_not_missed(store: Sto
 
 
 @pytest.mark.proves("K21", "A14")
-def test_a_pause_holds_the_child_too_and_both_go_on_together(store: Store) -> None:
+def test_a_pause_holds_the_child_too_and_both_continue_together(store: Store) -> None:
     ground = started(store)
 
     ground.engine_of(CYCLE).apply(FLOW, cyc.Paused(), operation="pause")
@@ -237,7 +237,7 @@ def test_a_cancelled_cycle_takes_its_child_with_it(store: Store) -> None:
 
 
 @pytest.mark.proves("S30")
-def test_a_child_whose_parent_ended_unheard_is_cancelled_before_its_next_step(store: Store) -> None:
+def test_a_child_whose_parent_ended_unnoticed_is_cancelled_before_its_next_step(store: Store) -> None:
     ground = started(store)
     child = ground.state(child_of(VAS))
     assert not is_given_up(store, ground.engine_of, child)

@@ -233,7 +233,7 @@ def test_creating_expects_version_0(store: Store) -> None:
 @pytest.mark.parametrize(
     "workflow", ["", "42", "0a1b2c3d-42", "0A1B2C3D-42-1", "0a1b2c3d-42-1.x", "0a1b2c3d-x-1"]
 )
-def test_what_is_no_workflow_id_is_refused_in_one_sentence(store: Store, workflow: str) -> None:
+def test_what_is_not_a_workflow_id_is_refused_in_one_sentence(store: Store, workflow: str) -> None:
     with pytest.raises(UsageError, match="is no workflow id"):
         store.read(workflow)
     with pytest.raises(UsageError, match="is no workflow id"):

@@ -121,7 +121,7 @@ def whole_history(engine: Engine) -> Iterator[None]:
 
 
 @pytest.mark.proves("A51", "A55")
-def test_a_receipt_by_a_specialist_is_refused_and_told(engine: Engine) -> None:
+def test_a_receipt_by_a_specialist_is_refused_and_reported(engine: Engine) -> None:
     before = waiting(engine)
     event = ev.FixAcknowledged(specialist="test-runner", iteration=1, by="x", sender=TESTER)
 
@@ -135,7 +135,7 @@ def test_a_receipt_by_a_specialist_is_refused_and_told(engine: Engine) -> None:
 
 
 @pytest.mark.proves("A51", "R8")
-def test_a_specialists_result_for_the_ticket_of_a_fix_is_refused_and_told(engine: Engine) -> None:
+def test_a_specialists_result_for_the_ticket_of_a_fix_is_refused_and_reported(engine: Engine) -> None:
     before = waiting(engine, fixer="command")
     fixing = held(engine)
     passed = ev.RunFinished(
@@ -152,7 +152,7 @@ def test_a_specialists_result_for_the_ticket_of_a_fix_is_refused_and_told(engine
 
 
 @pytest.mark.proves("K20", "A69")
-def test_a_second_decision_is_refused_in_a_sentence_and_told_once(engine: Engine) -> None:
+def test_a_second_decision_is_refused_in_a_sentence_and_reported_once(engine: Engine) -> None:
     waiting(engine)
     engine.apply(FLOW, ev.BlockerSignalled(by="ann", text="no access"), operation="blocked")
     engine.apply(FLOW, ev.DecisionMade(decision=Decision.EXTEND), operation="first")
@@ -165,7 +165,7 @@ def test_a_second_decision_is_refused_in_a_sentence_and_told_once(engine: Engine
 
 
 @pytest.mark.proves("K20", "A8", "A84")
-def test_a_fix_after_an_abort_changes_nothing_and_is_told(engine: Engine) -> None:
+def test_a_fix_after_an_abort_changes_nothing_and_is_reported(engine: Engine) -> None:
     waiting(engine)
     engine.apply(FLOW, ev.BlockerSignalled(by="ann", text="no access"), operation="blocked")
     engine.apply(FLOW, ev.DecisionMade(decision=Decision.ABORT), operation="abort")
@@ -182,7 +182,7 @@ def test_a_fix_after_an_abort_changes_nothing_and_is_told(engine: Engine) -> Non
 
 
 @pytest.mark.proves("K8", "R5", "R8")
-def test_a_result_that_lost_against_a_fix_by_hand_is_told(engine: Engine) -> None:
+def test_a_result_that_lost_against_a_fix_by_hand_is_reported(engine: Engine) -> None:
     waiting(engine, fixer="command")
     fixing = held(engine)
     engine.apply(FLOW, done(), operation="by hand")
@@ -196,7 +196,7 @@ def test_a_result_that_lost_against_a_fix_by_hand_is_told(engine: Engine) -> Non
 
 
 @pytest.mark.proves("K8", "R5", "A53")
-def test_a_result_that_lost_against_an_escalation_is_told(engine: Engine, world: World) -> None:
+def test_a_result_that_lost_against_an_escalation_is_reported(engine: Engine, world: World) -> None:
     begun(engine, limits=Limits(validation_seconds=1.5, reminder_window_seconds=1.5))
     checking = held(engine)
     pass_deadlines(engine, world, 2)
@@ -211,7 +211,7 @@ def test_a_result_that_lost_against_an_escalation_is_told(engine: Engine, world:
 
 
 @pytest.mark.proves("K8", "R6", "A64")
-def test_a_timer_that_lost_against_a_result_is_told_once_and_does_nothing(
+def test_a_timer_that_lost_against_a_result_is_reported_once_and_does_nothing(
     engine: Engine, world: World
 ) -> None:
     waiting(engine, limits=SHORT)
@@ -342,7 +342,7 @@ def test_of_many_decisions_at_once_one_counts(engine: Engine) -> None:
 
 
 @pytest.mark.proves("A14", "K21", "R8")
-def test_a_pause_holds_back_what_nobody_has_and_keeps_what_is_brought(engine: Engine) -> None:
+def test_a_pause_holds_back_what_nobody_has_and_keeps_what_is_delivered(engine: Engine) -> None:
     begun(engine)
     checking = held(engine)
     engine.apply(FLOW, ev.Paused(by="ann"), operation="pause")

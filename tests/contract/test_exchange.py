@@ -42,7 +42,7 @@ def test_a_connection_is_kept_between_two_commands(pool: Any) -> None:
     assert len({exchange.ask("CLIENT", "ID") for _ in range(3)}) == 1
 
 
-def test_a_refusal_is_raised_and_stands_among_the_replies_of_others(pool: Any) -> None:
+def test_a_refusal_is_raised_and_is_among_the_replies_of_others(pool: Any) -> None:
     exchange = Exchange(pool)
 
     _, refusal, last = exchange.ask_all((("SET", "text", "a"), ("INCR", "text"), ("GET", "text")))
@@ -53,7 +53,7 @@ def test_a_refusal_is_raised_and_stands_among_the_replies_of_others(pool: Any) -
         exchange.ask("INCR", "text")
 
 
-def test_what_was_told_is_done_in_order_before_what_is_asked_next(pool: Any) -> None:
+def test_what_was_sent_is_done_in_order_before_the_next_request(pool: Any) -> None:
     exchange = Exchange(pool)
 
     for number in range(50):
@@ -63,7 +63,7 @@ def test_what_was_told_is_done_in_order_before_what_is_asked_next(pool: Any) -> 
     assert exchange.ask("LRANGE", "told", -1, -1) == [b"49"]
 
 
-def test_a_refusal_of_what_was_told_is_raised_at_the_next_use_and_only_there(pool: Any) -> None:
+def test_a_refusal_of_what_was_sent_is_raised_at_the_next_use_and_only_there(pool: Any) -> None:
     exchange = Exchange(pool)
     exchange.ask("SET", "text", "a")
 
@@ -74,7 +74,7 @@ def test_a_refusal_of_what_was_told_is_raised_at_the_next_use_and_only_there(poo
     assert exchange.ask("PING") == b"PONG"
 
 
-def test_what_was_told_has_arrived_once_it_is_settled(pool: Any) -> None:
+def test_what_was_sent_has_arrived_once_it_is_settled(pool: Any) -> None:
     exchange, other = Exchange(pool), Redis(connection_pool=pool)
 
     exchange.tell(("SET", "told", "a"))

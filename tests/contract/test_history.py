@@ -175,7 +175,7 @@ def test_what_a_newer_version_packed_is_refused_and_not_called_damaged(store: St
         store.read(FLOW)
 
 
-def test_a_workflow_of_an_older_version_is_read_and_goes_on(store: Store, world: World) -> None:
+def test_a_workflow_of_an_older_version_is_read_and_continues(store: Store, world: World) -> None:
     created(store)
     whole = {"at": "t1", "event": "x", "seq": 1, "prev": "", "state": digest_of(b'{"after":1}')}
     entry = zlib.compress(json.dumps(whole).encode(), 1)

@@ -80,7 +80,7 @@ def test_a_hop_is_the_message_that_celery_would_have_sent(step: Any, url: str) -
     assert short == celerys
 
 
-def test_a_hop_tells_of_itself_as_any_message_does(step: Any, url: str) -> None:
+def test_a_hop_sends_events_as_any_message_does(step: Any, url: str) -> None:
     told: list[tuple[str, Any]] = []
 
     def before(sender: str, headers: dict[str, Any], **_: Any) -> None:
@@ -97,7 +97,7 @@ def test_a_hop_tells_of_itself_as_any_message_does(step: Any, url: str) -> None:
     assert told == [("step", TICKET), ("step", QUEUE)]
 
 
-def test_flower_is_told_of_a_hop(app: Any, step: Any, url: str) -> None:
+def test_flower_sees_a_hop(app: Any, step: Any, url: str) -> None:
     app.conf.task_send_sent_event = True
     client: Any = Redis.from_url(url)
     with client.pubsub(ignore_subscribe_messages=True) as heard:

@@ -157,7 +157,7 @@ def test_a_broker_that_is_away_says_so_at_once_and_is_used_when_it_is_back() -> 
     server.end()
 
 
-def test_what_is_no_letter_is_known_as_such(mailboxes: Mailboxes, client: Any) -> None:
+def test_what_is_not_a_letter_is_known_as_such(mailboxes: Mailboxes, client: Any) -> None:
     mailboxes.put("coder", letter(47), 3)
     name = queue_name(PROJECT, "coder")
     (key,) = [key for key in client.keys(f"{name}*")]
@@ -172,7 +172,7 @@ def test_what_is_no_letter_is_known_as_such(mailboxes: Mailboxes, client: Any) -
 
 
 @pytest.mark.parametrize("data", [b"\xff\xff", b"5", b"[]", b"{}", b'{"properties": 5}', b"[" * 100_000])
-def test_whatever_lies_in_a_mailbox_is_taken_out_and_the_letters_are_read(
+def test_anything_in_a_mailbox_is_taken_out_and_the_letters_are_read(
     mailboxes: Mailboxes, client: Any, data: bytes
 ) -> None:
     mailboxes.put("coder", letter(47), 3)
@@ -186,7 +186,9 @@ def test_whatever_lies_in_a_mailbox_is_taken_out_and_the_letters_are_read(
     assert issues(mailboxes) == [47]
 
 
-def test_a_full_mailbox_takes_letters_whatever_else_lies_in_it(server: RedisServer, client: Any) -> None:
+def test_a_full_mailbox_takes_letters_regardless_of_what_else_is_in_it(
+    server: RedisServer, client: Any
+) -> None:
     small = Mailboxes(server.url, most_letters=2)
     small.put("coder", letter(1), 3)
     client.lpush(queue_name(PROJECT, "coder"), b"[]", b"5")

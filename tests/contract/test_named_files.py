@@ -118,7 +118,7 @@ def test_the_root_is_the_folder_that_commands_run_in_and_a_url_has_none() -> Non
 
 
 @pytest.mark.proves("K23")
-def test_what_is_in_the_way_is_told_and_the_next_version_is_written(store: Store, tmp_path: Path) -> None:
+def test_what_is_in_the_way_is_reported_and_the_next_version_is_written(store: Store, tmp_path: Path) -> None:
     run(store, SCRIPTS["handoff"])
     (tmp_path / ".claude").write_text("mine")
 
@@ -133,7 +133,7 @@ def test_what_is_in_the_way_is_told_and_the_next_version_is_written(store: Store
 
 
 @pytest.mark.proves("D25")
-def test_a_lock_stands_in_the_state_file(store: Store, tmp_path: Path) -> None:
+def test_a_lock_is_in_the_state_file(store: Store, tmp_path: Path) -> None:
     engine = ProfileEngine(store, SCRIPTS["handoff"].profile)
     engine.start(SCRIPTS["handoff"].begin)
 
@@ -251,7 +251,7 @@ def test_git_overlooks_the_named_files(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("D19", "K10", "D15")
-def test_an_agent_of_handoffs_that_moves_a_file_is_told_of_and_changes_nothing(
+def test_an_agent_of_handoffs_that_moves_a_file_is_reported_and_changes_nothing(
     store: Store, tmp_path: Path
 ) -> None:
     steps = versions(store, tmp_path / "no root", "handoff")

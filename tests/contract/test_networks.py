@@ -114,7 +114,7 @@ def test_a_cut_cable_lets_nobody_connect_and_its_connections_are_forgotten(
 
 
 @pytest.mark.proves("S30")
-def test_what_is_sent_into_a_silent_cable_arrives_when_it_is_mended(
+def test_what_is_sent_into_a_silent_cable_arrives_when_it_is_repaired(
     cable: NamespaceNetwork, listener: socket.socket
 ) -> None:
     waiting = client(cable)

@@ -52,7 +52,7 @@ def test_a_held_ticket_is_neither_claimed_nor_hinted(store: Store, world: World)
 
 
 @pytest.mark.proves("A14")
-def test_what_was_held_is_offered_when_it_goes_on(store: Store, world: World) -> None:
+def test_what_was_held_is_offered_when_it_continues(store: Store, world: World) -> None:
     created(store, ticket("a"), ticket("b", delay_seconds=4.0))
     held(store)
 
@@ -102,7 +102,7 @@ def test_a_ticket_whose_holder_is_gone_waits_for_the_end_of_the_pause(
 
 
 @pytest.mark.proves("R7")
-def test_a_late_renewal_goes_on_with_a_ticket_that_was_held_meanwhile(store: Store, world: World) -> None:
+def test_a_late_renewal_continues_with_a_ticket_that_was_held_meanwhile(store: Store, world: World) -> None:
     created(store, ticket("a", limit_name="operation", limit_seconds=4.0))
     claim = claimed(store, "a", lease_seconds=2.0)
     held(store)
@@ -120,7 +120,7 @@ def test_a_late_renewal_goes_on_with_a_ticket_that_was_held_meanwhile(store: Sto
 
 
 @pytest.mark.proves("A14", "K34", "R6")
-def test_a_deadline_stands_still_and_goes_on_later_by_as_much(store: Store, world: World) -> None:
+def test_a_deadline_stands_still_and_comes_later_by_as_much(store: Store, world: World) -> None:
     created(store)
     sweep(store)
     held(store, deadline_in=3.0)
@@ -137,7 +137,7 @@ def test_a_deadline_stands_still_and_goes_on_later_by_as_much(store: Store, worl
 
 
 @pytest.mark.proves("A14")
-def test_a_deadline_set_as_it_goes_on_is_not_moved(store: Store) -> None:
+def test_a_deadline_set_when_the_workflow_continues_is_not_moved(store: Store) -> None:
     created(store)
     held(store, deadline_in=3.0)
     due = store.now(FLOW).clock + 50.0
@@ -167,7 +167,7 @@ def test_what_is_asked_for_while_held_waits_too(store: Store, world: World) -> N
 
 
 @pytest.mark.proves("A14", "K21")
-def test_other_workflows_of_the_shard_go_on(store: Store) -> None:
+def test_other_workflows_of_the_shard_continue(store: Store) -> None:
     other = "0a1b2c3d-42-2"
     created(store, ticket("a"))
     created(store, ticket("a", workflow=other))

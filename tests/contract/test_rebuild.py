@@ -72,7 +72,7 @@ def go_on(store: Store, name: str, root: Path, results: dict[str, Any]) -> list[
 @pytest.mark.parametrize(
     ("name", "steps"), [(name, steps) for name, last in LAST.items() for steps in range(last)]
 )
-def test_a_workflow_goes_on_from_its_files_wherever_redis_was_lost(
+def test_a_workflow_continues_from_its_files_wherever_redis_was_lost(
     store: Store, tmp_path: Path, name: str, steps: int
 ) -> None:
     results = gone_after(steps, name, tmp_path)
@@ -102,7 +102,7 @@ def test_documents_and_logs_are_rebuilt_byte_by_byte(store: Store, tmp_path: Pat
 
 
 @pytest.mark.proves("K23")
-def test_files_that_disagree_are_told_with_field_and_value_and_nothing_is_rebuilt(
+def test_files_that_disagree_are_reported_with_field_and_value_and_nothing_is_rebuilt(
     store: Store, tmp_path: Path
 ) -> None:
     gone_after(1, "handoff", tmp_path)
@@ -134,9 +134,7 @@ def test_files_that_disagree_are_told_with_field_and_value_and_nothing_is_rebuil
         (".workflow/.cycle/cycle-v1-x.json", "was edited by hand: cycle_id is not there, and was written as"),
     ],
 )
-def test_whatever_file_of_a_cycle_was_edited_is_named(
-    store: Store, tmp_path: Path, path: str, said: str
-) -> None:
+def test_any_edited_file_of_a_cycle_is_named(store: Store, tmp_path: Path, path: str, said: str) -> None:
     gone_after(3, "cycle", tmp_path)
     new = json.dumps({"status": "completed"}) if path.endswith(".json") else "mine\n"
     (tmp_path / path).write_text(new)

@@ -279,6 +279,6 @@ def test_celerys_url_of_a_unix_socket_is_understood(server: RedisServer) -> None
 @pytest.mark.parametrize(
     "url", ["", "localhost:6379", "amqp://host", "redis://host:port/0", "redis://h:99999999"]
 )
-def test_what_is_no_redis_url_is_refused_in_one_sentence(url: str) -> None:
+def test_what_is_not_a_redis_url_is_refused_in_one_sentence(url: str) -> None:
     with pytest.raises(UsageError, match="FIXLOOP_STATE_URL"):
         RedisStore(url)

@@ -207,7 +207,7 @@ def test_an_artifact_is_kept_as_soon_as_there_is_room_again(wire: Wire, watching
 
 
 @pytest.mark.proves("S30")
-def test_a_cut_line_refuses_until_it_is_mended(wire: Wire) -> None:
+def test_a_cut_line_refuses_until_it_is_repaired(wire: Wire) -> None:
     wire.store.ping()
 
     wire.now(wire.relay.cut, "here")
@@ -217,7 +217,7 @@ def test_a_cut_line_refuses_until_it_is_mended(wire: Wire) -> None:
 
 
 @pytest.mark.proves("S30")
-def test_a_silent_line_ends_nothing_and_what_was_sent_arrives_once_it_is_mended(wire: Wire) -> None:
+def test_a_silent_line_ends_nothing_and_what_was_sent_arrives_once_it_is_repaired(wire: Wire) -> None:
     wire.store.ping()
 
     wire.now(wire.relay.silence, "here")

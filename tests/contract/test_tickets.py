@@ -20,7 +20,7 @@ from tests.fixtures.store_samples import (
 from tests.fixtures.store_world import World
 
 
-def test_a_claim_brings_everything_to_work_on(store: Store) -> None:
+def test_a_claim_returns_everything_to_work_on(store: Store) -> None:
     answer = created(store, ticket("a", specialist="security", iteration=2))
 
     claim = claimed(store, "a")
@@ -80,7 +80,7 @@ def test_a_renewed_lease_holds_on(store: Store, world: World) -> None:
 
 
 @pytest.mark.proves("K40")
-def test_a_lease_that_ran_out_is_offered_again_and_its_slow_holder_may_still_go_on(
+def test_a_lease_that_ran_out_is_offered_again_and_its_slow_holder_may_still_continue(
     store: Store, world: World
 ) -> None:
     created(store, ticket("a"))
@@ -171,7 +171,7 @@ def test_a_delayed_ticket_is_claimed_at_once_when_it_is_woken(store: Store, worl
     assert sweep(store).ready == ()
 
 
-def test_a_ticket_that_was_woken_is_hinted_when_nobody_heard(store: Store, world: World) -> None:
+def test_a_ticket_that_was_woken_is_hinted_when_no_hint_arrived(store: Store, world: World) -> None:
     created(store, ticket("a"))
     store.release(ticket("a").id, ME, claimed(store, "a").fence, delay_seconds=60.0)
     sweep(store)
@@ -284,14 +284,14 @@ def test_a_sweep_is_bounded(store: Store, world: World) -> None:
 
 
 @pytest.mark.parametrize("ticket_id", ["", "a", FLOW, f"{FLOW}.", "0a1b2c3d-42.a", "x" * 5000])
-def test_what_is_no_ticket_id_is_refused_in_one_sentence(store: Store, ticket_id: str) -> None:
+def test_what_is_not_a_ticket_id_is_refused_in_one_sentence(store: Store, ticket_id: str) -> None:
     with pytest.raises(UsageError, match="is no ticket id"):
         store.claim(ticket_id, ME, "t")
     with pytest.raises(UsageError, match="is no ticket id"):
         store.renew(ticket_id, ME, 1)
 
 
-def test_a_claim_or_renewal_that_cannot_be_told_from_another_is_refused(store: Store) -> None:
+def test_a_claim_or_renewal_that_cannot_be_distinguished_from_another_is_refused(store: Store) -> None:
     created(store, ticket("a"))
 
     for owner, token in [("", "t"), (ME, ""), ("a\nb", "t"), (ME, "a\nb")]:
@@ -337,7 +337,7 @@ def test_what_is_offered_again_is_not_behind_what_was_there_before(
     assert sweep(store, empty_lanes=[Lane(QUEUE, 0)]).unheard == (ticket("t00"),)
 
 
-def test_what_was_delayed_is_offered_where_it_is_soon_heard(store: Store, world: World) -> None:
+def test_what_was_delayed_is_offered_in_an_empty_lane(store: Store, world: World) -> None:
     created(store, ticket("late", delay_seconds=1.0), *(ticket(f"t{number}") for number in range(9)))
     sweep(store)
     world.elapse(1.5)

@@ -76,7 +76,9 @@ def test_nothing_is_kept_for_a_workflow_that_ended_or_has_no_deadline(store: Sto
 
 
 @pytest.mark.parametrize("step", ["validate", "fix", "recheck", "report", "work", "push"])
-def test_what_a_work_process_has_to_go_on_with_is_not_kept(step: str, store: Store, clocks: Clocks) -> None:
+def test_what_a_work_process_has_to_continue_with_is_not_kept(
+    step: str, store: Store, clocks: Clocks
+) -> None:
     waiting(store, ticket("a", step=step))
     assert kept(clocks) == []
 
@@ -86,7 +88,7 @@ def test_what_a_work_process_has_to_go_on_with_is_not_kept(step: str, store: Sto
 
 
 @pytest.mark.parametrize("step", ["deliver", "escalate", "notify"])
-def test_a_ticket_that_tells_is_done_as_soon_as_nobody_has_it(
+def test_a_ticket_that_tells_is_done_as_soon_as_it_is_claimed(
     step: str, store: Store, clocks: Clocks
 ) -> None:
     waiting(store, telling(step))

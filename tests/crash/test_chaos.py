@@ -28,7 +28,7 @@ def chaos(*words: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.proves("S30", "R7", "R8", "K40")
-def test_nothing_is_lost_doubled_or_stuck_whatever_is_injured(tmp_path: Path) -> None:
+def test_nothing_is_lost_doubled_or_stuck_under_any_injury(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
 
     ended = chaos("--workflows", "14", "--kills", "8", "--seed", "210", "--keep", str(kept))
@@ -45,7 +45,7 @@ def test_nothing_is_lost_doubled_or_stuck_whatever_is_injured(tmp_path: Path) ->
 
 
 @pytest.mark.proves("S28", "S30", "E29", "E32")
-def test_chats_end_with_the_same_files_whatever_is_done_to_those_who_play_them(tmp_path: Path) -> None:
+def test_chats_end_with_the_same_files_under_any_injury_to_their_players(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     words = ("--profile", "chat", "--workflows", "3", "--kills", "6", "--seed", "1", "--keep", str(kept))
 
@@ -65,7 +65,7 @@ def test_chats_end_with_the_same_files_whatever_is_done_to_those_who_play_them(t
 
 
 @pytest.mark.proves("S17", "S30", "K23")
-def test_agents_end_with_the_same_state_and_files_whatever_is_injured(tmp_path: Path) -> None:
+def test_agents_end_with_the_same_state_and_files_under_any_injury(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     # Handoffs are injured by the same code, in `make chaos`.
     words = ("--profile", "cycle", "--workflows", "4", "--kills", "4", "--seed", "153", "--keep", str(kept))

@@ -93,7 +93,7 @@ def test_a_post_killed_anywhere_and_sent_again_is_posted_once(tmp_path: Path) ->
 
 @pytest.mark.proves("S30", "E29", "E31")
 @pytest.mark.parametrize("call", range(12))
-def test_a_post_killed_at_one_point_is_mended_by_the_next_message(tmp_path: Path, call: int) -> None:
+def test_a_post_killed_at_one_point_is_repaired_by_the_next_message(tmp_path: Path, call: int) -> None:
     stage = Stage(tmp_path).open()
     stage.post(ARCHITECT, ENGINEER)
     event = MessageWritten(ARCHITECT, ENGINEER, "Again", body(ARCHITECT))

@@ -99,7 +99,7 @@ def test_a_run_killed_while_a_workflow_works_for_it_ends_as_if_undisturbed(
 
 @EVERY
 @pytest.mark.proves("S30", "K20")
-def test_a_child_that_was_never_told_of_its_parents_end_is_cancelled_before_its_next_step(
+def test_a_child_that_never_learned_of_its_parents_end_is_cancelled_before_its_next_step(
     tmp_path: Path,
 ) -> None:
     scene = HANDOFF.scene(tmp_path / "scene")

@@ -27,7 +27,7 @@ def has_members(group: int) -> bool:
 
 
 @pytest.mark.proves("R14")
-def test_ctrl_c_ends_everything_in_order_and_one_line_tells_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_ends_everything_in_order_and_one_line_says_how_to_continue(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "scene")
     before = untouched(scene.project)
     process = scene.start(*scene.run_words)
@@ -84,7 +84,9 @@ def test_the_same_command_again_joins_another_tree_is_refused_and_a_lost_branch_
 
 
 @pytest.mark.parametrize("dies", [False, True], ids=["undisturbed", "killed before that"])
-def test_a_run_does_not_end_before_the_person_who_has_to_decide_was_told(dies: bool, tmp_path: Path) -> None:
+def test_a_run_does_not_end_before_the_person_who_has_to_decide_was_notified(
+    dies: bool, tmp_path: Path
+) -> None:
     told = tmp_path / "told"
     command = f"cat > {tmp_path}/part; sleep 0.5; mv {tmp_path}/part {told}"
     scene = Scene(tmp_path / "scene", f'max_iterations = 1\nnotify = ["sh", "-c", "{command}"]\n')

@@ -50,7 +50,7 @@ def own(redis_url: str, tmp_path: Path) -> Iterator[Deployment]:
 
 
 @pytest.mark.proves("S30", "K40")
-def test_a_step_whose_process_is_killed_goes_on_within_three_seconds(deployment: Deployment) -> None:
+def test_a_step_whose_process_is_killed_continues_within_three_seconds(deployment: Deployment) -> None:
     started = deployment.begin("a~1 -")
     pid = deployment.owner_pid(started.workflow)
 
@@ -108,7 +108,7 @@ def test_a_process_of_the_worker_is_killed(deployment: Deployment, role: str) ->
 
 
 @pytest.mark.proves("S30", "K40")
-def test_the_supervisor_is_killed_and_takes_all_with_it_until_a_new_one_goes_on(own: Deployment) -> None:
+def test_the_supervisor_is_killed_and_takes_all_with_it_until_a_new_one_continues(own: Deployment) -> None:
     started = batch(own)
     undisturbed_seconds = seconds_to_next_execution(own)
 

@@ -56,7 +56,7 @@ def begun(deployment: Deployment) -> Scenes:
 
 
 @pytest.mark.proves("S30", "K40", "R7")
-def test_a_work_process_killed_amid_a_run_changes_nothing_but_that_the_run_is_done_again(
+def test_a_work_process_killed_during_a_run_changes_nothing_but_that_the_run_is_done_again(
     begun: Scenes,
 ) -> None:
     cycles, workflow = begun["killed"]
@@ -134,7 +134,7 @@ def test_agents_work_in_parallel_and_the_last_ones_work_is_merged_onto_the_other
 
 
 @pytest.mark.proves("A14", "C59")
-def test_a_pause_lets_the_run_end_and_nothing_follows_until_it_goes_on(deployment: Deployment) -> None:
+def test_a_pause_lets_the_run_end_and_nothing_follows_until_it_continues(deployment: Deployment) -> None:
     cycles = Crews(deployment, "cycle")
     workflow = cycles.begin("ra: ok~0.6", 101)
     deployment.owner_pid(workflow)

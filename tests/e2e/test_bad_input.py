@@ -119,7 +119,7 @@ def test_an_issue_that_is_no_number(project: Project, issue: str) -> None:
         ("audit", "verify", "9"),
     ],
 )
-def test_an_issue_that_nobody_handed_in(escalated: Project, command: tuple[str, ...]) -> None:
+def test_an_issue_that_nobody_submitted(escalated: Project, command: tuple[str, ...]) -> None:
     is_one_sentence(escalated.fixloop(*command), 2, "issue 9")
 
 
@@ -191,7 +191,7 @@ def test_a_second_decision_is_refused(host: Host) -> None:
 
 
 @pytest.mark.proves("A72", "K20")
-def test_a_check_that_is_not_installed_escalates_and_goes_on_when_it_is_mended(tmp_path: Path) -> None:
+def test_a_check_that_is_not_installed_escalates_and_continues_after_a_manual_fix(tmp_path: Path) -> None:
     project = Project(
         tmp_path / "shop",
         toml=TOML.replace("python check.py", "sh run.sh"),

@@ -133,7 +133,7 @@ def test_a_fatal_error_is_no_exhaustion_and_ends_its_task_with_the_reason(
 
 
 @pytest.mark.proves("R9", "K5", "R8")
-def test_what_a_step_raises_past_its_commit_is_told_by_the_failure_handler_and_escalates_alike(
+def test_what_a_step_raises_past_its_commit_is_reported_by_the_failure_handler_and_escalates_alike(
     deployment: Deployment, watch: Watch
 ) -> None:
     started = deployment.begin("a -; fix: lie")

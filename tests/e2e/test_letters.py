@@ -52,7 +52,7 @@ def first_of(deployment: Deployment, mailboxes: Mailboxes, agent: str) -> list[L
 
 
 @pytest.mark.proves("A70", "R7", "R14")
-def test_a_letter_whose_caller_died_before_it_was_hinted_is_brought_all_the_same(
+def test_a_letter_whose_caller_died_before_it_was_hinted_is_still_delivered(
     deployment: Deployment, mailboxes: Mailboxes
 ) -> None:
     handoffs = Crews(deployment, "handoff")

@@ -153,7 +153,7 @@ def test_s10_three_refused_deliveries_fetch_the_main_orchestrator(
 
 
 @pytest.mark.proves("A70", "A75", "G19", "S10")
-def test_s10_a_mailbox_that_is_mended_in_time_recovers(
+def test_s10_a_mailbox_that_is_repaired_in_time_recovers(
     deployment: Deployment, mailboxes: Mailboxes, broker: Any
 ) -> None:
     broker.set(queue_name(PROJECT, "mended"), WRONG)

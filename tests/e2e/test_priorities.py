@@ -108,7 +108,7 @@ def test_reports_of_grave_findings_come_before_those_of_slight_ones(deployment: 
 
 
 @pytest.mark.proves("K13", "A44")
-def test_a_person_is_told_before_fixes_that_waited_for_longer(deployment: Deployment) -> None:
+def test_a_person_is_notified_before_fixes_that_waited_for_longer(deployment: Deployment) -> None:
     for _ in range(BACKLOG):
         one = deployment.begin("a -; fix: ok~0.05", hinted=False)
         failed(deployment, one, Severity.LOW)

@@ -87,7 +87,7 @@ def test_messages_that_are_lost_or_come_twice_change_nothing(
 
 
 @pytest.mark.proves("S30", "K40")
-def test_a_step_that_outlasts_rabbitmqs_patience_goes_on_and_is_done_once(deployment: Deployment) -> None:
+def test_a_step_that_outlasts_rabbitmqs_timeout_continues_and_is_done_once(deployment: Deployment) -> None:
     long = deployment.begin(f"-~{CONSUMER_TIMEOUT_SECONDS * 1.6}")
 
     unharmed(deployment, long)

@@ -117,7 +117,7 @@ def test_a_failing_project_is_fixed_and_passes_and_apply_puts_the_fix_into_the_c
 
 
 @pytest.mark.proves("K31")
-def test_without_a_fixer_it_ends_at_once_and_goes_on_when_a_person_has_fixed_it(tmp_path: Path) -> None:
+def test_without_a_fixer_it_ends_at_once_and_continues_when_a_person_has_fixed_it(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop", is_git=False)
 
     told = project.run()
@@ -198,7 +198,7 @@ JUNK: Final = """[fixer]\ncommand = "sh -c 'echo junk > agent_junk.py'"\n"""
 
 
 @pytest.mark.parametrize("merged", [False, True])
-def test_what_a_stuck_agent_had_done_stays_out_when_the_checkout_is_handed_in(
+def test_what_a_stuck_agent_had_done_stays_out_when_the_checkout_is_submitted(
     host: Host, merged: bool
 ) -> None:
     project = host.project(f"junk-{merged}", toml=TOML + JUNK)
@@ -591,7 +591,7 @@ def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path) -> None:
     until(lambda: not processes_of(tmp_path), what="the end of every process")
 
 
-def test_on_a_terminal_it_waits_for_a_fix_and_goes_on(tmp_path: Path) -> None:
+def test_on_a_terminal_it_waits_for_a_fix_and_continues(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop")
     with on_terminal(project, "run", str(project.folder), "--issue", "1") as (child, said):
         place = until(lambda: re.search(r"work in (\S+), then", said()), what="the offer")

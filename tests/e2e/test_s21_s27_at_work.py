@@ -98,7 +98,7 @@ def test_s22_five_failing_rounds_give_four_feedbacks_and_one_escalation(begun: S
 
 
 @pytest.mark.proves("S22", "C58", "C59")
-def test_s22_an_agent_goes_on_with_a_person_s_guidance_and_nobody_else_is_asked(begun: Scenes) -> None:
+def test_s22_an_agent_continues_with_a_person_s_guidance_and_nobody_else_is_asked(begun: Scenes) -> None:
     cycles, workflow = begun["stuck"]
     cycles.deployment.until(lambda: cycles.state(workflow).escalations != (), about=workflow)
 
@@ -175,7 +175,7 @@ def test_s26_a_question_that_blocks_waits_for_one_of_its_options(begun: Scenes) 
 
 
 @pytest.mark.proves("S26", "D41", "D42")
-def test_s26_a_question_that_blocks_nothing_lets_the_workflow_go_on(begun: Scenes) -> None:
+def test_s26_a_question_that_blocks_nothing_lets_the_workflow_continue(begun: Scenes) -> None:
     handoffs, workflow = begun["noting"]
 
     handoffs.deployment.until(lambda: handoffs.state(workflow).ended, about=workflow)

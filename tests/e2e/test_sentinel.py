@@ -69,7 +69,7 @@ def test_a_commit_is_at_the_replica_before_it_counts_and_does_not_wait_for_one_t
 
 
 @pytest.mark.proves("S30", "R7", "R8", "K10")
-def test_the_master_is_killed_in_the_middle_and_all_goes_on_at_the_replica(
+def test_the_master_is_killed_in_the_middle_and_all_continues_at_the_replica(
     url: str, sentinels: Sentinels, tmp_path: Path
 ) -> None:
     store = RedisStore(url, patience_seconds=20)

@@ -266,7 +266,7 @@ except Exception as error:
 """
 
 
-def test_a_feature_is_handed_in_and_asked_for_from_python(farm: Host, tmp_path: Path) -> None:
+def test_a_feature_is_submitted_and_asked_for_from_python(farm: Host, tmp_path: Path) -> None:
     # It fails and waits for a fix: however quick the workers are, it is live when it is handed in again.
     project = farm.project("called")
 
@@ -317,7 +317,7 @@ app.send_task("fixloop.validation.start", kwargs={"issue": 11, "repo": sys.argv[
 """
 
 
-def test_a_client_that_has_only_celery_can_hand_in_a_feature(farm: Host, tmp_path: Path) -> None:
+def test_a_client_that_has_only_celery_can_submit_a_feature(farm: Host, tmp_path: Path) -> None:
     project = farm.project("celery-only", calc=RIGHT)
     broker = farm.url.replace("unix://", "redis+socket://")
 

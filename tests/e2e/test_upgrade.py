@@ -33,7 +33,7 @@ def written_by_a_newer_version(deployment: Deployment, workflow: str) -> bytes:
 
 
 @pytest.mark.proves("R8", "S30")
-def test_older_workers_leave_a_newer_workflow_and_a_newer_worker_goes_on_with_it(
+def test_older_workers_leave_a_newer_workflow_and_a_newer_worker_continues_with_it(
     redis_url: str, tmp_path: Path
 ) -> None:
     for name in ("older", "newer", "site"):

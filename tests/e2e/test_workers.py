@@ -229,7 +229,7 @@ def test_s11_a_completion_of_another_request_is_an_invalid_response(deployment: 
 
 
 @pytest.mark.proves("K20", "A69", "S12")
-def test_s12_a_second_decision_is_refused_and_told(deployment: Deployment) -> None:
+def test_s12_a_second_decision_is_refused_and_reported(deployment: Deployment) -> None:
     extended = Answer("ESC", DecisionMade(decision=Decision.EXTEND, iterations=1))
     played(deployment, "abcde abcd abc ab a -", extended, issue=121)
 
@@ -298,7 +298,7 @@ def test_s31_a_later_fix_that_breaks_an_earlier_phase(deployment: Deployment) ->
 
 
 @pytest.mark.proves("R8")
-def test_a_fix_brought_by_hand_takes_the_place_of_the_running_fixer(deployment: Deployment) -> None:
+def test_a_manual_fix_replaces_the_running_fixer(deployment: Deployment) -> None:
     started = deployment.begin("a -; fix: ok~30", issue=81)
     deployment.until(lambda: executions(deployment, 81, "fix") == 1, about=started.workflow)
     brought = Completion(iteration=1, by="ann", fixes=("by hand",), files=("a.py",), tip="c", tree="t")

@@ -181,7 +181,7 @@ def test_a_check_that_is_broken_on_the_base_gives_none_and_everything_counts(sit
     ("specialist", "policy"),
     [("test-runner", None), ("e2e-accessibility", None), ("code-quality", Policy.ALL)],
 )
-def test_tests_and_checks_that_are_told_so_count_everything(
+def test_tests_and_checks_that_are_configured_so_count_everything(
     site: Site, specialist: str, policy: Policy | None
 ) -> None:
     site.branch({"b.py": "BAD\n"})
@@ -288,7 +288,7 @@ def test_a_branch_of_a_url_is_compared_with_the_default_branch_there(site: Site)
     assert (found.base, found.base_name) == (main, "the default branch")
 
 
-def test_another_machine_brings_the_base_of_another_branch(site: Site) -> None:
+def test_another_machine_fetches_the_base_of_another_branch(site: Site) -> None:
     git(site.repository, "switch", "-qc", "other")
     site.commit({"b.py": "BAD\n"})
     git(site.repository, "switch", "-q", "main")

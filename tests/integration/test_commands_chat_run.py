@@ -81,7 +81,7 @@ def test_the_example_s_agents_work_through_ten_messages_and_end(
     assert log_findings(Path("log").read_text(), "log") == []
 
 
-def test_it_goes_on_where_the_files_are(stage: Stage, run: Run) -> None:
+def test_it_continues_where_the_files_are(stage: Stage, run: Run) -> None:
     first = run(architect=ENDS, engineer="cat engineer.md", further=("--messages", "1"))
     second = run(architect=ENDS, engineer="cat engineer.md")
 
@@ -174,7 +174,7 @@ def test_a_role_is_not_asked_again_when_somebody_else_has_answered_for_it(stage:
 
 
 @pytest.mark.proves("E15", "E42", "K32")
-def test_what_commands_print_besides_their_answers_is_logged_by_role(stage: Stage, run: Run) -> None:
+def test_what_commands_print_apart_from_their_answers_is_logged_by_role(stage: Stage, run: Run) -> None:
     run(
         architect="echo thinking >&2; cat architect.md",
         engineer="echo broken >&2; exit 1",
@@ -213,7 +213,7 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(stage: Stage
 
 
 @pytest.mark.parametrize("command", ["/no/such/program", "'unended"])
-def test_a_command_that_is_none_is_said_in_one_sentence(stage: Stage, capsys: Any, command: str) -> None:
+def test_an_invalid_command_is_reported_in_one_sentence(stage: Stage, capsys: Any, command: str) -> None:
     found = said(capsys, "chat", "run", NAME, "--chats", "chats", "--architect", command)
 
     assert found.code == 2

@@ -47,7 +47,9 @@ def test_a_command_that_needs_it_says_what_is_wrong_and_what_to_do(
 
 
 @pytest.mark.parametrize("words", [("status",), ("inbox",)])
-def test_lists_name_it_and_go_on(agents: Agents, client: Any, capsys: Capsys, words: tuple[str, ...]) -> None:
+def test_lists_name_it_and_continue(
+    agents: Agents, client: Any, capsys: Capsys, words: tuple[str, ...]
+) -> None:
     workflow, other = agents.start(47), agents.start(48, script="3", fixer="outside")
     agents.run(other)
     damaged(client, workflow)
@@ -107,7 +109,9 @@ def test_what_was_set_aside_can_be_put_back_from_its_file(
     assert Path(second.out.strip()).name == f"{workflow}.2.json"
 
 
-def test_a_workflow_that_was_set_aside_is_told_as_such(agents: Agents, client: Any, capsys: Capsys) -> None:
+def test_a_workflow_that_was_set_aside_is_reported_as_such(
+    agents: Agents, client: Any, capsys: Capsys
+) -> None:
     workflow = agents.start()
     damaged(client, workflow)
     said(capsys, "repair", workflow)

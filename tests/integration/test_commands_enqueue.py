@@ -86,7 +86,7 @@ def hand_in(capsys: Capsys, tmp_path: Path, text: str, *words: str) -> Said:
 
 
 @pytest.mark.proves("C45", "C4")
-def test_a_cycle_is_handed_in_once_with_its_task_its_files_and_the_work_so_far(
+def test_a_cycle_is_submitted_once_with_its_task_its_files_and_the_work_so_far(
     profiles: Profiles, capsys: Capsys
 ) -> None:
     words = ("--profile", "cycle", "--issue", "7", "--name", "OAuth", "--task", "Log in.")
@@ -103,7 +103,7 @@ def test_a_cycle_is_handed_in_once_with_its_task_its_files_and_the_work_so_far(
 
 
 @pytest.mark.proves("D3", "D53")
-def test_handoffs_are_handed_in_with_their_kind_and_urgency(
+def test_handoffs_are_submitted_with_their_kind_and_urgency(
     profiles: Profiles, capsys: Capsys, tmp_path: Path
 ) -> None:
     (tmp_path / "task.md").write_text("Sessions expire too early.\n")
@@ -193,7 +193,7 @@ def test_an_outside_planner_leaves_its_specification_and_hands_on(
 
 @pytest.mark.proves("D22", "D56")
 @pytest.mark.parametrize("written", ["specs/other.md", "ignored/20260122-auth.md"])
-def test_a_specification_that_is_no_file_of_the_work_is_not_handed_on(
+def test_a_specification_that_is_not_a_file_of_the_work_is_not_passed_on(
     profiles: Profiles, capsys: Capsys, tmp_path: Path, written: str
 ) -> None:
     Path("fixloop.toml").write_text("[handoff]\n")
@@ -263,7 +263,7 @@ def test_work_that_others_did_meanwhile_is_kept_unless_it_contradicts(
     assert not state.completed("back")
 
 
-def test_the_checkout_itself_may_be_handed_in(profiles: Profiles, capsys: Capsys, tmp_path: Path) -> None:
+def test_the_checkout_itself_may_be_submitted(profiles: Profiles, capsys: Capsys, tmp_path: Path) -> None:
     workflow = enqueued(capsys, "--profile", "cycle", "--issue", "7")
     state = cycle(profiles, workflow)
     refused = hand_in(capsys, tmp_path, RESULT.format("ra", ""))
@@ -278,7 +278,7 @@ def test_the_checkout_itself_may_be_handed_in(profiles: Profiles, capsys: Capsys
     assert main(["audit", "verify", "7"]) == ExitCode.DONE
 
 
-def test_python_hands_in_a_cycle_and_asks_what_became_of_it(profiles: Profiles) -> None:
+def test_python_submits_a_cycle_and_asks_what_became_of_it(profiles: Profiles) -> None:
     handed_in = fixloop.enqueue(issue=7, profile="cycle", task="Log in.")
 
     asked = fixloop.status(7)

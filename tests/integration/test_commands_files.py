@@ -36,7 +36,7 @@ def begin(agents: Agents, root: Path, name: str = "handoff") -> None:
 
 
 @pytest.mark.proves("K23")
-def test_files_are_drawn_into_the_repository_and_anywhere(
+def test_files_are_written_into_the_repository_and_anywhere(
     agents: Agents, tmp_path: Path, capsys: Capsys
 ) -> None:
     begin(agents, tmp_path)
@@ -49,7 +49,7 @@ def test_files_are_drawn_into_the_repository_and_anywhere(
 
 
 @pytest.mark.proves("K23")
-def test_a_run_leaves_the_files_of_its_last_commit_whatever_became_of_its_worker(
+def test_a_run_leaves_the_files_of_its_last_commit_even_if_its_worker_dies(
     agents: Agents, tmp_path: Path, capsys: Capsys
 ) -> None:
     begin(agents, tmp_path)
@@ -64,7 +64,7 @@ def test_a_run_leaves_the_files_of_its_last_commit_whatever_became_of_its_worker
 
 
 @pytest.mark.proves("K23", "D19")
-def test_an_edit_is_told_and_undone_and_the_exit_code_says_so(
+def test_an_edit_is_reported_and_undone_and_the_exit_code_says_so(
     agents: Agents, tmp_path: Path, capsys: Capsys
 ) -> None:
     begin(agents, tmp_path)
@@ -104,7 +104,7 @@ def test_a_redis_that_lost_its_data_is_rebuilt_when_somebody_says_so(
 
 
 @pytest.mark.proves("K23")
-def test_a_redis_that_was_set_back_is_told(
+def test_a_redis_that_was_rolled_back_is_reported(
     agents: Agents, tmp_path: Path, capsys: Capsys, redis_url: str
 ) -> None:
     begin(agents, tmp_path)

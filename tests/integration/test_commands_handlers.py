@@ -181,7 +181,7 @@ def test_an_agent_that_is_blocked_says_why_and_a_person_decides(profiles: Profil
 
 
 @pytest.mark.proves("C57", "C59")
-def test_guidance_lets_the_agent_of_a_cycle_go_on(profiles: Profiles, capsys: Capsys) -> None:
+def test_guidance_lets_the_agent_of_a_cycle_continue(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.cycle()
     said(capsys, "fixed", "7", "--blocked", "user: CSV or JSON?")
 
@@ -334,7 +334,7 @@ def test_an_agent_of_handoffs_accepts_by_reading_and_returns_its_result(
         ('{"type": "escalation", "reason": "", "details": "x"}', "the escalation's reason is wrong"),
     ],
 )
-def test_a_result_that_is_none_changes_nothing_and_the_history_tells_of_it(
+def test_an_invalid_result_changes_nothing_and_the_history_records_it(
     profiles: Profiles, capsys: Capsys, tmp_path: Path, text: str, sentence: str
 ) -> None:
     workflow = profiles.handoff()
@@ -447,7 +447,7 @@ def test_a_mailbox_shows_the_most_urgent_handoff_first(profiles: Profiles, capsy
     assert profiles.handoffs.state(f"{PROJECT}-9-1").agent("planner").started
 
 
-def test_who_looks_is_told_who_works_and_of_whom_something_is_asked() -> None:
+def test_who_works_and_who_is_asked_for_something_is_shown() -> None:
     assert told("", "", {"cd": "make it", "ra": ""}) == "cd at work; asked of ra"
     assert told("", "", {}) == "no agent is at work"
     assert told("cancelled", "", {"cd": ""}) == "it ended (cancelled)"

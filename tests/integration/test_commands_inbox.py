@@ -110,7 +110,7 @@ def test_what_waits_for_a_person_is_first_in_the_list(agents: Agents, capsys: Ca
     assert [row.split()[0] for row in rows[1:]] == ["#47", "#48"]
 
 
-def test_a_fixer_that_crashed_is_told_in_its_own_last_words_everywhere(
+def test_a_fixer_that_crashed_is_reported_with_its_last_output_everywhere(
     agents: Agents, capsys: Capsys
 ) -> None:
     failing_fixer(agents)

@@ -76,7 +76,7 @@ def test_who_waits_gets_it_when_it_is_given_back_and_fills_no_history(profiles: 
 
 
 @pytest.mark.proves("D29", "D30")
-def test_who_waits_is_told_once_who_has_it_and_no_longer_than_the_workflow_goes_on(
+def test_who_waits_is_told_once_who_has_it_and_no_longer_than_the_workflow_lasts(
     profiles: Profiles, capsys: Capsys
 ) -> None:
     workflow = profiles.handoff()

@@ -81,7 +81,7 @@ def test_the_whole_log_shows_in_order_what_is_not_a_line(agents: Agents, capsys:
 
 
 @pytest.mark.proves("A77", "A85")
-def test_each_message_in_full_stands_below_its_entry(agents: Agents, capsys: Capsys) -> None:
+def test_each_message_in_full_is_below_its_entry(agents: Agents, capsys: Capsys) -> None:
     agents.run(agents.start(script="1 0"))
 
     text = said(capsys, "log", "47", "--format", "markdown").out
@@ -130,7 +130,7 @@ def test_one_specialists_loop_is_shown_as_its_flow(agents: Agents, capsys: Capsy
     assert (document["flow"], len(document["entries"])) == (flow, 6)
 
 
-def test_a_flow_tells_what_a_person_decided(agents: Agents, capsys: Capsys) -> None:
+def test_a_flow_shows_what_a_person_decided(agents: Agents, capsys: Capsys) -> None:
     workflow = agents.start(script="1 1 1")
     agents.run(workflow)
     paused = said(capsys, "log", "47", "--specialist", "test-runner").out

@@ -137,7 +137,7 @@ def test_a_fixer_that_calls_decides_nothing(
 
 
 @pytest.mark.proves("K20", "A69")
-def test_a_second_and_a_late_answer_are_refused_in_a_sentence_and_told(
+def test_a_second_and_a_late_answer_are_refused_in_a_sentence_and_reported(
     agents: Agents, capsys: Capsys
 ) -> None:
     workflow = agents.start(script="1 0", fixer="outside")

@@ -87,7 +87,9 @@ def test_a_report_goes_where_it_is_told(agents: Agents, capsys: Capsys, format: 
 @pytest.mark.parametrize(
     ("name", "start"), [("a.html", "<!DOCTYPE"), ("a.json", "{"), ("a.md", "# Val"), ("a", "# Val")]
 )
-def test_the_name_of_the_file_tells_the_format(agents: Agents, capsys: Capsys, name: str, start: str) -> None:
+def test_the_name_of_the_file_determines_the_format(
+    agents: Agents, capsys: Capsys, name: str, start: str
+) -> None:
     agents.run(agents.start(script="0"))
 
     assert said(capsys, "report", "47", "--output", name).code == ExitCode.DONE

@@ -92,7 +92,7 @@ def test_purge_says_what_it_deletes_and_refuses_what_is_live(
     assert agents.store.read(live) is not None
 
 
-def test_ages_and_a_missing_archive_are_told_in_one_sentence(agents: Agents, capsys: Capsys) -> None:
+def test_ages_and_a_missing_archive_are_reported_in_one_sentence(agents: Agents, capsys: Capsys) -> None:
     missing = said(capsys, "archive")
     assert (missing.code, "set FIXLOOP_ARCHIVE_DIR to a folder" in missing.err) == (2, True)
     for words in (("archive", "--older-than", "soon"), ("purge", "--older-than", "-1d")):
@@ -104,7 +104,7 @@ def test_ages_and_a_missing_archive_are_told_in_one_sentence(agents: Agents, cap
         )
 
 
-def test_a_history_that_does_not_verify_is_told_with_exit_code_1(
+def test_a_history_that_does_not_verify_is_reported_with_exit_code_1(
     agents: Agents, archive: Path, capsys: Capsys
 ) -> None:
     workflow = agents.start()

@@ -31,7 +31,7 @@ def planned(profiles: Profiles) -> str:
 
 
 @pytest.mark.proves("C20", "C21", "K15")
-def test_a_person_tells_an_agent_of_a_cycle_what_to_do(profiles: Profiles, capsys: Capsys) -> None:
+def test_a_person_instructs_an_agent_of_a_cycle(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.cycle()
 
     told = said(capsys, "send", "7", "RA", "the scope", "--action", "leave SSO out", "--criterion", "no SSO")
@@ -45,7 +45,7 @@ def test_a_person_tells_an_agent_of_a_cycle_what_to_do(profiles: Profiles, capsy
 
 
 @pytest.mark.proves("C20", "C3")
-def test_an_agent_that_sends_is_refused_and_the_history_tells_of_it(
+def test_an_agent_that_sends_is_refused_and_the_history_records_it(
     profiles: Profiles, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workflow = profiles.cycle()

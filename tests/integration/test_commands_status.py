@@ -160,7 +160,7 @@ def test_a_blocker_and_a_manual_fix_are_in_the_inbox_too(agents: Agents, capsys:
     assert item["commands"] == ["fixloop fixed 47", "fixloop fixed 47 --here"]
 
 
-def test_a_workflow_that_a_person_paused_says_so_and_what_lets_it_go_on(
+def test_a_workflow_that_a_person_paused_says_so_and_what_lets_it_continue(
     agents: Agents, capsys: Capsys
 ) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
@@ -373,9 +373,7 @@ def test_without_an_issue_it_is_the_only_live_one_else_the_latest(agents: Agents
         ("0a1b2c3d-47-9", "no workflow 0a1b2c3d-47-9"),
     ],
 )
-def test_an_issue_that_is_none_is_one_sentence(
-    issue: str, sentence: str, agents: Agents, capsys: Capsys
-) -> None:
+def test_an_invalid_issue_is_one_sentence(issue: str, sentence: str, agents: Agents, capsys: Capsys) -> None:
     told = said(capsys, "log", issue)
 
     assert told.code == ExitCode.USAGE

@@ -94,7 +94,7 @@ def check(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=environment["MARK"], env=environment, capture_output=True, text=True)
 
 
-def test_a_worker_does_what_is_handed_in_says_it_is_well_and_ends_in_order(
+def test_a_worker_does_what_is_submitted_reports_its_health_and_ends_in_order(
     environment: dict[str, str],
 ) -> None:
     store = RedisStore(environment["FIXLOOP_STATE_URL"])

@@ -54,7 +54,7 @@ def test_python_git_and_venv_of_a_developers_machine_are_fine(away: Settings, tm
     assert [found[name].ok for name in ("python", "git", "venv", "project", "cache", "guard")] == [True] * 6
 
 
-def test_a_machine_without_git_or_python_is_told_so(
+def test_a_machine_without_git_or_python_is_reported(
     away: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -106,7 +106,7 @@ def test_a_project_that_is_a_file_is_wrong(away: Settings, tmp_path: Path) -> No
     assert by_name(examine(away, path))["project"].ok is False
 
 
-def test_data_too_new_for_the_server_is_told_without_starting_one(tmp_path: Path) -> None:
+def test_data_too_new_for_the_server_is_reported_without_starting_one(tmp_path: Path) -> None:
     data = Place.prepare(tmp_path).data
     (data / "written-by").write_text("redis 99.0.0\n")
 
@@ -147,7 +147,7 @@ def test_a_redis_that_is_nearly_full_is_wrong(tmp_path: Path) -> None:
     assert re.fullmatch(r"9\d % of \d MB used", found["redis space"].detail)
 
 
-def test_messages_that_workers_rejected_are_told_and_where_to_see_them(tmp_path: Path) -> None:
+def test_messages_that_workers_rejected_are_reported_and_where_to_see_them(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     with embedded_redis(tmp_path / "project") as url, closing(RedisStore(url)) as store:
         settings = Settings(state_url=url, cache_dir=tmp_path / "cache")

@@ -279,7 +279,7 @@ def test_the_inventorys_checker_prints_one_line_for_each_finding(inventory: Proj
     assert second.passed
 
 
-def test_the_stuck_fixer_changes_a_file_each_time_and_mends_nothing(tmp_path: Path) -> None:
+def test_the_stuck_fixer_changes_a_file_each_time_and_fixes_nothing(tmp_path: Path) -> None:
     project = Project("stuck", tmp_path)
     trees = [project.sources()]
     runs = [project.validate("test-runner")]

@@ -60,13 +60,13 @@ def family(folder: Path) -> str:
     )
 
 
-def test_exit_code_and_output_of_both_streams_are_told() -> None:
+def test_exit_code_and_output_of_both_streams_are_reported() -> None:
     result = guarded("sh", "-c", "echo out; echo err >&2; exit 3")
 
     assert (result.exit_code, result.output, result.signal) == (3, "out\nerr\n", None)
 
 
-def test_what_is_printed_besides_an_answer_can_be_kept_apart_each_with_the_limit() -> None:
+def test_what_is_printed_apart_from_an_answer_can_be_kept_apart_each_with_the_limit() -> None:
     result = guarded("sh", "-c", "printf 12345678; printf abcdefgh >&2", apart=True, output_limit_bytes=4)
 
     assert (result.output, result.talk) == (
@@ -80,14 +80,16 @@ def test_what_is_printed_besides_an_answer_can_be_kept_apart_each_with_the_limit
 @pytest.mark.parametrize(
     ("number", "injured"), [("KILL", True), ("TERM", True), ("SEGV", False), ("ABRT", False)]
 )
-def test_a_death_by_signal_is_told_and_only_kill_and_term_are_injuries(number: str, injured: bool) -> None:
+def test_a_death_by_signal_is_reported_and_only_kill_and_term_are_injuries(
+    number: str, injured: bool
+) -> None:
     result = guarded("sh", "-c", f"kill -{number} $$")
 
     assert result.signal == getattr(signal, f"SIG{number}")
     assert (result.exit_code, result.injured) == (None, injured)
 
 
-def test_a_command_that_does_not_exist_is_told(tmp_path: Path) -> None:
+def test_a_command_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no program")
 
     assert guarded("no-such-command").not_found
@@ -111,7 +113,7 @@ def test_a_command_that_does_not_read_its_stdin_is_no_problem() -> None:
     assert guarded("true", stdin=b"x" * 1_000_000).exit_code == 0
 
 
-def test_a_command_that_closes_its_streams_and_goes_on_is_waited_for() -> None:
+def test_a_command_that_closes_its_streams_and_keeps_running_is_waited_for() -> None:
     assert guarded("sh", "-c", "exec >&- 2>&- <&-; sleep 0.3; exit 5").exit_code == 5
 
 
@@ -186,7 +188,7 @@ def test_everything_dies_with_a_worker_that_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("A14", "K34")
-def test_a_limit_runs_from_when_the_state_was_heard_last() -> None:
+def test_a_limit_runs_from_the_last_sign_of_life() -> None:
     lived = guarded("sleep", "1", timeout_seconds=0.4, since=time.monotonic)
     unheard = time.monotonic()
     ended = guarded("sleep", "60", timeout_seconds=0.4, since=lambda: unheard)

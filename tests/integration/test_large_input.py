@@ -202,7 +202,7 @@ def test_every_character_that_unicode_calls_control_or_format_is_hidden() -> Non
 
 @pytest.mark.proves("K41")
 @pytest.mark.parametrize("others", ["x", "`" * 50, "# a\n---\n"])
-def test_a_request_has_at_most_ten_thousand_tokens_whatever_failed(others: str) -> None:
+def test_a_request_has_at_most_ten_thousand_tokens_for_any_failures(others: str) -> None:
     found = [
         Failure(
             name=short_name(f"tests/t.py::test_{n}[{others}]"),

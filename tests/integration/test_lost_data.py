@@ -28,7 +28,7 @@ def handed_in(folder: Path, *issues: int) -> Path:
     return made
 
 
-def test_a_repository_tells_which_issues_were_handed_in(tmp_path: Path) -> None:
+def test_a_repository_shows_which_issues_were_submitted(tmp_path: Path) -> None:
     repository = handed_in(tmp_path / "shop", 47, 5)
     git(repository, "update-ref", "refs/fixloop/kept/base", "HEAD")
 
@@ -37,7 +37,7 @@ def test_a_repository_tells_which_issues_were_handed_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("status", "47"), ("resume", "47"), ("log", "47"), ("resume",)])
-def test_an_issue_that_was_handed_in_and_is_unknown_is_no_mere_unknown_issue(
+def test_an_issue_that_was_submitted_and_is_unknown_is_not_merely_an_unknown_issue(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(handed_in(tmp_path / "shop", 47))

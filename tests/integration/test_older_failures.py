@@ -11,7 +11,7 @@ from tests.fixtures.repositories import git, make_repository, write
 pytestmark = pytest.mark.slow
 
 
-def test_git_tells_where_lines_and_renamed_files_went(tmp_path: Path) -> None:
+def test_git_reports_where_lines_and_renamed_files_went(tmp_path: Path) -> None:
     lines = [f"line {number}" for number in range(30)]
     repository = make_repository(tmp_path / "r", {"old/a.py": "\n".join(lines) + "\n", "b.py": "one\ntwo\n"})
     first = git(repository, "rev-parse", "HEAD")

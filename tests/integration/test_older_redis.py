@@ -89,7 +89,7 @@ def test_what_ended_under_version_1_is_put_away_by_its_age(
     assert [name for name, _ in store.workflows()] == [LIVE]
 
 
-def test_what_version_1_began_goes_on_to_its_end(store: Store, capsys: Capsys) -> None:
+def test_what_version_1_began_continues_to_its_end(store: Store, capsys: Capsys) -> None:
     assert Agents(store).run(LIVE).ended
 
     assert said(capsys, "audit", "verify", LIVE).code == ExitCode.DONE

@@ -264,7 +264,7 @@ def test_a_url_that_does_not_answer_is_the_operators_business(deployment: Deploy
         deployment.pushed(workflow)
 
 
-def test_what_was_handed_in_by_path_is_pushed_from_there(deployment: Deployment) -> None:
+def test_what_was_submitted_by_path_is_pushed_from_there(deployment: Deployment) -> None:
     snapshot = Snapshot(source="/srv/shop", commit="c", tree="t")
     workflow = deployment.begin()
     state = deployment.engine.state(workflow).model_copy(update={"snapshot": snapshot.model_dump_json()})
@@ -308,7 +308,7 @@ def test_users_and_passwords_are_cut_out_of_urls(text: str, shown: str) -> None:
     assert without_userinfo(text) == shown
 
 
-def test_what_is_told_of_an_ended_workflow_changes_it_only_when_a_branch_was_pushed(
+def test_an_event_for_an_ended_workflow_changes_it_only_when_a_branch_was_pushed(
     deployment: Deployment,
 ) -> None:
     workflow = deployment.begin(push=False)

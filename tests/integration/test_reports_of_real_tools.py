@@ -141,7 +141,7 @@ def test_a_run_of_pytest_that_proves_nothing_is_an_error(
     assert reason in result.reason
 
 
-def test_a_test_file_that_cannot_be_imported_is_a_failure_that_an_agent_can_mend(tmp_path: Path) -> None:
+def test_a_test_file_that_cannot_be_imported_is_a_failure_that_an_agent_can_fix(tmp_path: Path) -> None:
     project = written(tmp_path / "project", {**SHOP, "tests/test_new.py": "import nope_x\n"})
     broken = run(project, PYTEST, coverage_percent=75)
     written(project, {"tests/test_new.py": "def test_new():\n    pass\n"})

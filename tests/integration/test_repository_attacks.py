@@ -140,7 +140,7 @@ def test_no_hook_and_no_program_of_a_repositorys_configuration_is_started(
     assert not mark.exists(), mark.read_text()
 
 
-def test_a_commit_brought_by_hand_starts_nothing_either(repository: Path, mark: Path, tmp_path: Path) -> None:
+def test_a_commit_made_by_hand_starts_nothing_either(repository: Path, mark: Path, tmp_path: Path) -> None:
     snapshot = take_snapshot(repository, issue=1, cache=tmp_path / "cache")
     mirror = mirror_of(snapshot, tmp_path / "cache")
     tree = git(repository, "-c", "core.hooksPath=/dev/null", "rev-parse", f"{snapshot.commit}^{{tree}}")

@@ -117,7 +117,7 @@ def test_what_nothing_imports_and_what_sounds_like_a_secret_stays_where_it_is(tm
     assert copied(repository, "local_settings.py") == ["local_settings.py"]
 
 
-def test_node_modules_are_lent_and_not_copied_although_copy_names_them(tmp_path: Path) -> None:
+def test_node_modules_are_shared_and_not_copied_although_copy_names_them(tmp_path: Path) -> None:
     repository = make_repository(
         tmp_path / "r", {"package.json": "{}", ".gitignore": "node_modules/\nmade/\n"}
     )
@@ -226,7 +226,7 @@ def test_submodules_that_cannot_be_filled_are_named_with_a_remedy(tmp_path: Path
     assert "clone with `--recurse-submodules`" in of_url.notes[0]
 
 
-def test_a_submodule_that_stands_elsewhere_is_not_taken_for_a_ref(tmp_path: Path) -> None:
+def test_a_submodule_that_is_at_another_commit_is_not_taken_for_a_ref(tmp_path: Path) -> None:
     repository = with_submodules(tmp_path)
     write(repository / "sub", {"i.py": "2"})
     git(repository / "sub", "commit", "-q", "-a", "-m", "further")

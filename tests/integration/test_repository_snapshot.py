@@ -448,7 +448,7 @@ def test_a_url_that_leads_nowhere_gives_one_sentence(tmp_path: Path) -> None:
         take_snapshot_of_url("file:///nowhere/at/all", issue=1, cache=tmp_path / "cache")
 
 
-def test_another_machine_brings_the_snapshot_into_its_own_mirror(tmp_path: Path) -> None:
+def test_another_machine_fetches_the_snapshot_into_its_own_mirror(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", {"a": "1"})
     write(repository, {"a": "2"})
     snapshot = take_snapshot(repository, issue=1, cache=tmp_path / "one")

@@ -20,9 +20,9 @@ pytestmark = pytest.mark.slow
 mode = test_guard.mode
 #: What those of a guard promise that does not depend on whose child it is.
 SAME: Final = (
-    test_guard.test_exit_code_and_output_of_both_streams_are_told,
-    test_guard.test_what_is_printed_besides_an_answer_can_be_kept_apart_each_with_the_limit,
-    test_guard.test_a_command_that_does_not_exist_is_told,
+    test_guard.test_exit_code_and_output_of_both_streams_are_reported,
+    test_guard.test_what_is_printed_apart_from_an_answer_can_be_kept_apart_each_with_the_limit,
+    test_guard.test_a_command_that_does_not_exist_is_reported,
     test_guard.test_a_large_stdin_and_a_large_output_do_not_block_each_other,
     test_guard.test_a_command_that_does_not_read_its_stdin_is_no_problem,
     test_guard.test_time_is_limited,
@@ -64,7 +64,7 @@ def test_a_command_elsewhere_is_guarded_as_one_here(promise: Callable[..., None]
     promise(*[tmp_path][: len(inspect.signature(promise).parameters)])
 
 
-def test_a_command_elsewhere_is_told_nothing_but_its_own_variables() -> None:
+def test_a_command_elsewhere_is_given_nothing_but_its_own_variables() -> None:
     result = test_guard.guarded("env", env={"PATH": os.environ["PATH"], "OWN": "1"})
 
     told = {line.partition("=")[0] for line in result.output.splitlines()}

@@ -106,7 +106,7 @@ def test_neither_a_ref_nor_a_workspace_is_left(site: Site) -> None:
     assert not (site.repository / "price.new").exists()
 
 
-def test_a_workspace_that_cannot_be_made_ready_is_told_once(site: Site) -> None:
+def test_a_workspace_that_cannot_be_prepared_is_reported_once(site: Site) -> None:
     broken = WorkspaceSettings(setup=shell("echo no such package; exit 3"))
     specialists = checks(test_runner=(shell("true"), shell("true")), security=(shell("true"),))
 

@@ -46,7 +46,7 @@ def valid(stage: Stage) -> str:
 
 
 @pytest.mark.proves("A71", "G2", "S11")
-def test_a_missing_section_is_named_and_the_next_answer_goes_on_in_the_same_iteration() -> None:
+def test_a_missing_section_is_named_and_the_next_answer_continues_in_the_same_iteration() -> None:
     stage = Stage([fails("a"), passes()], answers=None).run()
     without = valid(stage).replace("### Files Modified", "### Files")
 
@@ -79,7 +79,7 @@ def test_the_notice_shows_the_format_with_the_request_s_own_numbers() -> None:
 
 @pytest.mark.proves("A71", "K5", "S11")
 @pytest.mark.parametrize("text", ["", "\x00\x01\x02", "{" * 5000, "> " * 5000, "done", "#" * 900_000])
-def test_garbage_is_told_once_and_then_escalated(text: str) -> None:
+def test_garbage_is_reported_once_and_then_escalated(text: str) -> None:
     stage = Stage([fails("a")], answers=None).run()
 
     answer(stage, text)

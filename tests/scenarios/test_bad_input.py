@@ -74,7 +74,7 @@ def test_a_message_with_two_front_matters_is_named_where_the_second_begins(tmp_p
 
 
 @pytest.mark.proves("E7", "K18")
-def test_a_field_that_stands_twice_in_a_front_matter_is_named(tmp_path: Path) -> None:
+def test_a_field_that_occurs_twice_in_a_front_matter_is_named(tmp_path: Path) -> None:
     found = defects(tmp_path, lambda text: text.replace("seq: 001", "seq: 001\nseq: 002"))
 
     assert found == [f"{FIRST}:6: the front matter cannot be read: the key 'seq' stands here twice"]

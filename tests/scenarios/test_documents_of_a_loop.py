@@ -299,7 +299,7 @@ def test_a_result_says_what_is_left_and_what_is_next(loop: Stage) -> None:
 
 
 @pytest.mark.proves("A43", "B38")
-def test_a_success_tells_the_iterations_and_the_next_phase_begins(loop: Stage) -> None:
+def test_a_success_reports_the_iterations_and_the_next_phase_begins(loop: Stage) -> None:
     success = text(loop, "SUCCESS-101-test-runner-3")
 
     assert headings(success) == ["Success Summary", "Final Status", "Next Phase"]
@@ -351,7 +351,7 @@ def test_an_escalation_begins_with_reason_iterations_and_time() -> None:
 
 
 @pytest.mark.proves("B49", "B50")
-def test_an_escalation_tells_each_run_and_each_persistent_failure(given_up: Stage) -> None:
+def test_an_escalation_lists_each_run_and_each_persistent_failure(given_up: Stage) -> None:
     report = of_kind(given_up, "escalation")
 
     rows = re.findall(r"^\| (\d+) \| (\d+) \| (.+?) \| (\w+) \|$", report, re.MULTILINE)
@@ -499,7 +499,7 @@ def test_every_body_has_its_roles_as_sections_between_rules() -> None:
 
 
 @pytest.mark.proves("K29", "A60")
-def test_a_reminder_tells_the_limit_that_was_set() -> None:
+def test_a_reminder_names_the_limit_that_was_set() -> None:
     stage = Stage([fails("a")], answers=[SILENT], limits=Limits(fix_seconds=60.0)).run().advance(61.0)
 
     assert header(of_kind(stage, "timeout-reminder"))["Timeout"] == "01:00"

@@ -80,7 +80,7 @@ def test_s23_on_the_disk_the_state_file_names_what_is_there(tmp_path: Path) -> N
 
 
 @pytest.mark.proves("K23", "R13")
-def test_the_same_states_drawn_into_two_folders_are_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_states_written_into_two_folders_are_the_same_bytes(tmp_path: Path) -> None:
     *_, (_, stage) = the_seeds_cycle()
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()

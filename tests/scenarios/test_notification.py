@@ -32,7 +32,7 @@ def notices(stage: Any) -> list[Ticket]:
 
 @pytest.mark.proves("K20", "K12")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_person_is_told_once_of_what_waits_and_before_all_other_work(profile: str) -> None:
+def test_a_person_is_notified_once_of_what_waits_and_before_all_other_work(profile: str) -> None:
     stage, _ = waiting(profile, notify=True)
 
     (ticket,) = notices(stage)
@@ -42,7 +42,7 @@ def test_a_person_is_told_once_of_what_waits_and_before_all_other_work(profile: 
 
 @pytest.mark.proves("K20")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_without_a_command_nobody_is_told(profile: str) -> None:
+def test_without_a_command_nobody_is_notified(profile: str) -> None:
     stage, _ = waiting(profile)
 
     assert notices(stage) == []
@@ -62,7 +62,7 @@ def test_what_comes_of_the_command_is_a_note_and_nothing_else(profile: str) -> N
 
 @pytest.mark.proves("K20")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_is_cancelled_tells_nobody_any_more(profile: str) -> None:
+def test_what_is_cancelled_notifies_nobody_any_more(profile: str) -> None:
     stage, events = waiting(profile, notify=True)
 
     outcome = stage.bring(events.Cancelled(reason="no longer wanted"))
@@ -74,7 +74,7 @@ def test_what_is_cancelled_tells_nobody_any_more(profile: str) -> None:
 
 
 @pytest.mark.proves("K8", "K20")
-def test_an_escalation_of_a_cycle_that_comes_after_another_is_told_of_when_its_turn_comes() -> None:
+def test_an_escalation_of_a_cycle_that_comes_after_another_is_notified_in_its_turn() -> None:
     stage, _ = waiting("cycle", notify=True, **BESIDE)
     stage.start("ep")
     stage.bring(cyc.AgentFailed(agent="ep", reason="out of memory", fatal=True))
@@ -86,7 +86,7 @@ def test_an_escalation_of_a_cycle_that_comes_after_another_is_told_of_when_its_t
 
 
 @pytest.mark.proves("D42", "K20")
-def test_each_question_of_handoffs_is_told_of_also_one_that_blocks_nothing() -> None:
+def test_each_question_of_handoffs_is_notified_even_one_that_blocks_nothing() -> None:
     stage = HandoffStage(notify=True)
     stage.start("planner")
     stage.escalate("planner", blocking=False)

@@ -74,7 +74,7 @@ def test_a_completion_is_confirmed_before_the_re_validation_is_triggered() -> No
 
 
 @pytest.mark.proves("A9", "B12")
-def test_each_fix_brings_one_trigger_one_run_and_one_result() -> None:
+def test_each_fix_leads_to_one_trigger_one_run_and_one_result() -> None:
     stage = Stage([fails("a", "b"), fails("a"), fails("c"), passes()]).run()
 
     triggers = [message.iteration for message in stage.said("revalidation-trigger")]
@@ -344,7 +344,7 @@ def test_a_pass_is_no_occasion() -> None:
 
 @pytest.mark.proves("B13", "A55")
 @pytest.mark.parametrize(("second", "told"), [(passes(), "success"), (fails("b"), "failure-report")])
-def test_every_party_is_told_what_became_of_a_re_validation(second: Result, told: str) -> None:
+def test_every_party_is_told_the_result_of_a_re_validation(second: Result, told: str) -> None:
     stage = Stage([fails("a"), second], answers=None).run()
     stage.complete()
     stage.run()
@@ -360,7 +360,7 @@ def test_every_party_is_told_what_became_of_a_re_validation(second: Result, told
 
 
 @pytest.mark.proves("B14", "B39", "B44", "B45")
-def test_the_same_result_goes_on_or_ends_by_the_rule_alone() -> None:
+def test_the_same_result_continues_or_ends_by_the_rule_alone() -> None:
     def second_failure(max_iterations: int) -> Stage:
         return Stage(
             [fails("a", "b"), fails("a")], answers=[Fix(), SILENT], max_iterations=max_iterations

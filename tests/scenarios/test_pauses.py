@@ -52,7 +52,7 @@ def test_a_result_that_comes_while_paused_is_kept_and_nothing_is_sent() -> None:
 
 
 @pytest.mark.proves("A14", "B11")
-def test_a_fix_that_comes_while_paused_triggers_nothing_until_it_goes_on() -> None:
+def test_a_fix_that_comes_while_paused_triggers_nothing_until_it_continues() -> None:
     stage = waiting()
     stage.pause()
 

@@ -346,7 +346,7 @@ def test_the_time_the_engine_was_away_is_nobodys() -> None:
 
 
 @pytest.mark.proves("A14", "K21")
-def test_a_pause_by_a_person_is_told_and_its_time_is_theirs() -> None:
+def test_a_pause_by_a_person_is_reported_and_its_time_is_theirs() -> None:
     summary = report_on(held())
 
     assert summary.standing is Standing.PAUSED
@@ -359,7 +359,7 @@ def test_a_pause_by_a_person_is_told_and_its_time_is_theirs() -> None:
 
 
 @pytest.mark.proves("A14", "U3")
-def test_a_run_that_ended_while_paused_counts_when_the_workflow_goes_on() -> None:
+def test_a_run_that_ended_while_paused_counts_when_the_workflow_continues() -> None:
     stage = held()
     stage.go_on()
     judged = report_on(stage)

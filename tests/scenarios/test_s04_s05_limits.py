@@ -50,7 +50,7 @@ def test_s4_one_critical_report_goes_to_the_user() -> None:
 
 
 @pytest.mark.proves("A47", "B49", "B50", "K1")
-def test_s4_the_report_tells_the_whole_history() -> None:
+def test_s4_the_report_contains_the_whole_history() -> None:
     stage = Stage(SHRINKING).run()
 
     rows = stage.escalation.history
@@ -107,7 +107,7 @@ def test_s5_three_runs_that_fail_alike_are_a_deadlock() -> None:
 @pytest.mark.parametrize(
     "sets", [("ab", "ab", "a"), ("ab", "c", "ab"), ("ab", "ab", "abc"), ("a", "ab", "ab")]
 )
-def test_s5_anything_else_goes_on(sets: tuple[str, ...]) -> None:
+def test_s5_anything_else_continues(sets: tuple[str, ...]) -> None:
     stage = Stage([*(fails(*names) for names in sets), passes()]).run()
 
     assert stage.state.outcome is WorkflowOutcome.SUCCESS
@@ -115,7 +115,7 @@ def test_s5_anything_else_goes_on(sets: tuple[str, ...]) -> None:
 
 
 @pytest.mark.proves("K7", "A94", "B62", "S5")
-def test_s5_oscillation_is_told_in_the_pattern_analysis() -> None:
+def test_s5_oscillation_is_reported_in_the_pattern_analysis() -> None:
     stage = Stage([fails(*names) for names in ("ab", "c", "ab", "c", "ab")]).run()
 
     assert stage.escalation.reason is Reason.MAX_ITERATIONS

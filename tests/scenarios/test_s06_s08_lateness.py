@@ -51,7 +51,7 @@ def test_s6_one_reminder_follows_thirty_minutes_of_silence() -> None:
 
 
 @pytest.mark.proves("A58", "A59", "S6")
-def test_s6_a_deadline_acted_on_at_30_01_tells_30_01() -> None:
+def test_s6_a_deadline_acted_on_at_30_01_says_30_01() -> None:
     stage = waiting()
     stage.clock = 1801.0
 

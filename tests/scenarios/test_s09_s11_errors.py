@@ -155,7 +155,7 @@ def test_a_failed_attempt_that_was_counted_is_not_counted_twice() -> None:
 
 @pytest.mark.proves("A71", "G2", "S11")
 @pytest.mark.parametrize("fixer", ["outside", "command"])
-def test_s11_one_bad_answer_is_told_and_asked_for_again(fixer: str) -> None:
+def test_s11_one_bad_answer_is_reported_and_asked_for_again(fixer: str) -> None:
     stage = Stage([fails("a"), passes()], answers=[BadAnswer(), Fix()], fixer=fixer).run()
 
     (notice,) = stage.said("protocol-violation")
@@ -224,7 +224,7 @@ def test_a_bad_answer_to_an_earlier_request_is_not_held_against_the_open_one() -
 
 
 @pytest.mark.proves("K36", "A72", "S33")
-def test_s33_what_the_agent_broke_the_agent_may_mend() -> None:
+def test_s33_what_the_agent_broke_the_agent_may_fix() -> None:
     broken = errs("ImportError in conftest.py", stack_trace="E   SyntaxError")
     stage = Stage([fails("a"), broken, broken, passes()]).run()
 

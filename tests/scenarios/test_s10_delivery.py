@@ -235,7 +235,7 @@ def test_an_extension_delivers_the_open_report_again_with_fresh_attempts() -> No
 
 
 @pytest.mark.proves("A14", "K27", "A70")
-def test_the_main_orchestrator_is_told_of_the_escalation_through_its_mailbox_too() -> None:
+def test_the_main_orchestrator_learns_of_the_escalation_through_its_mailbox_too() -> None:
     stage = staged([AWAY] * 3, notify=True).run()
 
     told = {ticket.step: ticket.priority for ticket in stage.pending}

@@ -182,7 +182,7 @@ def test_when_everything_was_skipped_nothing_has_passed() -> None:
 
 
 @pytest.mark.proves("K38", "A54")
-def test_a_run_after_a_manual_fix_that_skips_everything_is_told_as_it_is() -> None:
+def test_a_run_after_a_manual_fix_that_skips_everything_is_reported_as_such() -> None:
     stage = Stage([SILENT, Result("skipped")]).run().advance(2101.0)
     stage.decide("manual-fix")
     stage.done_by_hand()

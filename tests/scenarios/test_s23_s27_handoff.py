@@ -270,7 +270,7 @@ def test_exhausted_retries_and_fatal_errors_fetch_a_person(fatal: bool, executio
 
 
 @pytest.mark.proves("K20", "D36")
-def test_after_a_decision_the_agent_goes_on_with_the_handoff_it_had() -> None:
+def test_after_a_decision_the_agent_continues_with_the_handoff_it_had() -> None:
     stage = HandoffStage().plan()
     stage.start("builder")
     stage.fail("builder", fatal=True)
@@ -362,7 +362,7 @@ def test_a_blocking_question_pauses_the_workflow_until_one_of_its_options_is_cho
 
 
 @pytest.mark.proves("D41", "D42", "D11")
-def test_a_question_that_does_not_block_lets_the_workflow_go_on() -> None:
+def test_a_question_that_does_not_block_lets_the_workflow_continue() -> None:
     stage = HandoffStage().plan()
     stage.start("builder")
 

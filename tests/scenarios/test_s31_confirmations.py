@@ -82,7 +82,7 @@ def test_s31_fixes_that_undo_each_other_end_after_three_rounds() -> None:
 
 
 @pytest.mark.proves("K37", "K20")
-def test_after_three_rounds_an_extension_goes_on_and_counts_from_one() -> None:
+def test_after_three_rounds_an_extension_continues_and_counts_from_one() -> None:
     stage = Stage(
         {"unit-test": [passes()], "security": [fails("s")]},
         confirmations={"unit-test": [fails("u"), fails("u")], "security": [fails("s")]},

@@ -19,7 +19,7 @@ def clarification(to: str, kind: InputKind = InputKind.CLARIFICATION, about: str
 
 
 @pytest.mark.proves("C20", "C23", "K15")
-def test_an_agent_that_has_completed_works_again_on_what_a_person_tells_it() -> None:
+def test_an_agent_that_has_completed_works_again_on_a_persons_instruction() -> None:
     stage = CycleStage()
     stage.work("ra")
     before = stage.agent("ra").runs
@@ -31,7 +31,7 @@ def test_an_agent_that_has_completed_works_again_on_what_a_person_tells_it() -> 
 
 
 @pytest.mark.proves("C50", "C51")
-def test_what_is_told_to_who_has_completed_is_validated_before_the_cycle_ends() -> None:
+def test_an_instruction_to_a_completed_agent_is_validated_before_the_cycle_ends() -> None:
     stage = CycleStage()
     for key in ("ra", "ep", "cd"):
         stage.work(key)

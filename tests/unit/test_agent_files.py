@@ -108,7 +108,7 @@ def test_a_line_that_an_agent_adds_to_a_log_without_its_time_is_refused(workspac
 
 
 @pytest.mark.proves("C17")
-def test_a_time_that_is_none_is_refused(workspace: Workspace) -> None:
+def test_an_invalid_time_is_refused(workspace: Workspace) -> None:
     workspace.path("ra", "changes.log").write_text(f"{ONE}2026-99-99T99:99:99 wrote the requirements\n")
 
     with pytest.raises(InvalidResult, match=r"line 2 of changes\.log has no time"):
@@ -162,7 +162,7 @@ def test_the_plan_is_read_from_the_file_it_was_written_to(workspace: Workspace) 
         ("7", "plan.json is no plan: tasks: input should be a valid tuple"),
     ],
 )
-def test_a_plan_that_is_none_is_one_sentence(workspace: Workspace, text: str, sentence: str) -> None:
+def test_an_invalid_plan_is_one_sentence(workspace: Workspace, text: str, sentence: str) -> None:
     workspace.path("ep", "plan.json").write_text(text)
 
     with pytest.raises(InvalidResult, match=sentence):

@@ -12,7 +12,7 @@ def test_the_page_on_architecture_is_made_from_the_present_code() -> None:
     assert len(text.splitlines()) <= 200
 
 
-def test_the_way_from_run_to_a_pass_is_told_in_files_that_exist() -> None:
+def test_the_page_on_the_way_from_run_to_a_pass_names_files_that_exist() -> None:
     section = PAGE.read_text(encoding="utf-8").partition("reaches a PASS\n")[2].partition("\n## ")[0]
     listed = re.findall(r"^(\d+)\. \[`[^`]+`\]\(([^)]+)\): ", section, re.MULTILINE)
 

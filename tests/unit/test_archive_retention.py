@@ -110,7 +110,7 @@ def test_the_next_workflow_of_the_issue_is_the_next_number(stage: Stage) -> None
     assert {name for name, _ in stage.both.workflows()} == {FLOW, second}
 
 
-def test_a_redis_that_forgot_everything_still_goes_on_behind_the_archive(
+def test_a_redis_that_forgot_everything_still_continues_behind_the_archive(
     stage: Stage, tmp_path: Path
 ) -> None:
     stage.ended()

@@ -113,7 +113,7 @@ def test_a_command_that_is_not_there_is_missed(
     assert (applied.took_effect, ring.missed) == (False, [applied])
 
 
-def test_a_stopped_process_goes_on_and_felt_it(
+def test_a_stopped_process_continues_and_the_injury_took_effect(
     process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(injuries, "STOPPED_SECONDS", 0.1)

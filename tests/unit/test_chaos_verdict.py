@@ -31,7 +31,7 @@ def started(store: Store, workflow: str) -> WorkflowStarted:
     return WorkflowStarted.model_validate(store.history(workflow)[0].body["event"])
 
 
-def test_a_workflow_that_went_as_rehearsed_is_well() -> None:
+def test_a_workflow_that_went_as_rehearsed_is_correct() -> None:
     world, workflow, rehearsal = played()
 
     found = judged(world.store, workflow, rehearsal)

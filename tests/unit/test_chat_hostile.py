@@ -112,7 +112,7 @@ def test_a_name_that_is_too_long_to_be_a_file_s_is_a_finding_and_no_failure(tmp_
 
 
 @pytest.mark.proves("E38")
-def test_every_problem_is_told_not_only_the_first(stage: Stage) -> None:
+def test_every_problem_is_reported_not_only_the_first(stage: Stage) -> None:
     stage.put("meta.yaml", meta(area="zz", title="x", outputs="[]", surplus="1", state="done"))
     stage.put("002-to-architect.md", message("engineer", "architect", "7", ts="soon", purpose="absent"))
     stage.put("005-to-engineer.md", message("engineer", "engineer", "005", header="-- TO TWIN:"))
@@ -215,7 +215,7 @@ def test_a_tree_without_a_chat_has_not_passed(tmp_path: Path) -> None:
         examine_all([tmp_path / "absent"])
 
 
-def test_a_chat_without_files_or_with_a_broken_contract_is_told(tmp_path: Path) -> None:
+def test_a_chat_without_files_or_with_a_broken_contract_is_reported(tmp_path: Path) -> None:
     empty = Stage(tmp_path / "a")
     empty.path.mkdir(parents=True)
     broken = Stage(tmp_path / "b").put("meta.yaml", "id: [\n")

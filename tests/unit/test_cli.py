@@ -27,7 +27,7 @@ def test_an_unknown_command_is_one_sentence_with_the_nearest(capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("words", [["cancel", "47", "--reason", "a\udcff"], ["log", "\ud83d"]])
-def test_an_argument_that_is_no_text_is_one_sentence(
+def test_an_argument_that_is_not_text_is_one_sentence(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = said(capsys, *words)

@@ -225,7 +225,7 @@ def test_what_is_typed_wrong_is_one_sentence_and_exit_code_two(
     assert "Traceback" not in found.err
 
 
-def test_a_body_that_is_no_text_is_refused(shell: Shell) -> None:
+def test_a_body_that_is_not_text_is_refused(shell: Shell) -> None:
     shell.type(*NEW)
     shell.type("chat", "read", "5", "--as", "architect")
 

@@ -86,7 +86,7 @@ def test_options_that_do_not_go_together_are_named(options: Options, sentence: s
         (b" " * (MOST_BYTES + 1), f"has more than {MOST_BYTES} bytes; shorten it"),
     ],
 )
-def test_a_plan_that_is_none_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_an_invalid_plan_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
     (tmp_path / "plan").write_bytes(content)
 
     with pytest.raises(UsageError, match=sentence):

@@ -140,7 +140,7 @@ def test_doctor_prints_a_line_for_each_check_and_ends_with_1_where_one_is_wrong(
     assert document["findings"][1] == {"name": "redis", "ok": False, "detail": "away", "remedy": "start it"}
 
 
-def test_doctor_tells_what_the_checks_of_this_folder_need_and_of_no_other_tool(
+def test_doctor_names_what_the_checks_of_this_folder_need_and_no_other_tool(
     project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executable(project / "env" / "bin" / "python", f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
@@ -170,7 +170,7 @@ def test_doctor_says_nothing_of_python_in_a_project_without_any(
     assert not {"pytest", "mypy", "bandit"} & set(re.findall(r"\w+", told))
 
 
-def test_doctor_is_content_with_what_cannot_be_told(capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_accepts_what_cannot_be_determined(capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "fixloop.commands.doctor.examine", lambda *_: [Finding("tools", None, "no ruff", "install it")]
     )

@@ -117,7 +117,7 @@ def test_nobody_is_looked_at_while_a_person_decides(agents: Agents, clock: Clock
 
 
 @pytest.mark.proves("A51", "A55", "K20")
-def test_refusals_and_pauses_are_told_by_their_kind(agents: Agents) -> None:
+def test_refusals_and_pauses_are_described_by_their_kind(agents: Agents) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
     agents.run(workflow)
     agents.apply(workflow, Paused(by="ann", reason="lunch"))
@@ -201,7 +201,7 @@ def test_the_live_view_shows_runs_failures_now_and_before_and_the_deadline(
     assert "elapsed 00:01:00 · main-agent-fix of test-runner · deadline in 29:00 · agent's turn" in text
 
 
-def test_the_live_view_says_when_no_worker_is_there_to_go_on(agents: Agents) -> None:
+def test_the_live_view_says_when_no_worker_is_there_to_continue(agents: Agents) -> None:
     workflow = agents.start(script="1 0")
 
     assert "no worker is running" in shown(agents, workflow, away=True)

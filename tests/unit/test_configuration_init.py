@@ -149,7 +149,7 @@ def test_a_check_that_could_not_run_is_written_as_a_comment_and_one_that_fails_i
     }
 
 
-def test_each_check_says_which_file_speaks_for_it(tmp_path: Path) -> None:
+def test_each_check_names_the_file_it_comes_from(tmp_path: Path) -> None:
     text = text_of(written(tmp_path, {"test_x.py": "", "ruff.toml": ""}))
 
     assert "# because of ruff.toml\n[specialist.code-quality]" in text or "# because of ruff.toml\n[[" in text

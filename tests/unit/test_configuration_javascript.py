@@ -153,7 +153,7 @@ def test_scripts_that_look_are_checks_and_those_that_write_are_none(
         ("package-lock.json", "npm", "npm ci"),
     ],
 )
-def test_the_lock_file_tells_the_package_manager_and_how_the_tools_come(
+def test_the_lock_file_determines_the_package_manager_and_how_tools_are_installed(
     tmp_path: Path, lock: str, manager: str, install: str
 ) -> None:
     (tool,) = project(tmp_path, {"test": "vitest"}, lock)
@@ -172,7 +172,7 @@ def test_the_package_manager_that_is_named_wins(tmp_path: Path) -> None:
     assert found.check.command == ("pnpm", "run", "test")
 
 
-def test_where_no_script_calls_a_tool_its_configuration_speaks_for_it(tmp_path: Path) -> None:
+def test_where_no_script_calls_a_tool_its_configuration_proposes_it(tmp_path: Path) -> None:
     tools = {"vitest": "1", "eslint": "9", "@biomejs/biome": "2", "prettier": "3"}
     found = project(tmp_path, {}, "vitest.config.ts", "eslint.config.js", "biome.json", devDependencies=tools)
 
@@ -184,7 +184,7 @@ def test_where_no_script_calls_a_tool_its_configuration_speaks_for_it(tmp_path: 
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"scripts": 5}', '{"scripts": {"test": 5}}', "[" * 100_000])
-def test_a_package_file_that_says_nothing_speaks_for_nothing(tmp_path: Path, text: str) -> None:
+def test_a_package_file_that_says_nothing_proposes_nothing(tmp_path: Path, text: str) -> None:
     assert proposals(written(tmp_path, {"package.json": text})) == ()
 
 

@@ -69,7 +69,7 @@ def test_named_specialists_are_the_only_ones(tmp_path: Path) -> None:
     ("text", "blocks"),
     [("[specialist.security]\n", False), ("strict = true\n[specialist.security]\n", True)],
 )
-def test_tests_that_no_named_specialist_is_for_are_told(tmp_path: Path, text: str, blocks: bool) -> None:
+def test_tests_that_no_named_specialist_is_for_are_reported(tmp_path: Path, text: str, blocks: bool) -> None:
     configuration = load_configuration(written(tmp_path, {**PROJECT, "fixloop.toml": text}))
 
     (entry,) = configuration.unverified
@@ -155,7 +155,9 @@ def test_environment_variables_set_no_gate(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.proves("K38")
-def test_a_file_that_names_no_specialist_where_nothing_applies_is_told_so(tmp_path: Path) -> None:
+def test_a_file_that_names_no_specialist_where_nothing_applies_is_refused_with_the_reason(
+    tmp_path: Path,
+) -> None:
     written(tmp_path, {"fixloop.toml": "project = 'shop'\n"})
 
     with pytest.raises(UsageError) as raised:

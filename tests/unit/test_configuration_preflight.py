@@ -64,7 +64,7 @@ def test_where_names_leave_a_doubt_pytest_says_whether_there_are_tests(
     assert configuration.unverified == ()
 
 
-def test_a_test_runner_that_is_missing_blocks_and_what_else_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_test_runner_that_is_missing_blocks_and_what_else_is_missing_is_reported(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "pyproject.toml": "[tool.pytest]\n[tool.ruff]\n[tool.mypy]\n"})
 
     configuration = loaded(tmp_path, installed(tmp_path, modules=("mypy",)))

@@ -63,7 +63,7 @@ def test_a_whole_phase_result_is_read_with_its_own_fields_and_details() -> None:
         ("PHASE_RESULT:\n- phase: cd\n" + f"- summary: {'x' * 70_000}\n", "70"),
     ],
 )
-def test_what_is_no_phase_result_is_refused_in_one_sentence(text: str, words: str) -> None:
+def test_what_is_not_a_phase_result_is_refused_in_one_sentence(text: str, words: str) -> None:
     with pytest.raises(InvalidResult, match=words):
         read_result(text)
 

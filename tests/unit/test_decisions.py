@@ -415,7 +415,7 @@ def test_cancel_while_something_runs_withdraws_it() -> None:
 
 
 @pytest.mark.proves("K20")
-def test_an_escalation_tells_a_person_where_one_wants_to_be_told() -> None:
+def test_an_escalation_notifies_a_person_where_one_wants_to_be_notified() -> None:
     stage = Stage([fails("a")] * 3, notify=True).run()
 
     (ticket,) = stage.pending

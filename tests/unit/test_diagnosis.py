@@ -108,7 +108,7 @@ def test_fixes_that_broke_more_are_said_to() -> None:
 
 
 @pytest.mark.proves("A94", "K7")
-def test_a_measure_that_rises_is_progress_though_the_number_of_failures_stands() -> None:
+def test_a_measure_that_rises_is_progress_though_the_number_of_failures_does_not_change() -> None:
     runs = [fails(coverage(percent)) for percent in ("60.0", "70.0", "78.0")]
     report = escalated(*runs, max_iterations=3)
 
@@ -137,7 +137,7 @@ def test_a_run_on_an_unchanged_tree_is_named() -> None:
 
 
 @pytest.mark.proves("B50")
-def test_a_changed_error_is_told_from_one_that_stayed() -> None:
+def test_a_changed_error_is_distinguished_from_one_that_stayed() -> None:
     other = failure("a", message="now it is another")
     report = escalated(fails("a"), fails("a"), fails(other), max_iterations=3)
 
@@ -231,7 +231,7 @@ def test_a_request_says_where_to_begin() -> None:
 
 
 @pytest.mark.proves("A28", "A93", "B59")
-def test_a_later_request_says_what_the_fix_before_it_left_and_brought() -> None:
+def test_a_later_request_says_what_the_previous_fix_left_and_added() -> None:
     requests = Requests(Stage([fails("a", "b"), fails("a", "c")], answers=[Fix()]).run())
 
     assert requests.approach(2) == (

@@ -44,7 +44,7 @@ def test_the_first_field_that_differs_is_named(found: Any, written: Any, said: s
         (b"\xff", b"{}", 'f was edited by hand: line 1 is "\ufffd", and was written as "{}"'),
     ],
 )
-def test_a_file_that_is_no_document_is_told_by_its_line(
+def test_a_file_that_is_not_a_document_is_reported_by_its_line(
     found: bytes | None, written: bytes | None, said: str
 ) -> None:
     assert difference("f", found, written) == said

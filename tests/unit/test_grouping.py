@@ -16,7 +16,7 @@ from tests.fixtures.validation_stage import Stage
 LONG = "x" * 8000
 
 
-def test_one_error_at_one_place_is_one_group_whatever_its_values_are() -> None:
+def test_one_error_at_one_place_is_one_group_with_any_values() -> None:
     refs = [
         FailureRef(name=f"t{n}", error_type="E", headline=f"value {n} of 'a{n}'", frame="src/a.py:3")
         for n in range(4)
@@ -56,7 +56,7 @@ def test_names_that_grow_as_they_are_written_make_no_longer_request() -> None:
     assert len(text) <= DELIVERY_CHARACTERS
 
 
-def test_a_request_tells_a_cause_once_and_names_the_failures_it_stands_for() -> None:
+def test_a_request_gives_a_cause_once_and_names_the_failures_it_stands_for() -> None:
     alike = [
         Failure(name=f"tests/t.py::test_{n}", message="TypeError: no kind", frame="src/a.py:3")
         for n in range(4)
@@ -74,7 +74,7 @@ def test_a_request_tells_a_cause_once_and_names_the_failures_it_stands_for() -> 
     assert "Also in tests/t.py: F3 test_1, F4 test_2, F5 test_3\n" in text.replace("\\", "")
 
 
-def test_a_later_request_tells_what_was_tried_and_what_came_of_it() -> None:
+def test_a_later_request_says_what_was_tried_and_with_what_result() -> None:
     fix = Fix("", diff="-price = 1\n+price = 2\n", said="I believe it is the price.")
     stage = Stage([fails("a", "b"), fails("b", "c")], answers=[fix]).run()
     request = stage.message("FIXREQ-101-2").body

@@ -53,7 +53,7 @@ def test_a_report_has_one_block_of_failure_and_one_of_fix_for_each_failure() -> 
 
 
 @pytest.mark.proves("B8", "B20")
-def test_critical_failures_can_be_told_from_the_others() -> None:
+def test_critical_failures_can_be_distinguished_from_the_others() -> None:
     text = render(REPORT)
 
     assert re.findall(r"^\*\*Priority\*\*: (\w+)", text, re.MULTILINE) == ["High", "Critical", "High"]

@@ -142,7 +142,7 @@ def test_status_changes_are_lines_between_the_messages_and_open_nothing(agents: 
 
 
 @pytest.mark.proves("A54", "A55")
-def test_the_commit_that_changes_a_status_tells_the_declared_agent() -> None:
+def test_the_commit_that_changes_a_status_notifies_the_declared_agent() -> None:
     committed: list[Any] = []
     engine = Engine(MemoryStore(lambda: datetime(2026, 3, 2, tzinfo=UTC)), announce=committed.append)
     for issue, agent in ((47, "coder"), (48, "")):
@@ -184,7 +184,7 @@ def test_reading_twice_gives_one_receipt(agents: Agents) -> None:
 
 
 @pytest.mark.proves("A51", "A3")
-def test_a_specialist_may_not_acknowledge_what_the_main_agent_is_told(agents: Agents) -> None:
+def test_a_specialist_may_not_acknowledge_what_the_main_agent_is_sent(agents: Agents) -> None:
     workflow = asked(agents)
     (letter,) = letters(agents, workflow)
     (mail,) = opened(agents, Box([letter]))
@@ -262,7 +262,7 @@ def test_while_a_person_decides_no_request_is_open(agents: Agents) -> None:
 
 
 @pytest.mark.proves("A14")
-def test_a_pause_by_a_person_hides_the_request_until_it_goes_on(agents: Agents) -> None:
+def test_a_pause_by_a_person_hides_the_request_until_it_continues(agents: Agents) -> None:
     workflow = asked(agents)
     agents.apply(workflow, Paused(by="ann"))
 
@@ -294,7 +294,7 @@ def test_an_agent_reads_nobody_elses_mail(agents: Agents) -> None:
     assert known_agents(agents.store, PROJECT) == {"other"}
 
 
-def test_what_is_no_letter_or_of_nothing_known_is_dropped(agents: Agents) -> None:
+def test_what_is_not_a_letter_or_is_about_nothing_known_is_dropped(agents: Agents) -> None:
     unknown = Letter(
         workflow=f"{PROJECT}-9-1", message_id="VFR-9-x-1", uid="u", issue=9, type="failure-report"
     )
@@ -305,7 +305,7 @@ def test_what_is_no_letter_or_of_nothing_known_is_dropped(agents: Agents) -> Non
     assert all(letter.acknowledged for letter in dropped)
 
 
-def test_what_is_no_letter_is_taken_away_and_counted(agents: Agents) -> None:
+def test_what_is_not_a_letter_is_taken_away_and_counted(agents: Agents) -> None:
     workflow = asked(agents)
     nothing, letter = Taken(None), letters(agents, workflow)[0]
 

@@ -160,7 +160,7 @@ def test_what_is_paused_does_not_grow_older() -> None:
 
 
 @pytest.mark.proves("A90", "K6")
-def test_without_limits_durations_are_told_all_the_same() -> None:
+def test_without_limits_durations_are_still_reported() -> None:
     limits = Limits(fix_seconds=None, iteration_seconds=None)
     stage = Stage([fails("a")], answers=None, limits=limits).run().advance(3 * MINUTE)
 

@@ -50,11 +50,11 @@ def test_each_rule_has_a_test() -> None:
         assert set(rule.tests) <= {proof.name for proof in proofs}, rule.name
 
 
-def test_each_of_sixty_requirements_drawn_by_lot_has_a_rule() -> None:
+def test_each_of_sixty_requirements_picked_at_random_has_a_rule() -> None:
     assert [told for told in (asked(number, RULES) for number in drawn(60, 13)) if told] == []
 
 
-def test_there_are_sixty_rules_and_no_two_are_called_alike() -> None:
+def test_there_are_sixty_rules_and_no_two_have_the_same_name() -> None:
     assert len(RULES) == len({rule.name for rule in RULES}) >= 60
 
 

@@ -35,7 +35,7 @@ def state(root: Path) -> dict[str, object]:
 
 
 @pytest.mark.proves("K23", "R13", "S30")
-def test_the_end_of_a_workflow_is_drawn_although_its_process_was_killed(
+def test_the_end_of_a_workflow_is_written_although_its_process_was_killed(
     store: MemoryStore, tmp_path: Path
 ) -> None:
     draw(store, ONE, ended=False)

@@ -50,7 +50,7 @@ def told(before: Sequence[str], after: Sequence[str]) -> tuple[list[int | None],
     return [each.line for each in split.new], [each.line for each in split.old]
 
 
-def test_what_stands_below_an_added_line_is_old() -> None:
+def test_what_is_below_an_added_line_is_old() -> None:
     assert told(["a", "b", "c"], ["x", "y", "a", "b", "c"]) == ([], [4])
 
 

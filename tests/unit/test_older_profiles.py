@@ -156,7 +156,7 @@ def test_what_a_newer_version_wrote_is_refused_and_left_as_it_is(
 
 @pytest.mark.proves("K23", "R13")
 @pytest.mark.parametrize("name", KINDS)
-def test_files_of_a_newer_version_are_not_drawn_by_an_older_one(name: str, tmp_path: Path) -> None:
+def test_files_of_a_newer_version_are_not_written_by_an_older_one(name: str, tmp_path: Path) -> None:
     store = MemoryStore(lambda: datetime(2026, 3, 2, tzinfo=UTC))
     ProfileEngine(store, PROFILES[name]).start(SCRIPTS[name].begin)
     project(store, FLOW, root=tmp_path)

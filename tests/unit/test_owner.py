@@ -21,7 +21,7 @@ def test_this_process_lives() -> None:
 
 
 @pytest.mark.parametrize("owner", ["", "nobody", f"elsewhere/{machine()}/1/2", f"{machine()}/x/1"])
-def test_of_an_owner_elsewhere_nothing_can_be_told(owner: str) -> None:
+def test_nothing_can_be_known_of_an_owner_elsewhere(owner: str) -> None:
     assert not is_dead_here(owner)
 
 

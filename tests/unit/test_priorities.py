@@ -27,7 +27,7 @@ app = Celery("test", set_as_current=False)
         ((None,), Priority.HIGH, 3),
     ],
 )
-def test_a_report_and_the_steps_that_bring_it_are_as_urgent_as_what_failed(
+def test_a_report_and_the_steps_that_deliver_it_are_as_urgent_as_what_failed(
     severities: tuple[Severity | None, ...], priority: Priority, broker: int
 ) -> None:
     found = [failure(f"t{number}", severity=severity) for number, severity in enumerate(severities)]

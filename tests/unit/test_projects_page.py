@@ -87,7 +87,7 @@ def test_the_page_counts_the_projects_whose_verdicts_are_true() -> None:
         "no bug at all",
     ],
 )
-def test_a_verdict_that_is_not_true_is_told(wrong: Trial) -> None:
+def test_a_verdict_that_is_not_true_is_reported(wrong: Trial) -> None:
     assert not wrong.true
     assert "| no" in row(PROJECTS[0], wrong)
 

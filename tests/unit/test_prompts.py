@@ -74,7 +74,7 @@ def test_an_agent_that_prints_its_request_has_not_reported(key: str) -> None:
 
 
 @pytest.mark.proves("C21", "C32", "C53", "U13")
-def test_feedback_stands_in_the_request_with_its_actions_and_never_a_file_s_content() -> None:
+def test_feedback_is_in_the_request_with_its_actions_and_never_a_file_s_content() -> None:
     stage = CycleStage()
     for key, document in (("ra", "requirements.md"), ("ep", "plan.json"), ("cd", "implementation.md")):
         stage.work(key, "success", f"{document}=secret words")

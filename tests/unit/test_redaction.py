@@ -38,7 +38,7 @@ def test_the_password_of_a_url_is_a_secret_by_itself() -> None:
         ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nend", f"{HIDDEN}\nend"),
     ],
 )
-def test_what_can_be_told_by_its_form_is_cut_out(text: str, shown: str) -> None:
+def test_what_can_be_recognised_by_its_form_is_cut_out(text: str, shown: str) -> None:
     assert Redaction().text(text) == shown
 
 

@@ -267,7 +267,7 @@ def test_the_page_can_be_used_without_seeing_colours_and_without_a_mouse() -> No
     assert "@media print" in text
 
 
-def test_on_a_narrow_screen_the_timeline_says_that_it_goes_on_sideways() -> None:
+def test_on_a_narrow_screen_the_timeline_says_that_it_continues_sideways() -> None:
     text = as_html(plain())
     narrow = text[text.index("@media (max-width") : text.index("@media print")]
 
@@ -321,7 +321,7 @@ def test_words_stand_out_from_what_is_behind_them(front: str, back: str, look: i
     assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
-def test_what_fixloop_takes_around_the_commands_is_told_as_its_own() -> None:
+def test_what_fixloop_takes_around_the_commands_is_reported_as_its_own() -> None:
     summary = report_on(Stage([passes(takes_seconds=9.5)]).run())
     times = summary.times.model_copy(update={"commands": 0.5})
     summary = summary.model_copy(update={"times": times})

@@ -159,7 +159,7 @@ def test_a_frame_behind_the_end_of_its_file_has_no_source(root: Path) -> None:
         "[quoted-unicode] SUBFAIL tests/t.py::T::test_valid - x\n[b] (i=2) SUBFAIL tests/t.py::T::test_valid - y\n",
     ],
 )
-def test_subtests_are_told_by_their_names(output: str) -> None:
+def test_subtests_are_distinguished_by_their_names(output: str) -> None:
     failures = (
         Failure(name="tests/t.py::T::test_valid", message="ValueError: x"),
         Failure(name="tests/t.py::other"),
@@ -223,7 +223,7 @@ def test_the_parameter_of_a_test_is_no_colour() -> None:
     assert plain("tests/t.py::test_wait[5m] and x[31m-y]") == "tests/t.py::test_wait[5m] and x[31m-y]"
 
 
-def test_one_failure_alone_is_told_with_more_of_its_code_and_with_its_test(root: Path) -> None:
+def test_one_failure_alone_is_shown_with_more_of_its_code_and_with_its_test(root: Path) -> None:
     failure = Failure(name="tests/test_cart.py::test_kind", message=LONG)
 
     def told(count: int) -> str:

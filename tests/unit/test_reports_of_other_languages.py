@@ -177,7 +177,7 @@ def test_a_parent_of_subtests_passes_by_its_name_and_is_not_counted(tmp_path: Pa
     assert (report.counts.total, report.passed_names) == (1, ("p.T/a", "p.T", "p"))
 
 
-def test_a_build_failure_of_go_1_24_is_told_in_events(tmp_path: Path) -> None:
+def test_a_build_failure_of_go_1_24_is_reported_in_events(tmp_path: Path) -> None:
     events = (
         '{"ImportPath":"m/p [m/p.test]","Action":"build-output","Output":"p/p_test.go:5:2: undefined: x\\n"}',
         '{"ImportPath":"m/p [m/p.test]","Action":"build-fail"}',

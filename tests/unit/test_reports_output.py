@@ -86,7 +86,7 @@ def test_other_lines_are_no_findings(tree: SourceTree, line: str) -> None:
     assert failures_in(line, "check", tree) == ()
 
 
-def test_a_link_out_of_the_workspace_is_no_file_of_it(tmp_path: Path) -> None:
+def test_a_link_out_of_the_workspace_is_not_a_file_of_it(tmp_path: Path) -> None:
     root = tmp_path / "project"
     root.mkdir()
     (tmp_path / "secret.py").write_text("")

@@ -80,7 +80,7 @@ def test_the_digest_is_that_of_the_one_report_or_else_of_the_output(tmp_path: Pa
 
 @pytest.mark.proves("K38")
 @pytest.mark.parametrize("exit_code", [0, 1])
-def test_a_failing_report_fails_whatever_the_exit_code(tmp_path: Path, exit_code: int) -> None:
+def test_a_failing_report_fails_with_any_exit_code(tmp_path: Path, exit_code: int) -> None:
     result = judged(tmp_path, TESTS, exit_code, "", {"junit": FAILING})
 
     assert result.outcome is RunOutcome.FAILED
@@ -152,7 +152,7 @@ def test_a_report_that_was_not_written_is_an_error(tmp_path: Path, missing: str)
     assert f"the {missing} report {missing} is missing" in result.reason
 
 
-def test_failing_tests_are_told_although_nothing_could_be_measured(tmp_path: Path) -> None:
+def test_failing_tests_are_reported_although_nothing_could_be_measured(tmp_path: Path) -> None:
     result = judged(tmp_path, COVERED, 2, "", {"junit": FAILING}, coverage_percent=80)
 
     assert result.outcome is RunOutcome.FAILED
@@ -238,7 +238,7 @@ def test_a_tool_that_crashed_is_an_error_even_with_a_report(tmp_path: Path) -> N
 
 
 @pytest.mark.proves("K38")
-def test_a_wrong_call_of_pytest_is_told_by_its_own_sentence(tmp_path: Path) -> None:
+def test_a_wrong_call_of_pytest_is_reported_in_pytests_own_sentence(tmp_path: Path) -> None:
     said = (
         "ERROR: usage: pytest\npytest: error: unrecognized arguments: --cov\n  inifile: None\n  rootdir: /x\n"
     )
@@ -339,7 +339,7 @@ def test_failures_are_bounded_and_their_number_is_exact(tmp_path: Path) -> None:
     assert result.output_tail.endswith("noise")
 
 
-def test_a_failing_test_is_told_with_the_names_of_its_subtests(tmp_path: Path) -> None:
+def test_a_failing_test_is_reported_with_the_names_of_its_subtests(tmp_path: Path) -> None:
     output = "SUBFAILED[quoted-unicode] a.py::x - KeyError: 1\nSUBFAILED[b] (i=2) a.py::x - KeyError: 1\n"
     (tmp_path / "a.py").write_text("")
 

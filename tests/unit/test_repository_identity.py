@@ -70,7 +70,7 @@ def test_a_folder_that_the_repository_around_it_ignores_is_its_own_top(tmp_path:
     assert top_of(home / "work") == (home / "work", "")
 
 
-def test_a_path_that_is_no_directory_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_directory_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a directory"):
         top_of(tmp_path / "absent")
 

@@ -33,7 +33,7 @@ def test_every_kind_of_event_has_somebody_whose_it_is() -> None:
 
 
 @pytest.mark.proves("A51", "A3")
-def test_only_specialists_bring_results_and_only_their_own() -> None:
+def test_only_specialists_report_results_and_only_their_own() -> None:
     event = ev.RunFinished(
         step="recheck", specialist="test-runner", iteration=2, outcome="passed", tree="tree-0"
     )
@@ -162,7 +162,7 @@ def test_a_role_may_be_named_shortly(name: str, handle: str) -> None:
 
 
 @pytest.mark.proves("A51", "K20", "A55")
-def test_a_refusal_is_told_and_changes_nothing() -> None:
+def test_a_refusal_is_reported_and_changes_nothing() -> None:
     stage = waiting()
     before = stage.state
 

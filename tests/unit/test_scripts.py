@@ -44,7 +44,7 @@ def failures(name: str, iteration: int, **more: Any) -> str:
     return "".join(failure.name[-1] for failure in found.failures)
 
 
-def test_each_word_is_a_run_and_the_last_goes_on() -> None:
+def test_each_word_is_a_run_and_the_last_continues() -> None:
     assert [failures("ab c -", number) for number in (1, 2, 3, 4)] == ["ab", "c", "", ""]
     assert [failures("scripted 3 1 0", number) for number in (1, 2, 3, 9)] == ["123", "1", "", ""]
 

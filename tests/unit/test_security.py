@@ -70,7 +70,7 @@ def test_what_a_tool_printed_is_one_block_of_code_and_reads_back_as_it_was(text:
 
 
 @pytest.mark.parametrize("text", [*INJECTIONS, *UNSEEN.values()])
-def test_what_stands_in_a_line_is_words_and_no_layout(text: str) -> None:
+def test_what_is_in_a_line_is_words_and_not_layout(text: str) -> None:
     tokens = MarkdownIt("js-default").parse(f"**Name**: {line(text)}")
 
     inline = [child.type for token in tokens for child in token.children or ()]

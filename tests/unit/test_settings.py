@@ -165,7 +165,7 @@ def test_sentinels_take_a_replica_for_each_commit_unless_told_otherwise(
     assert place_of(alone.state).replicas == 0
 
 
-def test_files_of_tls_are_told_to_every_client_that_uses_it(
+def test_files_of_tls_are_passed_to_every_client_that_uses_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     authority = tmp_path / "an authority.pem"

@@ -190,7 +190,7 @@ def test_what_a_step_says_on_the_way_is_said_once_and_one_that_was_withdrawn_hea
 
 
 @pytest.mark.proves("D34", "G18")
-def test_an_agent_of_handoffs_is_heard_of_as_long_as_it_works() -> None:
+def test_an_agent_of_handoffs_sends_heartbeats_as_long_as_it_works() -> None:
     step, store = begun("handoff")
     step.tell(SCRIPTS["handoff"].started("planner"), "started")
     heartbeat = PROFILES["handoff"].read_event('{"kind": "heartbeat", "sender": "planner"}')

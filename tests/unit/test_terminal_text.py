@@ -63,7 +63,7 @@ def test_what_hides_or_acts_is_an_escape(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
-def test_a_line_break_forges_no_row_wherever_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_break_forges_no_row_anywhere(capsys: pytest.CaptureFixture[str]) -> None:
     print_lines("#1 name\n#2 forged", "#3 next")
     note("issue 1: name\r\nfixloop: all has passed")
     say("no workflow\nfixloop: all has passed")

@@ -59,6 +59,6 @@ def test_what_is_not_imported_is_carried_too(contents: list[str], name: str) -> 
     assert name in contents
 
 
-def test_the_wheel_brings_the_command_and_the_licence(contents: list[str]) -> None:
+def test_the_wheel_contains_the_command_and_the_licence(contents: list[str]) -> None:
     assert any(name.endswith(".dist-info/entry_points.txt") for name in contents)
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in contents)
