@@ -10,8 +10,6 @@ from tests.fixtures.deployment import Deployment, deployed
 
 pytestmark = pytest.mark.slow
 
-LOADS_ITSELF: Final = "fixloop.testing"
-"""The crew of these tests: with FIXLOOP_CREW it is loaded in the work processes only."""
 WATCH: Final = """
 import os, sys
 
@@ -34,8 +32,8 @@ def test_the_processes_of_a_worker_load_next_to_nothing_themselves(redis_url: st
         commands = {Path(f"/proc/{each.pid}/cmdline").read_bytes() for each in deployment.processes()}
 
     assert len(commands) == 1, "not all of them are forks"
-    names = {name for name in late.read_text().splitlines() if not name.startswith(LOADS_ITSELF)}
-    assert not {name for name in names if name.startswith("workers.")}
+    names = set(late.read_text().splitlines())
+    assert not {name for name in names if name.startswith(("workers.", "fixloop.testing"))}
     assert len(names) < 20, names
 
 

@@ -1,6 +1,7 @@
 """A process that was forked from its supervisor: it begins as a program would, and its end is told as one's."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LOADED: Final = """
-import json, os
+import json, os, sys
 import kombu.common
 from tests.integration.forked_processes import opened
 from workers.app import app
@@ -25,13 +26,21 @@ print(json.dumps({
     "names": [kombu.common._node_id, vars(app).get("oid"), getattr(app._local, "oid", None)],
     "pool": app._pool,
     "processes": _process_of.cache_info().currsize,
+    "crew": [name for name in ("workers.commands.crew", "fixloop.testing.crew") if name in sys.modules],
 }))
 """
 
 
-def said_by(*words: str) -> "subprocess.CompletedProcess[str]":
+def said_by(*words: str, **further: str) -> "subprocess.CompletedProcess[str]":
+    environment = {name: value for name, value in os.environ.items() if name != "FIXLOOP_CREW"} | further
     return subprocess.run(
-        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, *words],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
 
 
@@ -80,8 +89,18 @@ def pipes(found: dict[str, Any]) -> set[str]:
     return {what for number, what in found["open"].items() if number not in "01"}
 
 
-def test_what_is_loaded_before_the_fork_gives_processes_nothing_in_common() -> None:
-    found = json.loads(said_by("-c", LOADED).stdout)
+@pytest.mark.parametrize(
+    ("further", "crew"),
+    [
+        ({}, ["workers.commands.crew"]),
+        ({"FIXLOOP_CREW": "fixloop.testing:scripted_crew"}, ["fixloop.testing.crew"]),
+        ({"FIXLOOP_CREW": "fixloop.not_there:crew"}, []),
+    ],
+)
+def test_what_is_loaded_before_the_fork_gives_processes_nothing_in_common(
+    further: dict[str, str], crew: list[str]
+) -> None:
+    found = json.loads(said_by("-c", LOADED, **further).stdout)
 
     assert found == {
         "threads": 1,
@@ -89,4 +108,5 @@ def test_what_is_loaded_before_the_fork_gives_processes_nothing_in_common() -> N
         "names": [None, None, None],
         "pool": None,
         "processes": 0,
+        "crew": crew,
     }

@@ -4,8 +4,11 @@ Nothing here may start a thread, open a connection or decide by which name a pro
 would have it in common.
 """
 
+from contextlib import suppress
 from importlib import import_module
 from typing import Final
+
+from workers.steps.crew import crew_factory
 
 _MODULES: Final = (
     "celery.app.amqp",
@@ -37,3 +40,6 @@ def load() -> None:
     """Load it all; most of what a worker takes to start is this."""
     for name in _MODULES:
         import_module(name)
+    # A wrong name is told by the process that needs the crew, as the failure of its first step.
+    with suppress(Exception):
+        crew_factory()

@@ -61,9 +61,14 @@ def with_grace(limit_seconds: float | None) -> float:
     return (_NO_LIMIT_SECONDS if limit_seconds is None else limit_seconds) + _GRACE_SECONDS
 
 
+def crew_factory() -> Callable[[], Crew]:
+    """What makes a crew; where `FIXLOOP_CREW` names nothing that can be loaded, the error of loading it."""
+    name = os.environ.get("FIXLOOP_CREW", "workers.commands.crew:commands")
+    module, _, factory = name.partition(":")
+    return cast(Callable[[], Crew], getattr(importlib.import_module(module), factory))
+
+
 @lru_cache(maxsize=1)
 def crew() -> Crew:
     """The crew of this process."""
-    name = os.environ.get("FIXLOOP_CREW", "workers.commands.crew:commands")
-    module, _, factory = name.partition(":")
-    return cast(Callable[[], Crew], getattr(importlib.import_module(module), factory))()
+    return crew_factory()()
