@@ -22,7 +22,6 @@ from fixloop.protocol.rendering import ENVELOPE, render_whole
 from fixloop.protocol.specialists import NAMES
 from fixloop.testing.parsing import bodies
 from fixloop.testing.parsing.document import Document, UnreadableMessage, documents
-from fixloop.testing.parsing.values import enumerated
 
 __all__ = ["LIMIT_CHARACTERS", "LIMIT_LINES", "UnreadableMessage", "parse"]
 
@@ -116,7 +115,7 @@ def _message(document: Document, attached: Message | None) -> Message:
             if header.has(label):
                 facts[name] = header.field(label)
         if header.has("Priority"):
-            facts["priority"] = enumerated(header.field("Priority"), Priority, header, "Priority")
+            facts["priority"] = header.enumerated("Priority", Priority)
         facts |= _envelope(document)
         message = Message.model_validate(facts | {"body": reader(document), "attached": attached})
     except ValidationError as error:
@@ -130,7 +129,6 @@ def _message(document: Document, attached: Message | None) -> Message:
 
 
 def _check_id(message: Message, prefix: str) -> None:
-    """Refuse an id that is none, or that belongs to another message than its title and envelope say."""
     shown = message.message_id
     found = _ID.fullmatch(shown) if len(shown) <= _LONGEST_ID else None
     if found is None:

@@ -63,12 +63,7 @@ Block = Heading | Rule | Paragraph | Fence | Comment | Table | Items
 
 
 def read_blocks(text: str) -> tuple[Block, ...]:
-    """
-    The blocks of `text`, lines counted from 1.
-
-    Args:
-        text: Markdown with `\\n` as its only line break.
-    """
+    """The blocks of `text`, whose only line break is `\\n`; lines are counted from 1."""
     return tuple(_blocks(_markdown().parse(text), text.split("\n")))
 
 

@@ -26,7 +26,6 @@ from fixloop.protocol.messages import (
 )
 from fixloop.protocol.statuses import Status
 from fixloop.testing.parsing.document import Document, Part, UnreadableMessage
-from fixloop.testing.parsing.values import counts, enumerated, member, number, number_or_none, seconds, yes
 
 
 def failure_detected(document: Document) -> FailureDetected:
@@ -57,13 +56,13 @@ def failure_report(document: Document) -> FailureReport:
         phase=header.field("Phase"),
         specialist_handle=header.field("Specialist"),
         failure_type=summary.field("Failure Type"),
-        severity=enumerated(summary.field("Severity"), Severity, summary, "Severity"),
+        severity=summary.enumerated("Severity", Severity),
         next_phase=summary.field("Impact").removeprefix("Blocks progression to "),
         failures=tuple(_failure(block, fix) for block, fix in zip(blocks, suggestions, strict=True)),
         further=_counted(failures, "Further Failures"),
         coverage=summary.optional("Coverage"),
-        fix_limit_seconds=seconds(limit, actions, "Expected Timeline") if timeline else None,
-        reminder_window_seconds=seconds(window[1], actions, "Expected Timeline") if window else None,
+        fix_limit_seconds=actions.seconds("Expected Timeline", limit) if timeline else None,
+        reminder_window_seconds=actions.seconds("Expected Timeline", window[1]) if window else None,
         marks=summary.listed("Marks"),
     )
 
@@ -71,7 +70,6 @@ def failure_report(document: Document) -> FailureReport:
 def fix_request(document: Document) -> FixRequest:
     summary, failures = document.part("Request Summary"), document.part("Failures to Fix")
     expected = document.part("Expected Outcome").search(r"After fixes: (.*)", "the words `After fixes:`")
-    remaining = summary.field("Remaining Iterations")
     return FixRequest(
         goal=summary.optional("Goal"),
         commands=summary.listed("Commands"),
@@ -86,10 +84,10 @@ def fix_request(document: Document) -> FixRequest:
             FixItem(
                 name=point.title,
                 file=point.optional("File"),
-                line=number_or_none(point.optional("Line"), point, "Line"),
+                line=point.number_or_none("Line", point.optional("Line")),
                 error=point.optional("Error"),
                 suggestion=point.optional("Suggestion"),
-                priority=enumerated(point.field("Priority"), Severity, point, "Priority"),
+                priority=point.enumerated("Priority", Severity),
             )
             for point in failures.points()
         ),
@@ -97,12 +95,11 @@ def fix_request(document: Document) -> FixRequest:
         # The last one is the protocol's own, in every request.
         approach=document.part("Suggested Approach").items()[:-1],
         expected=unescape(expected[1]),
-        remaining_iterations=number(remaining, summary, "Remaining Iterations"),
+        remaining_iterations=summary.number("Remaining Iterations"),
     )
 
 
 def _feature_in(header: Part) -> str:
-    """The feature's name in `**Issue**: #47 - name`."""
     return header.field("Issue").partition(" -")[2].removeprefix(" ")
 
 
@@ -111,11 +108,11 @@ def _failure(block: Part, fix: Part) -> Failure:
     return Failure(
         name=block.title.partition(":")[2].removeprefix(" "),
         file=block.field("File"),
-        line=number_or_none(block.field("Line"), block, "Line"),
+        line=block.number_or_none("Line"),
         error_type=block.field("Error Type"),
         message=block.field("Error Message"),
         check=block.optional("Check"),
-        severity=enumerated(severity, Severity, block, "Severity") if severity else None,
+        severity=block.enumerated("Severity", Severity) if severity else None,
         context=block.field("Context"),
         suggestion=fix.field("Recommendation"),
         frame=block.optional("Frame"),
@@ -129,15 +126,14 @@ def _failure(block: Part, fix: Part) -> Failure:
 
 
 def _counted(part: Part, label: str) -> int:
-    """The number that a field begins with; 0 where there is no such field."""
     words = part.optional(label)
-    return number(re.split(r"[ ,]", words)[0], part, label) if words else 0
+    return part.number(label, re.split(r"[ ,]", words)[0]) if words else 0
 
 
 def _attempt(block: Part) -> Attempt:
     result = block.search(r"\*\*Result\*\*: ([0-9]+) resolved, ([0-9]+) left, ([0-9]+) new", "the result")
     return Attempt(
-        iteration=number(block.title.rpartition(" ")[2], block, "the run"),
+        iteration=block.number("the run", block.title.rpartition(" ")[2]),
         fixes=block.listed("Fixes"),
         said=block.optional("Said"),
         diff=block.optional("Diff"),
@@ -151,14 +147,14 @@ def _attempt(block: Part) -> Attempt:
 def fix_completion(document: Document) -> FixCompletion:
     summary, ready = document.part("Completion Summary"), document.part("Ready for Re-validation")
     answer = ready.search(r"(Yes - please|No - not yet ready to) re-run (.*)\.", "the words `Yes` or `No`")
-    duration, files = summary.field("Fix Duration"), document.part("Files Modified")
+    files = document.part("Files Modified")
     return FixCompletion(
         specialist=unescape(answer[2]),
         summary=unescape(summary.written("Iteration").partition("\n")[2].strip("\n")),
         fixes=document.part("Fixes Applied").items(),
         files=files.items(),
         ready=answer[1].startswith("Yes"),
-        duration_seconds=seconds(duration, summary, "Fix Duration"),
+        duration_seconds=summary.seconds("Fix Duration"),
         marks=summary.listed("Marks"),
         unchanged=files.listed("Named But Not Changed"),
         unnamed=files.listed("Changed But Not Named"),
@@ -167,10 +163,9 @@ def fix_completion(document: Document) -> FixCompletion:
 
 def revalidation_trigger(document: Document) -> RevalidationTrigger:
     request = document.part("Re-validation Request")
-    before = request.field("Previous Status")
     return RevalidationTrigger(
         phase=request.field("Phase"),
-        confirms=member(before, {"Passed": True, "Failed": False}, request, "Previous Status"),
+        confirms=request.member("Previous Status", {"Passed": True, "Failed": False}),
         previous_failures=document.part("Previous Failures").items(),
         fixes=document.part("Fixes Applied").items(),
     )
@@ -178,7 +173,7 @@ def revalidation_trigger(document: Document) -> RevalidationTrigger:
 
 def revalidation_result(document: Document) -> RevalidationResult:
     summary, details = document.part("Result Summary"), document.part("Details")
-    passed = member(summary.field("Status"), {"PASS": True, "FAIL": False}, summary, "Status")
+    passed = summary.member("Status", {"PASS": True, "FAIL": False})
     action = document.part("Next Action")
     count, escalates, next_phase = 0, None, ""
     if passed:
@@ -198,10 +193,10 @@ def revalidation_result(document: Document) -> RevalidationResult:
             persisting=details.nested("Failures persisting"),
             new=details.nested("New failures introduced"),
         ),
-        history=counts(details.listed("Iteration History"), details),
+        history=details.counts(),
         likely_cause=details.optional("Likely Cause"),
         escalates=escalates,
-        fix_seconds=seconds(details.field("Total Fix Time"), details, "Total Fix Time"),
+        fix_seconds=details.seconds("Total Fix Time"),
         next_phase=next_phase,
         coverage=summary.optional("Coverage"),
         evidence=details.listed("Evidence"),
@@ -222,9 +217,9 @@ def success(document: Document) -> Success:
     )
     return Success(
         phase=unescape(said[1]),
-        iterations=number(said[2], summary, "iterations"),
-        history=counts(summary.listed("Iteration History"), summary),
-        total_seconds=seconds(total, status, "Total time"),
+        iterations=summary.number("iterations", said[2]),
+        history=summary.counts(),
+        total_seconds=status.seconds("Total time", total),
         next_phase=unescape(following[1] or ""),
         phases_done=int(phases[1]) if phases is not None else 0,
         phases_total=int(phases[2]) if phases is not None else 0,
@@ -241,15 +236,15 @@ def escalation(document: Document) -> Escalation:
     return Escalation(
         feature=_feature_in(header),
         phase=header.field("Phase"),
-        reason=member(summary.field("Condition"), reasons, summary, "Condition"),
+        reason=summary.member("Condition", reasons),
         detail=summary.optional("Detail"),
         flags=summary.listed("Flags"),
-        iterations=number(summary.field("Iterations").partition(" ")[0], summary, "Iterations"),
-        total_seconds=seconds(summary.field("Total Time"), summary, "Total Time"),
+        iterations=summary.number("Iterations", summary.field("Iterations").partition(" ")[0]),
+        total_seconds=summary.seconds("Total Time"),
         history=tuple(
             HistoryRow(
-                iteration=number(iteration, history, "Iteration"),
-                failures=number(count, history, "Failures"),
+                iteration=history.number("Iteration", iteration),
+                failures=history.number("Failures", count),
                 fixes=fixes,
                 result=result,
             )
@@ -257,8 +252,8 @@ def escalation(document: Document) -> Escalation:
         ),
         pattern=history.field("Pattern Analysis"),
         persistent=tuple(_persistent(block) for block in persistent.parts(4)),
-        persistent_count=number(summary.field("Persistent Failures"), summary, "Persistent Failures"),
-        recommended=member(actions.optional("Recommended"), options, actions, "Recommended"),
+        persistent_count=summary.number("Persistent Failures"),
+        recommended=actions.member("Recommended", options, actions.optional("Recommended")),
         rationale=actions.optional("Rationale"),
     )
 
@@ -271,12 +266,12 @@ def timeout_reminder(document: Document) -> TimeoutReminder:
     period = follows.removeprefix("If no response within ").removesuffix(", will escalate to user.")
     return TimeoutReminder(
         operation=unescape(said[1]),
-        elapsed_seconds=seconds(header.field("Elapsed"), header, "Elapsed"),
-        threshold_seconds=seconds(header.field("Timeout"), header, "Timeout"),
+        elapsed_seconds=header.seconds("Elapsed"),
+        threshold_seconds=header.seconds("Timeout"),
         window_seconds=(
-            None if follows == "None follows by itself." else seconds(period, reminder, "Escalation")
+            None if follows == "None follows by itself." else reminder.seconds("Escalation", period)
         ),
-        status=member(reminder.field("Current Status"), statuses, reminder, "Current Status"),
+        status=reminder.member("Current Status", statuses),
     )
 
 
@@ -285,7 +280,7 @@ def error_notification(document: Document) -> ErrorNotification:
     status = document.part("Current Status")
     types = {kind.label: kind for kind in ErrorType}
     return ErrorNotification(
-        error_type=member(header.field("Error Type"), types, header, "Error Type"),
+        error_type=header.member("Error Type", types),
         operation=header.field("Context"),
         agent=details.optional("Agent"),
         regarding=details.optional("Regarding"),
@@ -293,7 +288,7 @@ def error_notification(document: Document) -> ErrorNotification:
         error=details.field("Error Message"),
         stack_trace=details.optional("Stack Trace"),
         recovery=document.part("Recovery Actions Attempted").items(),
-        recovered=yes(status.field("Recovered"), status, "Recovered"),
+        recovered=status.yes("Recovered"),
     )
 
 
@@ -311,10 +306,10 @@ def _persistent(block: Part) -> PersistentFailure:
     return PersistentFailure(
         name=block.title.partition(":")[2].removeprefix(" "),
         file=block.field("File"),
-        line=number_or_none(block.field("Line"), block, "Line"),
+        line=block.number_or_none("Line"),
         error=block.field("Error"),
         iterations=tuple(
-            number(word, block, "Iterations Failed") for word in filter(None, failed.split(", "))
+            block.number("Iterations Failed", word) for word in filter(None, failed.split(", "))
         ),
         fixes=block.listed("Fixes Attempted"),
         why=block.field("Why Unresolved"),

@@ -6,11 +6,12 @@ tool or agent can begin with an unescaped star.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from fixloop.errors import UsageError
 from fixloop.protocol.markdown import unescape, unfence
@@ -27,7 +28,14 @@ from fixloop.testing.parsing.blocks import (
 )
 
 _FIELD: Final = re.compile(r"\*\*([^*]+)\*\*:(?: (.*))?", re.DOTALL)
+_NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
+_CLOCK: Final = re.compile(r"(?:([0-9]{1,9}):)?([0-9]{2,9}):([0-5][0-9])")
+_PERIOD: Final = re.compile(r"([0-9]{1,9}) (minute|second)s?")
+_RUN: Final = re.compile(r"Iteration [0-9]{1,9}: ([0-9]{1,9}) failures?(?: \(PASS\))?")
 _TITLE: Final = 2
+
+E = TypeVar("E", bound=StrEnum)
+M = TypeVar("M")
 
 
 class UnreadableMessage(UsageError):
@@ -62,7 +70,6 @@ class Part:
         return self.optional(label)
 
     def has(self, label: str) -> bool:
-        """True when there is such a field."""
         return label in self._fields
 
     def optional(self, label: str) -> str:
@@ -105,21 +112,14 @@ class Part:
         return ()
 
     def rows(self) -> tuple[tuple[str, ...], ...]:
-        """The rows of the part's table, without its titles."""
         found = next((block for block in self.blocks if isinstance(block, Table)), None)
         return tuple(tuple(map(unescape, row)) for row in found.rows) if found is not None else ()
 
     def parts(self, level: int) -> tuple["Part", ...]:
-        """The parts below this one's headings of `level`."""
         return tuple(part for part in _parts(self.blocks, level, self._rows, self.line) if part.title)
 
     def search(self, pattern: str, missing: str) -> re.Match[str]:
-        """
-        The first line of text that all of `pattern` fits; its groups are still escaped.
-
-        Raises:
-            UnreadableMessage: no line fits; `missing` says what was looked for.
-        """
+        """The first line of text that all of `pattern` fits; its groups are still escaped."""
         rows: list[str] = []
         for block in self.blocks:
             if isinstance(block, Paragraph):
@@ -133,6 +133,59 @@ class Part:
                 return found
         raise UnreadableMessage(f"{self} lacks {missing}")
 
+    # Values; `words` are those of the field unless they are given.
+
+    def number(self, label: str, words: str | None = None) -> int:
+        words = self.field(label) if words is None else words
+        if _NUMBER.fullmatch(words) is None:
+            raise self._unfit(label, words, "a whole number")
+        return int(words)
+
+    def number_or_none(self, label: str, words: str | None = None) -> int | None:
+        words = self.field(label) if words is None else words
+        return self.number(label, words) if words else None
+
+    def seconds(self, label: str, words: str | None = None) -> float:
+        """`MM:SS`, `HH:MM:SS` (both are accepted, K24) or `5 minutes`, in seconds."""
+        words = self.field(label) if words is None else words
+        clock, period = _CLOCK.fullmatch(words), _PERIOD.fullmatch(words)
+        if clock is not None:
+            hours, minutes, rest = (int(group or 0) for group in clock.groups())
+            return float(hours * 3600 + minutes * 60 + rest)
+        if period is not None:
+            return float(int(period[1]) * (60 if period[2] == "minute" else 1))
+        raise self._unfit(label, words, "a duration such as 08:32, 00:08:32 or 5 minutes")
+
+    def yes(self, label: str) -> bool:
+        words = self.field(label)
+        if words not in ("Yes", "No"):
+            raise self._unfit(label, words, "Yes or No")
+        return words == "Yes"
+
+    def enumerated(self, label: str, kind: type[E]) -> E:
+        """A member of `kind` by its value, capitalised."""
+        return self.member(label, {entry.value.capitalize(): entry for entry in kind})
+
+    def member(self, label: str, names: Mapping[str, M], words: str | None = None) -> M:
+        words = self.field(label) if words is None else words
+        if words not in names:
+            raise self._unfit(label, words, f"one of {', '.join(names)}")
+        return names[words]
+
+    def counts(self) -> tuple[int, ...]:
+        """The failure counts of its iteration history, one line for each run (B40)."""
+        found = []
+        for item in self.listed("Iteration History"):
+            run = _RUN.fullmatch(item)
+            if run is None:
+                raise self._unfit("Iteration History", item, "`Iteration 2: 1 failure`")
+            found.append(int(run[1]))
+        return tuple(found)
+
+    def _unfit(self, label: str, words: str, wanted: str) -> UnreadableMessage:
+        shown = words if len(words) <= 80 else f"{words[:80]}…"
+        return UnreadableMessage(f"{self}: {label} is {shown!r}, not {wanted}")
+
     def __str__(self) -> str:
         return f'section "{self.title}" (line {self.line})' if self.title else f"the part at line {self.line}"
 
@@ -145,8 +198,6 @@ class Part:
 
 
 class Document:
-    """One message: its title, its header, its parts and its envelope."""
-
     def __init__(self, title: str, blocks: Sequence[Block], rows: Sequence[str], line: int) -> None:
         self.title = title
         self.line = line
