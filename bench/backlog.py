@@ -14,13 +14,12 @@ from redis import Redis
 from bench.stage import (
     background,
     fixloop_worker,
+    hinting_engine,
     redis_server,
     scripted_environment,
     scripted_workflow,
     wait_until,
 )
-from fixloop.engine.engine import Engine
-from fixloop.engine.hints import producer, send_hint
 from fixloop.store.redis_store import RedisStore
 
 MOST_RESENT = 0.2
@@ -28,7 +27,6 @@ PATIENCE_SECONDS = 3600
 
 
 def main() -> int:
-    """Measure and print; 1 when the limit is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--concurrency", type=int, default=8)
@@ -39,7 +37,6 @@ def main() -> int:
 
 
 def measure(url: str, environment: dict[str, str], options: argparse.Namespace) -> int:
-    """Queue, work off, count."""
     store = RedisStore(url)
     workflows = queued(url, store, options)
     began = time.monotonic()
@@ -64,9 +61,7 @@ def measure(url: str, environment: dict[str, str], options: argparse.Namespace) 
 
 
 def queued(url: str, store: RedisStore, options: argparse.Namespace) -> list[str]:
-    """Workflows of one step each, started and hinted."""
-    app = producer(url)
-    engine = Engine(store, lambda ticket, state: send_hint(app, ticket, state.profile))
+    engine = hinting_engine(url, store)
     events = [scripted_workflow(issue, f"-~{options.seconds}") for issue in range(1, options.steps + 1)]
     for event in events:
         engine.start(event)
@@ -74,7 +69,6 @@ def queued(url: str, store: RedisStore, options: argparse.Namespace) -> list[str
 
 
 def ended(store: RedisStore, workflow: str) -> bool:
-    """Whether it has come to its end, with nothing left to do."""
     found = store.read(workflow)
     return found is not None and bool(found.fields.get("outcome")) and not found.tickets
 

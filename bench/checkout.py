@@ -80,7 +80,6 @@ def _release(project: Project, folder: Path) -> Path:
 
 
 def _download(project: Project) -> list[str]:
-    """The command that puts the release into its working directory."""
     package, version = project.package, project.version
     match project.registry:
         case Registry.PYPI:
@@ -99,7 +98,6 @@ def _download(project: Project) -> list[str]:
 
 
 def _unpack(release: Path, project: Project, checkout: Path) -> None:
-    """Put the sources at the top of `checkout`."""
     unpacked = release.parent / "unpacked"
     if release.suffix == ".deb":
         _call(["dpkg-deb", "-x", str(release), str(unpacked)], release.parent)
@@ -113,7 +111,6 @@ def _unpack(release: Path, project: Project, checkout: Path) -> None:
 
 
 def _tidy(project: Project, checkout: Path) -> None:
-    """What makes a checkout out of a release."""
     for name in project.remove:
         path = checkout / name
         if path.is_dir():

@@ -109,8 +109,6 @@ def _kept(stretch: str, worth: int) -> str:
 
 
 class _Play:
-    """One workflow in memory."""
-
     def __init__(self, issue: int) -> None:
         self._issue, self._workflow = issue, workflow_id("be9c4a11", issue, 1)
         self._now = datetime(2026, 3, 2, 9, 0, 0, 1, tzinfo=UTC)
@@ -118,7 +116,6 @@ class _Play:
         self._engine = Engine(self._store)
 
     def play(self, script: str, specialists: tuple[str, ...], fixer: str) -> Iterator[str]:
-        """What is written, in order."""
         self._engine.start(
             WorkflowStarted.model_validate(
                 {
@@ -186,7 +183,6 @@ def _event(holding: Holding) -> Event:
 
 
 def _run(run: RunFinished) -> RunFinished:
-    """With what real checks report and a scripted one does not."""
     changes = {"file": "tests/test_", "message": "SPOKEN", "check": "test-runner"}
     failures = tuple(
         failure.model_copy(update=changes | {"name": f"tests/test_.py::test_{failure.name}"})

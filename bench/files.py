@@ -31,7 +31,6 @@ DOCUMENT_BYTES: Final = 4096
 
 
 def main() -> int:
-    """Measure, print, judge."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--iterations", type=int, default=5)
     iterations = parser.parse_args().iterations

@@ -22,8 +22,6 @@ TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 class _Pieces:
-    """CPU seconds by name of piece, since it was made."""
-
     def __init__(self) -> None:
         self._spent: dict[str, float] = {}
         self._inside: list[float] = []
@@ -32,7 +30,6 @@ class _Pieces:
         self._client: Any = Redis.from_url(os.environ["FIXLOOP_STATE_URL"])
 
     def time(self, name: str, owner: Any, attribute: str) -> None:
-        """From now on count what `owner.attribute` takes."""
         setattr(owner, attribute, self.timed(name, getattr(owner, attribute)))
 
     def timed(self, name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,7 +49,6 @@ class _Pieces:
         return timed
 
     def tell(self) -> None:
-        """Let the benchmark know, now and then."""
         now = time.monotonic()
         if now - self._told_at > TELL_SECONDS:
             self._told_at = now

@@ -28,7 +28,6 @@ PAGE = ROOT / "docs" / "projects.md"
 
 
 def main() -> None:
-    """Prepare, try and print; or write the page."""
     options = _options()
     if options.page:
         PAGE.write_text(page(_kept(options.folder)))
@@ -73,7 +72,6 @@ def _is_true(
 
 
 def _kept(folder: Path) -> list[tuple[Project, Trial | None]]:
-    """Every project with its last trial below `folder`, if there is one."""
     files = [(each, folder / each.name / "trial.json") for each in public_projects()]
     return [
         (project, Trial.model_validate_json(file.read_text()) if file.exists() else None)

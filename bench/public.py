@@ -31,12 +31,7 @@ class Edit(BaseModel):
     new: str
 
     def apply(self, checkout: Path) -> None:
-        """
-        Replace it below `checkout`.
-
-        Raises:
-            ValueError: the file does not hold `old` exactly once.
-        """
+        """Replace it below `checkout`; ValueError when the file does not hold `old` exactly once."""
         path = checkout / self.file
         text = path.read_text()
         if text.count(self.old) != 1:
@@ -81,5 +76,4 @@ class _File(BaseModel):
 
 
 def public_projects(file: Path = PROJECTS_FILE) -> tuple[Project, ...]:
-    """Every project of the file, in its order."""
     return _File.model_validate(tomllib.loads(file.read_text())).project

@@ -120,7 +120,6 @@ def _inline(report: Message) -> set[str]:
 
 
 def main() -> None:
-    """Print the table, or one request."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--show", type=int, choices=[size.failures for size in SIZES])
     shown = parser.parse_args().show
@@ -160,7 +159,6 @@ def parse(text):
 
 
 def _shop() -> dict[str, str]:
-    """One function used wrongly in one test."""
     test = (
         "from shop.signer import sign\n\n\n"
         "def test_a_value_is_signed():\n    assert sign(b'k', 'v').endswith('.v')\n"

@@ -11,9 +11,12 @@ from pathlib import Path
 
 from redis import Redis
 
+from fixloop.engine.engine import Engine
+from fixloop.engine.hints import producer, send_hint
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.servers.redis_binary import server_binary
 from fixloop.store.keys import workflow_id
+from fixloop.store.redis_store import RedisStore
 
 ROOT = Path(__file__).resolve().parent.parent
 BARE_WORKER = (
@@ -24,7 +27,6 @@ BARE_WORKER = (
 
 
 def fixloop_worker(concurrency: int = 2) -> list[str]:
-    """The command of fixloop's own worker."""
     launch = str(ROOT / "workers" / "launch.py")
     return [sys.executable, launch, "supervise", f'{{"concurrency": {concurrency}}}']
 
@@ -40,6 +42,12 @@ def scripted_workflow(issue: int, script: str) -> WorkflowStarted:
         tip="commit-0",
         tree="tree-0",
     )
+
+
+def hinting_engine(url: str, store: RedisStore) -> Engine:
+    """An engine whose hints go to the workers at the Redis of `url`."""
+    app = producer(url)
+    return Engine(store, lambda ticket, state: send_hint(app, ticket, state.profile))
 
 
 def scripted_environment(url: str, **more: str) -> dict[str, str]:
@@ -72,7 +80,6 @@ def redis_server(binary: str = "") -> Iterator[str]:
 
 @contextmanager
 def background(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of ours, ended with the block."""
     process = subprocess.Popen(
         command, env=os.environ | dict(environment), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=sys.stderr
     )
@@ -88,12 +95,7 @@ def background(command: Sequence[str], environment: Mapping[str, str]) -> Iterat
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float, step_seconds: float = 0.01) -> None:
-    """
-    Poll until `condition` holds.
-
-    Raises:
-        TimeoutError: it did not within `seconds`.
-    """
+    """Poll until `condition` holds; TimeoutError when it did not within `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

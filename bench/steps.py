@@ -22,13 +22,12 @@ from bench.stage import (
     BARE_WORKER,
     background,
     fixloop_worker,
+    hinting_engine,
     redis_server,
     scripted_environment,
     scripted_workflow,
     wait_until,
 )
-from fixloop.engine.engine import Engine
-from fixloop.engine.hints import producer, send_hint
 from fixloop.store.keys import workflow_key
 from fixloop.store.redis_store import RedisStore
 
@@ -38,7 +37,6 @@ FURTHER = 1_000_000
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workflows", type=int, default=150)
     parser.add_argument("--pairs", type=int, default=5)
@@ -61,16 +59,13 @@ class Fixloop:
     """Workflows through fixloop's own worker."""
 
     def __init__(self, url: str, *, first: int = 0) -> None:
-        """Issues are numbered from `first` on."""
         self.store = RedisStore(url)
         self._client = Redis.from_url(url)
-        app = producer(url)
-        self._engine = Engine(self.store, lambda ticket, state: send_hint(app, ticket, state.profile))
+        self._engine = hinting_engine(url, self.store)
         self._issue = first
         self._last: list[str] = []
 
     def run(self, count: int) -> None:
-        """Run `count` workflows to their end."""
         workflows = self._last = [self._start() for _ in range(count)]
         # Looking costs the engine time, too: seldom at a crowd, often at one alone.
         pause = 0.05 if count > 1 else 0.002
@@ -97,13 +92,10 @@ class Fixloop:
 
 
 class Bare:
-    """The same number of hops through a bare chain."""
-
     def __init__(self, url: str) -> None:
         self._client = Redis.from_url(url)
 
     def run(self, count: int) -> None:
-        """Run `count` chains to their end."""
         from bench.bare import hop_chain
 
         self._client.delete("bare:done")
@@ -146,7 +138,6 @@ def _measure(ours: Fixloop, bare: Bare, options: argparse.Namespace) -> float:
 
 
 def _print_cpu(url: str, workers: tuple[int, int], count: int) -> None:
-    """CPU of each process for a step, bare and ours."""
     info: Any = Redis.from_url(url).info("server")
     others = {"sender": os.getpid(), "Redis": int(info["process_id"])}
     spent: list[dict[str, float]] = []

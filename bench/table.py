@@ -44,7 +44,6 @@ defu and tomli publish no tests with their releases, so they cannot be prepared 
 
 
 def page(projects: Sequence[tuple[Project, Trial | None]]) -> str:
-    """The whole page; a project without a trial is named as such."""
     tried = [(project, trial) for project, trial in projects if trial]
     head = _HEAD.format(true=sum(trial.true for _, trial in tried), count=len(tried))
     untried = ", ".join(project.name for project, trial in projects if not trial)
@@ -56,7 +55,6 @@ def page(projects: Sequence[tuple[Project, Trial | None]]) -> str:
 
 
 def row(project: Project, trial: Trial) -> str:
-    """One project's verdicts."""
     cells = [
         project.name,
         f"{project.language}: {project.shape}",
@@ -71,14 +69,12 @@ def row(project: Project, trial: Trial) -> str:
 
 
 def release_row(project: Project) -> str:
-    """One project's pinned release and its own commands."""
     commands = "; ".join(f"`{command}`" for command in project.commands)
     release = f"{project.package} {project.version}"
     return _row([project.name, project.registry, release, project.sha256, commands])
 
 
 def _told(configured: Configured, raw_seconds: float) -> tuple[str, str]:
-    """What was said, and the seconds with those over the project's own commands."""
     wrong = [each for each in configured.answers if not each.green]
     seconds = configured.seconds
     said = (wrong or configured.answers)[0].verdict
@@ -93,7 +89,6 @@ def _found(configured: Configured) -> str:
 
 
 def _blame(trial: Trial) -> str:
-    """The first thing that was not true."""
     if not trial.fair:
         return "no: the project's own commands"
     wrong = {

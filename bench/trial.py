@@ -31,7 +31,6 @@ class Answer(BaseModel):
 
     @property
     def green(self) -> bool:
-        """Whether it says that all is well."""
         return self.exit_code == 0
 
     @property
@@ -53,7 +52,6 @@ class Configured(BaseModel):
 
     @property
     def seconds(self) -> float:
-        """The median of the runs without a bug."""
         return statistics.median(each.seconds for each in self.answers)
 
 
@@ -81,7 +79,6 @@ class Trial(BaseModel):
 
     @property
     def true(self) -> bool:
-        """Whether every verdict of fixloop is true."""
         ran = self.unconfigured.true and self.configured.true
         return self.fair and ran and self.dry.green and self.init.green
 
@@ -127,7 +124,6 @@ class _Bench:
             folder.mkdir()
 
     def raw(self, name: str) -> Answer:
-        """The project's own commands up to the first that is red."""
         command = " && ".join(f"({each})" for each in self._project.commands)
         return self._ended(name, ["sh", "-c", command], developer_environment(self._checkout))
 
@@ -141,7 +137,6 @@ class _Bench:
         return self.fixloop(name, "run", ".")
 
     def fixloop(self, name: str, *arguments: str) -> Answer:
-        """One fixloop command."""
         environment = developer_environment() | {"FIXLOOP_CACHE_DIR": str(self._cache)}
         return self._ended(name, [str(_FIXLOOP), *arguments], environment)
 

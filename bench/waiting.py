@@ -18,18 +18,18 @@ from typing import Any, Final, NamedTuple
 
 from redis import Redis
 
+from bench.pieces import cpu_seconds
 from bench.stage import (
     BARE_WORKER,
     ROOT,
     background,
     fixloop_worker,
+    hinting_engine,
     redis_server,
     scripted_environment,
     wait_until,
 )
 from bench.waiting_workflows import WaitingWorkflows, workflow_of
-from fixloop.engine.engine import Engine
-from fixloop.engine.hints import producer, send_hint
 from fixloop.machine.process_name import role_of
 from fixloop.protocol.events import FixCompleted
 from fixloop.protocol.state import Completion
@@ -40,12 +40,9 @@ REDIS_BYTES: Final = 2500
 SWEEPER_PERCENT: Final = 2.0
 SIGNAL_RATIO: Final = 3.0
 SETTLE_SECONDS: Final = 5.0
-TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 class Limit(NamedTuple):
-    """One figure and what it may be."""
-
     name: str
     found: float
     most: float
@@ -61,7 +58,6 @@ class Limit(NamedTuple):
 
 
 def main() -> None:
-    """Measure and print."""
     options = _options()
     with tempfile.TemporaryDirectory(prefix="fixloop-bench-") as folder, redis_server(options.server) as url:
         executions = Path(folder) / "executions"
@@ -101,9 +97,9 @@ def _measured(url: str, worker: int, executions: Path, options: argparse.Namespa
     _fill(url, options.workflows, options.processes)
     time.sleep(SETTLE_SECONDS)
     each = (_used_bytes(client) - used) / options.workflows
-    busy = _cpu_seconds(_sweeper(worker))
+    busy = cpu_seconds([_sweeper(worker)])
     time.sleep(options.seconds)
-    swept = (_cpu_seconds(_sweeper(worker)) - busy) / options.seconds
+    swept = (cpu_seconds([_sweeper(worker)]) - busy) / options.seconds
     grown = (_resident_bytes(worker) - resident) / 1e6
     pairs = [(signals.bare(), signals.ours(number)) for number in range(options.signals)]
     bare, ours = ([pair[side] * 1000 for pair in pairs] for side in (0, 1))
@@ -131,22 +127,16 @@ class _Signals:
 
         self._noted = noted.s().set(queue="bare")
         self._client: Any = Redis.from_url(url)
-        app = producer(url)
-        self._waiting = WaitingWorkflows(url)
-        self._engine = Engine(
-            self._waiting.store, lambda ticket, state: send_hint(app, ticket, state.profile)
-        )
+        self._engine = hinting_engine(url, WaitingWorkflows(url).store)
         self._executions = executions
 
     def bare(self) -> float:
-        """A task of Celery's own."""
         began = time.monotonic()
         self._noted.delay()
         _, told = self._client.blpop("bare:began", timeout=30)
         return float(told) - began
 
     def ours(self, number: int) -> float:
-        """The fix of a workflow that waits."""
         workflow = workflow_of(number)
         completion = Completion(iteration=1, by="agent", fixes=("it",), files=("a.py",), tip="c1", tree="t1")
         event = FixCompleted(specialist="test-runner", completion=completion)
@@ -181,17 +171,10 @@ def _fill(url: str, workflows: int, processes: int) -> None:
 
 
 def _sweeper(worker: int) -> int:
-    """The process id of the worker's sweeper, 0 while there is none."""
     return next((pid for pid in below(worker, 1) if role_of(pid) == "sweep"), 0)
 
 
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
 def _resident_bytes(worker: int) -> int:
-    """Of the supervisor and all below it."""
     processes = (worker, *below(worker, 1), *below(worker, 2))
     pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in processes)
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -29,7 +29,6 @@ _WORDS: Final = (
 
 
 def main() -> None:
-    """Make those from FIRST to LAST, without LAST."""
     url, first, last = sys.argv[1:]
     waiting = WaitingWorkflows(url)
     for number in range(int(first), int(last)):
@@ -37,13 +36,10 @@ def main() -> None:
 
 
 def workflow_of(number: int) -> str:
-    """The id of the `number`-th one."""
     return workflow_id(project_hash(_project(number)), number // PROJECTS + 1, 1)
 
 
 class WaitingWorkflows:
-    """Makes one after the other."""
-
     def __init__(self, url: str) -> None:
         self.store = RedisStore(url)
         self._made: list[Ticket] = []
@@ -52,7 +48,6 @@ class WaitingWorkflows:
         self._owner = identity()
 
     def make(self, number: int) -> str:
-        """One workflow: started, checked, its failure reported."""
         chance, workflow = random.Random(number), workflow_of(number)
         commit, tree = f"{chance.getrandbits(160):040x}", f"{chance.getrandbits(160):040x}"
         source = f"/srv/git/{_words(chance, 1)}/{_project(number).rpartition('/')[2]}"

@@ -10,8 +10,7 @@ import pytest
 
 from fixloop.chat.message import read_name
 from fixloop.testing.contrast import contrast
-from fixloop.testing.places import CHAT
-from fixloop.testing.plan import Boundary, Injury, Occasion
+from fixloop.testing.plan import CHAT, Boundary, Injury, Occasion
 from tests.fixtures.command_stage import said
 
 pytestmark = pytest.mark.slow

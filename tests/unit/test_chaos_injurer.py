@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from fixloop.testing.injurer import Injurer
-from fixloop.testing.places import VALIDATION
-from fixloop.testing.plan import Boundary, Injury, Occasion, Schedule
+from fixloop.testing.plan import VALIDATION, Boundary, Injury, Occasion, Schedule
 from fixloop.testing.processes import is_running
 from fixloop.testing.relay import Cut, Link
 from fixloop.testing.wire import Request

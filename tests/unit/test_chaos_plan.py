@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.errors import UsageError
-from fixloop.testing.places import CHAT, CYCLE, HANDOFF, VALIDATION
-from fixloop.testing.plan import COMMAND, Boundary, Injury, Places, plan
+from fixloop.testing.plan import CHAT, COMMAND, CYCLE, HANDOFF, VALIDATION, Boundary, Injury, Places, plan
 
 RUNS = {"work": 200, "finish": 20, COMMAND: 30}
 TURNS = {"answer": 100, "close": 10}

@@ -39,13 +39,7 @@ _GENERATION: Final = ".handoffs."
 
 
 def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], object]) -> Report:
-    """
-    Run it, with everything it leaves in `folder`: named files, logs, data, executions and injuries.
-
-    Raises:
-        UsageError: there are too few workflows for so many injuries.
-        InfrastructureError: there is no Redis server, or the workers do not start.
-    """
+    """Run it; see `chaos`."""
     scripts, profile = scripts_of(order.profile), PROFILES[order.profile]
     left_alone, injured = (_begun(scripts, order, hash8, folder) for hash8 in (LEFT_ALONE, INJURED))
     with (
@@ -130,13 +124,11 @@ def _steps(store: Store, left_alone: Sequence[_Begun], order: Order) -> tuple[di
 
 
 def _tickets(store: Store, workflow: str) -> list[str]:
-    """Those whose results were committed, in order."""
     by = [entry.body.get("by", {}).get("ticket", "") for entry in store.history(workflow)]
     return list(filter(None, by))
 
 
 def _judged(store: Store, results: str, calm: _Begun, begun: _Begun) -> Verdict:
-    """One workflow compared with the same one undisturbed."""
     found, expected = store.read(begun.workflow), store.read(calm.workflow)
     if found is None or expected is None:
         return Verdict(begun.workflow, lost="it is not there")

@@ -25,8 +25,6 @@ EXTENDED: Final = DecisionMade(decision=Decision.EXTEND, by="chaos")
 
 @dataclass
 class Workflows:
-    """Some workflows, handed in at once."""
-
     _engine: ProfileEngine[Any]
     _client: Any
     _started: Sequence[AnyStart]
@@ -72,14 +70,13 @@ class Caller(NamedTuple):
         given_up: AnyEvent = GIVEN_UP,
         profile: Profile[Any] | None = None,
     ) -> Workflows:
-        """Work of a profile, or of the loop, to be handed in; see `Workflows`."""
+        """Work of a profile, or of the loop, to be handed in."""
         engine = self.engine if profile is None else self.engine.of(profile)
         return Workflows(engine, self.client, started, decisions, given_up)
 
 
 @contextmanager
 def calling(url: str) -> Iterator[Caller]:
-    """A caller with separate connections to the Redis at `url`."""
     app = producer(url)
     client: Any = redis.Redis.from_url(url, socket_timeout=2.0)
     with closing(RedisStore(url, patience_seconds=PATIENCE_SECONDS)) as store, closing(client), closing(app):

@@ -19,8 +19,7 @@ from fixloop.testing.agent_chaos import chaos_of_agents
 from fixloop.testing.caller import EXTENDED, GIVEN_UP, calling
 from fixloop.testing.chat_chaos import chaos_of_chats
 from fixloop.testing.contrast import contrast
-from fixloop.testing.places import VALIDATION
-from fixloop.testing.plan import COMMAND, Schedule, plan
+from fixloop.testing.plan import COMMAND, VALIDATION, Schedule, plan
 from fixloop.testing.rehearsal import Answer, Rehearsal, rehearse
 from fixloop.testing.report import Order, Report, reported_by
 from fixloop.testing.script import AGENTS, script_of
@@ -59,7 +58,6 @@ def chaos(order: Order, folder: Path, tell: Callable[[Progress], object] = lambd
 
 
 def chaos_of_validation(order: Order, folder: Path, tell: Callable[[Progress], object]) -> Report:
-    """`chaos` of the loop of validators and fixers."""
     left_alone, injured = _plays(LEFT_ALONE, order), _plays(INJURED, order)
     tickets = [(one, ticket) for one in injured for ticket in one.rehearsal.tickets]
     commands = {ticket.id for one, ticket in tickets if script_of(one.started.name).runs_command(ticket.step)}
@@ -98,7 +96,6 @@ def chaos_of_validation(order: Order, folder: Path, tell: Callable[[Progress], o
 
 
 def _plays(project: str, order: Order) -> list[_Play]:
-    """One agent after the other, each with the issue of its number."""
     made = []
     for issue, agent in enumerate(islice(cycle(AGENTS.values()), order.workflows), 1):
         started = WorkflowStarted(

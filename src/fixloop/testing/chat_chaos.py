@@ -26,8 +26,7 @@ from fixloop.testing.chat_injurer import ChatInjurer
 from fixloop.testing.chat_runners import Chat, RunnerHost
 from fixloop.testing.executions import executions_in
 from fixloop.testing.inotify import Watch
-from fixloop.testing.places import CHAT
-from fixloop.testing.plan import Schedule, plan
+from fixloop.testing.plan import CHAT, Schedule, plan
 from fixloop.testing.report import Order, Report, reported
 from fixloop.testing.site import EXECUTIONS, HOSTS, Progress
 from fixloop.testing.verdict import Verdict, check_clock_shifts, unexplained
@@ -39,13 +38,7 @@ _TIME: Final = re.compile(rb"20\d\d-\d\d-\d\d(T[\d:.]+Z)?")
 
 
 def chaos_of_chats(order: Order, folder: Path, tell: Callable[[Progress], object]) -> Report:
-    """
-    Run it, with everything it leaves in `folder`: the chats, logs, executions and injuries.
-
-    Raises:
-        UsageError: there are too few chats for so many injuries.
-        InfrastructureError: directories cannot be watched here.
-    """
+    """Run it; see `chaos`. InfrastructureError when directories cannot be watched here."""
     turns = {"answer": (LAST - 1) * order.workflows, "close": order.workflows}
     planned = plan(order.seed, order.kills, turns, CHAT)
     site = _Site(folder, order.concurrency)
@@ -76,7 +69,6 @@ def timeless(content: bytes) -> bytes:
 
 
 def _opened(folder: Path, count: int) -> list[Chat]:
-    """So many chats, each with a directory for the work of its agents."""
     made = []
     for number in range(1, count + 1):
         opening = Opening(
@@ -96,8 +88,6 @@ def _opened(folder: Path, count: int) -> list[Chat]:
 
 
 class _Site:
-    """Two hosts, the one who injures them, and a watch on every chat."""
-
     def __init__(self, folder: Path, concurrency: int) -> None:
         self._folder = folder
         self._executions = folder / EXECUTIONS
@@ -111,7 +101,6 @@ class _Site:
         self.injured_since = float("inf")
 
     def arm(self, schedule: Schedule) -> None:
-        """From now on, injure."""
         self.injured_since = time.monotonic()
         self.injurer.arm(schedule)
 
@@ -159,7 +148,6 @@ class _Site:
         return taken
 
     def heal(self) -> None:
-        """Return when everything that was hurt is whole again."""
         while self.injurer.under_way:
             self._look()
         check_clock_shifts(self.injurer.injuries, executions_in(self._executions))
@@ -167,14 +155,12 @@ class _Site:
         (self._folder / "injuries").write_text(lines, encoding="utf-8")
 
     def close(self) -> None:
-        """End all that runs."""
         for host in self.hosts.values():
             host.stop()
         self._watch.close()
 
 
 def _judged(folder: Path, number: int, which: str) -> Verdict:
-    """One chat compared with the same chat undisturbed, and with what it says of itself."""
     name = f"{number:04}-dx-chaos"
     chat = folder / which / "chats" / name
     found, expected = _files(folder / which, name), _files(folder / "undisturbed", name)
@@ -213,7 +199,6 @@ def _entries(chat: Path) -> list[dict[str, str]]:
 
 
 def _problems(chat: Path, entries: Sequence[dict[str, str]]) -> Iterator[str]:
-    """What the validator finds, and messages that are no longer what was posted."""
     yield from (str(finding) for finding in examine(read_chat(chat)))
     posted = {entry["file"]: entry["sha256"] for entry in entries if entry["did"] == "posted"}
     for file, sha256 in posted.items():

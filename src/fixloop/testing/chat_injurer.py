@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from fixloop.chat.journal import JOURNAL
 from fixloop.chat.meta import META
@@ -51,41 +51,26 @@ class Turns:
         return None
 
 
-class _Later(NamedTuple):
-    due: float
-    act: Callable[[], object]
-
-
-class _Rivalry(NamedTuple):
-    applied: AppliedInjury
-    runners: tuple[Runner, Runner]
-
-
 class ChatInjurer:
     """Does the injuries of a schedule, each when a turn comes to its boundary."""
 
     def __init__(self, hosts: Mapping[str, RunnerHost]) -> None:
-        """Nobody is injured until it is armed."""
         self.injuries: list[AppliedInjury] = []
         self._hosts = hosts
         self._schedule = Schedule({}, {})
         self._turns: dict[Path, Turns] = {}
-        self._later: list[_Later] = []
-        self._rivalries: list[_Rivalry] = []
+        self._later: list[tuple[float, Callable[[], object]]] = []
+        self._rivalries: list[tuple[AppliedInjury, Runner, Runner]] = []
         self._wrong: set[str] = set()
         self._offsets = cycle(CLOCK_OFF_SECONDS)
         self._levels = cycle(reversed(LEVELS))
 
     @property
     def under_way(self) -> bool:
-        """Whether something that was hurt is not whole again."""
         return bool(self._later or self._rivalries)
 
     def arm(self, schedule: Schedule) -> None:
-        """From now on, go by `schedule`."""
         self._schedule = schedule
-
-    # What is seen.
 
     def changed(self, change: FileChange) -> bool:
         """A chat's directory was changed; whether a turn was taken by that."""
@@ -98,25 +83,24 @@ class ChatInjurer:
         return at is not None and at[1] is Boundary.AFTER_COMMIT
 
     def began(self, execution: Execution) -> None:
-        """An agent has begun its turn."""
-        for rivalry in self._rivalries:
-            if rivalry.applied.injury is Injury.RIVAL_RUNNERS and execution.pid == rivalry.runners[1].pid:
-                rivalry.applied.took_effect = True
+        for applied, _, rival in self._rivalries:
+            if applied.injury is Injury.RIVAL_RUNNERS and execution.pid == rival.pid:
+                applied.took_effect = True
         runner = next((one for one in self._running() if one.pid == execution.pid), None)
         if runner is not None:
             seq = int(execution.ticket.rpartition(".")[2])
             self._come(execution.ticket, seq, Boundary.MID_WORK, runner)
 
     def tend(self) -> None:
-        """Make whole what is due, and look which rivals are left."""
         now = time.monotonic()
-        for later in [one for one in self._later if one.due <= now]:
-            self._later.remove(later)
-            later.act()
+        for due, act in [one for one in self._later if one[0] <= now]:
+            self._later.remove((due, act))
+            act()
         for rivalry in list(self._rivalries):
-            if any(runner.has_ended() for runner in rivalry.runners):
+            applied, *runners = rivalry
+            if any(runner.has_ended() for runner in runners):
                 self._rivalries.remove(rivalry)
-                self._over(rivalry.applied)
+                self._over(applied)
 
     def _running(self) -> Iterable[Runner]:
         return (runner for host in self._hosts.values() for runner in host.running())
@@ -124,10 +108,7 @@ class ChatInjurer:
     def _runners_of(self, directory: Path) -> list[Runner]:
         return [runner for runner in self._running() if runner.chat.directory == directory]
 
-    # What is done.
-
     def _come(self, ticket: str, seq: int, boundary: Boundary, runner: Runner) -> None:
-        """A turn is at a boundary: injure, if that is planned for it or was put off."""
         step = "close" if seq == LAST else "answer"
         injury = self._schedule.due(ticket, (step,), boundary, lambda one: self._may(one, runner))
         if injury is None:
@@ -185,7 +166,7 @@ class ChatInjurer:
         other = next(host for host in self._hosts.values() if host.name != runner.host)
         rival = other.start(runner.chat)
         applied.pids, applied.ended = frozenset({runner.pid, rival.pid}), float("inf")
-        self._rivalries.append(_Rivalry(applied, (runner, rival)))
+        self._rivalries.append((applied, runner, rival))
 
     def _fill(self, applied: AppliedInjury, runner: Runner) -> None:
         """Felt when it ends badly: there is no chat without a file."""
@@ -215,7 +196,7 @@ class ChatInjurer:
         self._in_time(CLOCK_WRONG_SECONDS, mend)
 
     def _in_time(self, seconds: float, act: Callable[[], object]) -> None:
-        self._later.append(_Later(time.monotonic() + seconds, act))
+        self._later.append((time.monotonic() + seconds, act))
 
     def _over(self, applied: AppliedInjury) -> None:
         applied.ended = time.monotonic()
@@ -224,7 +205,6 @@ class ChatInjurer:
 
 
 def _comes(is_so: Callable[[], bool]) -> bool:
-    """Wait until the kernel has done what it was told."""
     give_up = time.monotonic() + EFFECT_SECONDS
     while not is_so() and time.monotonic() < give_up:
         time.sleep(0.001)

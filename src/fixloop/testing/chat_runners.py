@@ -23,8 +23,6 @@ LEVELS: Final = (1, 2)
 
 
 class Chat(NamedTuple):
-    """One of those that are played."""
-
     directory: Path
     work: Path
     """Where its agents work."""
@@ -46,7 +44,6 @@ class Runner(NamedTuple):
         return self.process.pid
 
     def has_ended(self) -> bool:
-        """Whether it is gone, however it went."""
         return self.process.poll() is not None
 
     def let_write(self, *, may: bool) -> None:
@@ -74,7 +71,6 @@ class RunnerHost:
         self._running: list[Runner] = []
 
     def start(self, chat: Chat) -> Runner:
-        """Begin to play a chat, or go on."""
         agent = shlex.join([sys.executable, chat_agent.__file__])
         words = ["chat", "run", str(chat.directory), "--architect", agent, "--engineer", agent]
         with self._log.open("ab") as log:
@@ -91,7 +87,6 @@ class RunnerHost:
         return runner
 
     def running(self) -> list[Runner]:
-        """Those that have not ended."""
         self._running = [runner for runner in self._running if not runner.has_ended()]
         return list(self._running)
 
@@ -104,7 +99,6 @@ class RunnerHost:
         return pids
 
     def stop(self) -> None:
-        """End all for good."""
         runners = self.running()
         self.kill()
         for runner in runners:

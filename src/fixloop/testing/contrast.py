@@ -19,8 +19,7 @@ from fixloop.machine.processes import environment_for
 from fixloop.servers.settings import RedisUrls
 from fixloop.testing.bare import QUEUE, send
 from fixloop.testing.networks import Network
-from fixloop.testing.places import VALIDATION
-from fixloop.testing.plan import Plan, Schedule
+from fixloop.testing.plan import VALIDATION, Plan, Schedule
 from fixloop.testing.processes import Host, parents
 from fixloop.testing.site import EXECUTIONS, Progress, site
 from fixloop.testing.wire import BEGUN, EFFECTS
@@ -34,8 +33,6 @@ LIMIT_TIMES: Final = 3.0
 
 
 class Contrast(NamedTuple):
-    """What came of the chains."""
-
     chains: int
     ended: int
     """Before `limit_seconds` were over."""
@@ -75,7 +72,6 @@ class BareHost(Host):
             process.communicate()
 
     def roles(self) -> dict[int, str]:
-        """The main process and those that work."""
         if self._process is None:
             return {}
         main = self._process.pid
@@ -84,8 +80,6 @@ class BareHost(Host):
 
 @dataclass
 class _Chains:
-    """One chain for each workflow, of its tickets."""
-
     _app: Any
     _client: Any
     _tickets: Mapping[str, Sequence[str]]
@@ -123,14 +117,7 @@ def contrast(
     network: Network,
     tell: Callable[[Progress], object],
 ) -> Contrast:
-    """
-    Run a chain for each workflow and injure it as planned.
-
-    Args:
-        tickets: by workflow, those of its undisturbed run.
-        folder: where it leaves logs and data; made if it is not there.
-        compared_seconds: what fixloop took.
-    """
+    """Run a chain of each workflow's `tickets`, injured as planned; `compared_seconds` is what fixloop took."""
     folder.mkdir(exist_ok=True)
     limit_seconds = max(LEAST_LIMIT_SECONDS, LIMIT_TIMES * compared_seconds)
     kind = partial(

@@ -96,12 +96,10 @@ class ScriptedCrew:
         return Brought(state.tip, f"{state.tip}+{tip}")
 
     def notify(self, work: Any) -> str:
-        """Nobody is told."""
         self._begin(work, Word("-"))
         return "scripted"
 
     def push(self, work: Any) -> str:
-        """There is nothing to push."""
         self._begin(work, Word("-"))
         return ""
 

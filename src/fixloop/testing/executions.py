@@ -23,7 +23,6 @@ class Execution(NamedTuple):
 
 
 def record_execution(path: str, ticket: str, fence: int, step: str, tree: str) -> None:
-    """Write down that this process begins a step now."""
     line = f"{ticket} {fence} {step} {tree} {os.getpid()} {time.monotonic():.6f} {skew_seconds():.1f}\n"
     # One write to an appending descriptor: lines of many processes do not mix.
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -34,7 +33,6 @@ def record_execution(path: str, ticket: str, fence: int, step: str, tree: str) -
 
 
 def executions_in(path: Path) -> list[Execution]:
-    """What the agents wrote down as they began, in order."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     found = []
     for line in lines:

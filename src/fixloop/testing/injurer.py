@@ -76,23 +76,14 @@ class Injurer:
         self._doubles_all = False
 
     def arm(self, schedule: Schedule, commands: Container[str] = (), *, twice_over: bool = False) -> None:
-        """
-        From now on, go by `schedule`; what came by before is not counted.
-
-        Args:
-            commands: the tickets whose work is done by a separate command.
-            twice_over: deliver every message twice.
-        """
+        """From now on, go by `schedule`; what came by before is not counted. A command does the work of `commands`."""
         self._schedule = schedule
         self._commands = commands
         self._doubles_all = twice_over
         self.answers.clear()
 
     def disarm(self) -> None:
-        """From now on, begin nothing new."""
         self._schedule = Schedule({}, {})
-
-    # What passes by.
 
     def sent(self, link: Link, requests: list[Request], data: bytes) -> tuple[bytes, bytes]:
         self.host_of[link.pid] = link.host
@@ -143,10 +134,7 @@ class Injurer:
             return NOTHING_TAKEN
         return data
 
-    # When it is time.
-
     def _come(self, ticket: str, boundary: Boundary, link: Link) -> None:
-        """A ticket is at a boundary: injure, if that is planned for it or was put off."""
         steps = (step_of(ticket), *([COMMAND] if ticket in self._commands else []))
         injury = self._schedule.due(ticket, steps, boundary, lambda one: self.actions.may(one, link))
         if injury is not None and boundary is Boundary.MID_WORK:
@@ -177,8 +165,6 @@ class Injurer:
     def _has_ended(self, ticket: str) -> bool:
         return self._schedule.has_come(ticket, Boundary.BEFORE_COMMIT)
 
-    # What is done.
-
     def _injure(self, injury: Injury, ticket: str, boundary: Boundary, link: Link) -> None:
         """Do it, or raise Cut when this link is gone with it."""
         applied = AppliedInjury(injury, ticket, boundary, (), frozenset(), time.monotonic(), time.monotonic())
@@ -194,8 +180,6 @@ class Injurer:
         else:
             self.actions.apply(applied, link)
 
-    # Messages and artifacts.
-
     def _answered_here(self, link: Link, requests: list[Request], data: bytes) -> bytes:
         """What the client is told instead of having it passed on; nothing for most."""
         if len(requests) != 1 or data != encoded(requests[0].words):
@@ -210,7 +194,6 @@ class Injurer:
         return b""
 
     def _lost(self, ticket: str, injury: Injury) -> AppliedInjury | None:
-        """The loss of a ticket's message, which takes effect now; None where none is due."""
         applied = self._doomed.get(ticket)
         if applied is None or applied.injury is not injury:
             return None

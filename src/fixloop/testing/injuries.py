@@ -56,8 +56,6 @@ _OF_SWEEPERS: Final = (Injury.KILL_SWEEPER, Injury.STOP_SWEEPER, Injury.RIVAL_SW
 
 @dataclass(eq=False)
 class AppliedInjury:
-    """One injury that was done."""
-
     injury: Injury
     ticket: str
     boundary: Boundary
@@ -73,7 +71,6 @@ class AppliedInjury:
     """By how much it put the wall clock of its host off."""
 
     def line(self) -> str:
-        """For the record, as JSON."""
         told = {
             "at": round(self.began, 3),
             "injury": self.injury.value,
@@ -126,7 +123,6 @@ class InjuryActions:
 
     @property
     def under_way(self) -> bool:
-        """Whether something that was hurt is not whole again."""
         return bool(self._tasks)
 
     def may(self, injury: Injury, link: Link) -> bool:
@@ -197,7 +193,6 @@ class InjuryActions:
                 raise ValueError(f"{applied.injury} is not an injury of processes, clocks, Redis or networks")
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something that takes time."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -227,7 +222,6 @@ class InjuryActions:
     # Sweepers and clocks.
 
     async def _disown_shards(self, applied: AppliedInjury) -> None:
-        """No shard is any sweeper's for a while, so that all of them sweep all."""
         began = applied.began
         # Longer where one of them was killed just before, and has to start first.
         while time.monotonic() < began + RIVAL_SECONDS or not (
@@ -298,8 +292,6 @@ class InjuryActions:
 
         self._later(applied, seconds, mend)
         return network
-
-    # In time.
 
     def _later(self, applied: AppliedInjury, seconds: float, mend: Callable[[], object]) -> None:
         async def wait() -> None:

@@ -18,8 +18,6 @@ _BYTES: Final = 65536
 
 
 class FileChange(NamedTuple):
-    """One change of a directory."""
-
     directory: Path
     what: int
     """`CREATED`, `MODIFIED` or `MOVED_TO`."""
@@ -35,7 +33,6 @@ class Watch:
         self._directories: dict[int, Path] = {}
 
     def add(self, directory: Path) -> None:
-        """Watch one more."""
         mask = MODIFIED | MOVED_TO | CREATED
         number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(directory), mask)
         self._directories[self._checked(number, str(directory))] = directory
@@ -54,7 +51,6 @@ class Watch:
         return found
 
     def close(self) -> None:
-        """Watch nothing any more."""
         os.close(self._descriptor)
 
     def _checked(self, number: int, what: str) -> int:

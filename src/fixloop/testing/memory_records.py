@@ -27,8 +27,6 @@ NOWHERE: Final = Lane("", FIRST)
 
 @dataclass(slots=True)
 class KeptTicket:
-    """A ticket that is not committed yet."""
-
     ticket: Ticket
     kind: Literal["pending", "claimed", "delayed"]
     ready: float = 0.0
@@ -54,7 +52,6 @@ class KeptTicket:
         self.kind, self.ready, self.token = "delayed", FOR_EVER, ""
 
     def as_held(self) -> Held:
-        """What a reader of the workflow sees."""
         return Held(self.ticket, self.kind, self.owner, self.fence, self.deaths)
 
 
@@ -68,8 +65,6 @@ class Finished(NamedTuple):
 
 @dataclass(slots=True)
 class KeptWorkflow:
-    """One workflow's hash and history."""
-
     version: int = 0
     head: str = ""
     snapshot: bytes = b""
@@ -91,7 +86,6 @@ class KeptWorkflow:
         return state_of(self.snapshot, self.entries, workflow) if self.version else (b"", NOTHING)
 
     def as_snapshot(self, workflow: str, now: Moment, away: float) -> Snapshot:
-        """What a reader gets."""
         data, context = self.state(workflow)
         return Snapshot(
             workflow=workflow,
@@ -108,7 +102,6 @@ class KeptWorkflow:
         )
 
     def as_claim(self, held: KeptTicket, now: Moment, away: float) -> Claim:
-        """What the holder of a ticket gets."""
         data, context = self.state(held.ticket.workflow)
         return Claim(
             status="ok",
@@ -124,13 +117,11 @@ class KeptWorkflow:
         )
 
     def set_deadline(self, name: str, due: float) -> None:
-        """A clock runs, unless the workflow is held."""
         self.deadlines[name] = due
         if not self.parked:
             self.looked_at[name] = due
 
     def clear_deadline(self, name: str) -> None:
-        """A clock stops."""
         self.deadlines.pop(name, None)
         self.looked_at.pop(name, None)
 
@@ -161,14 +152,11 @@ class KeptWorkflow:
         del self.done[:-DONE_KEPT]
 
     def finished(self, ticket_id: str) -> Finished | None:
-        """What became of a ticket that is not here any more."""
         return next((found for found in self.done if found.ticket == ticket_id), None)
 
 
 @dataclass(slots=True)
 class KeptShard:
-    """A shard's clock and counters."""
-
     away: float = 0.0
     turned: float = 0.0
     swept: float | None = None
@@ -178,14 +166,12 @@ class KeptShard:
     made: dict[Lane, int] = field(default_factory=dict)
 
     def moment(self, at: datetime) -> Moment:
-        """Both times, when the wall clock shows `at`."""
         now = wall = at.timestamp()
         if self.swept is not None:
             now = max(self.swept, min(wall, self.swept + AWAY_AFTER))
         return Moment(at, now - self.away - self.turned)
 
     def next_fence(self) -> int:
-        """A number higher than all before."""
         self.fence += 1
         return self.fence
 
@@ -211,12 +197,7 @@ Workflows = dict[str, KeptWorkflow]
 
 
 def refusal(commit: Commit, kept: KeptWorkflow, living: str | None) -> Committed | None:
-    """
-    The answer to a commit that may not be written, as commit.lua has it, in its order.
-
-    Args:
-        living: the live workflow of its feature.
-    """
+    """The answer to a commit that may not be written, as commit.lua has it, in its order; `living` is its feature's."""
     refused = _ticket_refusal(commit, kept)
     if refused is not None:
         return refused
@@ -251,7 +232,6 @@ def _first_answer(kept: KeptWorkflow, version: int) -> Committed:
 
 
 def take_tickets_away(commit: Commit, kept: KeptWorkflow) -> None:
-    """The one that is committed, and those that a commit withdraws."""
     if commit.ticket:
         kept.take_away(commit.ticket, fence=commit.fence, version=kept.version)
     dropped = list(commit.drop_tickets) + (list(kept.tickets) if commit.drop_all_tickets else [])
@@ -261,7 +241,6 @@ def take_tickets_away(commit: Commit, kept: KeptWorkflow) -> None:
 
 
 def clear_deadlines(commit: Commit, kept: KeptWorkflow) -> None:
-    """Those that no longer matter."""
     for name in list(kept.deadlines) if commit.clear_all_deadlines else commit.clear_deadlines:
         kept.clear_deadline(name)
 
@@ -294,7 +273,6 @@ def lapsed_leases(shard: KeptShard, workflows: Workflows, clock: float) -> Itera
 
 
 def ended_delays(shard: KeptShard, workflows: Workflows, clock: float) -> Iterator[Ticket]:
-    """Delayed tickets that may be claimed now."""
     found = sorted(_of_kind(workflows, "delayed"), key=lambda kept: kept.ready)
     for kept in [kept for kept in found if kept.ready <= clock][:MOST_PER_SWEEP]:
         shard.offer(kept, clock, again=True)

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, Protocol, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 from fixloop.errors import UsageError
 from fixloop.testing.processes import Access
@@ -32,42 +32,6 @@ _LISTENING: Final = (
     "import socket, sys; listener = socket.create_server((sys.argv[1], int(sys.argv[2])));"
     "socket.send_fds(socket.socket(fileno=int(sys.argv[3])), [b'.'], [listener.fileno()])"
 )
-
-
-class HostNetwork(Protocol):
-    """How one host reaches Redis."""
-
-    @property
-    def access(self) -> Access:
-        """Where its processes find Redis."""
-
-    @property
-    def is_away(self) -> bool:
-        """Whether nothing passes."""
-
-    @property
-    def noticed(self) -> int:
-        """How often somebody was held up because it was away; it only grows."""
-
-    async def open(self, relay: Relay) -> None:
-        """Let it end at the relay."""
-
-    def cut(self) -> None:
-        """Nothing passes, no connection can be made, and those that were there are gone."""
-
-    def silence(self) -> None:
-        """Nothing passes, and no connection ends."""
-
-    def mend(self) -> None:
-        """As it was before."""
-
-
-class Networks(NamedTuple):
-    """Those of all hosts."""
-
-    by_host: Mapping[str, HostNetwork]
-    told: str
-    """What they are, and why they are not what they might be."""
 
 
 class SocketNetwork:
@@ -112,7 +76,6 @@ class Namespace:
     """A network namespace without a name, until it is closed or this process ends."""
 
     def __init__(self) -> None:
-        """Make it, with its loopback up, or raise Unavailable."""
         try:
             self._shell = subprocess.Popen(
                 ["unshare", "--net", "/bin/sh", "-f", "-c", _SHELL],
@@ -131,12 +94,10 @@ class Namespace:
 
     @property
     def pid(self) -> int:
-        """The process that holds it."""
         return self._shell.pid
 
     @property
     def entering(self) -> tuple[str, ...]:
-        """The words before a command that is to run in it."""
         return ("nsenter", f"--net=/proc/{self.pid}/ns/net", "--")
 
     def do(self, command: str) -> None:
@@ -151,7 +112,6 @@ class Namespace:
             raise Unavailable((told if code.isdigit() else said.strip()) or "unshare ended without a word")
 
     def listen(self, address: str) -> socket.socket:
-        """A socket that takes connections in it."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
             words = [sys.executable, "-S", "-c", _LISTENING, address, str(PORT), str(theirs.fileno())]
@@ -160,23 +120,19 @@ class Namespace:
         return socket.socket(fileno=descriptor)
 
     def close(self) -> None:
-        """It is gone as soon as nobody is in it any more."""
         with suppress(BrokenPipeError):
             self._shell.communicate()
 
 
 class NamespaceNetwork:
-    """That of a host with a namespace."""
-
     def __init__(self, host: str, number: int, namespace: Namespace, middle: Namespace) -> None:
-        """Link it to the relay's, or raise Unavailable."""
         self._host = host
         self._namespace = namespace
         self._middle = middle
         self._end = f"cable{number}"
         self._address = f"10.0.{number}.1"
         self._relay: Relay | None = None
-        self._is_away = False
+        self.is_away = False
         middle.do(f"ip link add {self._end} type veth peer name cable netns {namespace.pid}")
         middle.do(f"ip address add {self._address}/30 dev {self._end}")
         namespace.do(f"ip address add 10.0.{number}.2/30 dev cable")
@@ -185,10 +141,6 @@ class NamespaceNetwork:
     @property
     def access(self) -> Access:
         return Access(f"redis://{self._address}:{PORT}", self._namespace.entering)
-
-    @property
-    def is_away(self) -> bool:
-        return self._is_away
 
     @property
     def noticed(self) -> int:
@@ -216,27 +168,31 @@ class NamespaceNetwork:
         return listener
 
     def cut(self) -> None:
-        """
-        The host's own end is down: there is no way to anywhere.
-
-        The other end forgets its connections without a word, as a firewall does, or a Redis that moved: who waits on
-        one is not told when the link is up again.
-        """
-        self._is_away = True
+        """No way to anywhere; the other end forgets its connections without a word, as a firewall does."""
+        self.is_away = True
         self._namespace.do("ip link set cable down")
         if self._relay is not None:
             self._relay.drop(self._host)
 
     def silence(self) -> None:
         """The other end is down: what is sent is lost, and sent again by the kernel."""
-        self._is_away = True
+        self.is_away = True
         self._middle.do(f"ip link set {self._end} down")
 
     def mend(self) -> None:
-        """Both ends are up."""
         self._namespace.do("ip link set cable up")
         self._middle.do(f"ip link set {self._end} up")
-        self._is_away = False
+        self.is_away = False
+
+
+HostNetwork = SocketNetwork | NamespaceNetwork
+"""How one host reaches Redis: it can be cut, so that connections end, or silent, so that none does, and mended."""
+
+
+class Networks(NamedTuple):
+    by_host: Mapping[str, HostNetwork]
+    told: str
+    """What they are, and why they are not what they might be."""
 
 
 @contextmanager
@@ -270,10 +226,7 @@ def _connected_from(port: int, within: int) -> int:
 @contextmanager
 def networks(network: Network, hosts: Sequence[str], sockets: Path) -> Iterator[Networks]:
     """
-    The network of each host, in the form that is asked for; `auto` takes namespaces where they can be made.
-
-    Args:
-        sockets: a folder for Unix sockets.
+    The network of each host; `auto` takes namespaces where they can be made.
 
     Raises:
         UsageError: namespaces are asked for and cannot be made.

@@ -16,15 +16,13 @@ not; `bad` returns nothing; `fatal` says that nothing is of use any more. `silen
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from fixloop.engine.profile import AnyEvent, AnyStart
 from fixloop.profile_table import loaded, registered
 from fixloop.protocol.ticket import Ticket
+from fixloop.testing.plan import Places
 from fixloop.testing.script import Word, read_word
-
-if TYPE_CHECKING:
-    from fixloop.testing.plan import Places
 
 
 class Scripts(NamedTuple):
@@ -33,7 +31,7 @@ class Scripts(NamedTuple):
     agents: tuple[str, ...]
     scripts: tuple[str, ...]
     """See `fixloop.testing.parts`; the first is the seed's own example."""
-    places: "Places"
+    places: Places
     results: str
     """The kind of event that brings an agent's result."""
     given_up: AnyEvent
@@ -56,12 +54,7 @@ def scripts_of(profile: str) -> Scripts:
 
 
 def part_of(name: str, profile: str, agent: str, run: int) -> Word:
-    """
-    What an agent does in its `run`-th run, counted from 1.
-
-    Raises:
-        UsageError: a word of the script means nothing in this profile.
-    """
+    """What an agent does in its `run`-th run, counted from 1; UsageError for a word that means nothing here."""
     for clause in name.split(";"):
         target, _, words = clause.rpartition(":")
         if target.strip().lower() == agent and words.split():

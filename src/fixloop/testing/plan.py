@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import cycle, islice
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
@@ -82,7 +83,7 @@ Plan = Mapping[Occasion, Injury]
 Place = tuple[str, Boundary]
 """A step, and where in its life."""
 Places = Mapping[Injury, tuple[Place, ...]]
-"""What may be done where; see `fixloop.testing.places`."""
+"""What may be done where."""
 
 _DECK: Final = (
     *Injury,
@@ -96,12 +97,7 @@ _DECK: Final = (
 
 def plan(seed: int, injuries: int, tickets: Mapping[str, int], places: Places) -> Plan:
     """
-    So many injuries, each at another occasion.
-
-    Args:
-        tickets: by step, how many the undisturbed workflows have in all; `COMMAND` are those of any step that a
-            command does.
-        places: where each kind of injury may be done.
+    So many injuries, each at another occasion; `tickets` are those of all undisturbed workflows, by step.
 
     Raises:
         UsageError: there are too few tickets for so many injuries.
@@ -122,7 +118,6 @@ def plan(seed: int, injuries: int, tickets: Mapping[str, int], places: Places) -
 
 
 def _drawn(dice: random.Random, kinds: list[Injury]) -> Iterator[Injury]:
-    """For ever: one of each kind, then deck after deck, each shuffled."""
     rest = dice.sample(kinds, len(kinds))
     while rest:
         yield from reversed(rest)
@@ -131,7 +126,6 @@ def _drawn(dice: random.Random, kinds: list[Injury]) -> Iterator[Injury]:
 
 
 def _occasions(dice: random.Random, places: list[Place], tickets: Mapping[str, int]) -> Iterator[Occasion]:
-    """Some of those there are, at random; the same may come again."""
     for step, boundary in cycle(dice.sample(places, len(places))) if places else ():
         count = tickets[step]
         first, last = 1 + int(EARLIEST * count), max(1, int(LATEST * count))
@@ -152,13 +146,7 @@ class Schedule:
     def due(
         self, ticket: str, steps: Sequence[str], boundary: Boundary, may: Callable[[Injury], bool]
     ) -> Injury | None:
-        """
-        What to do to a ticket that is at a boundary, once for each boundary.
-
-        Args:
-            steps: all names of its step.
-            may: whether there is somebody to be hurt that way.
-        """
+        """What to do to a ticket at a boundary, once for each; `steps` are all names of its step."""
         if self.has_come(ticket, boundary):
             return None
         self._seen.add((ticket, boundary))
@@ -178,7 +166,6 @@ class Schedule:
         return None
 
     def has_come(self, ticket: str, boundary: Boundary) -> bool:
-        """Whether a ticket has been at a boundary."""
         return (ticket, boundary) in self._seen
 
     def put_off(self, injury: Injury, ticket: str = "") -> None:
@@ -186,3 +173,93 @@ class Schedule:
         self._put_off.append(injury)
         if ticket:
             self._hurt[ticket] -= 1
+
+
+_B = Boundary
+_HOLDING: Final = (_B.BEFORE_CLAIM, _B.AFTER_CLAIM, _B.BEFORE_COMMIT, _B.AFTER_COMMIT)
+_HINTING: Final = (_B.BEFORE_HINT, _B.AFTER_HINT)
+
+
+class _Steps(NamedTuple):
+    """Which process does what: who finishes a ticket hints the next; the first is hinted by the uninjured caller."""
+
+    crew: tuple[str, ...]
+    """Those whose work is an agent's or a tool's, in a work process."""
+    control: tuple[str, ...]
+    """Those that control does."""
+    hinted_by_work: tuple[str, ...]
+    hinted_by_control: tuple[str, ...]
+
+
+def _of_workers(steps: _Steps) -> Places:
+    amid = _at(steps.crew, _B.MID_WORK)
+    worked = (*_at(steps.crew, *_HOLDING, _B.MID_WORK), *_at(steps.hinted_by_work, *_HINTING))
+    controlled = (*_at(steps.control, *_HOLDING), *_at(steps.hinted_by_control, *_HINTING))
+    sent = _at((*steps.hinted_by_work, *steps.hinted_by_control), _B.BEFORE_HINT)
+    every = (*steps.crew, *steps.control)
+    particular: dict[Injury, tuple[Place, ...]] = {
+        Injury.KILL_WORKER: worked,
+        Injury.KILL_CONTROL: controlled,
+        Injury.STOP_WORKER: _at(steps.crew, *_HOLDING, _B.MID_WORK),
+        Injury.BLIP_REDIS: amid,
+        Injury.DOUBLE_MESSAGES: sent,
+        Injury.LOSE_SENT: sent,
+        Injury.LOSE_TAKEN: sent,
+        Injury.LOSE_UNACKED: sent,
+        Injury.KILL_COMMAND: ((COMMAND, _B.MID_WORK),),
+        Injury.NO_ROOM: ((COMMAND, _B.MID_WORK),),
+        Injury.LOSE_CLAIM_REPLY: _at(every, _B.AFTER_CLAIM),
+        Injury.LOSE_COMMIT_REPLY: _at(every, _B.AFTER_COMMIT),
+    }
+    anywhere = dict.fromkeys(_ANYWHERE, (*worked, *controlled))
+    return MappingProxyType(anywhere | particular)
+
+
+def _at(steps: tuple[str, ...], *boundaries: Boundary) -> tuple[Place, ...]:
+    return tuple((step, boundary) for step in steps for boundary in boundaries)
+
+
+_ANYWHERE: Final = (
+    *(Injury.KILL_SWEEPER, Injury.STOP_SWEEPER, Injury.RIVAL_SWEEPERS, Injury.KILL_HOST),
+    *(Injury.RESTART_REDIS, Injury.FREEZE_REDIS, Injury.FULL_REDIS),
+    *(Injury.WRONG_CLOCK, Injury.CUT_NETWORK, Injury.SILENT_NETWORK),
+)
+"""What may be done to workers at any boundary."""
+
+VALIDATION: Final = _of_workers(
+    _Steps(
+        crew=("validate", "fix", "recheck", "confirm"),
+        control=("report",),
+        hinted_by_work=("report", "recheck"),
+        hinted_by_control=("fix",),
+    )
+)
+
+CYCLE: Final = _of_workers(
+    _Steps(crew=("work",), control=("finish",), hinted_by_work=("work", "finish"), hinted_by_control=())
+)
+HANDOFF: Final = _of_workers(
+    _Steps(crew=("work",), control=(), hinted_by_work=("work",), hinted_by_control=())
+)
+
+_TURNS: Final = ("answer", "close")
+_WRITING: Final = (_B.BEFORE_COMMIT, _B.AFTER_COMMIT, _B.BEFORE_HINT, _B.AFTER_HINT)
+_EVERYWHERE: Final = _at(_TURNS, _B.AFTER_CLAIM, _B.MID_WORK, *_WRITING)
+
+CHAT: Final[Places] = MappingProxyType(
+    {
+        Injury.KILL_RUNNER: _EVERYWHERE,
+        Injury.KILL_RUNNERS: _EVERYWHERE,
+        Injury.KILL_AGENT: _at(_TURNS, _B.MID_WORK),
+        Injury.STOP_RUNNER: _at(("answer",), _B.MID_WORK, *_WRITING),
+        Injury.RIVAL_RUNNERS: _at(("answer",), _B.AFTER_CLAIM, _B.MID_WORK),
+        Injury.FULL_DISK: _at(_TURNS, _B.AFTER_CLAIM, _B.MID_WORK),
+        Injury.WRONG_CLOCK: _at(("answer",), _B.AFTER_CLAIM),
+    }
+)
+"""
+Of the turns of a chat.
+
+What a chat's files say of a turn: its role has read (claim), the message is begun under another name, and linked to its
+own (commit); the journal has it, and meta.yaml names the next owner (hint).
+"""

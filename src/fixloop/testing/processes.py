@@ -46,7 +46,6 @@ class RedisServer:
         return f"unix://{self.socket}"
 
     def start(self) -> None:
-        """Start it; see `wait`."""
         place = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self._folder)]
         # While a background sync is slow, `everysec` writes late, and a kill would lose what was acknowledged.
         durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
@@ -86,15 +85,12 @@ class RedisServer:
             time.sleep(0.02)
 
     def fill(self) -> None:
-        """From now on it refuses to write, until there is `room`."""
         self.tell([b"CONFIG", b"SET", b"maxmemory", b"1"])
 
     def room(self) -> None:
-        """It may write again."""
         self.tell([b"CONFIG", b"SET", b"maxmemory", MEMORY.encode()])
 
     def signal(self, number: signal.Signals) -> None:
-        """Stop it or let it go on."""
         os.kill(self.pid, number)
 
     def kill(self) -> None:
@@ -157,7 +153,6 @@ class Host:
         return True
 
     def stop(self) -> None:
-        """End it for good, and at once: there is nothing to drain any more."""
         self._is_over = True
         self.kill()
 
@@ -183,7 +178,6 @@ class Host:
         return roles | {pid: "worker" for pid, parent in above.items() if roles.get(parent) == "work"}
 
     def find(self, role: str) -> list[int]:
-        """The processes of a role."""
         return sorted(pid for pid, named in self.roles().items() if named == role)
 
 
@@ -197,7 +191,6 @@ def with_clock(path: Path) -> dict[str, str]:
 
 
 def kill(pid: int, number: signal.Signals) -> None:
-    """Signal a process that may be gone."""
     with suppress(ProcessLookupError):
         os.kill(pid, number)
 

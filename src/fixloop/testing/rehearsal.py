@@ -133,8 +133,6 @@ def rehearse(started: Event, answers: Sequence[Answer] = ()) -> Rehearsal:
 
 
 class _Run:
-    """One workflow: what the store would hold, and the scripted crew."""
-
     def __init__(self) -> None:
         self.clock = 0.0
         self.pending: list[Ticket] = []
@@ -194,8 +192,6 @@ class _Run:
         self.clock = max(self.clock, target)
 
     def _work(self, ticket: Ticket) -> SimpleNamespace:
-        """A claimed ticket, as the crew sees it."""
-
         def cancelled() -> bool:
             return ticket.id not in self.held
 

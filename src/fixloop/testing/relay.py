@@ -44,31 +44,13 @@ class Witness(Protocol):
     """Watches the links, and decides what passes before anything does."""
 
     def sent(self, link: Link, requests: list[Request], data: bytes) -> tuple[bytes, bytes]:
-        """
-        Before requests reach Redis.
-
-        Returns:
-            What is passed on to Redis, and what the client is answered at once.
-
-        Raises:
-            Cut: neither, ever.
-        """
+        """Before requests reach Redis: what is passed on, and what the client is answered at once; Cut for neither."""
 
     def answered(self, link: Link, data: bytes) -> bytes:
-        """
-        Before an answer, or several, reach the client; `link.unanswered` are the requests they are for.
-
-        Returns:
-            What is passed on.
-
-        Raises:
-            Cut: nothing, ever.
-        """
+        """Before answers to `link.unanswered` reach the client: what is passed on; Cut for nothing."""
 
 
 class Relay:
-    """The sockets of all hosts, in front of one Redis."""
-
     def __init__(self, redis_socket: Path, witness: Witness) -> None:
         self._redis = redis_socket
         self._witness = witness
@@ -82,13 +64,7 @@ class Relay:
         """By host, how often something came too late because it was silent."""
 
     async def listen(self, host: str, door: Path | socket.socket, peer: Peer | None = None) -> None:
-        """
-        Take connections of `host`.
-
-        Args:
-            door: where; a path is a Unix socket's.
-            peer: which process is at the other end of a connection, if it is not a Unix socket's.
-        """
+        """Take connections of `host` at a Unix socket's path, or at a socket of which `peer` knows the other end."""
 
         async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             link = Link(host, (peer or _peer)(writer))
@@ -116,36 +92,27 @@ class Relay:
         self.drop(host)
 
     def drop(self, host: str) -> None:
-        """End all connections of `host`."""
         for writer, link in list(self._open.items()):
             if link.host == host:
                 writer.transport.abort()
 
     def links(self, host: str) -> list[Link]:
-        """The connections of `host`."""
         return [link for link in self._open.values() if link.host == host]
 
     def is_away(self, host: str) -> bool:
-        """Whether nothing of `host` passes."""
         return host in self._cut or host in self._silent
 
     def silence(self, host: str) -> None:
-        """
-        Pass nothing on, either way, and end nothing, until it is mended.
-
-        As in a network that loses every packet: what was sent arrives in the end, though its sender may have gone.
-        """
+        """Pass nothing on and end nothing, until it is mended: what was sent arrives in the end, late."""
         self._silent[host] = asyncio.Event()
 
     def mend(self, host: str) -> None:
-        """Take connections of `host` again, and pass on what was withheld."""
         self._cut.discard(host)
         silence = self._silent.pop(host, None)
         if silence is not None:
             silence.set()
 
     async def close(self) -> None:
-        """End everything."""
         for server in self._servers:
             server.close()
         for writer in list(self._open):
@@ -211,7 +178,6 @@ class Relay:
 
 
 def _peer(writer: asyncio.StreamWriter) -> int:
-    """The process at the other end."""
     connected: socket.socket = writer.get_extra_info("socket")
     credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return int(struct.unpack("3i", credentials)[0])

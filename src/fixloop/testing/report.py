@@ -18,8 +18,6 @@ ENOUGH: Final = 0.9
 
 
 class Order(NamedTuple):
-    """What is asked for."""
-
     workflows: int
     kills: int
     seed: int
@@ -35,8 +33,6 @@ class Order(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What came of it."""
-
     order: Order
     planned: Counter[str]
     """Injuries by kind."""
@@ -70,12 +66,10 @@ class Report(NamedTuple):
 
     @property
     def doubled(self) -> int:
-        """Effects that are there twice."""
         return sum(len(one.doubled) for one in self.verdicts)
 
     @property
     def stuck(self) -> int:
-        """Workflows that have not ended and do not go on."""
         return sum(one.stuck for one in self.verdicts)
 
     @property
@@ -85,7 +79,6 @@ class Report(NamedTuple):
 
     @property
     def astray(self) -> int:
-        """Workflows with which something is wrong although nothing was injured."""
         return sum(not one.is_well for one in self.left_alone)
 
     @property
@@ -102,7 +95,6 @@ class Report(NamedTuple):
         return every and doubled and self.done.total() >= ENOUGH * self.planned.total()
 
     def document(self) -> dict[str, object]:
-        """It, as `--json` has it."""
         return {
             "profile": self.order.profile,
             "workflows": self.order.workflows,

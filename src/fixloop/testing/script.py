@@ -56,7 +56,6 @@ class Script(NamedTuple):
         return words[min(number, len(words)) - 1]
 
     def answer(self, attempt: int) -> Word:
-        """The word for the fixer's attempt `attempt` to answer a request."""
         words = self.clauses.get(FIX) or (Word("ok"),)
         return words[min(attempt, len(words)) - 1]
 
@@ -93,15 +92,10 @@ def script_of(name: str) -> Script:
 
 def read_word(text: str, pattern: re.Pattern[str], otherwise: str, where: str) -> Word:
     """
-    A word from its parts; without a word of its own, what its affixes say goes on for ever.
-
-    Args:
-        pattern: made of `AFFIXED`.
-        otherwise: what it means without a word of its own.
-        where: whose word it is, and where those are explained.
+    A word from its parts, by a pattern made of `AFFIXED`; affixes alone go on for ever, and mean `otherwise`.
 
     Raises:
-        UsageError: it means nothing.
+        UsageError: it means nothing; `where` says whose word it is, and where those are explained.
     """
     match = pattern.fullmatch(text)
     if match is None:

@@ -51,8 +51,6 @@ def host_kind(concurrency: int, folder: Path) -> HostKind:
 
 
 class Progress(NamedTuple):
-    """How far it is."""
-
     what: str
     ended: int
     workflows: int
@@ -67,17 +65,10 @@ class Work(Protocol):
         """Hand all of it in; the names by which it is asked for."""
 
     def unended(self, names: Sequence[str]) -> list[str]:
-        """
-        Those that have not ended.
-
-        Raises:
-            FixloopError, RedisError: it cannot be told now.
-        """
+        """Those that have not ended; FixloopError or RedisError when it cannot be told now."""
 
 
 class Site:
-    """Redis, hosts and the one who injures them."""
-
     def __init__(self, folder: Path, sockets: Path, kind: HostKind, networks: Networks) -> None:
         self._folder = folder
         self._executions = folder / EXECUTIONS
@@ -86,8 +77,6 @@ class Site:
         self.hosts = {name: kind(name, folder, network.access) for name, network in networks.by_host.items()}
         self.injurer = Injurer(self.hosts, self.server, networks.by_host, self._executions)
         self._loop = asyncio.new_event_loop()
-
-    # Its life.
 
     @contextmanager
     def running(self) -> Iterator["Site"]:
@@ -116,8 +105,6 @@ class Site:
             yield self
 
     def in_loop(self, act: Callable[[], object]) -> None:
-        """Do something where the relay runs."""
-
         async def there() -> None:
             act()
 
@@ -127,7 +114,6 @@ class Site:
         asyncio.run_coroutine_threadsafe(act(*words), self._loop).result(10.0)
 
     def arm(self, schedule: Schedule, commands: Container[str] = (), *, twice_over: bool = False) -> None:
-        """From now on, injure; see `Injurer`."""
         arm = partial(self.injurer.arm, schedule, commands, twice_over=twice_over)
         self._loop.call_soon_threadsafe(arm)
 
@@ -140,8 +126,6 @@ class Site:
         check_clock_shifts(self.injurer.injuries, self.executions())
         lines = "".join(f"{applied.line()}\n" for applied in self.injurer.injuries)
         (self._folder / "injuries").write_text(lines, encoding="utf-8")
-
-    # A run.
 
     def run(
         self,
@@ -175,19 +159,12 @@ class Site:
         return time.monotonic() - began
 
     def executions(self) -> list[Execution]:
-        """What the agents began, in order."""
         return executions_in(self._executions)
 
 
 @contextmanager
 def site(folder: Path, kind: HostKind, network: Network) -> Iterator[Site]:
-    """
-    A site that runs, and is gone with the block; what it leaves is in `folder`.
-
-    Raises:
-        UsageError: there is no such network here.
-        InfrastructureError: there is no Redis server, or the workers do not start.
-    """
+    """A site that runs, and is gone with the block; what it leaves is in `folder`."""
     # A socket's path may have 107 bytes, and `folder` may lie deep.
     with (
         tempfile.TemporaryDirectory(prefix="fixloop-") as sockets,

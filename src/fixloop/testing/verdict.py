@@ -46,7 +46,6 @@ class Verdict(NamedTuple):
 
 
 def judged(store: Store, workflow: str, rehearsal: Rehearsal) -> Verdict:
-    """Compare a workflow that should have ended with its rehearsal."""
     found = store.read(workflow)
     if found is None:
         return Verdict(workflow, lost="it is not there")
@@ -72,7 +71,6 @@ def judged(store: Store, workflow: str, rehearsal: Rehearsal) -> Verdict:
 
 
 def _doubled(bodies: Sequence[Mapping[str, object]], rehearsal: Rehearsal) -> Iterable[str]:
-    """Tickets that were committed twice, and fixes that were made more often than undisturbed."""
     tickets = Counter(_text(body, "by", "ticket") for body in bodies if "by" in body)
     yield from (f"{ticket} committed {count} times" for ticket, count in tickets.items() if count > 1)
     made = Counter(
@@ -140,7 +138,6 @@ def _hit(
     host_of: Mapping[int, str],
     living: Container[tuple[str, int]],
 ) -> bool:
-    """Whether an injury before `until` may have ended an execution."""
     if applied.began > until:
         return False
     if applied.injury in (Injury.KILL_COMMAND, Injury.KILL_AGENT):

@@ -44,8 +44,6 @@ _STATUS: Final = re.compile(rb"\*\d+\r\n\$\d+\r\n([a-z]+)\r\n")
 
 
 class Request(NamedTuple):
-    """One command that matters."""
-
     kind: Literal["claim", "commit", "sweep", "hint", "pop", "unacked", "artifact"]
     ticket: str = ""
     """The one it is about; for a sweep, the key of the shard."""
@@ -54,8 +52,6 @@ class Request(NamedTuple):
 
 
 class Requests:
-    """The commands in what one client sends."""
-
     def __init__(self) -> None:
         self._reader = hiredis.Reader()
 
@@ -109,14 +105,12 @@ def answer_to(reply: bytes) -> str:
 
 
 def is_whole(replies: bytes) -> bool:
-    """Whether at least the first of some replies is complete."""
     reader = hiredis.Reader()
     reader.feed(replies)
     return reader.gets() is not False
 
 
 def has_swept(reply: bytes) -> bool:
-    """Whether a sweep was answered with findings: then the shard is the sweeper's."""
     return reply.startswith(b"*") and reply.partition(b"\r\n")[2].startswith(b":1\r\n")
 
 
@@ -142,7 +136,6 @@ def ticket_in(data: bytes, tickets: Iterable[str]) -> str:
 
 
 def twice(request: Request) -> tuple[bytes, ...]:
-    """The command that sends a copy of a hint as another message."""
     name, queue, data = request.words
     message = json.loads(data)
     message["properties"]["delivery_tag"] = str(uuid.uuid4())
@@ -150,5 +143,4 @@ def twice(request: Request) -> tuple[bytes, ...]:
 
 
 def encoded(words: tuple[bytes, ...]) -> bytes:
-    """A command as a client sends it."""
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)

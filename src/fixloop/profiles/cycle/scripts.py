@@ -12,7 +12,7 @@ from fixloop.profiles.cycle.state import Limits
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.ticket import Ticket
 from fixloop.testing.parts import Scripts
-from fixloop.testing.places import CYCLE
+from fixloop.testing.plan import CYCLE
 from fixloop.testing.script import AFFIXED
 
 _ISSUES: Final = {

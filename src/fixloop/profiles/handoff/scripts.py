@@ -8,7 +8,7 @@ from typing import Final
 from fixloop.profiles.handoff import events as ev
 from fixloop.profiles.handoff.state import Limits
 from fixloop.testing.parts import Scripts
-from fixloop.testing.places import HANDOFF
+from fixloop.testing.plan import HANDOFF
 from fixloop.testing.script import AFFIXED
 
 _SPEC: Final = "specs/20260122-user-auth.md"
