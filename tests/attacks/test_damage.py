@@ -28,6 +28,7 @@ from fixloop.store.packing import NOTHING, pack
 from tests.attacks.sizes import size
 from tests.fixtures.command_stage import OWNER, PROJECT, Agents, Said, empty_store, said
 from tests.fixtures.profile_stage import Profiles
+from tests.fixtures.store_samples import release_all_of
 
 pytestmark = pytest.mark.slow
 
@@ -318,7 +319,7 @@ def swept(ground: Ground, damage: Damage, capsys: Capsys) -> Iterator[str]:
         found = ground.store.sweep(SHARD, owner=OWNER, horizon_seconds=1e9)
         due |= {each.workflow for each in found.deadlines} | {each.workflow for each in found.hints}
     yield from (f"the sweeper misses {name}" for name in {*ground.live} - due)
-    ground.store.release_dead(lambda owner: owner == OWNER)
+    release_all_of(ground.store, {OWNER})
     for workflow, _ in ground.store.workflows(live_only=True):
         if workflow != TARGET:
             ground.store.read(workflow)

@@ -20,6 +20,7 @@ from fixloop.store.keys import shard_of
 from fixloop.store.records import Lane, Snapshot
 from fixloop.testing.memory_store import MemoryStore
 from tests.chaos.witness import Witness
+from tests.fixtures.store_samples import release_all_of
 from tests.fixtures.validation_stage import START
 
 SWEEP_LATENCY_SECONDS: Final = 0.5
@@ -104,7 +105,7 @@ class Ground:
         self.working.remove(holding)
         self.lost.append(holding)
         if seen:
-            offered = self.store.release_dead(lambda owner: owner == holding.owner, poison=True)
+            offered = release_all_of(self.store, {holding.owner}, poison=True)
             self.broker += [ticket.id for ticket in offered]
 
     # Time.

@@ -1,8 +1,11 @@
 """A ticket is held by one owner at a time, and never lost."""
 
+import os
+
 import pytest
 
 from fixloop.errors import ProtocolError, UsageError
+from fixloop.machine.owner import identity, machine
 from fixloop.store.contract import Store
 from fixloop.store.records import Lane
 from tests.fixtures.store_samples import (
@@ -18,6 +21,10 @@ from tests.fixtures.store_samples import (
     ticket,
 )
 from tests.fixtures.store_world import World
+from workers.recovery.release import released
+
+DEAD = f"{machine()}/{os.getpid()}/1"
+"""This process' number, at another time."""
 
 
 def test_a_claim_returns_everything_to_work_on(store: Store) -> None:
@@ -129,13 +136,13 @@ def test_the_claims_of_dead_owners_are_released_and_no_others(store: Store) -> N
     flows = [f"0a1b2c3d-{issue}-1" for issue in range(1, 9)]
     for place, flow in enumerate(flows):
         created(store, ticket("a", workflow=flow))
-        claimed(store, "a", flow, owner=f"owner {place % 2}")
+        claimed(store, "a", flow, owner=DEAD if place % 2 else identity())
 
-    released = store.release_dead(lambda owner: owner == "owner 1")
+    given_back = released(store, "", poison=False)
 
-    assert sorted(found.workflow for found in released) == flows[1::2]
+    assert sorted(found.workflow for found in given_back) == flows[1::2]
     assert sorted(store.owners()) == [f"{flow}.a" for flow in flows[::2]]
-    assert store.release_dead(lambda owner: owner == "owner 1") == []
+    assert released(store, "", poison=False) == []
 
 
 def test_a_delayed_ticket_is_neither_claimed_nor_hinted_early(store: Store, world: World) -> None:

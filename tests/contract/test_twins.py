@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 
 from fixloop.store.contract import Store
 from fixloop.store.records import Claim, Committed, Lane, Retirement, Snapshot
-from tests.fixtures.store_samples import QUEUE, change, sweep, ticket
+from tests.fixtures.store_samples import QUEUE, change, release_all_of, sweep, ticket
 from tests.fixtures.store_world import MemoryWorld, RedisWorld, World
 
 # One feature, so that its workflows share a shard, one clock and one live entry.
@@ -237,7 +237,7 @@ class Twins(RuleBasedStateMachine):
     @rule(owner=owners)
     def release_dead(self, owner: str) -> None:
         def ids(store: Store) -> list[str]:
-            return sorted(found.id for found in store.release_dead(lambda found: found == owner))
+            return sorted(found.id for found in release_all_of(store, {owner}))
 
         self.both(ids)
 

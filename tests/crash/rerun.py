@@ -28,6 +28,7 @@ from fixloop.store.limits import LEASE_SECONDS, SEND_AGAIN
 from fixloop.store.records import Lane, Snapshot
 from fixloop.testing import ScriptedCrew
 from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.store_samples import release_all_of
 from tests.fixtures.validation_stage import START
 
 WORKFLOW: Final = "0f0f0f0f-101-1"
@@ -262,7 +263,7 @@ class Rerun:
             seconds = LEASE_SECONDS + SWEEP_SECONDS
         self._pause(seconds)
         if self._is_seen:
-            released = self.store.release_dead(self._dead.__contains__, poison=True)
+            released = release_all_of(self.store, self._dead, poison=True)
             self._broker += [ticket.id for ticket in released]
         self._dead.clear()
         self._sweep()

@@ -148,7 +148,7 @@ def given_up(draft: AgentDraft[Any, Any], number: int, error: str) -> Letter | N
     if letter.attempt >= limits.delivery_attempts:
         draft.replace_letter(letter)
         return letter
-    again = letter.model_copy(update={"attempt": letter.attempt + 1})
+    again = letter.with_(attempt=letter.attempt + 1)
     draft.replace_letter(letter, again)
     draft.deliver(again, limits.backoff_seconds(letter.attempt))
     return None

@@ -109,20 +109,9 @@ def decode_answer(raw: bytes) -> str:
 
 
 def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> Answer:
-    """
-    Read `text`, the answer to `FIXREQ-{issue}-{iteration}` of `specialist`.
-
-    Args:
-        text: Markdown or JSON, at most LIMIT_BYTES and LIMIT_LINES, either may stand in one fence;
-            or `BLOCKED:` and why it cannot be done, which needs no other field (A33).
-        issue: The issue of the open request.
-        iteration: The number of the failed run that the open request answers.
-        specialist: The short name of the specialist to run again.
-
-    Raises:
-        AnsweredAlready: it answers an earlier request of this issue.
-        InvalidAnswer: with everything that is missing or wrong; nothing else is ever raised.
-    """
+    """Read the answer to `FIXREQ-{issue}-{iteration}` of `specialist`: Markdown or JSON, either may stand in one fence;
+    or `BLOCKED:` and why it cannot be done, which needs no other field (A33). Nothing is ever raised but InvalidAnswer,
+    with everything that is missing or wrong."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > LIMIT_BYTES:
         raise InvalidAnswer(f"it has {size} bytes, the limit is {LIMIT_BYTES}; shorten it")

@@ -5,8 +5,9 @@ Outcomes belong to a run, the nine statuses to a (workflow, specialist); the two
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from fixloop.protocol.event import Value
 from fixloop.protocol.failures import Failure
 
 
@@ -20,10 +21,8 @@ class RunOutcome(StrEnum):
     SKIPPED = "skipped"
 
 
-class Unverified(BaseModel):
+class Unverified(Value):
     """A tool that the project has and that does not run here."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str
     specialist: str
@@ -35,10 +34,8 @@ class Unverified(BaseModel):
     """Whether it makes the verdict `not verified`: a test runner, or what fixloop's own configuration names."""
 
 
-class Counts(BaseModel):
+class Counts(Value):
     """How many results a report holds."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     total: int = 0
     passed: int = 0
@@ -47,10 +44,8 @@ class Counts(BaseModel):
     skipped: int = 0
 
 
-class Evidence(BaseModel):
+class Evidence(Value):
     """The record that makes a PASS a PASS; one for each check, kept on every result."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     check: str
     command: str
@@ -82,23 +77,19 @@ class Evidence(BaseModel):
         return f"all count: {self.no_baseline}" if self.no_baseline else ""
 
 
-class OldFailures(BaseModel):
+class OldFailures(Value):
     """The failures of one check that the base has too, as an artifact keeps them: exact counts, the first in full."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     base: str
     count: int
-    by_name: dict[str, int] = {}
+    by_name: dict[str, int] = Field(default_factory=dict)
     """How many of each rule or test."""
-    by_file: dict[str, int] = {}
+    by_file: dict[str, int] = Field(default_factory=dict)
     first: tuple[Failure, ...] = ()
 
 
-class CheckResult(BaseModel):
+class CheckResult(Value):
     """One check's outcome with everything needed to explain it."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     check: str
     outcome: RunOutcome

@@ -13,7 +13,7 @@ from fixloop.protocol.messages import ErrorType, Message, Reason
 from fixloop.protocol.notices import say_recovered, say_unrecovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue, Unexpected
-from fixloop.protocol.state import Delivery, OperationName, PendingError, Receipt, changed
+from fixloop.protocol.state import Delivery, OperationName, PendingError, Receipt
 from fixloop.protocol.statuses import WITH_MAIN_AGENT, Status
 
 RECEIPT_DEADLINE: Final = "receipt"
@@ -47,7 +47,7 @@ def stored(draft: Draft, event: MessageStored) -> None:
             say_recovered(draft)
     elif state.limits.receipt_seconds is not None and state.delivery is not None:
         due = draft.clock + state.limits.receipt_seconds
-        draft.update(delivery=changed(state.delivery, {"receipt_due": due}))
+        draft.update(delivery=state.delivery.with_(receipt_due=due))
         draft.set_deadline(RECEIPT_DEADLINE, due)
 
 
@@ -89,7 +89,7 @@ def receipt_given(draft: Draft, event: ReceiptGiven) -> None:
     draft.note(f"receipt by {event.by} of {event.message_id}")
     if opened is not None and opened.message_id == event.message_id and opened.receipt is None:
         receipt = Receipt(uid=event.uid, message_id=event.message_id, by=event.by, at=draft.at)
-        draft.update(escalation=changed(opened, {"receipt": receipt}))
+        draft.update(escalation=opened.with_(receipt=receipt))
 
 
 def refuse_other_receipt(draft: Draft, event: FixAcknowledged) -> None:
@@ -110,7 +110,7 @@ def record_receipt(draft: Draft, by: str) -> None:
     if run is None or (run.receipt is not None and run.receipt.uid == uid):
         return
     message_id = ids.report_id(state.issue, active.name, active.iteration)
-    last = changed(run, {"receipt": Receipt(uid=uid, message_id=message_id, by=by, at=draft.at)})
+    last = run.with_(receipt=Receipt(uid=uid, message_id=message_id, by=by, at=draft.at))
     draft.update_specialist(active.name, runs=(*active.runs[:-1], last))
 
 
@@ -139,7 +139,7 @@ def _attempt_failed(draft: Draft, delivery: Delivery, error: str) -> None:
     )
     draft.update_specialist(active.name, error=pending)
     if again:
-        draft.update(delivery=changed(delivery, {"attempt": attempt + 1, "receipt_due": None}))
+        draft.update(delivery=delivery.with_(attempt=attempt + 1, receipt_due=None))
         _ask_again(draft, "deliver", attempt + 1)
         return
     say_unrecovered(draft, pending)

@@ -83,6 +83,10 @@ class Draft(Generic[S, M]):
             commits=self.commits,
         )
 
+    def update(self, **changes: Any) -> None:
+        """Change fields of the workflow."""
+        self.state = self.state.with_(**changes)
+
     def note(self, text: str) -> None:
         """Something the log should know that nobody said to anybody."""
         self._notes.append(text)
@@ -165,10 +169,6 @@ class AgentDraft(Draft[S, M]):
         at = letters.index(letter)
         self.update(letters=(*letters[:at], *by, *letters[at + 1 :]))
 
-    def update(self, **changes: Any) -> None:
-        """Change fields of the workflow."""
-        self.state = self.state.with_(**changes)
-
     def agent(self, name: str, **changes: Any) -> Any:
         """Change an agent; returns it as it is now."""
         after = self.state.agent(name).with_(**changes)
@@ -185,7 +185,7 @@ class AgentDraft(Draft[S, M]):
                 self.set_deadline(f"run/{name}", self.clock + limit)
             return
         ticket = work_ticket(self.state, agent)
-        self._steps.append(ticket.model_copy(update={"delay_seconds": delay_seconds}))
+        self._steps.append(ticket.with_(delay_seconds=delay_seconds))
 
     def drop(self, name: str) -> None:
         """What an agent was asked for is void."""

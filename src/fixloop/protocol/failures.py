@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from fixloop.protocol.event import Value
 
 
 class Severity(StrEnum):
@@ -30,10 +32,8 @@ class FailureKey(NamedTuple):
     measure: str
 
 
-class Failure(BaseModel):
+class Failure(Value):
     """One thing that has to be fixed (A25, B21)."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str
     """The test's id, the rule's id or the check's name."""
@@ -78,10 +78,8 @@ class Failure(BaseModel):
         return f"{self.file}:{self.line}" if self.file and self.line is not None else self.file
 
 
-class Comparison(BaseModel):
+class Comparison(Value):
     """What changed between two consecutive runs (A93, B42); lists are names with multiplicity."""
-
-    model_config = ConfigDict(frozen=True)
 
     resolved: tuple[str, ...] = ()
     persisting: tuple[str, ...] = ()

@@ -34,7 +34,6 @@ from fixloop.protocol.state import (
     OperationName,
     PendingError,
     SpecialistState,
-    changed,
 )
 from fixloop.protocol.statuses import WITH_MAIN_AGENT, Role, Status
 
@@ -183,14 +182,13 @@ def record_fix(draft: Draft, completion: Completion) -> None:
         last = active.runs[-1]
         since = draft.state.reported_clock
         spent = draft.clock - since if since is not None else 0.0
-        facts = {
-            "fixes": (*last.fixes, *fixes),
-            "fix_seconds": last.fix_seconds + spent,
-            "diff": completion.diff or last.diff,
-            "diff_artifacts": (*last.diff_artifacts, *filter(None, [completion.diff_artifact])),
-            "said": "\n".join(filter(None, (completion.summary, completion.said))) or last.said,
-        }
-        answered = changed(last, facts)
+        answered = last.with_(
+            fixes=(*last.fixes, *fixes),
+            fix_seconds=last.fix_seconds + spent,
+            diff=completion.diff or last.diff,
+            diff_artifacts=(*last.diff_artifacts, *filter(None, [completion.diff_artifact])),
+            said="\n".join(filter(None, (completion.summary, completion.said))) or last.said,
+        )
         draft.update_specialist(active.name, runs=(*active.runs[:-1], answered))
     marks = tuple(dict.fromkeys((*draft.state.marks, *completion.marks)))
     draft.update(

@@ -7,18 +7,15 @@ asked for it; whether it arrives is no second line.
 
 from typing import Any, Final, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
+from fixloop.protocol.event import Value
 from fixloop.protocol.ticket import Ticket
 
 DELIVER: Final = "deliver"
 """The step that brings a letter."""
 
 
-class Letter(BaseModel):
+class Letter(Value):
     """What an agent outside is told, as long as no mailbox has it."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     number: int
     """Running number in its workflow."""

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
-
 from fixloop.protocol.durations import iso_stamp
+from fixloop.protocol.event import Value
 from fixloop.protocol.messages import Message, RevalidationResult
 from fixloop.protocol.rendering import fill, render_whole
 
@@ -42,10 +41,8 @@ _OUTCOMES: Final = {
 _OPEN: Final = (None, "escalated")
 
 
-class Statistics(BaseModel):
+class Statistics(Value):
     """The statistics block (A82); a fix request counts wherever it travels, alone or attached (K9)."""
-
-    model_config = ConfigDict(frozen=True)
 
     total_messages: int
     failure_reports: int

@@ -11,15 +11,14 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import (
     AfterValidator,
     AwareDatetime,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
+from fixloop.protocol.event import Value
 from fixloop.protocol.failures import Comparison, Failure, Severity
 from fixloop.protocol.statuses import Status
 
@@ -133,11 +132,7 @@ Text = Annotated[str, Field(min_length=1)]
 """What a required section or header field consists of (A21)."""
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class FailureDetected(_Body):
+class FailureDetected(Value):
     """The specialist's first report to the orchestrator (G3, B5)."""
 
     kind: Literal["failure-detected"] = "failure-detected"
@@ -150,7 +145,7 @@ class FailureDetected(_Body):
     """`73.2% (target: ≥80%)`; empty where none was measured."""
 
 
-class FailureReport(_Body):
+class FailureReport(Value):
     """VFR: exactly what failed (A23-A26, B19-B25)."""
 
     kind: Literal["failure-report"] = "failure-report"
@@ -182,7 +177,7 @@ class FailureReport(_Body):
         return window if info.data.get("fix_limit_seconds") is not None else None
 
 
-class FixItem(_Body):
+class FixItem(Value):
     """One thing to fix, with what is needed to begin (A28, B10)."""
 
     name: Text
@@ -199,7 +194,7 @@ def _item(value: Any) -> Any:
     return FixItem(name=value) if isinstance(value, str) else value
 
 
-class Attempt(_Body):
+class Attempt(Value):
     """An earlier fix, and what came of it."""
 
     iteration: int
@@ -216,7 +211,7 @@ class Attempt(_Body):
     new_count: int = Field(default=0, ge=0)
 
 
-class FixRequest(_Body):
+class FixRequest(Value):
     """FIXREQ: what to do (A27-A30); sent attached to its failure report (K9)."""
 
     kind: Literal["fix-request"] = "fix-request"
@@ -237,7 +232,7 @@ class FixRequest(_Body):
     remaining_iterations: int
 
 
-class FixCompletion(_Body):
+class FixCompletion(Value):
     """FIXDONE: what was done (A31-A34)."""
 
     kind: Literal["fix-completion"] = "fix-completion"
@@ -256,7 +251,7 @@ class FixCompletion(_Body):
     """Files that changed and that the agent did not name."""
 
 
-class RevalidationTrigger(_Body):
+class RevalidationTrigger(Value):
     """REVAL: run the checks again (A35-A37, B36-B37)."""
 
     kind: Literal["revalidation-trigger"] = "revalidation-trigger"
@@ -267,7 +262,7 @@ class RevalidationTrigger(_Body):
     fixes: tuple[str, ...]
 
 
-class RevalidationResult(_Body):
+class RevalidationResult(Value):
     """REVALRES: passed or failed (A38-A41, B40-B43). Iteration 1 is titled Validation Result (G16)."""
 
     kind: Literal["revalidation-result"] = "revalidation-result"
@@ -311,7 +306,7 @@ class RevalidationResult(_Body):
         return "no change" if gained == 0 else "improved" if gained > 0 else "regressed"
 
 
-class Success(_Body):
+class Success(Value):
     """SUCCESS: the phase is done (A42-A43)."""
 
     kind: Literal["success"] = "success"
@@ -326,7 +321,7 @@ class Success(_Body):
     marks: tuple[str, ...] = ()
 
 
-class HistoryRow(_Body):
+class HistoryRow(Value):
     """One row of an escalation's iteration history (A47, B49)."""
 
     iteration: int
@@ -336,7 +331,7 @@ class HistoryRow(_Body):
     result: str = "FAIL"
 
 
-class PersistentFailure(_Body):
+class PersistentFailure(Value):
     """A failure that stood to the end (B50)."""
 
     name: str
@@ -349,7 +344,7 @@ class PersistentFailure(_Body):
     why: str = ""
 
 
-class Escalation(_Body):
+class Escalation(Value):
     """ESC: a person has to decide (A44-A48, B47-B52)."""
 
     kind: Literal["escalation"] = "escalation"
@@ -376,7 +371,7 @@ class Escalation(_Body):
         return bool(self.history) and all(row.result == "FAIL" for row in self.history)
 
 
-class TimeoutReminder(_Body):
+class TimeoutReminder(Value):
     """TIMEOUT: an operation is late (A59-A60)."""
 
     kind: Literal["timeout-reminder"] = "timeout-reminder"
@@ -388,7 +383,7 @@ class TimeoutReminder(_Body):
     status: Status
 
 
-class ErrorNotification(_Body):
+class ErrorNotification(Value):
     """ERR: something did not work as such (A74-A76)."""
 
     kind: Literal["error-notification"] = "error-notification"
@@ -407,7 +402,7 @@ class ErrorNotification(_Body):
     recovered: bool
 
 
-class ProtocolViolation(_Body):
+class ProtocolViolation(Value):
     """PVN: an answer did not fit (G2)."""
 
     kind: Literal["protocol-violation"] = "protocol-violation"
@@ -432,10 +427,8 @@ Body = Annotated[
 ]
 
 
-class Message(BaseModel):
+class Message(Value):
     """One message with its envelope (A15, K3, K9)."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     uid: str
     """A UUID derived from workflow and sequence, so that a replay gives the same."""

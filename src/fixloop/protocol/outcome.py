@@ -7,9 +7,8 @@ in one piece. A draft collects it; nothing else in the protocol builds messages,
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
-
 from fixloop.protocol import draft, ids
+from fixloop.protocol.event import Value
 from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, Priority, priority_of
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.routes import check_route
@@ -21,7 +20,6 @@ from fixloop.protocol.state import (
     SpecialistState,
     State,
     WorkflowOutcome,
-    changed,
 )
 from fixloop.protocol.statuses import Role, Status, check_transition
 from fixloop.protocol.ticket import Ticket
@@ -31,10 +29,8 @@ TO_THE_MAIN_AGENT: Final = frozenset({"report", "deliver", "fix"})
 """Steps that bring it the failure report: as urgent as that is."""
 
 
-class Transition(BaseModel):
+class Transition(Value):
     """One status change (A53-A55)."""
-
-    model_config = ConfigDict(frozen=True)
 
     specialist: str
     before: Status
@@ -55,13 +51,9 @@ class Draft(draft.Draft[State, Message]):
         self.now = now
         self.update(last_at=self.at, schema_version=SCHEMA_VERSION)
 
-    def update(self, **changes: Any) -> None:
-        """Change fields of the workflow."""
-        self.state = changed(self.state, changes)
-
     def update_specialist(self, name: str, **changes: Any) -> SpecialistState:
         """Change fields of one specialist; returns it as it is now."""
-        new = changed(self.state.specialist(name), changes)
+        new = self.state.specialist(name).with_(**changes)
         entries = tuple(new if entry.name == name else entry for entry in self.state.specialists)
         self.update(specialists=entries)
         return new

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from fixloop.protocol.durations import minutes_seconds
+from fixloop.protocol.event import Value
 from fixloop.protocol.events import (
     Cancelled,
     Continued,
@@ -22,10 +23,10 @@ from fixloop.protocol.events import (
 from fixloop.protocol.ids import called
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue, Unexpected
-from fixloop.protocol.state import Delivery, Hold, Operation, SpecialistState, State, changed
+from fixloop.protocol.state import Hold
 
 Handle = Callable[[Draft, Event], None]
-_Part = TypeVar("_Part", bound=State | Operation | Delivery | SpecialistState)
+_Part = TypeVar("_Part", bound=Value)
 
 _AT_ONCE: Final = (Cancelled, Paused, Continued, PersonNotified)
 """What a pause does not hold up."""
@@ -58,9 +59,7 @@ def continue_(draft: Draft, event: Continued, handle: Handle) -> None:
     if delivery is not None:
         delivery = _later(delivery, stood, "receipt_due")
     specialists = tuple(_later(entry, stood, "started_clock") for entry in state.specialists)
-    draft.state = changed(
-        state, {"held": None, "operation": operation, "delivery": delivery, "specialists": specialists}
-    )
+    draft.state = state.with_(held=None, operation=operation, delivery=delivery, specialists=specialists)
     draft.release(stood)
     for kept in held.events:
         handle(draft, event_from_json(kept))
@@ -78,14 +77,14 @@ def while_held(draft: Draft, event: Event, handle: Handle) -> None:
         raise Unexpected(
             f"issue {draft.state.issue} is paused by {held.by}; `fixloop continue {called(draft.state)}` first"
         )
-    tried = Draft(changed(draft.state, {"held": None}), draft.now)
+    tried = Draft(draft.state.with_(held=None), draft.now)
     for kept in held.events:
         handle(tried, event_from_json(kept))
     handle(tried, event)
-    draft.update(held=changed(held, {"events": (*held.events, event.model_dump_json())}))
+    draft.update(held=held.with_(events=(*held.events, event.model_dump_json())))
     draft.note(f"{event.kind} arrived while paused and is kept")
 
 
 def _later(part: _Part, seconds: float, *clocks: str) -> _Part:
     running = {name: clock for name in clocks if (clock := getattr(part, name)) is not None}
-    return changed(part, {name: clock + seconds for name, clock in running.items()})
+    return part.with_(**{name: clock + seconds for name, clock in running.items()})

@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from fixloop.protocol.event import Value
 
 PUSH: Final = "push"
 """The step that pushes the branch of a workflow of agents before it ends well."""
@@ -14,10 +16,8 @@ _Word = Annotated[str, Field(pattern=r"^[^\s|]+$")]
 _OptionalWord = Annotated[str, Field(pattern=r"^[^\s|]*$")]
 
 
-class Ticket(BaseModel):
+class Ticket(Value):
     """One piece of work that has to be done exactly once."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: _Word
     """`{workflow}.{...}`: begins with the workflow's id, and is the id of the Celery task."""

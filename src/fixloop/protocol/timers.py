@@ -14,7 +14,7 @@ from fixloop.protocol.notices import say_unrecovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import Operation, OperationName, PendingError, State, changed
+from fixloop.protocol.state import Operation, OperationName, PendingError, State
 
 
 def deadline_reached(draft: Draft, event: DeadlineReached) -> None:
@@ -51,7 +51,7 @@ def _late(draft: Draft, event: DeadlineReached, operation: Operation) -> None:
         draft.note(f"{operation.name} is late again; it was reminded of already")
         _wait_for_answer(draft, started + limit)
         return
-    draft.update(operation=changed(operation, {"started_clock": started, "reminded_clock": draft.clock}))
+    draft.update(operation=operation.with_(started_clock=started, reminded_clock=draft.clock))
     escalates = _wait_for_answer(draft, started + limit)
     name, elapsed = operation.name, draft.clock - started
     expected = draft.at + timedelta(seconds=limit - elapsed)
@@ -80,7 +80,7 @@ def _wait_for_answer(draft: Draft, limit_at: float) -> float | None:
     if window is None or operation is None:
         return None
     due = max(draft.clock + window, limit_at)
-    draft.update(operation=changed(operation, {"escalates_clock": due}))
+    draft.update(operation=operation.with_(escalates_clock=due))
     draft.set_deadline(operation.name.reminder_deadline, due)
     return due
 

@@ -108,6 +108,16 @@ class Connection:
                     )
         raise AssertionError("count() ended")
 
+    def together(self, put: Callable[[Any], object], *, atomic: bool = False) -> list[Any]:
+        """The replies to all that `put` puts into one pipeline; see `call`."""
+
+        def send(client: "redis.Redis") -> list[Any]:
+            with client.pipeline(transaction=atomic) as pipe:
+                put(pipe)
+                return pipe.execute()
+
+        return self.call(send)
+
     def run(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """One script in one round trip; see `call`."""
         return self.call(lambda _client: self.send(script, keys, args))

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from fixloop.errors import ProtocolError
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
+from fixloop.store.keys import number_of
 from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, MOST_PER_SWEEP
 from fixloop.store.locks import Locks
 from fixloop.store.records import (
@@ -34,14 +36,16 @@ from fixloop.store.records import (
 class Store(Protocol):
     """State, history, tickets and deadlines of all workflows. `project` is always the hash in ids."""
 
-    @property
-    def locks(self) -> Locks:
-        """Locks on resources, for the handoff profile (K10)."""
-        ...
+    locks: Locks
+    """Locks on resources, for the handoff profile (K10)."""
 
     def create(self, commit: Commit) -> Committed:
         """Commit version 1 of a new workflow; `exists` names the live one of the same feature."""
-        ...
+        if commit.expected_version != 0:
+            raise ProtocolError(
+                f"creating {commit.workflow} expects version 0, not {commit.expected_version}"
+            )
+        return self.commit(commit)
 
     def commit(self, commit: Commit) -> Committed:
         """
@@ -104,10 +108,6 @@ class Store(Protocol):
         """
         ...
 
-    def release_dead(self, is_dead: Callable[[str], bool], *, poison: bool = False) -> list[Ticket]:
-        """Release every claim whose owner is dead; the tickets, to be hinted."""
-        ...
-
     def owners(self) -> dict[str, tuple[str, int]]:
         """All claims: ticket id → owner and fence."""
         ...
@@ -166,7 +166,9 @@ class Store(Protocol):
 
     def next_number(self, project: str, issue: int) -> int:
         """What a new workflow of the feature would be called; the first to create it has it."""
-        ...
+        retired = self.retired(project, issue)
+        used = (self.latest(project, issue), None if retired is None else retired.workflow)
+        return 1 + max((number_of(workflow) for workflow in used if workflow), default=0)
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
         """

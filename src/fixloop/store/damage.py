@@ -56,15 +56,8 @@ def blamed(connection: Connection, workflow: str, error: Misunderstood) -> Proto
 
 def _wrong(connection: Connection, kinds: dict[str, str]) -> Iterator[tuple[str, str, str]]:
     """Each key of the wrong type: its name, its type, and the right one."""
-
-    def ask(client: Any) -> list[bytes]:
-        with client.pipeline(transaction=False) as pipe:
-            for name in kinds:
-                pipe.type(name)
-            found: list[bytes] = pipe.execute()
-            return found
-
-    for (name, kind), found in zip(kinds.items(), connection.call(ask), strict=True):
+    types = connection.together(lambda pipe: [pipe.type(name) for name in kinds])
+    for (name, kind), found in zip(kinds.items(), types, strict=True):
         if found.decode() not in (kind, "none"):
             yield name, found.decode(), kind
 

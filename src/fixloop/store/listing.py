@@ -56,15 +56,7 @@ class Listing:
 
     def of_all_shards(self, ask: Callable[[Any, int], Any]) -> list[Any]:
         """The reply of each shard to what `ask` puts into a pipeline."""
-
-        def read(client: Any) -> list[Any]:
-            with client.pipeline(transaction=False) as pipe:
-                for shard in range(keys.SHARDS):
-                    ask(pipe, shard)
-                found: list[Any] = pipe.execute()
-                return found
-
-        return self._connection.call(read)
+        return self._connection.together(lambda pipe: [ask(pipe, shard) for shard in range(keys.SHARDS)])
 
     def _note_older_ends(self) -> None:
         """Older versions did not list ended workflows: they are added where the numbers do not add up."""

@@ -13,12 +13,13 @@ from typing import Any, TypeVar, cast
 
 import redis
 
-from fixloop.errors import Damaged, ProtocolError
+from fixloop.errors import Damaged
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store import keys, replies
 from fixloop.store.chain import RawHistory, named, problems
 from fixloop.store.connection import Connection, Misunderstood
+from fixloop.store.contract import Store
 from fixloop.store.damage import BROKEN, blamed, reading, set_aside
 from fixloop.store.entries import Texts, digest_of, excerpt, opened, written
 from fixloop.store.limits import (
@@ -66,7 +67,7 @@ def _of_one_workflow(method: F) -> F:
     return cast(F, call)
 
 
-class RedisStore:
+class RedisStore(Store):
     """`Store` in one Redis."""
 
     def __init__(self, url: str, *, patience_seconds: float = 0.0) -> None:
@@ -74,13 +75,6 @@ class RedisStore:
         self._connection = Connection(url, patience_seconds=patience_seconds)
         self._listing = Listing(self._connection)
         self.locks = RedisLocks(self._connection)
-
-    def create(self, commit: Commit) -> Committed:
-        if commit.expected_version != 0:
-            raise ProtocolError(
-                f"creating {commit.workflow} expects version 0, not {commit.expected_version}"
-            )
-        return self.commit(commit)
 
     def commit(self, commit: Commit) -> Committed:
         commit.check()
@@ -156,16 +150,6 @@ class RedisStore:
     def wake(self, ticket_id: str) -> Ticket | None:
         reply = self._connection.run("wake", _keys(keys.workflow_of(ticket_id)), (ticket_id,))
         return replies.ticket(reply) if reply else None
-
-    def release_dead(self, is_dead: Callable[[str], bool], *, poison: bool = False) -> list[Ticket]:
-        held = self.owners()
-        dead = {owner for owner in {owner for owner, _ in held.values()} if is_dead(owner)}
-        released = [
-            self.release(ticket_id, owner, fence, poison=poison)
-            for ticket_id, (owner, fence) in held.items()
-            if owner in dead
-        ]
-        return [ticket for ticket in released if ticket is not None]
 
     def owners(self) -> dict[str, tuple[str, int]]:
         found: dict[str, tuple[str, int]] = {}
@@ -262,11 +246,6 @@ class RedisStore:
         )
         return sorted(keys.latest_of(names_in(found for shard in shards for found in shard)).values())
 
-    def next_number(self, project: str, issue: int) -> int:
-        retired = self.retired(project, issue)
-        used = (self.latest(project, issue), None if retired is None else retired.workflow)
-        return 1 + max((keys.number_of(workflow) for workflow in used if workflow), default=0)
-
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
         return self._listing.workflows(live_only=live_only)
 
@@ -324,25 +303,18 @@ class RedisStore:
     def reject(self, messages: Sequence[RejectedMessage], count: int) -> None:
         kept, total = keys.rejected_keys()
 
-        def write(client: "redis.Redis") -> None:
-            with client.pipeline(transaction=True) as pipe:
-                pipe.incrby(total, count)
-                pipe.lpush(kept, *map(replies.rejected_text, messages))
-                pipe.ltrim(kept, 0, MOST_REJECTED - 1)
-                pipe.execute()
+        def write(pipe: Any) -> None:
+            pipe.incrby(total, count)
+            pipe.lpush(kept, *map(replies.rejected_text, messages))
+            pipe.ltrim(kept, 0, MOST_REJECTED - 1)
 
-        self._connection.call(write)
+        self._connection.together(write, atomic=True)
 
     def rejections(self) -> Rejections:
         kept, total = keys.rejected_keys()
-
-        def read(client: "redis.Redis") -> list[Any]:
-            with client.pipeline(transaction=True) as pipe:
-                pipe.get(total)
-                pipe.lrange(kept, 0, -1)
-                return pipe.execute()
-
-        number, texts = self._connection.call(read)
+        number, texts = self._connection.together(
+            lambda pipe: pipe.get(total).lrange(kept, 0, -1), atomic=True
+        )
         return Rejections(int(number or 0), replies.rejected(texts))
 
     def now(self, where: str | int) -> Moment:
@@ -351,16 +323,9 @@ class RedisStore:
         return replies.moment(wall, clock)
 
     def data_id(self) -> str:
-        name = keys.shard_keys(0).shard
-
-        def ask(client: "redis.Redis") -> bytes:
-            with client.pipeline(transaction=False) as pipe:
-                pipe.hsetnx(name, "data", uuid.uuid4().hex)
-                pipe.hget(name, "data")
-                found: bytes = pipe.execute()[1]
-                return found
-
-        return self._connection.call(ask).decode()
+        name, fresh = keys.shard_keys(0).shard, uuid.uuid4().hex
+        _, found = self._connection.together(lambda pipe: pipe.hsetnx(name, "data", fresh).hget(name, "data"))
+        return str(found.decode())
 
     def ping(self) -> None:
         self._connection.call(lambda client: client.ping())
@@ -373,25 +338,14 @@ class RedisStore:
         if not numbers:
             return []
         name = keys.history_key(workflow)
-
-        def read(client: "redis.Redis") -> list[Any]:
-            with client.pipeline(transaction=False) as pipe:
-                for number in numbers:
-                    pipe.lindex(name, number - 1)
-                return pipe.execute()
-
-        return [stored for stored in self._connection.call(read) if stored]
+        found = self._connection.together(lambda pipe: [pipe.lindex(name, number - 1) for number in numbers])
+        return [stored for stored in found if stored]
 
     def _raw_history(self, workflow: str) -> RawHistory | None:
         name, history = keys.workflow_key(workflow), keys.history_key(workflow)
-
-        def read(client: "redis.Redis") -> Any:
-            with client.pipeline(transaction=True) as pipe:
-                pipe.hmget(name, ["version", "head", "snapshot"])
-                pipe.lrange(history, 0, -1)
-                return pipe.execute()
-
-        (version, head, snapshot), entries = self._connection.call(read)
+        (version, head, snapshot), entries = self._connection.together(
+            lambda pipe: pipe.hmget(name, ["version", "head", "snapshot"]).lrange(history, 0, -1), atomic=True
+        )
         if version is None and not entries:
             return None
         return RawHistory(int(version or 0), replies.head(head), snapshot or b"", entries)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from threading import RLock
 
-from fixloop.errors import ProtocolError
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store import keys
 from fixloop.store.chain import RawHistory, named, problems
+from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.entries import Texts, Written, digest_of, excerpt, opened, written
 from fixloop.store.limits import (
@@ -56,7 +56,7 @@ from fixloop.testing.memory_records import (
 )
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """`Store` without Redis; see there for its methods. `now` is the wall clock; tests set it forward."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -77,13 +77,6 @@ class MemoryStore:
         """As if a sweeper had run until now: the time since the last sweep counts on every clock (K34)."""
         for shard in self._shards:
             shard.swept = self._now().timestamp()
-
-    def create(self, commit: Commit) -> Committed:
-        if commit.expected_version != 0:
-            raise ProtocolError(
-                f"creating {commit.workflow} expects version 0, not {commit.expected_version}"
-            )
-        return self.commit(commit)
 
     def commit(self, commit: Commit) -> Committed:
         commit.check()
@@ -183,14 +176,6 @@ class MemoryStore:
             shard.offer(held, shard.moment(self._now()).clock, again=True)
             return held.ticket
 
-    def release_dead(self, is_dead: Callable[[str], bool], *, poison: bool = False) -> list[Ticket]:
-        released = [
-            self.release(ticket_id, owner, fence, poison=poison)
-            for ticket_id, (owner, fence) in self.owners().items()
-            if is_dead(owner)
-        ]
-        return [ticket for ticket in released if ticket is not None]
-
     def owners(self) -> dict[str, tuple[str, int]]:
         with self._guard:
             return {
@@ -261,11 +246,6 @@ class MemoryStore:
     def search(self, issue: int) -> list[str]:
         found = (workflow for workflow in self._workflows if keys.issue_of(workflow) == issue)
         return sorted(keys.latest_of(found).values())
-
-    def next_number(self, project: str, issue: int) -> int:
-        retired = self.retired(project, issue)
-        used = (self.latest(project, issue), None if retired is None else retired.workflow)
-        return 1 + max((keys.number_of(workflow) for workflow in used if workflow), default=0)
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
         live = set(self._live.values())
