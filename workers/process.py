@@ -13,10 +13,10 @@ from fixloop.machine.owner import owner
 from fixloop.outside.mailbox import Mailboxes, announce
 from fixloop.profile_table import registered
 from fixloop.profiles.validation.engine import VALIDATION
+from fixloop.servers.settings import named_urls
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from workers.recovery.named_files import draw
-from workers.redis_urls import named_urls
 from workers.steps.hints import hint, hint_again
 from workers.steps.lease import Heart
 

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from fixloop.errors import InfrastructureError
 from fixloop.secrets.redaction import Redaction
+from fixloop.servers.settings import named_urls
 from fixloop.store.limits import MOST_REJECTED
 from fixloop.store.records import RejectedMessage
 from fixloop.store.redis_store import RedisStore
 from workers.celery_fast.incoming import reason
-from workers.redis_urls import named_urls
 
 log = logging.getLogger("fixloop.rejecting")
 

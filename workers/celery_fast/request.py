@@ -12,10 +12,10 @@ from celery.worker import request, state
 
 from fixloop.errors import InfrastructureError
 from fixloop.machine.owner import VARIABLE, age_seconds
+from fixloop.servers.settings import named_urls
 from fixloop.store.redis_store import RedisStore
 from workers.processes.child import SETTLED_SECONDS
 from workers.recovery.release import release_dead
-from workers.redis_urls import named_urls
 
 log = logging.getLogger("fixloop.reoffering")
 

@@ -17,13 +17,12 @@ from fixloop.errors import InfrastructureError
 from fixloop.machine.health import Health, forget, note
 from fixloop.machine.owner import identity
 from fixloop.servers.redis_url import shown_url
-from fixloop.servers.settings import load_settings
+from fixloop.servers.settings import load_settings, named_urls
 from fixloop.store.redis_store import RedisStore
 from workers.processes.child import Child
 from workers.processes.stop_signals import Stop
 from workers.recovery.cleanup import tidy, tidy_for_ever
 from workers.recovery.release import release_dead, release_for_ever
-from workers.redis_urls import named_urls
 
 log = logging.getLogger("fixloop.supervisor")
 

@@ -6,8 +6,9 @@ States, events, messages and decisions are each profile's own (K30); tickets, de
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from fixloop.protocol.draft import Outcome
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
@@ -53,47 +54,8 @@ class AnyStart(AnyEvent, Protocol):
 
 
 S = TypeVar("S", bound=AnyState)
-S_co = TypeVar("S_co", bound=AnyState, covariant=True)
-
-
-class AnyOutcome(Protocol[S_co]):
-    """What a decision comes to, in every profile."""
-
-    @property
-    def state(self) -> S_co: ...
-
-    @property
-    def messages(self) -> Sequence[Any]: ...
-
-    @property
-    def transitions(self) -> Sequence[Any]: ...
-
-    @property
-    def steps(self) -> tuple[Ticket, ...]: ...
-
-    @property
-    def deadlines(self) -> Mapping[str, float]: ...
-
-    @property
-    def cleared_deadlines(self) -> tuple[str, ...]: ...
-
-    @property
-    def dropped(self) -> tuple[str, ...]: ...
-
-    @property
-    def withdraws_tickets(self) -> bool: ...
-
-    @property
-    def notes(self) -> Sequence[str]: ...
-
-    @property
-    def holds(self) -> bool | None: ...
-
-    @property
-    def stood_seconds(self) -> float: ...
-
-    @property
-    def commits(self) -> bool: ...
+AnyOutcome: TypeAlias = Outcome[S, Any]
+"""What a decision comes to, in every profile."""
 
 
 class Told(NamedTuple):

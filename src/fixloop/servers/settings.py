@@ -157,6 +157,14 @@ def load_settings() -> Settings:
         raise UsageError(f"{name} is {value!r}: {reason[:1].lower()}{reason[1:]}") from None
 
 
+def named_urls() -> RedisUrls:
+    """Broker and state as this process' environment names them."""
+    urls = load_settings().urls()
+    if urls is None:
+        raise UsageError("no Redis is named; set FIXLOOP_STATE_URL")
+    return urls
+
+
 @contextmanager
 def redis_urls(settings: Settings, project_directory: Path) -> Iterator[RedisUrls]:
     """Broker and state of this process; holds the project's embedded Redis while entered, where no URL is given."""
