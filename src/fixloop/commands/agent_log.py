@@ -73,56 +73,35 @@ class Speech(NamedTuple):
     statistics: Callable[[Any, Sequence[Line]], dict[str, Any]]
     """Figures besides the number of messages and the duration."""
 
-
-class _Happening(NamedTuple):
-    at: datetime
-    kind: str
-    text: str
-    entry: int
-    message_id: str | None = None
-
-
-def happened(line: Callable[[dict[str, Any], Any], Line]) -> Callable[[Iterable[Entry]], Iterator[str]]:
-    """What a `watch` prints of new entries: each message, and of a commit without one what it changed."""
-
-    def lines(entries: Iterable[Entry]) -> Iterator[str]:
+    def happened(self, entries: Iterable[Entry]) -> Iterator[str]:
+        """What a `watch` prints of new entries: each message, and of a commit without one what it changed."""
         for entry in entries:
             for kept in entry.body.get("messages", ()):
-                said = line(kept, None)
+                said = self.line(kept, None)
                 ends = f"{said.sender} → {said.recipient}"
                 yield f"{said.at:%H:%M:%S}  {short(f'{ends}  {said.kind}: {said.summary}')}"
-            for each in _happenings(entry, line, None) if not entry.body.get("messages") else ():
+            for each in _happenings(entry, self.line, None) if not entry.body.get("messages") else ():
                 if each.kind in _TOLD:
                     yield f"{each.at:%H:%M:%S}  {short(each.text)}"
 
-    return lines
-
-
-def log_text(speech: Speech) -> Callable[[Logged[Any]], str]:
-    """One line a message, and the statistics."""
-
-    def text(logged: Logged[Any]) -> str:
-        said = _said(speech, logged)
+    def log_text(self, logged: Logged[Any]) -> str:
+        """One line a message, and the statistics."""
+        said = self._said(logged)
         shown = [f"{stamp(line.at)}  {short(str(line), 300)}" for line in said]
         if logged.everything:
-            shown = list(_history(speech, logged))
-        figures = _statistics(speech, logged, said).items()
+            shown = list(self._history(logged))
+        figures = self._statistics(logged, said).items()
         return "\n".join([*shown, "", *(f"{_label(name)}: {_value(value)}" for name, value in figures)])
 
-    return text
-
-
-def log_markdown(speech: Speech) -> Callable[[Logged[Any]], str]:
-    """The statistics as a table, then every message in full."""
-
-    def text(logged: Logged[Any]) -> str:
-        said = _said(speech, logged)
-        figures = _statistics(speech, logged, said).items()
+    def log_markdown(self, logged: Logged[Any]) -> str:
+        """The statistics as a table, then every message in full."""
+        said = self._said(logged)
+        figures = self._statistics(logged, said).items()
         rows = (f"| {_label(name)} | {markdown.cell(_value(value))} |" for name, value in figures)
         head = f"## Full Communication Log: #{logged.state.issue} {markdown.line(logged.state.name)}"
         parts = ["\n".join([head, "", "| | |", "|---|---|", *rows, ""])]
         if logged.everything:
-            listed = (f"- {markdown.line(line)}" for line in _history(speech, logged))
+            listed = (f"- {markdown.line(line)}" for line in self._history(logged))
             parts.append("\n".join(["## History", "", *listed, ""]))
         for each in said:
             ends = f"{markdown.line(each.sender)} → {markdown.line(each.recipient)}"
@@ -132,21 +111,16 @@ def log_markdown(speech: Speech) -> Callable[[Logged[Any]], str]:
             parts.append(f"### {each.number}. {ends}: {each.kind}\n\n{facts}\n\n{message}\n")
         return _RULE.join(parts)
 
-    return text
-
-
-def log_document(speech: Speech) -> Callable[[Logged[Any]], dict[str, Any]]:
-    """`log --json`."""
-
-    def document(logged: Logged[Any]) -> dict[str, Any]:
-        said = _said(speech, logged)
+    def log_document(self, logged: Logged[Any]) -> dict[str, Any]:
+        """`log --json`."""
+        said = self._said(logged)
         made: dict[str, Any] = {
             "issue": logged.state.issue,
             "name": logged.state.name,
             "workflow_id": logged.state.workflow,
             "profile": logged.state.profile,
             "entries": [line.document() for line in said],
-            "statistics": _statistics(speech, logged, said),
+            "statistics": self._statistics(logged, said),
         }
         if logged.agent:
             made["agent"] = logged.agent
@@ -160,47 +134,52 @@ def log_document(speech: Speech) -> Callable[[Logged[Any]], dict[str, Any]]:
                     "entry": each.entry,
                 }
                 for entry in logged.entries
-                for each in _happenings(entry, speech.line, logged.state)
+                for each in _happenings(entry, self.line, logged.state)
             ]
         return made
 
-    return document
+    def _said(self, logged: Logged[Any]) -> list[Line]:
+        """Every message, or those of one agent; refuses a name that nothing was said to or by."""
+        found = [
+            self.line(kept, logged.state)
+            for entry in logged.entries
+            for kept in entry.body.get("messages", ())
+        ]
+        if not logged.agent:
+            return found
+        name = logged.agent.lower()
+        own = [line for line in found if name in (line.sender, line.recipient)]
+        if not own:
+            known = dict.fromkeys(end for line in found for end in (line.sender, line.recipient))
+            raise UsageError(
+                f"{logged.agent} has neither said nor been told anything in #{logged.state.issue}; "
+                f"there are {', '.join(known) or 'no messages yet'}"
+            )
+        return own
+
+    def _statistics(self, logged: Logged[Any], said: Sequence[Line]) -> dict[str, Any]:
+        state = logged.state
+        until = state.ended_at or logged.moment.at
+        return {
+            "total_messages": len(said),
+            "messages_by_type": dict(Counter(line.kind for line in said)),
+            **self.statistics(state, said),
+            "duration": hours_minutes_seconds((until - state.started_at).total_seconds()),
+            "final_status": state.outcome or state.status,
+        }
+
+    def _history(self, logged: Logged[Any]) -> Iterator[str]:
+        for entry in logged.entries:
+            for each in _happenings(entry, self.line, logged.state):
+                yield f"{stamp(each.at)}  {each.kind:8}  {short(each.text, 300)}"
 
 
-def _said(speech: Speech, logged: Logged[Any]) -> list[Line]:
-    """Every message, or those of one agent; refuses a name that nothing was said to or by."""
-    found = [
-        speech.line(kept, logged.state) for entry in logged.entries for kept in entry.body.get("messages", ())
-    ]
-    if not logged.agent:
-        return found
-    name = logged.agent.lower()
-    own = [line for line in found if name in (line.sender, line.recipient)]
-    if not own:
-        known = dict.fromkeys(end for line in found for end in (line.sender, line.recipient))
-        raise UsageError(
-            f"{logged.agent} has neither said nor been told anything in #{logged.state.issue}; "
-            f"there are {', '.join(known) or 'no messages yet'}"
-        )
-    return own
-
-
-def _statistics(speech: Speech, logged: Logged[Any], said: Sequence[Line]) -> dict[str, Any]:
-    state = logged.state
-    until = state.ended_at or logged.moment.at
-    return {
-        "total_messages": len(said),
-        "messages_by_type": dict(Counter(line.kind for line in said)),
-        **speech.statistics(state, said),
-        "duration": hours_minutes_seconds((until - state.started_at).total_seconds()),
-        "final_status": state.outcome or state.status,
-    }
-
-
-def _history(speech: Speech, logged: Logged[Any]) -> Iterator[str]:
-    for entry in logged.entries:
-        for each in _happenings(entry, speech.line, logged.state):
-            yield f"{stamp(each.at)}  {each.kind:8}  {short(each.text, 300)}"
+class _Happening(NamedTuple):
+    at: datetime
+    kind: str
+    text: str
+    entry: int
+    message_id: str | None = None
 
 
 def _happenings(

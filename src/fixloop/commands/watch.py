@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import typer
 from rich.console import Console, Group
@@ -94,39 +94,31 @@ def follow(
     target = out if out is not None else console(sys.stdout)
     patience = _Patience(session.obstacle)
     looks = _looks(session, workflow, tick, patience)
-    now = next(looks)
+    seen, away = next(looks)
 
     def is_there() -> bool:
-        return patience.ask(lambda: until(now.seen.standing))
+        return patience.ask(lambda: until(seen.standing))
 
     if not target.is_terminal:
-        shown = now.seen.found.version if since is None else since
+        shown = seen.found.version if since is None else since
         while True:
-            if now.seen.found.version > shown:
+            if seen.found.version > shown:
                 entries = patience.ask(partial(session.store.history, workflow, shown))
-                for line in now.seen.presenter.happened(entries):
+                for line in seen.presenter.happened(entries):
                     target.print(styled(line), soft_wrap=True)
                 target.file.flush()
-                shown = max([now.seen.found.version, *(entry.seq for entry in entries)])
+                shown = max([seen.found.version, *(entry.seq for entry in entries)])
             if is_there():
-                return now.seen
-            now = next(looks)
+                return seen
+            seen, away = next(looks)
     if is_there():
-        return now.seen
+        return seen
     with Live(console=target, auto_refresh=False) as live:
         while True:
-            live.update(view(now.seen, away=now.away), refresh=True)
+            live.update(view(seen, away=away), refresh=True)
             if is_there():
-                return now.seen
-            now = next(looks)
-
-
-class _Look(NamedTuple):
-    """One look at the workflow."""
-
-    seen: Seen
-    away: bool = False
-    """No worker has been there for 5 s."""
+                return seen
+            seen, away = next(looks)
 
 
 class _Patience:
@@ -166,23 +158,19 @@ class _Patience:
 
 def _looks(
     session: Session, workflow: str, tick: Callable[[], object] | None, patience: _Patience
-) -> Iterator[_Look]:
-    """The workflow four times a second; its state is only parsed at a new version."""
-    now: _Look | None = None
+) -> Iterator[tuple[Seen, bool]]:
+    """The workflow four times a second, and whether no worker has been there for 5 s; parsed at a new version only."""
+    seen: Seen | None = None
     while True:
         found = patience.ask(lambda: session.store.read(workflow))
         if found is None:
             raise UsageError(
                 f"workflow {workflow} is gone: it was archived or purged, or Redis lost its data; see `fixloop status`"
             )
-        if now is None:
-            now = _Look(Seen.of(found))
-        else:
-            before = now.seen
-            changed = before.found.version != found.version
-            seen = Seen.of(found) if changed else before._replace(found=found)
-            now = _Look(seen, is_away(before.found.moment, found.moment))
-        yield now
+        away = seen is not None and is_away(seen.found.moment, found.moment)
+        is_same = seen is not None and seen.found.version == found.version
+        seen = seen._replace(found=found) if seen is not None and is_same else Seen.of(found)
+        yield seen, away
         if tick is not None:
             tick()
         time.sleep(POLL_SECONDS)

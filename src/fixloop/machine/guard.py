@@ -1,8 +1,7 @@
 """Running a command under guard: a time limit, an output limit, a way to cancel, and no survivors.
 
-Owns the worker's end of the guard (`guard_program.py` is the other one) and which of its two modes is used: a PID
-namespace for each command where the kernel grants one, else a guard that this process watches. Never judges what the
-command did.
+The worker's end of the guard; `guard_program.py` is the other one. Its two modes are a PID namespace for each command
+where the kernel grants one, else a guard that this process watches.
 """
 
 import contextlib
@@ -168,26 +167,19 @@ class _Command(NamedTuple):
         finally:
             os.close(life_read)
             os.close(status_write)
-        return _Started(process, life_write, status_read)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        return _Started(process, process.stdin, process.stdout, life_write, status_read)
 
 
-@dataclass(frozen=True)
-class _Started:
+class _Started(NamedTuple):
     """A guard with the worker's ends of its pipes."""
 
     process: subprocess.Popen[bytes]
+    stdin: IO[bytes]
+    stdout: IO[bytes]
     life: int
     status: int
-
-    @property
-    def stdin(self) -> IO[bytes]:
-        assert self.process.stdin is not None
-        return self.process.stdin
-
-    @property
-    def stdout(self) -> IO[bytes]:
-        assert self.process.stdout is not None
-        return self.process.stdout
 
 
 @dataclass

@@ -1,8 +1,7 @@
 """The runner: starts guards for workers that are on a network which checks and fixers are to be kept from.
 
-Stand-ins of guards (`remote_guard.py`) connect to its Unix socket, each with one command and the pipes for it; what
-the guard says goes back on the connection, and the end of the connection is the end of the command. It knows no
-address, no password and no state.
+Stand-ins of guards (`remote_guard.py`) connect to its Unix socket, each with one command and the pipes for it; the
+end of the connection is the end of the command. It knows no address, no password and no state.
 """
 
 import contextlib

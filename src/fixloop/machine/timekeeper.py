@@ -1,8 +1,7 @@
 """The clocks of an embedded Redis: which workflows they go on for, and the start of the process that keeps them going.
 
-Owns the way to Redis that a timekeeper has, which is small because the timekeeper has to be, and the lock by which a
-project has at most one. What the timekeeper does is `workers/recovery/timekeeper.py`.
-Refuses to start one where nothing waits.
+Its way to Redis is small because the timekeeper has to be; a lock sees to it that a project has at most one. What it
+does is `workers/recovery/timekeeper.py`.
 """
 
 import json

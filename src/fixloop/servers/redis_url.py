@@ -1,8 +1,7 @@
 """Redis URLs: checking what a person wrote, showing it without its password, taking it apart.
 
-Owns the accepted forms: `redis://`, `rediss://`, `unix://`, Celery's `redis+socket://`, and for a Redis that is found
-through sentinels `sentinel://` (`sentinels://` with TLS). Refuses what a client would silently misread, like a
-database that is no number.
+Accepted are `redis://`, `rediss://`, `unix://`, Celery's `redis+socket://`, and through sentinels `sentinel://` or
+`sentinels://`. Refuses what a client would silently misread, like a database that is no number.
 """
 
 from collections.abc import Mapping
@@ -27,7 +26,6 @@ class UrlParts(NamedTuple):
     """As it is written, `user:password@` or empty."""
     hosts: tuple[tuple[str, int], ...]
     path: tuple[str, ...]
-    query: dict[str, str]
 
 
 class RedisPlace(NamedTuple):
@@ -96,7 +94,7 @@ def hosts_of(url: str, default_port: int) -> UrlParts:
     each = [urlsplit(f"//{host}") for host in hosts.split(",") if host]
     named = tuple((host.hostname or "", host.port or default_port) for host in each)
     path = tuple(unquote(part) for part in parts.path.split("/") if part)
-    return UrlParts(f"{login}{at}", named, path, dict(parse_qsl(parts.query)))
+    return UrlParts(f"{login}{at}", named, path)
 
 
 def tls_options(query: Mapping[str, str]) -> dict[str, Any]:

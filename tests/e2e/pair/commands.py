@@ -70,12 +70,12 @@ PRESENTER: Final[Presenter[Pair]] = Presenter(
     details=_details,
     table=_table,
     clocks=lambda found, state: "",
-    happened=agent_log.happened(_line),
+    happened=_SPEECH.happened,
     result=lambda state: iter((f"#{state.issue} {state.name}: {state.outcome or state.status}",)),
     items=lambda found, state, cache: iter(()),
-    log_text=agent_log.log_text(_SPEECH),
-    log_markdown=agent_log.log_markdown(_SPEECH),
-    log_document=agent_log.log_document(_SPEECH),
+    log_text=_SPEECH.log_text,
+    log_markdown=_SPEECH.log_markdown,
+    log_document=_SPEECH.log_document,
     report=lambda found, logged, form: "",
 )
 HANDLERS: Final = CommandHandlers(

@@ -248,11 +248,11 @@ PRESENTER: Final[Presenter[Cycle]] = Presenter(
     clocks=lambda found, state: work.clocks(
         found, state, _at_work(state), _owner(state), is_paused=state.paused_at is not None
     ),
-    happened=spoken.happened(_line),
+    happened=_SPEECH.happened,
     result=_result,
     items=_items,
-    log_text=spoken.log_text(_SPEECH),
-    log_markdown=spoken.log_markdown(_SPEECH),
-    log_document=spoken.log_document(_SPEECH),
+    log_text=_SPEECH.log_text,
+    log_markdown=_SPEECH.log_markdown,
+    log_document=_SPEECH.log_document,
     report=reported(parts, lambda: PRESENTER),
 )
