@@ -211,11 +211,7 @@ def _writable(name: str, folder: Path, variable: str) -> Finding:
 
 
 def _stored(url: str) -> Iterator[Finding]:
-    """
-    Workflows that cannot be used, as far as lists tell, and what came through the broker that was none of fixloop's.
-
-    `audit verify` looks at every byte.
-    """
+    """Workflows that are unusable as far as lists tell, and what workers rejected; `audit verify` reads every byte."""
     with closing(RedisStore(url)) as store:
         found = {workflow: DAMAGED in fields for workflow, fields in store.workflows()}
         rejected = store.rejections()

@@ -71,11 +71,7 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
 
 
 def _waiting(store: Store, cache: Path, prefix: str) -> Iterator[dict[str, Any]]:
-    """
-    Everything that waits in the project whose ids begin with `prefix`.
-
-    Plain fields tell nearly all; the snapshot of the rest has to be read.
-    """
+    # Plain fields tell nearly all; the snapshot of the rest has to be read.
     for workflow, fields in store.workflows(live_only=True):
         # A workflow that works for another has an id of a different kind, and the project's name.
         own = workflow.startswith(prefix) or prefix == f"{project_hash(fields.get('project', ''))}-"

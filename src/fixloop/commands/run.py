@@ -9,28 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from fixloop.commands import run_options as options
 from fixloop.commands.apply import apply_to
 from fixloop.commands.dry_run import preflight_lines, try_feature
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.files import restore_lost
 from fixloop.commands.handlers import handlers_of
 from fixloop.commands.presenter import PASSED, UNVERIFIED, Standing
-from fixloop.commands.run_options import (
-    All,
-    BaseRevision,
-    Name,
-    Only,
-    PlanFile,
-    Profiled,
-    Push,
-    Ref,
-    Restart,
-    Task,
-    TaskFile,
-    Type,
-    Urgency,
-    feature_of,
-)
 from fixloop.commands.screen import note, print_lines, say
 from fixloop.commands.session import OptionalIssue, ProjectOption, Session, look, open_session, open_workflow
 from fixloop.commands.watch import POLL_SECONDS, follow, print_result, waiting_child
@@ -54,33 +39,33 @@ def run(
     issue: Annotated[
         int | None, typer.Option("--issue", min=1, help="Its issue number; else the lowest one never used.")
     ] = None,
-    name: Name = "",
-    profile: Profiled = "validation",
-    task: Task = "",
-    task_file: TaskFile = None,
-    plan: PlanFile = None,
-    type: Type = None,
-    priority: Urgency = None,
+    name: options.Name = "",
+    profile: options.Profiled = "validation",
+    task: options.Task = "",
+    task_file: options.TaskFile = None,
+    plan: options.PlanFile = None,
+    type: options.Type = None,
+    priority: options.Urgency = None,
     fixer: Annotated[
         str | None, typer.Option("--fixer", help="The main agent's command, instead of the file's.")
     ] = None,
-    only: Only = None,
+    only: options.Only = None,
     dry: Annotated[
         bool, typer.Option("--dry", help="Show what would run and why, run each check once, and no more.")
     ] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Put the verified fixes into the checkout.")] = False,
-    ref: Ref = None,
-    base: BaseRevision = None,
-    all: All = False,
-    push: Push = False,
-    restart: Restart = False,
+    ref: options.Ref = None,
+    base: options.BaseRevision = None,
+    all: options.All = False,
+    push: options.Push = False,
+    restart: options.Restart = False,
 ) -> None:
     """
     Validate a feature, have its failures fixed and checked again, until everything passes or a person decides.
 
     With --profile cycle or handoff: have it made by its agents, until it is complete or a person decides.
     """
-    feature = feature_of(locals(), own_queue=True)
+    feature = options.feature_of(locals(), own_queue=True)
     path = _directory(repo)
     if dry:
         for option, is_given in {"--apply": apply, "--push": push, "--restart": restart}.items():
@@ -123,23 +108,23 @@ def resume(
 def enqueue_command(
     issue: Annotated[int, typer.Option("--issue", min=1, help="Its issue number.")],
     repo: Annotated[str, typer.Option("--repo", help="A folder or a git URL.")] = ".",
-    ref: Ref = None,
-    base: BaseRevision = None,
-    all: All = False,
-    push: Push = False,
-    name: Name = "",
-    profile: Profiled = "validation",
-    task: Task = "",
-    task_file: TaskFile = None,
-    plan: PlanFile = None,
-    type: Type = None,
-    priority: Urgency = None,
+    ref: options.Ref = None,
+    base: options.BaseRevision = None,
+    all: options.All = False,
+    push: options.Push = False,
+    name: options.Name = "",
+    profile: options.Profiled = "validation",
+    task: options.Task = "",
+    task_file: options.TaskFile = None,
+    plan: options.PlanFile = None,
+    type: options.Type = None,
+    priority: options.Urgency = None,
     fixer: Annotated[str | None, typer.Option("--fixer", help="The main agent's command.")] = None,
-    only: Only = None,
-    restart: Restart = False,
+    only: options.Only = None,
+    restart: options.Restart = False,
 ) -> None:
     """Hand a feature to the workers; the same call twice is one workflow."""
-    feature = feature_of(locals())
+    feature = options.feature_of(locals())
     with _handed_in(feature, _directory(repo)) as (session, handed_in):
         print_lines(handed_in.workflow)
         what = "handed in" if handed_in.created else "was handed in before"
@@ -188,8 +173,8 @@ def _carry_on(session: Session, workflow: str, *, since: int | None) -> None:
         if brings_worker and (not seen.standing.is_settled or _is_telling(session, workflow)):
             log = session.settings.cache_dir / "logs" / f"{workflow}.log"
             log.parent.mkdir(parents=True, exist_ok=True)
-            options = {"concurrency": 1, "queue": seen.state.queue}
-            process = running.enter_context(supervisor(session.urls, options, log=log))
+            serving = {"concurrency": 1, "queue": seen.state.queue}
+            process = running.enter_context(supervisor(session.urls, serving, log=log))
 
             def tick() -> None:
                 if process.poll() is not None:

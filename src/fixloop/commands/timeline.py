@@ -107,12 +107,7 @@ def with_ticks(entries: Iterable[Entry], present: Moment) -> Iterator[Happening]
 
 
 def _said_and_changed(at: datetime, entry: Entry) -> Iterator[Happening]:
-    """
-    Messages and status changes of one commit, merged.
-
-    They are recorded as two lists; each message names the status it was said in, which tells how many
-    changes came before it.
-    """
+    # Recorded are two lists; each message names the status it was said in, which tells how many changes came before.
     changes: Sequence[dict[str, Any]] = entry.body.get("transitions", ())
     taken = 0
     for line in said([entry]):
