@@ -1,4 +1,4 @@
-"""What every test stands on: no settings from outside, and one Redis for those that need a real one."""
+"""What every test needs: no settings from outside, and one Redis for those that need a real one."""
 
 import gc
 import os
@@ -68,7 +68,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_finish() -> None:
-    """What is there before the first test stays: nobody has to look through it again."""
+    """What is there before the first test stays: the garbage collector need not look through it again."""
     gc.freeze()
 
 

@@ -1,4 +1,4 @@
-"""Broker messages of every kind that fixloop sends, and what somebody may make of them: a `Message` is sent as it is.
+"""Broker messages of every kind that fixloop sends, and how they may be altered: a `Message` is sent as it is.
 
 Nothing of the application is loaded: messages are written down as Celery's protocol has them.
 """
@@ -52,7 +52,7 @@ class Message:
     body: Any
     """As JSON, unless it is bytes."""
     properties: dict[str, Any] = field(default_factory=dict)
-    """Besides those that a broker needs."""
+    """In addition to those that a broker needs."""
     content_type: Any = "application/json"
     content_encoding: Any = "utf-8"
     envelope: bytes = b""

@@ -21,7 +21,7 @@ CLONE_NEWUSER, CLONE_NEWPID = 0x10000000, 0x20000000
 
 
 def guard() -> int:
-    """The guard above this process; signalling anything else could hit a process of somebody else."""
+    """The guard above this process; signalling anything else could hit another user's process."""
     above = os.getppid()
     while b"guard_program" not in Path(f"/proc/{above}/cmdline").read_bytes():
         above = int(Path(f"/proc/{above}/stat").read_text().rpartition(")")[2].split()[1])
@@ -46,7 +46,7 @@ def child(then: Callable[[], object] = survive) -> int:
 
 
 def daemon(then: Callable[[], object] = survive) -> None:
-    """A grandchild in a session of its own, whose parent has ended."""
+    """A grandchild in its own session, whose parent has ended."""
 
     def between() -> None:
         os.setsid()

@@ -1,4 +1,4 @@
-"""Hostile messages on the broker: workers refuse them, go on, and report them."""
+"""Hostile messages on the broker: workers refuse them, continue, and report them."""
 
 import os
 import subprocess

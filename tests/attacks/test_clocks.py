@@ -123,7 +123,7 @@ def test_the_clock_is_that_of_redis_and_of_no_other(own: Deployment, clock: Cloc
 @pytest.mark.proves("K34", "R6", "R7")
 @pytest.mark.parametrize("seconds", SETTINGS[: size(4, len(SETTINGS))])
 def test_workflows_end_as_if_nobody_had_set_the_clock(own: Deployment, clock: Clock, seconds: int) -> None:
-    """Amid a check, a fix, a delay before the next attempt, and with messages on their way."""
+    """During a check, a fix, a delay before the next attempt, and with messages on their way."""
     started = [own.begin(script) for script in ("a~0.5 -", "!a~0.2 b -", "a -~0.2; fix: ok~0.5", "ab~0.2 -")]
     own.owner_pid(started[0].workflow)
 

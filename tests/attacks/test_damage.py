@@ -51,7 +51,7 @@ VALUES: Final[dict[str, Callable[[bytes], bytes]]] = {
     "huge": lambda value: b"9" * 5000,
     "no number": lambda value: b"nan",
 }
-"""What becomes of a value; another way is to delete it."""
+"""How a value is changed; another way is to delete it."""
 
 
 MEMBERS: Final = (
@@ -64,7 +64,7 @@ MEMBERS: Final = (
     TARGET.encode() + b".x",
     b"a|3|x|y|z",
 )
-"""What lists may have that is nobody's."""
+"""What lists may have that belongs to no workflow."""
 
 
 class Damage(NamedTuple):
@@ -151,7 +151,7 @@ def of_contents(store: Store, entries: list[bytes]) -> Iterator[Damage]:
 
 
 def of_lists(*, is_live: bool) -> Iterator[Damage]:
-    """What the shard's lists say of the workflow; what they have that is nobody's."""
+    """What the shard's lists say of the workflow; what they have that belongs to no workflow."""
     shared, feature = keys.shard_keys(SHARD), keys.feature_of(TARGET)
     other = ("HDEL", shared.live, feature) if is_live else ("HSET", shared.live, feature, 1)
     yield Damage("listed as what it is not", (other,))
@@ -273,7 +273,7 @@ def test_damage_to_one_workflow_keeps_nobody_from_the_others(
 
 
 def complaints(ground: Ground, damage: Damage, capsys: Capsys) -> Iterator[str]:
-    """What does not go on with the others, and what is not said of the damaged one."""
+    """What does not continue with the others, and what is not reported of the damaged one."""
     for look in (seen, swept, audited, moved, mailed):
         try:
             yield from look(ground, damage, capsys)

@@ -1,4 +1,4 @@
-"""Workers that share a shard with damaged workflows: what is whole goes on, also what only the sweeper knows of."""
+"""Workers that share a shard with damaged workflows: undamaged ones continue, even those only the sweeper knows of."""
 
 from collections.abc import Callable, Iterator
 from itertools import count

@@ -1,4 +1,4 @@
-"""Machines on which something goes on meanwhile: links come and go, two speak at once, memory ends, a master dies."""
+"""Machines that change during a test: links come and go, two write at once, memory runs out, a master dies."""
 
 import os
 import subprocess

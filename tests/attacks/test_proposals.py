@@ -64,7 +64,7 @@ class Proposal(NamedTuple):
 
 
 def proposals(text: str) -> list[Proposal]:
-    """What a text proposes; a hand-in that stands below a receipt comes after it."""
+    """What a text proposes; a submission below a receipt comes after it."""
     found = list(dict.fromkeys([*CODE.findall(text), *LINE.findall(text)]))
     receipt = next((each for each in found if each.startswith(("fixloop ack", "fixloop mailbox"))), "")
     return [Proposal(each, receipt * each.startswith("fixloop fixed")) for each in found]
@@ -88,7 +88,7 @@ class World:
         self.issue = "7"
 
     def type(self, command: str) -> Said:
-        """`fixloop COMMAND`, with what stands for something replaced by something."""
+        """`fixloop COMMAND`, with its placeholders replaced."""
         words = shlex.split(command.removeprefix("fixloop "))
         if "ANSWER" in words and words[0] == "fixed":
             (self.place / "answer").write_text(self._answer(words))

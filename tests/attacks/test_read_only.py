@@ -50,7 +50,7 @@ class Disk:
         Path(f"/sys/fs/ext4/{self._device}/trigger_fs_error").write_text("1")
 
     def unmount(self) -> None:
-        """Returns when nobody uses it any more."""
+        """Returns when it is not in use any more."""
         if self._holder is not None:
             self._holder.communicate()
             self._holder = None

@@ -111,7 +111,7 @@ def texts_of(data: bytes, folder: Path) -> Iterator[str]:
 
 
 def found_in(texts: Iterable[str], wanted: dict[str, str]) -> list[str]:
-    """What of `wanted` is in any text, also in other case; each once, with what stands around it."""
+    """What of `wanted` is in any text, also in other case; each once, with the text around it."""
     left, found = dict(wanted), []
     for text in texts:
         folded = text.lower()

@@ -18,7 +18,7 @@ SPARSE = "sed -i s/-/+/ calc.py; truncate -s 20G data.bin"
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of its own with 24 MB."""
+    """A disk with 24 MB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     if os.getuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", folder]).returncode:

@@ -1,4 +1,4 @@
-"""What tools, agents and persons write is looked at, and does nothing: every command's output on hostile text."""
+"""What tools, agents and people write cannot control the terminal: every command's output on hostile text."""
 
 import ast
 import json
@@ -46,7 +46,7 @@ FULL: Final = bool(os.environ.get("ATTACKS"))
 
 
 def acts(text: str) -> list[str]:
-    """The characters of an output that a terminal obeys, or that nobody sees."""
+    """The characters of an output that a terminal obeys, or that are invisible."""
     return sorted({f"{ord(sign):04x}" for sign in text if _acts(sign)})
 
 
@@ -91,7 +91,7 @@ def folder(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def validation(store: Any, text: str) -> None:
-    """Loops in every state a person looks at, in which all that somebody may word is `text`."""
+    """Loops in every state a person looks at, in which all free text is `text`."""
     agents = Agents(store)
     failure = Failure(
         name=text, file=text, line=1, error_type=text, message=text, suggestion=text, check=text

@@ -1,4 +1,4 @@
-"""Some of many that post to the same chats: told on stdin, answer on stdout, each round begun together."""
+"""Some of many that post to the same chats: commands on stdin, answers on stdout, each round begun together."""
 
 import json
 import sys

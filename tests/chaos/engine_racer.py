@@ -1,4 +1,4 @@
-"""Racers for what only one of them may get: an event each, brought to one workflow at the same moment.
+"""Racers for what only one of them may get: an event each, sent to one workflow at the same moment.
 
 As a program: some of many in one process, told on stdin what they race for, with their answers on stdout.
 """
@@ -25,7 +25,7 @@ Race = tuple[Profile[Any], Callable[[int, str], AnyEvent]]
 
 
 def name_of(number: int) -> str:
-    """The agent that a racer speaks for; several speak for one."""
+    """The agent that a racer acts for; several act for one."""
     return AGENTS[number % len(AGENTS)]
 
 

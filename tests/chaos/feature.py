@@ -82,7 +82,7 @@ class Feature(RuleBasedStateMachine):
     @precondition(lambda self: not self.state.ended and not self.state.paused)
     @rule(results=SEVERAL, answers=MOODS)
     def work_goes_on(self, results: list[Any], answers: list[Any]) -> None:
-        """Steps without a disturbance, until the results that were told are used up."""
+        """Steps without a disturbance, until the scripted results are used up."""
         results, answers = list(results), list(answers)
         for _ in range(ENDLESS):
             if not results or self.ground.look().paused or self.state.ended or self.state.held:
@@ -108,7 +108,7 @@ class Feature(RuleBasedStateMachine):
     @precondition(lambda self: self.ground.working or self.ground.broker)
     @rule(index=INDEX, result=RESULTS, answer=ANSWERS, again=st.booleans(), hinted=st.booleans())
     def one_step_is_done(self, index: int, result: Any, answer: Any, again: bool, hinted: bool) -> None:
-        """One hint arrives, perhaps not for the last time; its worker may end before it tells what comes next."""
+        """One hint arrives, perhaps not for the last time; its worker may end before it sends what comes next."""
         ground = self.ground
         if ground.broker:
             ground.deliver(index, again=again)
@@ -169,7 +169,7 @@ class Feature(RuleBasedStateMachine):
     @precondition(lambda self: self.state.owner == "agent")
     @rule(answer=ANSWERS, number=st.sampled_from([0, 0, 0, 1, -1]), garbage=GARBAGE)
     def the_agent_answers(self, answer: Any, number: int = 0, garbage: str = "done!") -> None:
-        """A completion for this iteration or another, text that is none, a receipt or a blocker."""
+        """A completion for this iteration or another, an invalid text, a receipt or a blocker."""
         name, iteration = self.state.active.name, self.state.active.iteration
         if isinstance(answer, Fix):
             self.ground.tell(self.completed(self.state, answer.tree, number))
@@ -211,7 +211,7 @@ class Feature(RuleBasedStateMachine):
     @precondition(lambda self: not self.state.ended)
     @rule(event=WILD, is_near=st.booleans(), index=INDEX, sender=SENDERS)
     def anything_happens(self, event: ev.Event, is_near: bool, index: int, sender: str) -> None:
-        """Made up from nothing, or close to what is expected, in anybody's name, or told again."""
+        """Made up from nothing, or close to what is expected, in any name, or sent again."""
         ground = self.ground
         event = (near(event, self.state) if is_near else event).model_copy(update={"sender": sender})
         if ground.tell(event):
@@ -264,7 +264,7 @@ class Feature(RuleBasedStateMachine):
         assert live == (None if state.ended else state.workflow)
 
     def teardown(self) -> None:
-        """Nobody disturbs any more: it must come to an end, and every decision is made once more."""
+        """No disturbances any more: it must come to an end, and every decision is made once more."""
         if not hasattr(self, "ground"):
             return
         ground = self.ground
@@ -278,7 +278,7 @@ class Feature(RuleBasedStateMachine):
     # What they do.
 
     def way_out(self, state: State) -> ev.Event:
-        """Let a pause go on, skip what waits for a person, complete what waits for the agent."""
+        """End a pause, skip what waits for a person, complete what waits for the agent."""
         opened = state.escalation
         if state.held is not None:
             return ev.Continued(by="ann")
@@ -289,7 +289,7 @@ class Feature(RuleBasedStateMachine):
         return ev.DecisionMade(decision=Decision.SKIP, by="ann")
 
     def misread(self, name: str, number: int, garbage: str) -> ev.AnswerRejected:
-        """What comes of an answer that is none, as the door of an agent's answers has it."""
+        """The result of an invalid answer, as the reading of an agent's answers gives it."""
         with pytest.raises(InvalidAnswer) as caught:
             parse_answer(garbage, issue=self.state.issue, iteration=number, specialist=name)
         return ev.AnswerRejected(

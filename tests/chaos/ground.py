@@ -28,7 +28,7 @@ LONGEST: Final = 400
 
 
 class Told(NamedTuple):
-    """What came from outside, to be told again."""
+    """What came from outside, to be sent again."""
 
     event: ev.Event
     operation: str
@@ -91,7 +91,7 @@ class Ground:
             self.working.remove(holding)
 
     def finish(self, holding: Holding, event: ev.Event, *, hinted: bool = True) -> Applied:
-        """A worker commits; without `hinted` it dies before it tells the broker what comes next."""
+        """A worker commits; without `hinted` it dies before it sends the broker what comes next."""
         if holding in self.working:
             self.working.remove(holding)
         applied = self.engine.finish(holding, event, self.store.now(self.workflow))
@@ -137,7 +137,7 @@ class Ground:
         self.sweep()
 
     def away(self, seconds: float) -> None:
-        """Nothing at all runs meanwhile; or, below zero, somebody turns the clock back."""
+        """Nothing at all runs meanwhile; or, below zero, the clock is turned back."""
         self.wall += timedelta(seconds=seconds)
         self.sweep()
 
@@ -158,7 +158,7 @@ class Ground:
             self.reach(due.name, due.clock)
 
     def reach(self, name: str, due: float) -> str:
-        """A deadline is fired, whether it stands or not."""
+        """A deadline is fired, whether it is set or not."""
         try:
             return self.engine.reach(self.workflow, name, due).status
         except NotDue:
@@ -191,7 +191,7 @@ class Ground:
         self.is_untouched(before)
 
     def is_untouched(self, before: Snapshot) -> None:
-        """Nothing has changed since `before`, but that the history may tell of a refusal."""
+        """Nothing has changed since `before`, but that the history may record a refusal."""
         now = self.found
         for entry in self.store.history(self.workflow, before.version):
             assert entry.body["event"]["kind"] == "event-refused"
@@ -206,7 +206,7 @@ class Ground:
     # To the end.
 
     def drain(self, event_of: Callable[[Ticket], ev.Event], decide: Callable[[State], ev.Event]) -> None:
-        """Nobody disturbs any more: it must come to its end, even though every hint so far was lost."""
+        """No disturbances any more: it must come to its end, even though every hint so far was lost."""
         self.broker.clear()
         for holding in list(self.working):
             self.die(holding, seen=False)

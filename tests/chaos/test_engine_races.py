@@ -104,13 +104,13 @@ def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
 
 
 def rounds(kind: str) -> Iterator[str]:
-    """The workflow of each round; each kind of race has a project of its own."""
+    """The workflow of each round; each kind of race has its own project."""
     count = _ROUNDS.get(settings.get_current_profile_name(), 50)
     return (f"{sha256(kind.encode()).hexdigest()[:8]}-{number + 1}-1" for number in range(count))
 
 
 def handoffs(store: Store, workflow: str) -> ProfileEngine[Handoffs]:
-    """A handoff waits for the builder, who is somebody outside."""
+    """A handoff waits for the builder, who is an outside agent."""
     engine = ProfileEngine(store, HANDOFF)
     issue = int(workflow.split("-")[1])
     engine.start(HandoffsStarted(workflow=workflow, issue=issue, name="race"))

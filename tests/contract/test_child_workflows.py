@@ -1,4 +1,4 @@
-"""A cycle whose VAS is the validation loop: the child works for a ticket that nobody holds, over both stores."""
+"""A cycle whose VAS is the validation loop: the child works for a ticket that no worker holds, over both stores."""
 
 import os
 from contextlib import suppress
@@ -32,7 +32,7 @@ VAS = f"{FLOW}.vas.1.1"
 
 
 class Bridge:
-    """Workers of one process: hints are heard in order, unless a test loses them."""
+    """Workers of one process: hints are received in order, unless a test loses them."""
 
     def __init__(self, store: Store, script: str, fixer: str = "command") -> None:
         self.store = store

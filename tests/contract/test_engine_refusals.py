@@ -317,7 +317,7 @@ def test_of_a_timer_and_an_answer_at_once_one_wins(engine: Engine, world: World)
     state = engine.state(FLOW)
     escalated, triggered = said(engine, "ESC"), said(engine, "REVAL-")
     assert (len(escalated), len(triggered)) in ((1, 0), (0, 1))
-    # The loser's fix is kept for the decision, the loser's timer told of.
+    # The loser's fix is kept for the decision, the loser's timer is recorded.
     assert (state.kept is not None) is bool(escalated)
 
 

@@ -1,4 +1,4 @@
-"""The short way to Redis says what Redis says, loses nothing it was told, and gets over what redis-py gets over."""
+"""The short way to Redis says what Redis says, loses nothing, and recovers from what redis-py recovers from."""
 
 import os
 from collections.abc import Iterator

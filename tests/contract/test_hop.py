@@ -57,7 +57,7 @@ def _messages(url: str, count: int) -> list[dict[str, Any]]:
     """`count` messages that lie in the queue, oldest first, with bodies read and without what is unique to each."""
     deadline = time.monotonic() + 60
     while len(found := _taken(url)) < count:
-        # What is told is not waited for.
+        # No answer to it is waited for.
         assert time.monotonic() < deadline, f"{len(found)} messages were sent instead of {count}"
     for message in found:
         message["body"] = json.loads(b64decode(message["body"]))

@@ -1,4 +1,4 @@
-"""Named files below a project and in workspaces, drawn from what the store has (K23)."""
+"""Named files below a project and in workspaces, written from what the store has (K23)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A process that is killed while it draws files: what it left is no edit, and the next one brings all to the end."""
+"""A process that is killed while it writes files: what it left is no edit, and the next one finishes."""
 
 import json
 import os
@@ -131,7 +131,7 @@ def test_redis_is_rebuilt_from_files_that_a_killed_process_left_half_drawn(
         reaper.made, reaper.at, reaper.after = 0, at, after
         assert go(store, root, name)
         if not lost(again, root):
-            continue  # its end was drawn
+            continue  # its end was written
         if NamedFiles(root, place_of(snapshot(store), FLOW)).intended.ended:
             with pytest.raises(RefusedError, match="ended; there is nothing to go on with"):
                 rebuild(again, root, 7)

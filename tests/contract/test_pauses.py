@@ -1,4 +1,4 @@
-"""A held workflow: what nobody has waits, what somebody has may finish, and its deadlines stand still."""
+"""A held workflow: steps that nobody has wait, a running one may finish, and its deadlines stand still."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Redis rebuilt from named files when it lost them: what was committed goes on, what disagrees is told (K23)."""
+"""Redis rebuilt from named files when it lost them: what was committed continues, what disagrees is reported (K23)."""
 
 import json
 from datetime import UTC, datetime

@@ -38,7 +38,7 @@ def store(server: RedisServer) -> Iterator[RedisStore]:
 
 
 FROZEN_SECONDS = 3.0
-"""How long a Redis that does not answer is waited for; what is known sooner is said sooner."""
+"""How long a Redis that does not answer is waited for; what is known sooner is reported sooner."""
 
 
 def seconds_to_fail(store: RedisStore, message: str) -> float:

@@ -60,7 +60,7 @@ class AgentsRerun(Rerun):
             return super().play()
 
     def take_letter(self, agent: str, letter: Letter, ticket: str) -> None:
-        """It is in the mailbox; who brought it has not said so yet."""
+        """It is in the mailbox; the worker that delivered it has not reported yet."""
         self.letters[agent, letter] += 1
         self._at(Boundary.MID_WORK, ticket)
 

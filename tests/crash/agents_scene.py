@@ -64,7 +64,7 @@ class AgentsScene(Scene):
         return ("run", ".", "--issue", str(ISSUE), "--profile", self.profile)
 
     def came_to(self) -> AgentsEnding:
-        """As the commands tell it, and as the named files do."""
+        """As the commands show it, and as the named files do."""
         with self._one_redis():
             log = json.loads(self._said_by("log", str(ISSUE), "--json"))
             status = json.loads(self._said_by("status", str(ISSUE), "--json"))
@@ -98,7 +98,7 @@ class AgentsScene(Scene):
 
 
 def _nameless(found: Any, cycle_id: str) -> Any:
-    """`found` without times, and without what is drawn by lot or from times: the cycle's id, and commits."""
+    """`found` without times, and without what is random or comes from times: the cycle's id, and commits."""
     if isinstance(found, dict):
         kept = {name: value for name, value in found.items() if name not in _OF_A_RUN}
         return {_nameless(name, cycle_id): _nameless(value, cycle_id) for name, value in kept.items()}

@@ -21,7 +21,7 @@ from tests.fixtures.redis_server import RedisServer
 
 WINDOW_SECONDS = 3.0
 LATE_SECONDS = 15.0
-"""Beyond what Redis was away: a deadline whose message was lost is handed out again after 5 s; workers restart."""
+"""Beyond what Redis was away: a deadline whose message was lost is sent again after 5 s; workers restart."""
 KINDS = ("TIMEOUT-", "ERR-", "ESC-")
 
 

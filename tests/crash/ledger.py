@@ -93,7 +93,7 @@ env = ["LEDGER_JOURNAL"]
 
 
 def make_ledger(folder: Path, settings: str) -> Path:
-    """The project in a repository of its own, with an untracked file and one that is only staged."""
+    """The project in its own repository, with an untracked file and one that is only staged."""
     files = {
         "ledger.txt": "bad first\nbad second\nfine\n",
         "style.txt": "fine\nbad indent\n",

@@ -69,7 +69,7 @@ def play(how: str, options: argparse.Namespace) -> tuple[float, int]:
 
 
 def disturb(server: RedisServer, how: str) -> float:
-    """Take Redis away and bring it back; when that was."""
+    """Take Redis away and restart it; when that was."""
     if how == "frozen":
         server.signal(signal.SIGSTOP)
         time.sleep(AWAY_SECONDS[how])

@@ -72,9 +72,9 @@ class Scene(NamedTuple):
     limits: Limits = Limits()
     kind: str = "validation"
     outside: tuple[str, ...] = ()
-    """Agents of a cycle or of handoffs that nobody runs: they are told, and late."""
+    """Agents of a cycle or of handoffs that are not run here: they get messages, and are late."""
     notify: bool = False
-    """Whether a person is told of what waits for an answer."""
+    """Whether a person is notified of what waits for an answer."""
 
     @property
     def profile(self) -> Profile[Any]:
@@ -110,7 +110,7 @@ class Rerun:
             copies_at: the boundary at which a copy of the message reaches a second worker.
         """
         self.passed: dict[Point, None] = {}
-        """Every point that somebody came to, in order."""
+        """Every point that was reached, in order."""
         self.executed: Counter[str] = Counter()
         self.scene = scene
         self._due = set(dies_at)
@@ -219,7 +219,7 @@ class Rerun:
         raise AssertionError("the caller died at more boundaries than there are")
 
     def _decide(self, decision: ev.DecisionMade) -> None:
-        """A person who heard no answer looks first whether it still waits."""
+        """A person who got no answer looks first whether it still waits."""
         with suppress(_Died):
             self._speak("decision", partial(self._engine.apply, WORKFLOW, decision, operation="decision"))
         if not self._waits_for_person(self._state()):
@@ -232,7 +232,7 @@ class Rerun:
         self._at(Boundary.AFTER_HINT, name)
 
     def _hint(self, ticket: Ticket, _: Any) -> None:
-        """What was said is committed."""
+        """What was sent is committed."""
         self._at(Boundary.AFTER_COMMIT, self._speaker)
         self._at(Boundary.BEFORE_HINT, self._speaker)
         self._broker.append(ticket.id)
@@ -253,12 +253,12 @@ class Rerun:
     # Time.
 
     def _pause(self, seconds: float) -> None:
-        """A crew takes its time while the rest of the world goes on."""
+        """A crew takes its time while everything else runs."""
         self._wall += timedelta(seconds=seconds)
         self.store.stay_awake()
 
     def _wait(self, seconds: float) -> None:
-        """Nobody works: time passes, supervisors and sweepers do what they do."""
+        """No worker runs: time passes, supervisors and sweepers do what they do."""
         if self._dead and not self._is_seen:
             seconds = LEASE_SECONDS + SWEEP_SECONDS
         self._pause(seconds)
@@ -306,7 +306,7 @@ class Rerun:
 
 
 def _end_of(what: str) -> str:
-    """A ticket without its workflow; what is said from outside is its own name."""
+    """A ticket without its workflow; what comes from outside is its own name."""
     return what.removeprefix(f"{WORKFLOW}.")
 
 

@@ -67,7 +67,7 @@ class Scene:
         return make_ledger(self.folder / "ledger", settings)
 
     def start(self, *words: str, crash_at: str = "") -> "subprocess.Popen[bytes]":
-        """`fixloop WORDS` as the leader of a session and group of its own."""
+        """`fixloop WORDS` as the leader of its own session and group."""
         with self._said_to(words) as (out, err):
             process = subprocess.Popen(
                 [sys.executable, "-m", "fixloop.cli", *words],
@@ -124,7 +124,7 @@ class Scene:
 
     @property
     def resume_words(self) -> tuple[str, ...]:
-        """How it goes on."""
+        """How it continues."""
         return ("resume", str(ISSUE))
 
     @property
@@ -157,7 +157,7 @@ class Scene:
         return "\n".join(f"== {file.name}\n{file.read_text()[-3000:]}" for file in files)
 
     def ending(self) -> Ending:
-        """What the workflow has come to, as the commands tell it."""
+        """What the workflow has come to, as the commands show it."""
         with self._one_redis():
             log = json.loads(self._said_by("log", str(ISSUE), "--json"))
             status = json.loads(self._said_by("status", str(ISSUE), "--json"))

@@ -23,7 +23,7 @@ BACK_END: Final = ("unit-test", "integration-test", "test-runner", "code-quality
 SCENES: Final = {
     "S2": Scene("a -"),
     "S4": Scene("abcde abcd abc ab a"),
-    # Without the iteration's cap, which is due at the same moment as the reminder: either may be told first.
+    # Without the iteration's cap, which is due at the same moment as the reminder: either may be recorded first.
     "S6": Scene("a", fixer="outside", limits=Limits(iteration_seconds=None)),
     "S12": Scene(
         "abcde abcd abc ab a f -",

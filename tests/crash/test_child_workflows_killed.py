@@ -1,4 +1,4 @@
-"""`kill -9` of all of `fixloop run` while a workflow of its own does an agent's work, then `fixloop resume` (S30).
+"""`kill -9` of all of `fixloop run` while a child workflow does an agent's work, then `fixloop resume` (S30).
 
 At each place where the two hear of each other: the child begins, its ticket is put off, it works, its end wakes the
 ticket, its end is the ticket's answer. One way in `make test`, all with CRASH_ALL=1.

@@ -1,4 +1,4 @@
-"""Workers whose links to Redis are taken down, in network namespaces of their own. Root only; see `test_networks`."""
+"""Workers whose links to Redis are taken down, in separate network namespaces. Root only; see `test_networks`."""
 
 from pathlib import Path
 

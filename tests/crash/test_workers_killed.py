@@ -336,7 +336,7 @@ def wrong_with(deployment: Deployment) -> list[str]:
 
 
 def heeds(pid: int, number: int) -> bool:
-    """Whether a process has a handler of its own for the signal."""
+    """Whether a process has its own handler for the signal."""
     (caught,) = re.findall(r"^SigCgt:\s(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return bool(int(caught, 16) >> (number - 1) & 1)
 

@@ -51,7 +51,7 @@ WARNED: Final = ("legacy", "closed-legacy")
 
 
 def make_chats(root: Path) -> None:
-    """Write them all, each into a folder of its own below `root`."""
+    """Write them all, each into its own folder below `root`."""
     for name, files in _MESSAGES.items():
         _chat(root / name, {"001-to-engineer.md": message()} | files)
     for name, contract in _CONTRACTS.items():

@@ -1,4 +1,4 @@
-"""One Redis and one worker for all tests that need none of their own: starting them takes seconds."""
+"""One Redis and one worker shared by the tests: starting them takes seconds."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A crew whose fixer says that the checks passed: what comes of a fix is never a specialist's result (A51)."""
+"""A crew whose fixer says that the checks passed: the result of a fix is never a specialist's result (A51)."""
 
 from typing import Any
 

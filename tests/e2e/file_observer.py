@@ -22,7 +22,7 @@ Tree = Mapping[str, bytes]
 
 @contextmanager
 def seen_below(root: Path, place: str) -> Iterator[dict[int, Tree]]:
-    """All sets of files that were seen, each of one moment, by the version that their record tells."""
+    """All sets of files that were seen, each of one moment, by the version that their record names."""
     seen: dict[int, Tree] = {}
     stop = Event()
     thread = Thread(target=_poll, args=(root, place, seen, stop))
@@ -50,7 +50,7 @@ def _poll(root: Path, place: str, seen: dict[int, Tree], stop: Event) -> None:
 
 
 def _version(root: Path, place: str) -> int:
-    """Of files that nobody is writing; 0 while somebody is."""
+    """Of files that no process is writing; 0 while one is."""
     folder = root / ".fixloop" / "files"
     return 0 if (folder / f"{place}.intent").exists() else read_record(folder / f"{place}.json").version
 
@@ -67,7 +67,7 @@ def outcomes(store: Store, profile: Profile[Any], workflow: str) -> Iterator[tup
 
 
 def drawn_at_each_version(store: Store, profile: Profile[Any], workflow: str) -> dict[int, Tree]:
-    """What the files have to be, from the events that the history tells."""
+    """What the files have to be, from the events in the history."""
     made: dict[int, Tree] = {}
     for version, outcome in outcomes(store, profile, workflow):
         snapshot = outcome.state.model_dump_json(exclude_defaults=True).encode()

@@ -1,4 +1,4 @@
-"""A machine of its own for a worker: a network namespace, a home, a cache, and folders of others that it cannot see.
+"""A separate machine for a worker: a network namespace, a home, a cache, and folders of others that it cannot see.
 
 What it needs (root, `ip`, the right to make namespaces) is not everywhere: `needs_namespaces` skips the test then.
 """
@@ -22,14 +22,14 @@ HIDING: Final = 'while [ "$1" != -- ]; do mount -t tmpfs none "$1" || exit 1; sh
 
 @dataclass
 class Machine:
-    """One network namespace, linked to the host by a cable of its own."""
+    """One network namespace, linked to the host by its own cable."""
 
     name: str
     folder: Path
     hidden: tuple[Path, ...]
     """Folders that are empty when seen from here."""
     own_host: bool = False
-    """A host name and process ids of its own, too: nobody else can tell that its processes are gone."""
+    """Its own host name and process ids, too: no other machine can see that its processes are gone."""
 
     _started: list["subprocess.Popen[bytes]"] = field(default_factory=list)
 

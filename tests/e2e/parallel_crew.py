@@ -1,4 +1,4 @@
-"""The scripted crew, but RA and EP come back only when both have begun: each needs a process of its own for that."""
+"""The scripted crew, but RA and EP come back only when both have begun: each needs its own process for that."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""A master, a replica and three sentinels of a test's own, on loopback; each ended by its own process id."""
+"""A master, a replica and three sentinels for one test, on loopback; each ended by its own process id."""
 
 import shutil
 import signal
@@ -50,7 +50,7 @@ class Sentinels:
         return self
 
     def start_server(self, port: int, *options: str) -> None:
-        """Start one of the two; it goes on with its data."""
+        """Start one of the two; it continues with its data."""
         data = self.folder / str(port)
         data.mkdir(exist_ok=True)
         words = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(data), "--save", ""]

@@ -1,4 +1,4 @@
-"""S17 to S20 and S23 with agents that are commands: in workspaces of their own, with the named files, through git."""
+"""S17 to S20 and S23 with agents that are commands: in their own workspaces, with the named files, through git."""
 
 import json
 import sys
@@ -110,7 +110,7 @@ def test_s23_is_played_by_commands_that_see_each_others_work(played: Played) -> 
 
 
 def _is_published(repository: Path, issue: int) -> bool:
-    """Whether the branch has the last commit, and the files tell of the end; both follow it."""
+    """Whether the branch has the last commit, and the files record the end; both follow it."""
     state = [*repository.glob(".workflow/.cycle/*.json"), *repository.glob(".claude/state.json")]
     if [json.loads(path.read_text())["status"] for path in state] != ["completed"]:
         return False

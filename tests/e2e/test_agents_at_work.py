@@ -177,7 +177,7 @@ def test_for_somebody_outside_nothing_is_held_and_what_it_reports_is_followed(be
         assert found is not None
         return [kept.ticket.step for kept in found.tickets], list(found.deadlines)
 
-    # Its letter is brought by a worker, and then held no more.
+    # Its letter is delivered by a worker, and then held no more.
     cycles.deployment.until(lambda: held() == ([], ["run/ra"]), about=workflow)
     assert cycles.tickets(workflow) == []
 

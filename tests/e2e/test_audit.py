@@ -1,4 +1,4 @@
-"""What `fixloop audit verify` says when somebody edits a history in Redis by hand."""
+"""What `fixloop audit verify` says when a history in Redis was edited by hand."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

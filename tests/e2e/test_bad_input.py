@@ -1,4 +1,4 @@
-"""What a user is told when the call, the configuration, the server or a check is wrong: one sentence, one exit code."""
+"""What a user sees when the call, the configuration, the server or a check is wrong: one sentence, one exit code."""
 
 import signal
 from pathlib import Path
@@ -220,7 +220,7 @@ def test_a_check_that_is_not_installed_escalates_and_continues_after_a_manual_fi
 
 @pytest.fixture(scope="module")
 def unfit(host: Host) -> dict[str, Project]:
-    """A project for each way in which a check can be no proof, all handed in at once."""
+    """A project for each way in which a check can be no proof, all submitted at once."""
     made = {name: host.project(name, files={"check.py": text}) for name, text in UNFIT.items()}
     for project in made.values():
         assert project.fixloop("enqueue", "--issue", "1").code == 0

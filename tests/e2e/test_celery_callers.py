@@ -1,4 +1,4 @@
-"""The door for a caller that has only celery: one message with a name and plain values."""
+"""Calls from a program that has only celery: one message with a name and plain values."""
 
 import subprocess
 import sys

@@ -35,7 +35,7 @@ def watch(deployment: Deployment) -> Iterator[Watch]:
 
 
 def escalations(deployment: Deployment, workflow: str) -> list[str]:
-    """The reasons of all that were opened, as the history tells them."""
+    """The reasons of all that were opened, as the history has them."""
     said = [message.body for message in deployment.messages(workflow)]
     return [body.reason.value for body in said if isinstance(body, Escalation)]
 
@@ -138,7 +138,7 @@ def test_what_a_step_raises_past_its_commit_is_reported_by_the_failure_handler_a
 ) -> None:
     started = deployment.begin("a -; fix: lie")
 
-    # Nobody told the state: the tickets would come back with their leases, for ever.
+    # The state did not learn of it: the tickets would come back with their leases, for ever.
     deployment.finished(started.workflow, seconds=30)
 
     tickets = [f"{started.workflow}.test-runner.fix.1.{attempt}" for attempt in (1, 2, 3)]

@@ -47,7 +47,7 @@ def broker(deployment: Deployment) -> Iterator[Any]:
 
 
 def begun(deployment: Deployment, agent: str, script: str = "a -", **further: Any) -> WorkflowStarted:
-    """A workflow whose fixer is this agent; each test has an agent, and so a mailbox, of its own."""
+    """A workflow whose fixer is this agent; each test has an agent, and so its own mailbox."""
     limits = Limits(backoff_seconds=0.2, **further.pop("limits", {}))
     return deployment.begin(script, fixer="outside", agent=agent, limits=limits, **further)
 

@@ -30,7 +30,7 @@ def client(host: Host) -> Iterator[Any]:
 
 
 def handed_in(host: Host, name: str, *, agent: str = AGENT) -> Project:
-    """A project with a wrong sum, whose agent has been asked to mend it."""
+    """A project with a wrong sum, whose agent has been asked to fix it."""
     project = host.project(name, toml=agent + TOML)
     told = project.fixloop("enqueue", "--issue", "1")
     assert told.code == 0, told.err

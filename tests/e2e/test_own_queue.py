@@ -1,4 +1,4 @@
-"""A `run` that brings its own worker, with a shared worker on the same Redis."""
+"""A `run` that starts its own worker, with a shared worker on the same Redis."""
 
 from collections.abc import Iterator
 

@@ -638,7 +638,7 @@ def on_terminal(project: Project, *words: str) -> Iterator[tuple[int, Callable[[
 
 @pytest.mark.proves("K20", "K37")
 def test_a_manual_fix_cannot_drop_a_gate_without_a_word(host: Host) -> None:
-    """The person mends the fault in the offered directory and takes a specialist out that had passed before."""
+    """The person fixes the fault in the offered directory and takes a specialist out that had passed before."""
     limit, unit = "max_iterations = 1\n", '[specialist.unit-test]\ncommand = "true"\n'
     project = host.project("dropped", toml=limit + unit + TOML)
     assert project.hand_in().code == 3

@@ -38,7 +38,7 @@ ENDLESS = Limits(lease_seconds=1.0, agent_seconds=dict.fromkeys(AGENTS["handoff"
 
 @pytest.fixture
 def deployment(redis_url: str, tmp_path: Path) -> Iterator[Deployment]:
-    """Nobody works there: all agents are outside."""
+    """No worker runs agents there: all agents are outside."""
     made = Deployment(fresh_database(redis_url), tmp_path)
     yield made
     made.end()

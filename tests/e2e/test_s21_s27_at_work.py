@@ -256,7 +256,7 @@ def test_s30_worker_processes_that_die_and_messages_that_come_again_change_nothi
     assert before is not None
     assert after is not None
     assert after.version == before.version
-    # A death that nobody lived to count happens once more.
+    # A death that no process survived to count happens once more.
     assert set(Counter(crews.tickets(dying)) - Counter(done)) == dies_in
     assert _account(crews, dying) == _account(crews, undisturbed)
     assert crews.deployment.store.verify(dying) == []

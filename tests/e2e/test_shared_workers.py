@@ -66,7 +66,7 @@ def flower(farm: Host) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def features(farm: Host, flower: int) -> list[Project]:
-    """Five features in five repositories, handed in at once, all ended."""
+    """Five features in five repositories, submitted at once, all ended."""
     made = [farm.project(name, toml=FIXER + TOML, calc=calc) for name, calc in CALCS.items()]
     for project in made:
         assert project.fixloop("enqueue", "--issue", "7").code == 0
@@ -230,7 +230,7 @@ def test_a_worker_can_be_asked_whether_it_is_well(farm: Host, tmp_path: Path) ->
 
 
 def test_sigterm_in_the_middle_of_a_check_hands_it_to_the_next_worker(tmp_path: Path) -> None:
-    """No attempt is spent, and nobody has to wait for a lease to end."""
+    """No attempt is spent, and nothing has to wait for a lease to end."""
     slow = "import os, time\nif not os.path.exists(os.environ['HOME'] + '/go'): time.sleep(60)\n"
     server = RedisServer().start()
     project = Project(tmp_path / "shop", calc=RIGHT, variables={"FIXLOOP_STATE_URL": server.url})
@@ -267,7 +267,7 @@ except Exception as error:
 
 
 def test_a_feature_is_submitted_and_asked_for_from_python(farm: Host, tmp_path: Path) -> None:
-    # It fails and waits for a fix: however quick the workers are, it is live when it is handed in again.
+    # It fails and waits for a fix: however quick the workers are, it is live when it is submitted again.
     project = farm.project("called")
 
     done = subprocess.run(

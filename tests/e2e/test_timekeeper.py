@@ -1,4 +1,4 @@
-"""A project without workers of its own, whose `run` has ended where an agent outside is waited for (A56, A66, A73)."""
+"""A project without its own workers, whose `run` has ended where an agent outside is waited for (A56, A66, A73)."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Redis with TLS, a user of its own and certificates on both sides: for state, messages, mailboxes and Flower."""
+"""Redis with TLS, its own user and certificates on both sides: for state, messages, mailboxes and Flower."""
 
 import base64
 import os
@@ -169,7 +169,7 @@ def test_a_command_ends_with_exit_code_4(
 
 
 def shown(port: int, place: str) -> str:
-    """A page of Flower, empty while nobody answers."""
+    """A page of Flower, empty while there is no answer."""
     request = urllib.request.Request(f"http://127.0.0.1:{port}{place}")
     request.add_header("Authorization", f"Basic {base64.b64encode(b'me:secret').decode()}")
     try:

@@ -23,7 +23,7 @@ TESTS = (
     "def doubles():\n    assert calc.twice(2) == 4\n"
 )
 FIXER = '''\
-"""Mends one function at a time; on a machine that is to be lost, it never comes to the end of the second."""
+"""Fixes one function at a time; on a machine that is to be lost, it never comes to the end of the second."""
 import os, pathlib, time
 calc, home = pathlib.Path("calc.py"), pathlib.Path(os.environ["HOME"])
 text = calc.read_text()
@@ -39,7 +39,7 @@ calc.write_text(text)
 '''
 PORT = 6399
 HOSTS = [False, True] if os.environ.get("CRASH_ALL") == "1" else [False]
-"""With processes and host names of their own, the dead machine's step is taken over after its lease of 9 s."""
+"""With separate processes and host names, the dead machine's step is taken over after its lease of 9 s."""
 
 
 @contextmanager

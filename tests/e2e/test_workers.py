@@ -1,4 +1,4 @@
-"""The golden scenarios through real workers and a real Redis: each tells the story that `decide` alone tells."""
+"""The golden scenarios through real workers and a real Redis: each ends as `decide` alone ends it."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""A process that polls named files until it is told to stop, and prints what it must never see."""
+"""A process that polls named files until it is stopped, and prints what it must never see."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Pruning a machine's cache: only what is known to have ended, and whose verified tree is to be found elsewhere."""
+"""Pruning a machine's cache: only what is known to have ended, and whose verified tree is stored elsewhere."""
 
 import os
 import time

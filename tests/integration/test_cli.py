@@ -1,4 +1,4 @@
-"""How the program ends when nobody reads what it says."""
+"""How the program ends when nothing reads its output."""
 
 import os
 import subprocess

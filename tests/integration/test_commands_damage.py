@@ -1,4 +1,4 @@
-"""What is said of a damaged workflow where somebody meets it, and how its issue begins again."""
+"""What commands say of a damaged workflow, and how its issue begins again."""
 
 import base64
 import json

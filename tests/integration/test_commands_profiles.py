@@ -45,7 +45,7 @@ def answers(told: Said) -> None:
 
 
 def asks_a_person(profiles: Profiles) -> str:
-    """A cycle whose development cannot go on without a decision."""
+    """A cycle whose development cannot continue without a decision."""
     workflow = profiles.cycle()
     steps = [("ra", "requirements.md"), ("ep", "exploration.md")]
     profiles.bring(workflow, *(reported(key, "success", document) for key, document in steps))

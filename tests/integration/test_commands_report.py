@@ -20,7 +20,7 @@ PAGE = Path(".fixloop") / "reports" / "feature-47-validation.html"
 
 @pytest.fixture
 def agents(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agents]:
-    """An empty Redis, a directory of its own, and no browser."""
+    """An empty Redis, a separate directory, and no browser."""
     with redis.Redis.from_url(redis_url) as client:
         client.flushall()
     monkeypatch.setenv("FIXLOOP_STATE_URL", redis_url)

@@ -43,7 +43,7 @@ def environment(redis_url: str, tmp_path: Path) -> dict[str, str]:
 
 @contextmanager
 def program(environment: dict[str, str], *words: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """`fixloop WORDS` in an empty project, in a process group of its own; killed at the end."""
+    """`fixloop WORDS` in an empty project, in its own process group; killed at the end."""
     with said(environment).open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "fixloop.cli", *words],
@@ -119,7 +119,7 @@ def test_a_worker_does_what_is_submitted_reports_its_health_and_ends_in_order(
 
     assert agents.engine.state(workflow).outcome is WorkflowOutcome.SUCCESS
     assert ill.returncode == ExitCode.WRONG
-    # A quick one was heard of once before it was held.
+    # A quick one had sent a heartbeat before it was held.
     held = r"control has (not begun to serve|said nothing for \d+ s) \(it ended once, at last killed by SIGKILL\)"
     assert re.search(held, ill.stderr)
     assert "control ended (killed by SIGKILL)" in said(environment).read_text()
@@ -170,7 +170,7 @@ def test_flower_starts_where_a_project_has_its_own_config_and_ends_with_its_call
 
 
 def status(port: int) -> int:
-    """The status of Flower's page, 0 while nobody answers."""
+    """The status of Flower's page, 0 while there is no answer."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/tasks", timeout=5) as answer:
             return int(answer.status)

@@ -119,7 +119,7 @@ def test_a_real_redis_takes_the_settings(tmp_path: Path) -> None:
 
 
 def page(address: str, credentials: str = "") -> int:
-    """The status of a page, 0 while nobody answers."""
+    """The status of a page, 0 while there is no answer."""
     request = urllib.request.Request(address)
     if credentials:
         request.add_header("Authorization", f"Basic {base64.b64encode(credentials.encode()).decode()}")

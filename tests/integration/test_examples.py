@@ -1,4 +1,4 @@
-"""The examples hold the defects they promise, and their fixers mend them step by step.
+"""The examples hold the defects they promise, and their fixers fix them step by step.
 
 Plays the loop without fixloop: each specialist's own command in a copy of the project, then the fixer with
 the environment it would get, until the command passes.

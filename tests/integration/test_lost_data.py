@@ -21,7 +21,7 @@ Capsys = pytest.CaptureFixture[str]
 
 
 def handed_in(folder: Path, *issues: int) -> Path:
-    """A repository from which these issues were handed in."""
+    """A repository from which these issues were submitted."""
     made = make_repository(folder, {"a.py": "1\n"})
     for issue in issues:
         git(made, "update-ref", f"refs/fixloop/{issue}/base", "HEAD")

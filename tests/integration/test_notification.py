@@ -1,4 +1,4 @@
-"""The notify step of cycles and handoffs as workers do it: a real command, told what waits, on the real engine."""
+"""The notify step of cycles and handoffs as workers do it: a real command that gets what waits, on the real engine."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ def _commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]
 
 
 class Waiting:
-    """A workflow whose first agent has failed for good, and the ticket that tells of it."""
+    """A workflow whose first agent has failed for good, and the ticket that notifies of it."""
 
     def __init__(self, folder: Path, profile: str, command: str, queue: str = "") -> None:
         (folder / "fixloop.toml").write_text(f"notify = {command!r}\n{AGENT[profile]}")

@@ -1,4 +1,4 @@
-"""Where lines and renamed files went, as git tells it."""
+"""Where lines and renamed files went, as git reports it."""
 
 from pathlib import Path
 

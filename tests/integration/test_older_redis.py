@@ -1,4 +1,4 @@
-"""A Redis that an older version filled: what is in it verifies, ends up in the archive, is purged, and goes on."""
+"""A Redis that an older version filled: what is in it verifies, ends up in the archive, is purged, and continues."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""A process that was forked from its supervisor: it begins as a program would, and its end is told as one's."""
+"""A process that was forked from its supervisor: it begins as a program would, and its end is reported as one's."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def test_why_a_forked_process_ended_is_known_and_nothing_else_ends_with_it(
 ) -> None:
     done = said_by("-m", "tests.integration.forked_processes", name)
 
-    # Said once: no process goes on as another supervisor.
+    # Said once: no process continues as another supervisor.
     assert done.stdout.splitlines() == [death]
     assert done.stderr.count("Traceback") == tracebacks
 

@@ -44,7 +44,7 @@ class Work:
         self.mirror: Mirror = mirror_of(self.snapshot, self.cache)
 
     def check_out(self) -> Path:
-        """What an agent gets: the snapshot in a directory of its own."""
+        """What an agent gets: the snapshot in its own directory."""
         self.agent.mkdir()
         git(
             self.mirror.path,

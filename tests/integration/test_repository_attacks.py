@@ -313,7 +313,7 @@ def test_the_attack_would_work_with_plain_git(repository: Path, mark: Path) -> N
 
 @pytest.fixture
 def partial(tmp_path: Path) -> Path:
-    """A clone that lacks an old file, and fetches it when somebody wants it."""
+    """A clone that lacks an old file, and fetches it when it is needed."""
     origin = make_repository(tmp_path / "origin", {"a": "1", "b": "old"})
     write(origin, {"b": "new"})
     git(origin, "commit", "-qam", "second")

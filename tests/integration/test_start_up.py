@@ -1,4 +1,4 @@
-"""What a call of the program loads: a second of imports for a one-line answer is what nobody asks for twice."""
+"""What a call of the program loads: a second of imports is too long for a one-line answer."""
 
 import json
 import subprocess

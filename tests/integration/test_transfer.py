@@ -24,7 +24,7 @@ WORKFLOW = "0a1b2c3d-47-1"
 
 
 class Loop:
-    """A workflow in memory whose fixes are made on machines with caches of their own."""
+    """A workflow in memory whose fixes are made on machines with separate caches."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -84,7 +84,7 @@ class Loop(RuleBasedStateMachine):
     def it_goes_on_for_a_while(
         self, results: list[Any], confirmations: list[Any], answers: list[Any], then: bool
     ) -> None:
-        """Several rounds without a disturbance; then somebody is silent, or all goes well."""
+        """Several rounds without a disturbance; then one party is silent, or all goes well."""
         stage, name = self.stage, self.stage.state.current
         stage.script.runs = {name: [*results, *([SILENT] if then else [])]}
         stage.script.confirmations = {name: list(confirmations) for name in SPECIALISTS[:2]}

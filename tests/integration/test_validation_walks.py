@@ -35,7 +35,7 @@ WALKS = 200
 ABSENT = Unverified(name="pytest", specialist="test-runner", reason="not installed in .venv", blocks=True)
 Answer = Fix | Breaks | BadAnswer | Silent
 MOODS: tuple[Answer, ...] = (Breaks(), Breaks(undelivered=True), Breaks(fatal=True), BadAnswer(), SILENT)
-"""How the fixer of a walk fails, whenever it does not mend."""
+"""How the fixer of a walk fails, whenever it does not fix."""
 
 
 def walk(seed: int) -> Loop:

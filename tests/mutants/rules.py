@@ -18,7 +18,7 @@ class WrongRule(Exception):
 
 
 class Rule(NamedTuple):
-    """One rule: where it stands in the sources, and what stands there without it."""
+    """One rule: where it is in the sources, and the text there without it."""
 
     name: str
     requirements: Sequence[str]

@@ -1,4 +1,4 @@
-"""Requirements drawn by lot, and where the code of each is: what `make mutants SAMPLE=40 SEED=7` asks for."""
+"""Requirements picked at random, and where the code of each is: what `make mutants SAMPLE=40 SEED=7` asks for."""
 
 import ast
 import random

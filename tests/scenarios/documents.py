@@ -10,7 +10,7 @@ def headings(text: str) -> list[str]:
 
 
 def section(text: str, heading: str) -> str:
-    """What stands below one level-3 heading, to the next one or the next rule of the page."""
+    """The text below one level-3 heading, to the next one or the next rule of the page."""
     _, found, rest = text.partition(f"### {heading}\n")
     assert found, f"no section {heading}"
     return re.split(r"^(?:---|### .*)$", rest, maxsplit=1, flags=re.MULTILINE)[0]
@@ -27,7 +27,7 @@ def footer(text: str) -> dict[str, str]:
 
 
 def field(text: str, name: str) -> str:
-    """The value of one `**name**:` wherever it stands; it must be there once."""
+    """The value of one `**name**:` anywhere; it must be there once."""
     (found,) = re.findall(rf"^(?:- )?\*\*{re.escape(name)}\*\*: (.*)$", text, re.MULTILINE)
     return str(found)
 

@@ -1,4 +1,4 @@
-"""A process that polls the named files of a workflow until it is told to stop, and ends with what must never be seen.
+"""A process that polls the named files of a workflow until it is stopped, and ends with what must never be seen.
 
 It reads as an agent would: the state file first, then what that names. It knows no fixloop.
 """

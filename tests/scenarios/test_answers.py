@@ -17,7 +17,7 @@ from tests.fixtures.validation_stage import Stage
 
 
 def answer(stage: Stage, text: str) -> None:
-    """What the shell does with an answer: read it against the open request, and bring the event that fits."""
+    """What the shell does with an answer: read it against the open request, and apply the event that fits."""
     active = stage.active
     try:
         said = parse_answer(text, issue=stage.state.issue, iteration=active.iteration, specialist=active.name)

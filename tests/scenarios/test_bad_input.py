@@ -1,4 +1,4 @@
-"""What agents, people and files may bring wrongly to a cycle, to handoffs and to a chat: named, and nothing changes.
+"""Wrong input of agents, people and files to a cycle, to handoffs and to a chat: named, and nothing changes.
 
 Each sentence has what it is about (a file where there is one), the field and the value.
 """

@@ -1,4 +1,4 @@
-"""Readers that poll the files of a long workflow while several writers bring versions as fast as they can (K23)."""
+"""Readers that poll the files of a long workflow while several writers commit versions as fast as they can (K23)."""
 
 import subprocess
 import sys

@@ -18,7 +18,7 @@ MINUTE = 60.0
 
 
 def waiting(**limits: Any) -> Stage:
-    """The report is out at 0; nobody answers by itself."""
+    """The report is sent at 0; no answer comes by itself."""
     return Stage([fails("a")], answers=None, limits=Limits(**limits)).run()
 
 

@@ -1,4 +1,4 @@
-"""A person's own pause: nothing begins, nothing is sent, clocks stand still, and then it goes on where it was."""
+"""A person's own pause: nothing begins, nothing is sent, clocks stand still, and then it continues where it was."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ MINUTE = 60.0
 
 
 def waiting(**further: object) -> Stage:
-    """The report is out at 0; nobody answers by itself."""
+    """The report is sent at 0; no answer comes by itself."""
     return Stage([fails("a")], answers=None, **further).run()  # type: ignore[arg-type]
 
 

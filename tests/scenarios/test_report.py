@@ -151,7 +151,7 @@ def by_hand() -> Stage:
 
 
 def held() -> Stage:
-    """A person pauses while a run is going on; it ends ten minutes before the workflow goes on."""
+    """A person pauses during a run; it ends ten minutes before the workflow continues."""
     stage = Stage([fails("a", takes_seconds=30), passes(takes_seconds=40)], answers=[Fix(takes_seconds=60)])
     stage.pause(reason="the machine is needed")
     stage.step()

@@ -1,4 +1,4 @@
-"""S6, S7, S8 and S34: who is late, who is told, and when a person is fetched."""
+"""S6, S7, S8 and S34: who is late, who is notified, and when a person is asked."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ MINUTE = 60.0
 
 
 def waiting(**further: Any) -> Stage:
-    """The report is out at 0; nobody answers by itself."""
+    """The report is sent at 0; no answer comes by itself."""
     return Stage([fails("a")], answers=None, **further).run()
 
 

@@ -15,7 +15,7 @@ AWAY = "the broker is away"
 
 
 def staged(deliveries: list[str] | None = None, **further: Any) -> Stage:
-    """Run 1 fails with `a`, the fix mends it; the agent `coder` is played by the test unless told otherwise."""
+    """Run 1 fails with `a`, the fix repairs it; the agent `coder` is played by the test unless told otherwise."""
     told = {"answers": None, "agent": "coder", **further}
     return Stage([fails("a"), passes()], deliveries=deliveries or [], **told)
 

@@ -12,7 +12,7 @@ SHRINKING = [fails(*"abcde"), fails(*"abcd"), fails(*"abc"), fails(*"ab"), fails
 
 
 def escalated(*later: Result) -> Stage:
-    """S4, with a phase behind it and further runs for the case that it goes on."""
+    """S4, with a phase behind it and further runs for the case that it continues."""
     return Stage({"test-runner": [*SHRINKING, *later], "code-quality": []}).run()
 
 

@@ -58,7 +58,7 @@ def the_seeds_cycle() -> Iterator[tuple[str, CycleStage]]:
 
 
 def facts(stage: CycleStage) -> dict[str, Any]:
-    """What a row of the table can speak of."""
+    """What a row of the table can name."""
     document = state_document(stage.state)
     return {
         "status": document["status"],

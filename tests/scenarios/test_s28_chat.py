@@ -1,4 +1,4 @@
-"""S28: a chat from its contract to its decision, on a virtual clock, as the seed tells it."""
+"""S28: a chat from its contract to its decision, on a virtual clock, as the seed describes it."""
 
 from pathlib import Path
 

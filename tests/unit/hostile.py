@@ -90,7 +90,7 @@ _SIMPLE: Final[dict[Any, st.SearchStrategy[Any]]] = {
 
 
 def model(kind: type[BaseModel], **fixed: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Values of a model with every field filled, so that a field nobody reads back cannot go unnoticed."""
+    """Values of a model with every field filled, so that a field that is not read back cannot go unnoticed."""
     fields = {
         name: _field(field.annotation, field.metadata)
         for name, field in kind.model_fields.items()

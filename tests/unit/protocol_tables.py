@@ -1,4 +1,4 @@
-"""The tables of docs/protocol.md that are drawn from the code: statuses, messages, limits, decisions."""
+"""The tables of docs/protocol.md that are made from the code: statuses, messages, limits, decisions."""
 
 import re
 from collections.abc import Iterable

@@ -28,7 +28,7 @@ TABLES: Final = (
     ("[cycle]", "[handoff]"),
     ("[cycle.agent.NAME]", "[handoff.agent.NAME]"),
 )
-"""The sections that each table of the page tells of."""
+"""The sections that each table of the page covers."""
 LINK: Final = re.compile(r" ?\(\[[^]]*\]\([^)]*\)\)")
 
 

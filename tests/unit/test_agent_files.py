@@ -1,4 +1,4 @@
-"""What an agent of a cycle left in its workspace: its documents, what its logs grew by, and nobody else's files."""
+"""What an agent of a cycle left in its workspace: its documents, what its logs grew by, and no other agent's files."""
 
 from datetime import UTC, datetime
 from pathlib import Path

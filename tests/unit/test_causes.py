@@ -1,4 +1,4 @@
-"""Every event of cycles and handoffs is caused by somebody: a worker, a command or the engine, not by tests alone."""
+"""Every event of cycles and handoffs is caused by a worker, a command or the engine, not by tests alone."""
 
 import ast
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def words(text: str) -> Iterator[str]:
 @pytest.mark.parametrize("profile", EVENTS)
 def test_every_event_of_a_profile_is_caused_by_something_outside_its_decisions(profile: str) -> None:
     events: tuple[Any, ...] = get_args(EVENTS[profile])
-    # What only ever comes as a refusal is told by its kind.
+    # What only ever comes as a refusal is recognised by its kind.
     nobodys = {
         (name := event.__name__): {name, event.model_fields["kind"].default, MADE_BY.get(name, name)}
         for event in events

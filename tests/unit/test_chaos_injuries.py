@@ -25,7 +25,7 @@ FAMILY = "sh -c 'sleep 60; :'; :"
 
 @pytest.fixture
 def process() -> Iterator[subprocess.Popen[bytes]]:
-    """Three levels of processes in a session of their own."""
+    """Three levels of processes in their own session."""
     started = subprocess.Popen(["sh", "-c", FAMILY], start_new_session=True)
     wait_for(lambda: bool(below(started.pid, 2)))
     everybody = [started.pid, *below(started.pid, 1), *below(started.pid, 2)]
@@ -48,7 +48,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 class Ring:
-    """Somebody who strikes, and what became of it."""
+    """An injurer, and the result of its injuries."""
 
     def __init__(self, clock: Path | None = None) -> None:
         self.missed: list[AppliedInjury] = []

@@ -1,4 +1,4 @@
-"""What a configuration file may say, and how it is told that it says something else."""
+"""What a configuration file may say, and how anything else in it is reported."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a go.mod, a go.work and a Cargo.toml speak for."""
+"""What is detected from a go.mod, a go.work and a Cargo.toml."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What runs here and what does not: asked of the machine, told with the file that speaks for it and the remedy."""
+"""What runs here and what does not: asked of the machine, reported with the file it comes from and the remedy."""
 
 import sqlite3
 from contextlib import closing

@@ -19,7 +19,7 @@ RUNNING, ESCALATED = Status.IN_PROGRESS, Status.ESCALATED
 
 
 class After(NamedTuple):
-    """How the specialist stands after a decision, and what is asked for."""
+    """The specialist's status after a decision, and what is asked for."""
 
     status: Status
     step: str
@@ -160,7 +160,7 @@ of_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.make.__name__.
 
 
 def stands(stage: Stage, name: str) -> After:
-    """How the specialist `name` stands, and the one thing that is asked for."""
+    """The status of the specialist `name`, and the one thing that is asked for."""
     entry = stage.state.specialist(name)
     asked = [ticket.step for ticket in stage.pending]
     assert len(asked) <= 1

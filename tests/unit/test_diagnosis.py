@@ -1,4 +1,4 @@
-"""What the runs say to a person: patterns, why each failure is still there, what to try, what to choose."""
+"""What a person sees of the runs: patterns, why each failure is still there, what to try, what to choose."""
 
 from dataclasses import dataclass, field
 

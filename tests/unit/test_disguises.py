@@ -60,7 +60,7 @@ def _as_csv(text: str) -> str:
 
 
 def _base64(text: str, before: int) -> str:
-    """As it stands in a longer text that was encoded, `before` bytes from its beginning."""
+    """As it is in a longer text that was encoded, `before` bytes from its beginning."""
     return base64.b64encode(b"x" * before + text.encode() + b"yz").decode()
 
 

@@ -1,4 +1,4 @@
-"""What somebody changed in a file, as one sentence with file, field and value."""
+"""What was changed in a file, as one sentence with file, field and value."""
 
 import json
 from typing import Any

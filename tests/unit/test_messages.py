@@ -1,4 +1,4 @@
-"""What makes a message incomplete, so that it is refused before anybody gets it (A21)."""
+"""What makes a message incomplete, so that it is refused before it is delivered (A21)."""
 
 from typing import Any
 

@@ -30,7 +30,7 @@ def seen(stage: Stage) -> list[Tick]:
 
 
 def waiting() -> Stage:
-    """The report is out at 0; nobody answers by itself."""
+    """The report is sent at 0; no answer comes by itself."""
     return Stage([fails("a")], answers=None).run()
 
 

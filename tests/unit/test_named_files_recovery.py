@@ -1,4 +1,4 @@
-"""Files that a killed process left behind are drawn by the next who looks."""
+"""Files that a killed process left unfinished are written by the next process that looks."""
 
 import json
 from datetime import UTC, datetime

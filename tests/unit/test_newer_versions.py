@@ -1,4 +1,4 @@
-"""A workflow of a newer fixloop: this one leaves it as it is, cheaply, and a newer worker goes on with it."""
+"""A workflow of a newer fixloop: this one leaves it as it is, cheaply, and a newer worker continues it."""
 
 import json
 from datetime import UTC, datetime, timedelta

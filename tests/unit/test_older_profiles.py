@@ -1,4 +1,4 @@
-"""Cycles and handoffs that older versions wrote: they load, verify and go on. What newer ones wrote is left alone."""
+"""Cycles and handoffs that older versions wrote: they load, verify and continue. Those of newer ones are left alone."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""What older versions wrote: it loads, it is shown, and the loop goes on. What newer ones wrote is left alone."""
+"""What older versions wrote: it loads, it is shown, and the loop continues. What newer ones wrote is left alone."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Reading rendered messages: every type comes back equal, and what is no message says what is wrong with it."""
+"""Reading rendered messages: every type comes back equal, and an invalid message says what is wrong with it."""
 
 from typing import Final
 

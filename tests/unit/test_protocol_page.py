@@ -1,4 +1,4 @@
-"""docs/protocol.md is what the code and the tests say today, and nothing that is promised goes without a test."""
+"""docs/protocol.md is what the code and the tests say today, and every promise has a test."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The page stands alone, shows everything, and nothing that tools or agents wrote becomes markup (U18)."""
+"""The page needs no other file, shows everything, and nothing that tools or agents wrote becomes markup (U18)."""
 
 import json
 import re

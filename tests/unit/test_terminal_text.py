@@ -1,4 +1,4 @@
-"""What a terminal would obey, and what nobody sees, is shown; what people write is left as it is."""
+"""What a terminal would obey, and what is invisible, is shown; what people write is left as it is."""
 
 import json
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""A profile of a test's own, as small as one can be: the first agent passes something to the second."""
+"""A profile for one test, as small as one can be: the first agent passes something to the second."""
 
 from typing import Final
 
